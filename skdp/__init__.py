@@ -1,0 +1,21 @@
+"""skdp: differentially private empirical-risk-minimisation estimators for scikit-learn."""
+
+from importlib.metadata import version
+
+from skdp.estimators import (
+    DPSGDClassifier,
+    GrpuaLogisticRegression,
+    GrpuaSVC,
+    OperaLogisticRegression,
+    OperaSVC,
+)
+
+__version__ = version("skdp")
+
+__all__ = [
+    "DPSGDClassifier",
+    "GrpuaLogisticRegression",
+    "GrpuaSVC",
+    "OperaLogisticRegression",
+    "OperaSVC",
+]

@@ -1,0 +1,226 @@
+"""The contract that every accountant keeps."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from skdp.accounting._leaves import ADJACENCIES
+from skdp.accounting.events import (
+    ApproxDPEvent,
+    ComposedEvent,
+    Event,
+    PureDPEvent,
+    RepeatedEvent,
+    leaf_counts,
+)
+from skdp.exceptions import UnsupportedEventError
+
+
+class Accountant(ABC):
+    """Add up the privacy cost of a plan of events fixed in advance.
+
+    Parameters
+    ----------
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets: one record is added or removed, or one record
+        is replaced and the number of records is public.
+
+    Notes
+    -----
+    Every number returned is an upper bound on the true cost. The list of events must not depend on
+    earlier results (the queries themselves may): stopping when a bound is reached needs a privacy
+    filter instead.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, adjacency: str = "add-remove") -> None:
+        if adjacency not in ADJACENCIES:
+            raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
+        self._adjacency = adjacency
+        self._counts: dict[Event, int] = {}
+
+    @property
+    def adjacency(self) -> str:
+        """The relation between neighbouring data sets."""
+        return self._adjacency
+
+    @property
+    def event(self) -> ComposedEvent:
+        """Everything composed so far, equal leaves merged."""
+        return ComposedEvent(
+            tuple(
+                leaf if count == 1 else RepeatedEvent(leaf, count)
+                for leaf, count in self._counts.items()
+            )
+        )
+
+    def supports(self, event: Event) -> bool:
+        """Tell whether a bound is proved for an event under this adjacency.
+
+        Parameters
+        ----------
+        event : Event
+            Any event.
+
+        Returns
+        -------
+        bool
+            Whether `compose` would accept it.
+        """
+        return all(self._supports_leaf(leaf) for leaf in leaf_counts(event))
+
+    def compose(self, event: Event, count: int = 1) -> Self:
+        """Add an event to the plan.
+
+        Parameters
+        ----------
+        event : Event
+            What is released.
+        count : int, default=1
+            How often, at least 0.
+
+        Returns
+        -------
+        Accountant
+            This accountant.
+
+        Raises
+        ------
+        UnsupportedEventError
+            If some leaf of the event has no proved bound here; the message names it, and nothing
+            is composed.
+        TypeError, ValueError
+            If ``event`` is no Event or ``count`` no integer >= 0.
+        """
+        added = leaf_counts(RepeatedEvent(event, count))
+        for leaf in added:
+            if not self._supports_leaf(leaf):
+                raise UnsupportedEventError(
+                    f"{type(self).__name__} has no proved bound for {leaf!r} under "
+                    f"{self._adjacency!r} adjacency. {self._advice(leaf)}"
+                )
+        for leaf, times in added.items():
+            self._counts[leaf] = self._counts.get(leaf, 0) + times
+        return self
+
+    def epsilon(self, delta: float) -> float:
+        """Return an upper bound on epsilon at a given delta.
+
+        Parameters
+        ----------
+        delta : float
+            Failure probability, in [0, 1).
+
+        Returns
+        -------
+        float
+            Epsilon in nats, ``>= 0``; infinite when no bound holds at this delta.
+
+        Raises
+        ------
+        ValueError
+            If ``delta`` lies outside [0, 1).
+        """
+        if not 0 <= delta < 1:
+            raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
+        if not self._counts:
+            return 0.0
+        basic = self._basic_epsilon(float(delta))
+        if delta == 0:
+            return basic
+        return float(min(basic, max(0.0, self._epsilon(float(delta)))))
+
+    def delta(self, epsilon: float) -> float:
+        """Return an upper bound on delta at a given epsilon.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy parameter in nats, ``>= 0``.
+
+        Returns
+        -------
+        float
+            Failure probability, in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If ``epsilon`` is negative or not a number.
+        """
+        if not epsilon >= 0:
+            raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
+        if not self._counts:
+            return 0.0
+        if epsilon >= self._basic_epsilon(0.0):
+            return 0.0
+        return float(min(1.0, max(0.0, self._delta(float(epsilon)))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the accountant's state as a dictionary of plain values, fit for JSON.
+
+        Returns
+        -------
+        dict
+            The kind of accountant, the adjacency and the history.
+        """
+        return {"type": self.name, "adjacency": self._adjacency, "event": self.event.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild an accountant from the output of `to_dict`.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Accountant
+            An accountant of this class with the same adjacency and history.
+
+        Raises
+        ------
+        ValueError
+            If the data describe another kind of accountant.
+        """
+        if data.get("type") != cls.name:
+            raise ValueError(
+                f"these data describe an accountant of type {data.get('type')!r}, "
+                f"{cls.__name__} reads {cls.name!r}."
+            )
+        return cls(adjacency=data["adjacency"]).compose(Event.from_dict(data["event"]))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(adjacency={self._adjacency!r}, event={self.event!r})"
+
+    def _basic_epsilon(self, delta: float) -> float:
+        """Bound epsilon by basic composition, where each leaf states an epsilon of its own."""
+        total, missing = 0.0, 0.0
+        for leaf, count in self._counts.items():
+            if not isinstance(leaf, PureDPEvent | ApproxDPEvent):
+                return math.inf
+            total += count * leaf.epsilon
+            missing += count * getattr(leaf, "delta", 0.0)
+        return total if missing <= delta else math.inf
+
+    def _advice(self, leaf: Event) -> str:
+        """Say what to do about an unsupported leaf."""
+        return "Use an accountant that supports it, such as PLDAccountant, or another adjacency."
+
+    @abstractmethod
+    def _supports_leaf(self, leaf: Event) -> bool:
+        """Tell whether a bound is proved for one leaf."""
+
+    @abstractmethod
+    def _epsilon(self, delta: float) -> float:
+        """Bound epsilon for a non-empty history and ``0 < delta < 1``."""
+
+    @abstractmethod
+    def _delta(self, epsilon: float) -> float:
+        """Bound delta for a non-empty history and ``epsilon >= 0``."""

@@ -1,0 +1,283 @@
+"""Composition of discrete privacy-loss distributions by Fourier transform, as an upper bound.
+
+A distribution is kept exponentially tilted: weight ``t_k`` proportional to ``e^(theta l_k)`` times
+the probability under P of loss ``l_k = k * step``. Tilting moves the mean of the sum to the
+epsilon of interest, where the composed weights are then large and the rounding error of the
+transform, uniform over the grid, is relatively small. Everything neglected is bounded and added:
+losses above the window count as infinite, the window's aliases only add mass, and each cell is
+raised by a bound on the rounding error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from skdp.accounting._dominating_pairs import Array
+
+_UNIT_ROUNDOFF = 2.0**-53
+_NEGLIGIBLE = -60.0  # log modulus below which a transform value is set to zero (and bounded)
+_TINY = 1e-290
+
+
+@dataclass(frozen=True)
+class TiltedLoss:
+    """A privacy-loss distribution, tilted.
+
+    The probability under P of loss ``indices[j] * step`` is at most
+    ``weights[j] * exp(log_moment - tilt * indices[j] * step)``, that of an infinite loss at most
+    ``infinite``.
+    """
+
+    indices: NDArray[np.int64]
+    weights: Array
+    log_moment: float
+    infinite: float
+    step: float
+    tilt: float
+
+    def log_moment_at(self, exponent: float) -> float:
+        """Return log E[e^(exponent L)] over the finite losses.
+
+        Parameters
+        ----------
+        exponent : float
+            Any real number.
+
+        Returns
+        -------
+        float
+            The log moment under P.
+        """
+        exponents = (exponent - self.tilt) * self.step * self.indices
+        top = float(np.max(exponents[self.weights > 0.0]))
+        total = float(np.dot(self.weights, np.exp(np.minimum(exponents - top, 0.0))))
+        return self.log_moment + top + math.log(total)
+
+    def delta(self, epsilon: float) -> float:
+        """Return an upper bound on the hockey-stick divergence at ``epsilon``.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy parameter in nats.
+
+        Returns
+        -------
+        float
+            ``infinite`` plus the sum of ``(1 - e^(epsilon - l)) P(l)`` over ``l > epsilon``.
+        """
+        first = int(np.searchsorted(self.indices, epsilon / self.step, side="right"))
+        first = max(first - 1, 0)
+        excess = self.indices[first:] * self.step - epsilon
+        excess = np.maximum(excess, 0.0)
+        terms = self.weights[first:] * np.exp(-self.tilt * excess) * -np.expm1(-excess)
+        total = float(np.sum(terms))
+        if total <= 0.0:
+            return min(1.0, self.infinite)
+        log_value = self.log_moment - self.tilt * epsilon + math.log(total)
+        slack = 1e-12 + 8.0 * _UNIT_ROUNDOFF * (abs(self.log_moment) + abs(self.tilt * epsilon))
+        return min(1.0, self.infinite + math.exp(min(log_value + slack, 0.0)))
+
+    def chernoff_epsilon(self, delta: float) -> float:
+        """Return an upper bound on epsilon from this tilt's moment alone.
+
+        Parameters
+        ----------
+        delta : float
+            Target probability.
+
+        Returns
+        -------
+        float
+            Infinite when the tilt is zero or ``delta`` is out of reach.
+        """
+        if self.tilt <= 0.0 or self.infinite >= delta:
+            return math.inf
+        # The largest value of e^(-theta u) (1 - e^-u) over u >= 0.
+        log_peak = -self.tilt * math.log1p(1.0 / self.tilt) - math.log1p(self.tilt)
+        return (self.log_moment + log_peak - math.log(delta - self.infinite)) / self.tilt + 1e-12
+
+    def coarsen(self, factor: int) -> TiltedLoss:
+        """Move the weights to every ``factor``-th loss, dominating the distribution.
+
+        Parameters
+        ----------
+        factor : int
+            Ratio of the new step to the old one.
+
+        Returns
+        -------
+        TiltedLoss
+            The same log-moment scale and tilt on the coarser grid.
+        """
+        if factor == 1:
+            return self
+        coarse = np.floor_divide(self.indices, factor)
+        offsets = np.arange(factor) * self.step
+        width = factor * self.step
+        share = np.expm1(-offsets) / math.expm1(-width)
+        up = share * np.exp(self.tilt * (width - offsets))
+        down = (1.0 - share) * np.exp(-self.tilt * offsets)
+        rest = self.indices - coarse * factor
+        base = int(coarse[0])
+        size = int(coarse[-1]) - base + 2
+        weights = np.bincount(coarse - base, self.weights * down[rest], minlength=size)
+        weights += np.bincount(coarse - base + 1, self.weights * up[rest], minlength=size)
+        return _normalised(
+            np.arange(base, base + size, dtype=np.int64),
+            weights,
+            self.log_moment,
+            self.infinite,
+            width,
+            self.tilt,
+        )
+
+
+def _normalised(
+    indices: NDArray[np.int64],
+    weights: Array,
+    log_moment: float,
+    infinite: float,
+    step: float,
+    tilt: float,
+) -> TiltedLoss:
+    total = float(np.sum(weights))
+    return TiltedLoss(indices, weights / total, log_moment + math.log(total), infinite, step, tilt)
+
+
+def tilt_masses(
+    indices: NDArray[np.int64], masses: Array, infinite: float, step: float, tilt: float
+) -> TiltedLoss:
+    """Tilt a one-release distribution, allowing for the rounding errors of its masses.
+
+    Parameters
+    ----------
+    indices : ndarray of int
+        Losses in units of ``step``.
+    masses : ndarray
+        Their probabilities under P.
+    infinite : float
+        Probability of an infinite loss.
+    step : float
+        Distance of the grid's losses, in nats.
+    tilt : float
+        Exponent ``theta >= 0``.
+
+    Returns
+    -------
+    TiltedLoss
+        The tilted distribution.
+    """
+    kept = masses > 0.0
+    indices, masses = indices[kept], masses[kept]
+    exponents = tilt * step * indices + np.log(masses)
+    top = float(np.max(exponents))
+    weights = np.exp(exponents - top)
+    loss = _normalised(indices, weights, top, infinite, step, tilt)
+    size = float(np.dot(loss.weights, np.abs(tilt * step * indices)))
+    return TiltedLoss(
+        loss.indices,
+        loss.weights,
+        loss.log_moment + _UNIT_ROUNDOFF * (16.0 + 8.0 * size),
+        infinite,
+        step,
+        tilt,
+    )
+
+
+def compose(
+    parts: Sequence[tuple[TiltedLoss, int]],
+    upper_exponent: float,
+    lower_exponent: float,
+    log_infinite: float,
+    log_alias: float,
+    largest_size: int,
+) -> TiltedLoss:
+    """Convolve distributions on one grid under one tilt, each a number of times.
+
+    Parameters
+    ----------
+    parts : sequence of (TiltedLoss, int)
+        Distributions with equal ``step`` and ``tilt``, and how often each is composed.
+    upper_exponent, lower_exponent : float
+        Exponents of the Chernoff bounds that place the window; any positive value is valid, good
+        values make it short.
+    log_infinite : float
+        Logarithm of the probability under P that may be counted as infinite loss.
+    log_alias : float
+        Logarithm of the tilted probability below the window that may be aliased into it.
+    largest_size : int
+        Longest transform allowed; the window is cut from above to fit.
+
+    Returns
+    -------
+    TiltedLoss
+        An upper bound on the composed distribution.
+    """
+    step, tilt = parts[0][0].step, parts[0][0].tilt
+    log_moment = math.fsum(count * loss.log_moment for loss, count in parts)
+    log_kept = math.fsum(
+        count * (math.log1p(-loss.infinite) if loss.infinite < 1.0 else -math.inf)
+        for loss, count in parts
+    )
+
+    def moment(exponent: float) -> float:
+        return math.fsum(count * loss.log_moment_at(exponent) for loss, count in parts)
+
+    upper = (moment(upper_exponent) - log_infinite) / upper_exponent
+    lower = (log_moment - moment(tilt - lower_exponent) + log_alias) / lower_exponent
+    first = math.floor(max(lower, sum(c * float(p.indices[0]) for p, c in parts) * step) / step)
+    last = math.ceil(min(upper, sum(c * float(p.indices[-1]) for p, c in parts) * step) / step)
+    size = fft.next_fast_len(max(last - first + 1, 16), real=True)
+    size = min(size, largest_size)
+    last = first + size - 1
+    overflow = moment(upper_exponent) - upper_exponent * step * (last + 1)
+    if last >= sum(count * int(loss.indices[-1]) for loss, count in parts):
+        overflow = -math.inf
+    weights = _convolve(parts, first, size)
+    indices = np.arange(first, first + size, dtype=np.int64)
+    infinite = min(1.0, -math.expm1(log_kept) + math.exp(min(overflow, 0.0)) * (1.0 + 1e-9))
+    return _normalised(indices, weights, log_moment, infinite, step, tilt)
+
+
+def _convolve(parts: Sequence[tuple[TiltedLoss, int]], first: int, size: int) -> Array:
+    """Return the convolved weights on the window, raised by a bound on the rounding error.
+
+    Each value of a transform is a sum over the inputs with about ``log2(size)`` rounded operations
+    on every path, so its error is at most ``eta`` times the sum of the moduli, which is one. Hence
+    the product's error is at most the difference of the products of the moduli with and without
+    ``eta`` added, and the inverse transform adds ``eta`` times the sum of the moduli.
+    """
+    eta = _UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
+    log_modulus = log_raised = np.zeros(size // 2 + 1)
+    transforms, shift = [], 0
+    for loss, count in parts:
+        centre = round(float(np.dot(loss.weights, loss.indices)))
+        shift += count * centre
+        wrapped = np.bincount((loss.indices - centre) % size, loss.weights, minlength=size)
+        transform = fft.rfft(wrapped)
+        modulus = np.abs(transform)
+        log_modulus = log_modulus + count * np.log(np.maximum(modulus, _TINY))
+        log_raised = log_raised + count * np.log(modulus + eta)
+        transforms.append((transform, count))
+    kept = log_modulus > _NEGLIGIBLE
+    phase = np.zeros(int(np.count_nonzero(kept)))
+    for transform, count in transforms:
+        phase += count * np.angle(transform[kept])
+    modulus = np.exp(np.minimum(log_modulus[kept], 1.0))
+    product = np.zeros(size // 2 + 1, dtype=np.complex128)
+    product[kept] = modulus * np.exp(1j * phase)
+    errors = np.exp(np.minimum(log_raised, _LOG_LARGE))
+    errors[kept] = modulus * np.expm1(np.minimum((log_raised - log_modulus)[kept], _LOG_LARGE))
+    bound = 2.0 * (float(np.sum(errors)) + eta * float(np.sum(modulus))) / size
+    weights = np.maximum(fft.irfft(product, size), 0.0) + bound
+    return np.roll(weights, (shift - first) % size)
+
+
+_LOG_LARGE = 600.0

@@ -1,0 +1,300 @@
+"""Dominating pairs of single releases, cut into cells of the privacy loss.
+
+A pair ``(P, Q)`` dominates a mechanism when its hockey-stick divergence bounds the mechanism's at
+every epsilon; compositions are then dominated by products of pairs (Zhu, Dong and Wang, 2022,
+Theorem 10). With ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and unit noise, the pairs are
+
+- ``"gaussian"``: N(mu) against N(0);
+- ``"remove"`` / ``"add"``: (1-q) N(0) + q N(mu) against N(0), and the reverse (Poisson sampling,
+  add-remove; one pair of neighbours has one direction throughout a plan);
+- ``"poisson-replace-one"``: (1-q) N(0) + q N(mu) against (1-q) N(0) + q N(-mu), which dominates by
+  convexity and Gaussian interpolation;
+- ``"uniform-replace-one"``: the symmetric pair whose profile is
+  ``p delta_G(log(1 + (e^eps - 1)/p); mu)`` for ``eps >= 0`` in both orders (Balle, Barthe and
+  Gaboardi, 2018, Theorem 9). Its loss is log M with the masses of "remove" and -log M with those
+  of "add", both for x > mu/2, and zero with mass ``(1-p) (1 - 2 Phi(-mu/2))``. The larger of the
+  two composed directions is *not* a bound here: one pair of neighbours may act as "remove" at one
+  step and as "add" at another (Lebeda, Regehr, Kamath and Steinke, 2024).
+
+`node_masses` connects the dots (Doroshenko et al., 2022): the mass of each cell moves to the two
+ends of the cell so that its mass under P and under Q are both kept. The discrete pair dominates.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+Array = NDArray[np.float64]
+
+_SMALLEST_TAIL = 1e-300
+_LARGE = 700.0  # exponents are cut here; every cut errs towards a larger privacy loss
+
+
+class NodeMasses(NamedTuple):
+    """Probabilities under P at the given losses, and at an infinite loss."""
+
+    masses: Array
+    infinite: float
+
+
+class Pair(Protocol):
+    """A dominating pair of one release."""
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+
+    def sketch(self, tail: float) -> tuple[Array, Array]:
+        """Return a coarse list of losses with their probabilities, for estimates."""
+
+    def grid(self, step: float, tail: float) -> tuple[NDArray[np.int64], Array, float]:
+        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
+
+
+class GaussianMixturePair:
+    """A pair made of unit Gaussians at 0 and ``mu`` (and ``-mu``), sampled with probability ``rate``.
+
+    Parameters
+    ----------
+    kind : str
+        One of the names in the module's description.
+    rate : float
+        Sampling probability, in (0, 1); 1 for ``"gaussian"``.
+    mu : float
+        Shift in units of the noise, positive.
+    """
+
+    def __init__(self, kind: str, rate: float, mu: float) -> None:
+        self.kind = kind
+        self.rate = rate
+        self.mu = mu
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        x_low, x_high = self._support(tail)
+        if self.kind == "add":
+            return -self._log_ratio(x_high), -math.log1p(-self.rate)
+        high = self._log_ratio(x_high)
+        if self.kind == "poisson-replace-one":
+            return (
+                self._log_ratio(x_low) - self._log_ratio(-x_low),
+                high - self._log_ratio(-x_high),
+            )
+        if self.kind == "uniform-replace-one":
+            # The negative branch has the masses of "add", whose x is a standard normal.
+            return -self._log_ratio(max(-x_low, 0.5 * self.mu)), max(high, 0.0)
+        return self._log_ratio(x_low), high
+
+    def sketch(self, tail: float) -> tuple[Array, Array]:
+        """Return a coarse list of losses with their probabilities, for estimates."""
+        x_low, x_high = self._support(tail)
+        reach = x_high - self.mu if x_high > self.mu else -x_low
+        parts = [np.arange(x_low, min(-x_low, x_high) + 0.1, 0.1)]
+        if x_high > -x_low:
+            parts.append(np.arange(max(-x_low, self.mu - reach) + 0.1, x_high + 0.1, 0.1))
+        x = np.concatenate(parts)
+        if self.kind == "uniform-replace-one":
+            up = self._log_ratios(x[x > 0.5 * self.mu])
+            edges = np.concatenate([-up[::-1], [0.0], up])
+        elif self.kind == "poisson-replace-one":
+            edges = self._log_ratios(x) - self._log_ratios(-x)
+        elif self.kind == "add":
+            edges = np.append(-self._log_ratios(x[::-1]), -math.log1p(-self.rate))
+        else:
+            edges = self._log_ratios(x)
+        edges = np.unique(edges)
+        return edges, self.node_masses(edges).masses
+
+    def grid(self, step: float, tail: float) -> tuple[NDArray[np.int64], Array, float]:
+        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
+        low, high = self.span(tail)
+        first, last = math.floor(low / step), math.ceil(high / step) + 1
+        if self.kind == "uniform-replace-one":
+            first, last = min(first, -1), max(last, 1)
+        indices = np.arange(first, last + 1, dtype=np.int64)
+        nodes = self.node_masses(indices * step)
+        return indices, nodes.masses, nodes.infinite
+
+    def node_masses(self, edges: Array) -> NodeMasses:
+        """Spread P's mass over the given losses, dominating the pair.
+
+        Parameters
+        ----------
+        edges : ndarray
+            Increasing losses; zero must be among them for ``"uniform-replace-one"``.
+
+        Returns
+        -------
+        NodeMasses
+            Mass below the first loss is moved up to it, mass above the last one to infinity.
+        """
+        if self.kind == "add":
+            return _spread(edges, *self._down_cells(edges))
+        if self.kind == "poisson-replace-one":
+            return _spread(edges, *self._replace_cells(edges))
+        if self.kind != "uniform-replace-one":
+            return _spread(edges, *self._up_cells(edges))
+        zero = int(np.searchsorted(edges, 0.0))
+        negative, _, below, _ = cells = self._down_cells(edges[: zero + 1])
+        masses = np.zeros(len(edges))
+        masses[: zero + 1] += _spread(edges[: zero + 1], negative, cells[1], below, 0.0).masses
+        mass, excess, _, above = self._up_cells(edges[zero:])
+        positive = _spread(edges[zero:], mass, excess, 0.0, above)
+        masses[zero:] += positive.masses
+        masses[zero] += (1.0 - self.rate) * math.erf(0.5 * self.mu / math.sqrt(2.0))
+        return NodeMasses(masses, positive.infinite)
+
+    def _support(self, tail: float) -> tuple[float, float]:
+        """Interval of x outside which P has at most about ``tail`` on either side."""
+        reach = -float(ndtri(max(0.5 * tail, _SMALLEST_TAIL)))
+        if self.kind == "add":
+            return -reach, reach
+        share = max(0.5 * tail / self.rate, _SMALLEST_TAIL)
+        shifted = self.mu - float(ndtri(share)) if share < 0.5 else 0.0
+        low = self.mu - reach if self.kind == "gaussian" else -reach
+        return low, max(low + 2.0 * reach if self.kind == "gaussian" else reach, shifted)
+
+    def _log_ratio(self, x: float) -> float:
+        return float(self._log_ratios(np.array([x]))[0])
+
+    def _log_ratios(self, x: Array) -> Array:
+        """Return log M(x), accurately also where it is tiny."""
+        exponent = self.mu * x - 0.5 * self.mu**2
+        if self.rate == 1.0:
+            return exponent
+        near = np.log1p(self.rate * np.expm1(np.minimum(exponent, 30.0)))
+        far = np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + exponent)
+        return np.where(exponent < 30.0, near, far)
+
+    def _invert(self, loss: Array) -> tuple[Array, Array]:
+        """Return x with log M(x) = loss, and the density ratio of N(mu) to N(0) there.
+
+        Below log(1 - q), which no x attains, x is -inf and the "ratio" negative: it is the number
+        r for which ``1 - q + q r = e^loss``.
+        """
+        q = self.rate
+        if q == 1.0:
+            log_ratio, ratio = loss, np.exp(np.minimum(loss, _LARGE))
+        else:
+            shifted = np.expm1(np.minimum(loss, 30.0)) / q
+            with np.errstate(divide="ignore"):
+                near = np.log1p(np.maximum(shifted, -1.0))
+            far = loss - math.log(q) + np.log1p(-(1.0 - q) * np.exp(-np.maximum(loss, 30.0)))
+            log_ratio = np.where(loss < 30.0, near, far)
+            ratio = np.where(loss < 30.0, 1.0 + shifted, np.exp(np.minimum(far, _LARGE)))
+        return (log_ratio + 0.5 * self.mu**2) / self.mu, ratio
+
+    def _up_cells(self, edges: Array) -> tuple[Array, Array, float, float]:
+        """Cells of P = (1-q) N(0) + q N(mu) against Q = N(0)."""
+        q = self.rate
+        x, ratio = self._invert(edges)
+        still, moved = _normal_cells(x), _normal_cells(x - self.mu)
+        # a - b e^l with the (1-q) N(0) parts cancelled by hand, which keeps q's digits.
+        excess = q * (moved - ratio[:-1] * still)
+        below = (1.0 - q) * ndtr(x[0]) + q * ndtr(x[0] - self.mu)
+        above = (1.0 - q) * ndtr(-x[-1]) + q * ndtr(self.mu - x[-1])
+        return (1.0 - q) * still + q * moved, excess, float(below), float(above)
+
+    def _down_cells(self, edges: Array) -> tuple[Array, Array, float, float]:
+        """Cells of P = N(0) against Q = (1-q) N(0) + q N(mu); the loss falls as x rises."""
+        x, ratio = self._invert(-edges)
+        still, moved = -_normal_cells(x), -_normal_cells(x - self.mu)
+        growth = np.exp(np.minimum(edges[:-1], _LARGE))
+        excess = growth * self.rate * (ratio[:-1] * still - moved)
+        # Where the ratio was cut, the true excess may be anything up to the whole cell.
+        excess = np.where(ratio[:-1] < math.exp(_LARGE), excess, still)
+        return still, excess, float(ndtr(-x[0])), float(ndtr(x[-1]))
+
+    def _replace_cells(self, edges: Array) -> tuple[Array, Array, float, float]:
+        """Cells of P = (1-q) N(0) + q N(mu) against Q = (1-q) N(0) + q N(-mu)."""
+        q, mu = self.rate, self.mu
+        half = 0.5 * np.abs(edges)
+        with np.errstate(divide="ignore"):
+            log_sinh = half + np.log(-np.expm1(-2.0 * half)) - math.log(2.0)
+        log_argument = log_sinh + 0.5 * mu * mu + math.log1p(-q) - math.log(q)
+        asinh = np.where(
+            log_argument > 18.0,
+            log_argument + math.log(2.0),
+            np.arcsinh(np.exp(np.minimum(log_argument, 18.0))),
+        )
+        x = np.sign(edges) * (asinh + half) / mu
+        still, up, down = _normal_cells(x), _normal_cells(x - mu), _normal_cells(x + mu)
+        loss = np.minimum(edges[:-1], _LARGE)
+        excess = -(1.0 - q) * np.expm1(loss) * still + q * (up - np.exp(loss) * down)
+        below = (1.0 - q) * ndtr(x[0]) + q * ndtr(x[0] - mu)
+        above = (1.0 - q) * ndtr(-x[-1]) + q * ndtr(mu - x[-1])
+        return (1.0 - q) * still + q * up, excess, float(below), float(above)
+
+
+class RandomisedResponsePair:
+    """The pair that dominates every (epsilon, delta)-DP mechanism (Kairouz, Oh, Viswanath, 2015).
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter in nats.
+    delta : float, default=0.0
+        Failure probability.
+    """
+
+    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """Return the smallest and the largest loss."""
+        return -self.epsilon, self.epsilon
+
+    def sketch(self, tail: float) -> tuple[Array, Array]:
+        """Return both losses with their probabilities."""
+        kept = 1.0 - self.delta
+        down = kept * math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon))
+        up = kept / (1.0 + math.exp(-self.epsilon))
+        return np.array([-self.epsilon, self.epsilon]), np.array([down, up])
+
+    def grid(self, step: float, tail: float) -> tuple[NDArray[np.int64], Array, float]:
+        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
+        losses, probabilities = self.sketch(tail)
+        lower = np.floor(losses / step)
+        offset = losses - lower * step
+        share = np.clip(np.expm1(-offset) / math.expm1(-step), 0.0, 1.0)
+        indices = np.concatenate([lower, lower + 1.0]).astype(np.int64)
+        masses = np.concatenate([probabilities * (1.0 - share), probabilities * share])
+        return indices, masses, self.delta
+
+
+def _normal_cells(x: Array) -> Array:
+    """Standard normal mass between consecutive points, from the nearer tail.
+
+    Parameters
+    ----------
+    x : ndarray
+        Monotone points; for falling ones the masses are negative.
+
+    Returns
+    -------
+    ndarray
+        One mass for each neighbouring pair of points.
+    """
+    left, right = x[:-1], x[1:]
+    flip = left + right > 0.0
+    return ndtr(np.where(flip, -left, right)) - ndtr(np.where(flip, -right, left))
+
+
+def _spread(edges: Array, mass: Array, excess: Array, below: float, above: float) -> NodeMasses:
+    """Move each cell's mass to its ends, keeping its masses under P and Q.
+
+    ``excess`` is the mass under P less ``e^l`` times that under Q, ``l`` the lower end: what the
+    upper end receives, times ``1 - e^-width``. Clipping to [0, mass] only matters for rounding.
+    """
+    width = np.diff(edges)
+    upper = np.clip(excess / -np.expm1(-width), 0.0, mass)
+    nodes = np.zeros(len(edges))
+    nodes[:-1] += mass - upper
+    nodes[1:] += upper
+    nodes[0] += below
+    return NodeMasses(nodes, above)

@@ -1,0 +1,153 @@
+"""Where to look: saddle-point estimates of a composed privacy loss.
+
+Nothing here is a bound. The estimates choose the tilt, the grid and the windows of the rigorous
+composition, which is valid whatever they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import erfcx
+
+from skdp.accounting._dominating_pairs import Array, Pair
+
+_LARGEST_TILT = 60.0  # in units of the composed standard deviation; only lattices ask for more
+_SQRT2 = math.sqrt(2.0)
+
+
+class LossEstimate:
+    """Cumulants of a composed privacy loss under P, from coarse lists of losses.
+
+    Parameters
+    ----------
+    pairs : sequence of (Pair, int)
+        Dominating pairs and how often each is composed.
+    tail : float
+        Probability per release that may be ignored.
+    """
+
+    def __init__(self, pairs: Sequence[tuple[Pair, int]], tail: float) -> None:
+        self._parts: list[tuple[Array, Array, int]] = []
+        for pair, count in pairs:
+            losses, masses = pair.sketch(tail)
+            kept = masses > 0.0
+            self._parts.append((losses[kept], np.log(masses[kept]), count))
+        _, self.mean, variance = self.cumulants(0.0)
+        self.deviation = math.sqrt(variance)
+
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """Return the log moment of order ``tilt`` and its first two derivatives.
+
+        Parameters
+        ----------
+        tilt : float
+            Exponent ``theta`` of ``E[e^(theta L)]``.
+
+        Returns
+        -------
+        tuple of float
+            ``K``, and the mean and the variance of the tilted loss.
+        """
+        k = mean = variance = 0.0
+        for losses, log_masses, count in self._parts:
+            exponents = log_masses + tilt * losses
+            top = float(np.max(exponents))
+            weights = np.exp(exponents - top)
+            total = float(np.sum(weights))
+            weights /= total
+            first = float(np.dot(weights, losses))
+            k += count * (top + math.log(total))
+            mean += count * first
+            variance += count * float(np.dot(weights, (losses - first) ** 2))
+        return k, mean, max(variance, 1e-300)
+
+    def log_delta(self, tilt: float) -> tuple[float, float]:
+        """Estimate log delta at the epsilon whose saddle point is ``tilt``.
+
+        Parameters
+        ----------
+        tilt : float
+            Exponent, at least 0.
+
+        Returns
+        -------
+        tuple of float
+            log delta and epsilon.
+        """
+        k, mean, variance = self.cumulants(tilt)
+        s = math.sqrt(0.5 * variance)
+        factor = 0.5 * float(erfcx(tilt * s) - erfcx((tilt + 1.0) * s))
+        return k - tilt * mean + math.log(max(factor, 1e-300)), mean
+
+    def tilt_for_delta(self, delta: float) -> float:
+        """Return the tilt whose epsilon has about the given delta, 0 if epsilon is below the mean.
+
+        Parameters
+        ----------
+        delta : float
+            Target, positive.
+
+        Returns
+        -------
+        float
+            The tilt.
+        """
+        target = math.log(delta)
+        return self._bisect(lambda tilt: self.log_delta(tilt)[0] > target)
+
+    def tilt_for_epsilon(self, epsilon: float) -> float:
+        """Return the tilt that moves the mean to ``epsilon``, 0 if it is already there or above.
+
+        Parameters
+        ----------
+        epsilon : float
+            Target mean.
+
+        Returns
+        -------
+        float
+            The tilt.
+        """
+        return self._bisect(lambda tilt: self.cumulants(tilt)[1] < epsilon)
+
+    def _bisect(self, too_small) -> float:  # type: ignore[no-untyped-def]
+        """Find to a few per cent where a predicate of the tilt turns false."""
+        if not too_small(0.0):
+            return 0.0
+        unit = 1.0 / max(self.deviation, 1e-290)
+        low, high = 0.0, unit
+        while too_small(high):
+            low, high = high, 2.0 * high
+            if high > _LARGEST_TILT * unit:
+                return low
+        for _ in range(7):
+            middle = 0.5 * (low + high)
+            if too_small(middle):
+                low = middle
+            else:
+                high = middle
+        return 0.5 * (low + high)
+
+    def chernoff_exponents(self, tilt: float, log_tail: float) -> tuple[float, float]:
+        """Return exponents at which Chernoff bounds on both ends of the tilted loss are good.
+
+        Parameters
+        ----------
+        tilt : float
+            The tilt.
+        log_tail : float
+            Logarithm of the tail probability asked for.
+
+        Returns
+        -------
+        tuple of float
+            For P's upper tail an exponent, positive; for the tilted lower tail another.
+        """
+        _, _, variance = self.cumulants(tilt)
+        below = math.sqrt(-2.0 * log_tail / variance)
+        candidates = tilt + np.geomspace(0.05, 4.0, 12) * below
+        bounds = [(self.cumulants(float(s))[0] - log_tail) / s for s in candidates]
+        return float(candidates[int(np.argmin(bounds))]), below

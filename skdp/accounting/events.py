@@ -1,0 +1,296 @@
+"""What happened: immutable descriptions of private releases.
+
+An event says which randomised mechanism was run and with which parameters; it holds no data and
+no verdict. Accountants turn events into costs. Events are hashable, compare by value and survive
+a round trip through plain dictionaries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+
+def _check_real(owner: str, name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{owner}: {name} must be a real number, got {value!r}.")
+    return float(value)
+
+
+def _check_integer(owner: str, name: str, value: object, minimum: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        raise ValueError(f"{owner}: {name} must be an integer >= {minimum}, got {value!r}.")
+    return int(value)
+
+
+def _check_event(owner: str, name: str, value: object) -> None:
+    if not isinstance(value, Event):
+        raise TypeError(f"{owner}: {name} must be an Event, got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Event:
+    """Base class of all events."""
+
+    _types: ClassVar[dict[str, type[Event]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Event._types[cls.__name__] = cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dictionary of plain values, fit for JSON.
+
+        Returns
+        -------
+        dict
+            ``"type"`` names the class; the other keys are its parameters.
+        """
+        out: dict[str, Any] = {"type": type(self).__name__}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Event):
+                value = value.to_dict()
+            elif isinstance(value, tuple):
+                value = [event.to_dict() for event in value]
+            out[field.name] = value
+        return out
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Event:
+        """Rebuild an event from the output of `to_dict`.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Event
+            An event equal to the original.
+
+        Raises
+        ------
+        ValueError
+            If ``data["type"]`` names no known event.
+        """
+        parameters = dict(data)
+        name = parameters.pop("type", None)
+        if name not in Event._types:
+            raise ValueError(f"unknown event type {name!r}; known: {sorted(Event._types)}.")
+        for key, value in parameters.items():
+            if isinstance(value, Mapping):
+                parameters[key] = Event.from_dict(value)
+            elif isinstance(value, list | tuple):
+                parameters[key] = tuple(Event.from_dict(item) for item in value)
+        return Event._types[name](**parameters)
+
+
+@dataclass(frozen=True)
+class GaussianEvent(Event):
+    """One release with Gaussian noise.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over a public bound, positive. Standing alone, the bound is
+        the L2 sensitivity of the query under the adjacency in force, so the release is exactly
+        ``1 / noise_multiplier``-GDP. Inside a sampled event, the bound is the largest L2 norm of
+        one record's contribution to the sum.
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        z = _check_real("GaussianEvent", "noise_multiplier", self.noise_multiplier)
+        if not (math.isfinite(z) and z > 0):
+            raise ValueError(
+                f"GaussianEvent: noise_multiplier must be a finite number > 0, got {z!r}."
+            )
+        object.__setattr__(self, "noise_multiplier", z)
+
+
+@dataclass(frozen=True)
+class PoissonSampledEvent(Event):
+    """A release computed on a Poisson sample: each record enters independently.
+
+    Parameters
+    ----------
+    sample_rate : float
+        Probability that a record enters, in [0, 1].
+    event : Event
+        What is done with the sample.
+
+    Notes
+    -----
+    With an inner ``GaussianEvent(z)`` the dominating pair is, in units of the noise,
+    ``(1-q) N(0) + q N(1/z)`` against ``N(0)`` under add-remove and
+    ``(1-q) N(0) + q N(1/z)`` against ``(1-q) N(0) + q N(-1/z)`` under replace-one. The divisor of
+    the released mean must not depend on the realised size of the sample.
+    """
+
+    sample_rate: float
+    event: Event
+
+    def __post_init__(self) -> None:
+        q = _check_real("PoissonSampledEvent", "sample_rate", self.sample_rate)
+        if not 0 <= q <= 1:
+            raise ValueError(f"PoissonSampledEvent: sample_rate must lie in [0, 1], got {q!r}.")
+        object.__setattr__(self, "sample_rate", q)
+        _check_event("PoissonSampledEvent", "event", self.event)
+
+
+@dataclass(frozen=True)
+class UniformSampledEvent(Event):
+    """A release computed on a uniformly drawn subset of fixed size, without replacement.
+
+    Parameters
+    ----------
+    batch_size : int
+        Number of records in the subset, from 1 to ``dataset_size``.
+    dataset_size : int
+        Public number of records.
+    event : Event
+        What is done with the subset.
+
+    Notes
+    -----
+    Defined under replace-one adjacency, where the number of records is public. An inner
+    ``GaussianEvent(z)`` has ``z = sigma / C`` with ``C`` the largest norm of one record's
+    contribution, so replacing a sampled record moves the query by ``2 / z`` noise deviations.
+    """
+
+    batch_size: int
+    dataset_size: int
+    event: Event
+
+    def __post_init__(self) -> None:
+        owner = "UniformSampledEvent"
+        n = _check_integer(owner, "dataset_size", self.dataset_size, 1)
+        b = _check_integer(owner, "batch_size", self.batch_size, 1)
+        if b > n:
+            raise ValueError(f"{owner}: batch_size must not exceed dataset_size={n}, got {b}.")
+        object.__setattr__(self, "dataset_size", n)
+        object.__setattr__(self, "batch_size", b)
+        _check_event(owner, "event", self.event)
+
+
+@dataclass(frozen=True)
+class RepeatedEvent(Event):
+    """The same event, a number of times fixed in advance.
+
+    Parameters
+    ----------
+    event : Event
+        The event that is repeated; later runs may look at the results of earlier ones.
+    count : int
+        How often, at least 0.
+    """
+
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        _check_event("RepeatedEvent", "event", self.event)
+        count = _check_integer("RepeatedEvent", "count", self.count, 0)
+        object.__setattr__(self, "count", count)
+
+
+@dataclass(frozen=True)
+class ComposedEvent(Event):
+    """A list of events, fixed in advance, on the same records.
+
+    Parameters
+    ----------
+    events : iterable of Event
+        The events; none at all stands for "nothing was released".
+    """
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.events, Event) or not isinstance(self.events, Iterable):
+            raise TypeError(f"ComposedEvent: events must be a sequence, got {self.events!r}.")
+        object.__setattr__(self, "events", tuple(self.events))
+        for event in self.events:
+            _check_event("ComposedEvent", "each of events", event)
+
+
+@dataclass(frozen=True)
+class PureDPEvent(Event):
+    """A release known to satisfy epsilon-differential privacy, and nothing more about it.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        eps = _check_real("PureDPEvent", "epsilon", self.epsilon)
+        if not (math.isfinite(eps) and eps >= 0):
+            raise ValueError(f"PureDPEvent: epsilon must be a finite number >= 0, got {eps!r}.")
+        object.__setattr__(self, "epsilon", eps)
+
+
+@dataclass(frozen=True)
+class ApproxDPEvent(Event):
+    """A release known to satisfy (epsilon, delta)-differential privacy, and nothing more about it.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``.
+    delta : float
+        Failure probability, in [0, 1].
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        eps = _check_real("ApproxDPEvent", "epsilon", self.epsilon)
+        if not (math.isfinite(eps) and eps >= 0):
+            raise ValueError(f"ApproxDPEvent: epsilon must be a finite number >= 0, got {eps!r}.")
+        dlt = _check_real("ApproxDPEvent", "delta", self.delta)
+        if not 0 <= dlt <= 1:
+            raise ValueError(f"ApproxDPEvent: delta must lie in [0, 1], got {dlt!r}.")
+        object.__setattr__(self, "epsilon", eps)
+        object.__setattr__(self, "delta", dlt)
+
+
+def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:
+    """Flatten compositions and repetitions into leaves with their multiplicities.
+
+    Parameters
+    ----------
+    event : Event
+        Any event.
+    count : int, default=1
+        How often the whole event happened.
+
+    Returns
+    -------
+    dict of Event to int
+        Every leaf (an event that is neither composed nor repeated) in order of first appearance,
+        equal leaves merged. The order of a composition does not matter to its cost.
+    """
+    counts: dict[Event, int] = {}
+    stack = [(event, count)]
+    while stack:
+        current, times = stack.pop()
+        if times == 0:
+            continue
+        if isinstance(current, RepeatedEvent):
+            stack.append((current.event, times * current.count))
+        elif isinstance(current, ComposedEvent):
+            stack.extend((part, times) for part in reversed(current.events))
+        else:
+            counts[current] = counts.get(current, 0) + times
+    return counts

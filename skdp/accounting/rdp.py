@@ -1,0 +1,141 @@
+"""Renyi differential privacy: closed-form and quadrature bounds, order by order."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.accounting import _renyi
+from skdp.accounting._base import Accountant
+from skdp.accounting._leaves import gaussian_mu, sampled_gaussian
+from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
+
+# Orders minus one of the first, coarse scan; the best is then refined between its neighbours.
+_COARSE = np.geomspace(1e-3, 1e5, 41)
+_REFINEMENTS = 4
+_FRACTIONAL_UP_TO = 64.0  # binomial sums at integer orders are dense enough beyond
+
+
+class RDPAccountant(Accountant):
+    """Account with Renyi divergences at the best of many orders.
+
+    Parameters
+    ----------
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets.
+
+    Notes
+    -----
+    The divergence of a sampled Gaussian is that of its dominating pair, at integer orders by a
+    binomial sum and between them by quadrature (Mironov, Talwar and Zhang, 2019; under replace-one
+    the pairs of `PLDAccountant`). Divergences add up over releases, even adaptive ones, and become
+    (epsilon, delta) by Canonne, Kamath and Steinke (2020), Proposition 12. The result is 5 to 30 %
+    looser than `PLDAccountant`.
+
+    Examples
+    --------
+    >>> from skdp.accounting import GaussianEvent, PoissonSampledEvent, RDPAccountant
+    >>> step = PoissonSampledEvent(0.01, GaussianEvent(4.0))
+    >>> round(RDPAccountant().compose(step, count=10_000).epsilon(1e-5), 4)
+    1.0354
+    """
+
+    name = "rdp"
+
+    def log_moment(self, order: float) -> float:
+        """Return ``(order - 1)`` times the Renyi divergence of the history.
+
+        Parameters
+        ----------
+        order : float
+            Order of the divergence, above 1.
+
+        Returns
+        -------
+        float
+            An upper bound in nats; infinite where the divergence is, or is out of reach.
+        """
+        if not order > 1:
+            raise ValueError(f"order must exceed 1, got {order!r}.")
+        return math.fsum(
+            count * self._leaf_log_moment(leaf, order) for leaf, count in self._counts.items()
+        )
+
+    def _supports_leaf(self, leaf: Event) -> bool:
+        return (
+            isinstance(leaf, PureDPEvent | ApproxDPEvent)
+            or gaussian_mu(leaf, self._adjacency) is not None
+            or sampled_gaussian(leaf, self._adjacency) is not None
+        )
+
+    def _leaf_log_moment(self, leaf: Event, order: float) -> float:
+        if isinstance(leaf, PureDPEvent | ApproxDPEvent):
+            return _renyi.log_moment_randomised_response(leaf.epsilon, order)
+        mu = gaussian_mu(leaf, self._adjacency)
+        if mu is not None:
+            return 0.5 * order * (order - 1.0) * mu * mu
+        pair = sampled_gaussian(leaf, self._adjacency)
+        assert pair is not None
+        if pair.kind == "poisson-replace-one":
+            return _renyi.log_moment_replace_one(pair.rate, pair.mu, order)
+        if pair.kind == "uniform-replace-one":
+            return _renyi.log_moment_uniform(pair.rate, pair.mu, order)
+        if order == int(order):
+            return _renyi.log_moment_integer(pair.rate, pair.mu, int(order))
+        return _renyi.log_moment_add_remove(pair.rate, pair.mu, order)
+
+    def _failure(self) -> float:
+        """Total probability with which (epsilon, delta)-DP parts fail outright."""
+        kept = sum(
+            count * (math.log1p(-leaf.delta) if leaf.delta < 1.0 else -math.inf)
+            for leaf, count in self._counts.items()
+            if isinstance(leaf, ApproxDPEvent)
+        )
+        return -math.expm1(kept)
+
+    def _epsilon(self, delta: float) -> float:
+        # With probability 1 - failure the history is a composition of Renyi-bounded parts.
+        failure = self._failure()
+        if failure >= delta:
+            return math.inf
+        log_rest = math.log((delta - failure) / (1.0 - failure))
+
+        def bound(order: float) -> float:
+            scale = order - 1.0
+            correction = math.log1p(-1.0 / order) - (log_rest + math.log(order)) / scale
+            return self.log_moment(order) / scale + correction
+
+        return self._minimise(bound)
+
+    def _delta(self, epsilon: float) -> float:
+        failure = self._failure()
+        if failure >= 1.0 or math.isinf(epsilon):
+            return failure
+
+        def log_bound(order: float) -> float:
+            scale = order - 1.0
+            correction = order * math.log1p(-1.0 / order) - math.log(scale)
+            return self.log_moment(order) - scale * epsilon + correction
+
+        return failure + (1.0 - failure) * math.exp(min(0.0, self._minimise(log_bound)))
+
+    def _minimise(self, bound) -> float:  # type: ignore[no-untyped-def]
+        """Minimise over orders: a coarse scan, then finer ones around the best. Any order is valid."""
+        grid: NDArray[np.float64] = _COARSE
+        best = math.inf
+        for _ in range(_REFINEMENTS):
+            orders = [self._order(x) for x in grid]
+            values = [bound(order) for order in orders]
+            k = int(np.argmin(values))
+            best = min(best, values[k])
+            if not math.isfinite(best):
+                break
+            grid = np.geomspace(grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)], 9)
+        return best
+
+    @staticmethod
+    def _order(order_minus_one: float) -> float:
+        order = 1.0 + float(order_minus_one)
+        return order if order <= _FRACTIONAL_UP_TO else float(round(order))

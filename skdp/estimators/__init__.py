@@ -1,0 +1,13 @@
+"""scikit-learn estimators that train under differential privacy."""
+
+from skdp.estimators._dpsgd import DPSGDClassifier
+from skdp.estimators._grpua import GrpuaLogisticRegression, GrpuaSVC
+from skdp.estimators._opera import OperaLogisticRegression, OperaSVC
+
+__all__ = [
+    "DPSGDClassifier",
+    "GrpuaLogisticRegression",
+    "GrpuaSVC",
+    "OperaLogisticRegression",
+    "OperaSVC",
+]

@@ -1,0 +1,370 @@
+"""What all private linear classifiers share: validation, charging, fitting order, prediction."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.budget import BudgetAccountant
+from skdp.estimators._callbacks import CallbackSupportMixin, FitProgress, with_callbacks
+from skdp.estimators._labels import encode_labels
+from skdp.estimators._parameters import check_choice, check_integer, check_real
+from skdp.estimators._seeding import fit_context
+from skdp.exceptions import PrivacyWarning
+from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
+from skdp.mechanisms.contribution import ADJACENCIES
+from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
+from skdp.plans.defaults import PublicNumbers, default_intercept_value
+from skdp.plans.linear_model import LinearModel
+from skdp.reporting import PrivacySpent
+
+
+class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Base of the private linear classifiers.
+
+    A fit keeps this order: parameters and shapes are validated (no value of a row but a
+    non-finite one decides an error), the plan is built from public numbers, the accountant is
+    charged, and only then are the rows used.
+    """
+
+    # Parameters that all of them have; subclasses declare them in their own signature.
+    epsilon: float | None
+    delta: float
+    adjacency: Any
+    data_norm: float
+    classes: Any
+    alpha: Any
+    fit_intercept: bool
+    intercept_scaling: Any
+    accountant: BudgetAccountant | None
+    random_state: Any
+    verbose: int
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> Any:
+        """Fit the classifier under differential privacy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; float64 and float32 are used as they are, sparse input becomes CSR. Rows
+            longer than `data_norm` are scaled down to it.
+        y : array-like of shape (n_samples,)
+            Labels.
+        **fit_params : dict
+            Must be empty. `sample_weight` is refused: a weight multiplies one record's
+            influence, and with it the sensitivity, without bound.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator; every attribute with a trailing underscore is private and
+            may be published.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or input, before anything is charged.
+        BudgetExceededError
+            If the accountant cannot take the charge; the rows are not used then.
+        """
+        self._refuse_fit_params(fit_params)
+        self._check_parameters()
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        )
+        labels, codes = encode_labels(y, self.classes)
+        numbers = self._public_numbers(X.shape, labels.size)
+        if self.delta >= 1.0 / numbers.n_rows:
+            warnings.warn(
+                f"delta={self.delta:g} is not below 1/n={1.0 / numbers.n_rows:.3g}: such a delta "
+                "permits publishing whole rows at random. Choose delta well below 1/n.",
+                PrivacyWarning,
+                stacklevel=3,
+            )
+        model = self._linear_model(numbers)
+        plan = self._build_plan(model, numbers)
+        stream = resolve_random_state(
+            self.random_state,
+            fit_context(self, X, codes) if _is_seed(self.random_state) else b"",
+        )
+        spent = self._account(plan, stream.seeded)
+        self._charge(spent)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
+        progress = FitProgress(self, self._public_steps(plan))
+        progress.begin()
+        problems = self._problems(model, X, codes)
+        weights = self._carry_out(plan, problems, stream, progress)
+        coef, intercept = problems[0].split_weights(
+            weights, model.n_outputs, float(self.data_norm)
+        )
+        self.classes_ = labels
+        self.coef_ = coef
+        self.intercept_ = intercept
+        self.privacy_spent_ = spent
+        self._publish(plan)
+        progress.end()
+        return self
+
+    # What each method fills in.
+
+    @abstractmethod
+    def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> Any:
+        """Return the plan that the parameters and the public numbers determine."""
+
+    @abstractmethod
+    def _account(self, plan: Any, seeded: bool) -> PrivacySpent:
+        """Return the record of what carrying out the plan will spend."""
+
+    @abstractmethod
+    def _carry_out(
+        self, plan: Any, problems: list[Any], stream: RandomStream, progress: FitProgress
+    ) -> np.ndarray:
+        """Run the plan and return the noisy weights."""
+
+    @abstractmethod
+    def _binary_loss(self) -> Any:
+        """Return the margin loss of a two-class problem."""
+
+    def _public_steps(self, plan: Any) -> int:
+        """Return the number of steps to announce to callbacks; 0 where it is not public."""
+        return 0
+
+    def _publish(self, plan: Any) -> None:
+        """Set further released attributes; they come from the plan alone."""
+
+    # Validation and charging.
+
+    def _check_parameters(self) -> None:
+        check_real(
+            "epsilon",
+            self.epsilon,
+            above=0.0,
+            allowed=self._special_epsilons,
+            remedy="Smaller means more private; 1.0 is a common choice.",
+        )
+        check_real(
+            "delta",
+            self.delta,
+            above=0.0,
+            below=1.0,
+            remedy="Choose it well below 1/n, for example 1e-6.",
+        )
+        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        check_real(
+            "data_norm",
+            self.data_norm,
+            above=0.0,
+            remedy="It is a public bound on the Euclidean norm of a row, not one read off the data.",
+        )
+        check_real("alpha", self.alpha, at_least=0.0, allowed=("auto",))
+        check_choice("fit_intercept", self.fit_intercept, (True, False))
+        check_real("intercept_scaling", self.intercept_scaling, above=0.0, allowed=("auto",))
+        check_integer("verbose", self.verbose, at_least=0)
+        if self.accountant is not None and not callable(getattr(self.accountant, "reserve", None)):
+            raise TypeError(
+                "accountant must be None or a budget such as skdp.budget.BudgetAccountant, got "
+                f"{type(self.accountant).__name__}."
+            )
+
+    _special_epsilons: tuple[str | None, ...] = ()
+
+    def _refuse_fit_params(self, fit_params: dict[str, Any]) -> None:
+        if "sample_weight" in fit_params:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes no sample_weight: a weight multiplies one "
+                "record's influence and so the noise that hides it. Leave it out; to protect "
+                "people with several rows, merge their rows first."
+            )
+        if fit_params:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes X and y only, got {', '.join(fit_params)}."
+            )
+
+    def _charge(self, spent: PrivacySpent) -> None:
+        accountant = self.accountant
+        if accountant is None:
+            accountant = BudgetAccountant(spent.epsilon, spent.delta, adjacency=spent.adjacency)
+        accountant.reserve(
+            spent.event,
+            adjacency=spent.adjacency,
+            epsilon=spent.epsilon,
+            delta=spent.delta,
+            label=f"{type(self).__name__}.fit",
+        )
+
+    # From parameters to the public side of the model.
+
+    def _public_numbers(self, shape: tuple[int, int], n_classes: int) -> PublicNumbers:
+        return PublicNumbers(
+            n_rows=shape[0],
+            n_features=shape[1],
+            n_classes=n_classes,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+        )
+
+    def _linear_model(self, numbers: PublicNumbers) -> LinearModel:
+        intercept_value = 0.0
+        if self.fit_intercept:
+            intercept_value = (
+                default_intercept_value(numbers)
+                if self.intercept_scaling == "auto"
+                else self.intercept_scaling / self.data_norm
+            )
+        loss = self._binary_loss()
+        if numbers.n_classes > 2:
+            loss = (
+                SoftmaxLoss(numbers.n_classes)
+                if isinstance(loss, LogisticLoss)
+                else OneVsRestLoss(loss, numbers.n_classes)
+            )
+        return LinearModel(
+            loss=loss,
+            n_rows=numbers.n_rows,
+            n_features=numbers.n_features,
+            n_outputs=1 if numbers.n_classes == 2 else numbers.n_classes,
+            intercept_value=float(intercept_value),
+        )
+
+    def _problems(self, model: LinearModel, X: Any, codes: np.ndarray) -> list[Any]:
+        from skdp.solvers import Rows
+
+        def against_rest(label: int) -> np.ndarray:
+            return np.where(codes == label, 1, -1).astype(np.int8)
+
+        if isinstance(model.loss, SoftmaxLoss):
+            targets = [codes]
+        elif isinstance(model.loss, OneVsRestLoss):
+            targets = [against_rest(label) for label in range(model.n_outputs)]
+        else:
+            targets = [against_rest(1)]
+        rows = Rows.from_matrix(X, targets[0], float(self.data_norm), model.intercept_value)
+        return [rows, *(rows.with_targets(other) for other in targets[1:])]
+
+    def _assumptions(self, *more: str) -> tuple[str, ...]:
+        """Return what the guarantee takes for granted, public inputs first."""
+        labels = (
+            "the label set was read from y and is taken to be public"
+            if self.classes is None
+            else "the label set classes= is public"
+        )
+        return (
+            f"rows are clipped to the public norm data_norm={self.data_norm:g}",
+            "the number of rows, the columns and all parameters are public",
+            labels,
+            *more,
+        )
+
+    # Prediction: plain linear algebra on released weights.
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the linear scores of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores; for two classes, of ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class ProbabilityMixin:
+    """Class probabilities of models whose loss is a log-likelihood."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of ``classes_``.
+        """
+        scores = self.decision_function(X)  # type: ignore[attr-defined]
+        if scores.ndim == 2:
+            return softmax(scores, axis=1)
+        return np.column_stack([expit(-scores), expit(scores)])
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of the class probabilities, exact where these underflow.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log-probabilities in the order of ``classes_``.
+        """
+        scores = self.decision_function(X)  # type: ignore[attr-defined]
+        if scores.ndim == 2:
+            return log_softmax(scores, axis=1)
+        return np.column_stack([log_expit(-scores), log_expit(scores)])
+
+    def _binary_loss(self) -> LogisticLoss:
+        return LogisticLoss()
+
+
+class SmoothedHingeMixin:
+    """The smoothed hinge loss of the private support vector classifiers."""
+
+    half_width: float
+
+    def _binary_loss(self) -> SmoothedHingeLoss:
+        return SmoothedHingeLoss(half_width=float(self.half_width))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()  # type: ignore[misc]
+        check_real("half_width", self.half_width, above=0.0)
+
+
+def _is_seed(random_state: Any) -> bool:
+    return random_state is not None and not isinstance(random_state, RandomStream)
+
+

@@ -1,0 +1,237 @@
+"""Differentially private stochastic gradient descent for linear classifiers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skdp.estimators._base import ProbabilityMixin
+from skdp.estimators._noisy_gradient import NoisyGradientClassifier
+from skdp.estimators._parameters import check_choice, check_real
+from skdp.plans.defaults import PublicNumbers
+from skdp.plans.dpsgd import DPSGDChoices, build_dpsgd
+from skdp.plans.linear_model import LinearModel
+from skdp.plans.noisy_gradient import NoisyGradientPlan
+
+
+class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
+    r"""Logistic or softmax regression trained by DP-SGD.
+
+    In each step, true Poisson lots are drawn, every record's gradient is clipped to
+    `max_grad_norm`, Gaussian noise is added to the sum, and the sum is divided by the public
+    expected lot size.
+
+    Parameters
+    ----------
+    epsilon : float or None, default=1.0
+        Privacy parameter of one fit, positive. With `noise_multiplier` given it is a ceiling:
+        a fit that would spend more is refused before rows are used; None sets no ceiling.
+    delta : float, default=1e-6
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+    noise_multiplier : float or None, default=None
+        Standard deviation of the noise over `max_grad_norm`. None calibrates it to
+        (epsilon, delta).
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Neighbouring tables: one row added or removed, or one replaced.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. It sets
+        the scale of the other defaults; the guarantee rests on `max_grad_norm`.
+    classes : array-like or None, default=None
+        Public label set. None reads it from `y`, which the statement then says.
+    alpha : float or "auto", default="auto"
+        L2 penalty on all weights, the intercept included.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    intercept_scaling : float or "auto", default="auto"
+        Value of the constant column behind the intercept; it is part of the row norm.
+    max_grad_norm : float or "auto", default="auto"
+        Norm to which each record's gradient is clipped, in units of the loss per weight.
+    batch_size : int or "auto", default="auto"
+        Expected lot size, at most n; the sample rate is ``batch_size / n``. n means that every
+        step reads all rows.
+    max_iter : int or "auto", default="auto"
+        Number of steps (lots).
+    solver : {"sgd", "adam"}, default="sgd"
+        Update rule.
+    momentum : float or "auto", default="auto"
+        Heavy-ball coefficient of ``"sgd"``, in [0, 1).
+    beta_1, beta_2 : float, default=0.9, 0.999
+        Decay of the moments of ``"adam"``, in [0, 1).
+    learning_rate : {"constant", "linear"}, default="constant"
+        ``"linear"`` decays from `learning_rate_init` to `learning_rate_final` times it over the
+        first `decay_share` of the steps and stays there.
+    learning_rate_init : float or None, default=None
+        First step size on the mean loss (for ``"adam"``, in units of the weights); None follows
+        the noise level.
+    learning_rate_final : float, default=0.1
+        Last step size of ``"linear"`` as a share of the first, in (0, 1].
+    decay_share : float, default=0.5
+        Share of the steps over which ``"linear"`` decays, in (0, 1].
+    average : bool or float, default=True
+        Share of the last iterates that are averaged; True takes a default share, False
+        releases the last iterate. Averaging is free: all iterates are paid for.
+    physical_batch_size : int or None, default=None
+        At most so many rows are handled at once; it bounds memory, not the lots.
+    accountant : BudgetAccountant or None, default=None
+        Budget to charge before rows are used; None takes a fresh one.
+    random_state : int, RandomState or None, default=None
+        None draws lots and noise from a cryptographic stream keyed by the operating system. A
+        seed is for tests: the guarantee does not hold against whoever knows it.
+    verbose : int, default=0
+        If positive, print what the fit will spend.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Private coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Private intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    n_iter_ : int
+        Number of steps, from public numbers.
+    noise_multiplier_ : float
+        Noise over the clipping norm; from public numbers.
+    privacy_spent_ : PrivacySpent
+        The guarantee, its mechanism and its assumptions.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Feature names, if `X` had any.
+
+    See Also
+    --------
+    GrpuaLogisticRegression : Noisy gradients without clipping.
+    OperaLogisticRegression : Output perturbation.
+
+    References
+    ----------
+    Abadi et al. (2016), "Deep Learning with Differential Privacy", Algorithm 1. Zhu, Dong & Wang
+    (2022) for the dominating pairs that are composed. Proof: ``docs/proofs/dpsgd.md``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from skdp import DPSGDClassifier
+    >>> X, y = make_blobs(500, centers=2, random_state=0)
+    >>> clf = DPSGDClassifier(epsilon=1.0, delta=1e-5, data_norm=10.0).fit(X, y)
+    >>> clf.privacy_spent_.epsilon <= 1.0
+    True
+    """
+
+    _special_epsilons = (None,)
+
+    def __init__(
+        self,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-6,
+        *,
+        noise_multiplier: float | None = None,
+        adjacency: str = "add-remove",
+        data_norm: float = 1.0,
+        classes: Any = None,
+        alpha: float | str = "auto",
+        fit_intercept: bool = True,
+        intercept_scaling: float | str = "auto",
+        max_grad_norm: float | str = "auto",
+        batch_size: int | str = "auto",
+        max_iter: int | str = "auto",
+        solver: str = "sgd",
+        momentum: float | str = "auto",
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        learning_rate: str = "constant",
+        learning_rate_init: float | None = None,
+        learning_rate_final: float = 0.1,
+        decay_share: float = 0.5,
+        average: bool | float = True,
+        physical_batch_size: int | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.noise_multiplier = noise_multiplier
+        self.adjacency = adjacency
+        self.data_norm = data_norm
+        self.classes = classes
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.max_grad_norm = max_grad_norm
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.solver = solver
+        self.momentum = momentum
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.learning_rate_final = learning_rate_final
+        self.decay_share = decay_share
+        self.average = average
+        self.physical_batch_size = physical_batch_size
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real(
+            "noise_multiplier",
+            self.noise_multiplier,
+            above=0.0,
+            allowed=(None,),
+            remedy="None calibrates it to (epsilon, delta).",
+        )
+        if self.epsilon is None and self.noise_multiplier is None:
+            raise ValueError(
+                "epsilon=None needs noise_multiplier=: one of the two must fix the noise."
+            )
+        check_real("max_grad_norm", self.max_grad_norm, above=0.0, allowed=("auto",))
+        check_choice("solver", self.solver, ("sgd", "adam"))
+        check_choice("learning_rate", self.learning_rate, ("constant", "linear"))
+        check_real("momentum", self.momentum, at_least=0.0, below=1.0, allowed=("auto",))
+        for name in ("beta_1", "beta_2"):
+            check_real(name, getattr(self, name), at_least=0.0, below=1.0)
+        for name in ("learning_rate_final", "decay_share"):
+            check_real(name, getattr(self, name), above=0.0, below=1.0 + 1e-12)
+
+    def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> NoisyGradientPlan:
+        self._check_batch_size(numbers.n_rows)
+        norm = float(self.data_norm)
+        # Gradients scale with the rows. Adam's steps are in units of the weights instead.
+        step_scale = norm if self.solver == "adam" else norm**2
+        step = self.learning_rate_init
+        choices = DPSGDChoices(
+            penalty=None if self.alpha == "auto" else self.alpha / norm**2,
+            noise_multiplier=self.noise_multiplier,
+            max_grad_norm=None if self.max_grad_norm == "auto" else self.max_grad_norm / norm,
+            batch_size=None if self.batch_size == "auto" else self.batch_size,
+            max_iter=None if self.max_iter == "auto" else self.max_iter,
+            solver=self.solver,
+            momentum=None if self.momentum == "auto" else self.momentum,
+            beta_1=self.beta_1,
+            beta_2=self.beta_2,
+            learning_rate=self.learning_rate,
+            initial_step=None if step is None else step * step_scale,
+            final_share=self.learning_rate_final,
+            decay_share=self.decay_share,
+            average=self.average,
+        )
+        return build_dpsgd(model, numbers, choices)
+
+    def _claim(self, epsilon: float) -> float:
+        if self.noise_multiplier is None:
+            return super()._claim(epsilon)
+        if self.epsilon is not None and epsilon > self.epsilon:
+            raise ValueError(
+                f"noise_multiplier={self.noise_multiplier:g} would spend epsilon={epsilon:.6g} at "
+                f"delta={self.delta:g}, more than epsilon={self.epsilon:g} allows. Raise the "
+                "noise multiplier or the ceiling, or set epsilon=None for no ceiling."
+            )
+        return epsilon
+
+    def _publish(self, plan: NoisyGradientPlan) -> None:
+        super()._publish(plan)
+        self.noise_multiplier_ = plan.noise_multiplier

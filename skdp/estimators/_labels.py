@@ -1,0 +1,65 @@
+"""The label set: given as a public parameter, or read from y and reported as such."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+
+def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted label set and each row's position in it.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        Labels.
+    classes : array-like or None
+        Public label set; None reads it from `y`.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,)
+        Sorted labels.
+    codes : ndarray of int32, shape (n_rows,)
+        Positions in `classes`.
+
+    Raises
+    ------
+    ValueError
+        If `y` is no classification target, holds one class only, or holds a label that is not
+        in `classes`. Messages name no label of any row.
+    """
+    check_classification_targets(y)
+    if classes is None:
+        labels, codes = np.unique(y, return_inverse=True)
+        if labels.size < 2:
+            raise ValueError(
+                "y holds one class only: a classifier needs at least two classes. If the other "
+                "class is merely absent from these rows, name the label set with classes=."
+            )
+        return labels, codes.astype(np.int32)
+    labels = _public_labels(classes)
+    if y.dtype.kind in "OUS" or labels.dtype.kind in "OUS":
+        position = {label: code for code, label in enumerate(labels.tolist())}
+        codes = np.array([position.get(label, -1) for label in y.tolist()], dtype=np.int32)
+    else:
+        codes = np.searchsorted(labels, y).astype(np.int32)
+        codes[labels[np.minimum(codes, labels.size - 1)] != y] = -1
+    if np.any(codes < 0):
+        raise ValueError(
+            "y holds labels that are not in classes=: classes must name every label that can "
+            "occur, in the type in which y holds it."
+        )
+    return labels, codes
+
+
+def _public_labels(classes: Any) -> np.ndarray:
+    given = np.asarray(classes)
+    labels = np.unique(given)
+    if given.ndim != 1 or labels.size != given.size:
+        raise ValueError(f"classes must be a flat list of distinct labels, got {classes!r}.")
+    if labels.size < 2:
+        raise ValueError(f"classes must name at least two labels, got {classes!r}.")
+    return labels

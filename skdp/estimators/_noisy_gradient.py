@@ -1,0 +1,113 @@
+"""What the estimators that train by noisy gradients share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skdp.accounting import PLDAccountant
+from skdp.estimators._base import PrivateLinearClassifier
+from skdp.estimators._callbacks import FitProgress
+from skdp.estimators._parameters import check_integer, check_real
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.plans.noisy_gradient import NoisyGradientPlan
+from skdp.reporting import PrivacySpent
+
+_SAMPLING_TEXT = {
+    "full": "every step reads all rows",
+    "poisson": "each step draws each row independently (Poisson sampling)",
+    "uniform": "each step draws a uniform subset of fixed size without replacement",
+}
+
+_THEOREM = {
+    ("full", "add-remove"): "Gaussian composition (Dong, Roth & Su 2022)",
+    ("full", "replace-one"): "Gaussian composition (Dong, Roth & Su 2022)",
+    ("poisson", "add-remove"): "Poisson-subsampled Gaussian (Zhu, Dong & Wang 2022)",
+    ("poisson", "replace-one"): "Poisson-subsampled Gaussian, antiparallel pair (docs/proofs)",
+    ("uniform", "replace-one"): "uniformly subsampled Gaussian, symmetric pair (docs/proofs)",
+}
+
+
+class NoisyGradientClassifier(PrivateLinearClassifier):
+    """A private linear classifier trained by noisy gradient steps."""
+
+    batch_size: Any
+    max_iter: Any
+    learning_rate_init: float | None
+    average: bool | float
+    physical_batch_size: int | None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("batch_size", self.batch_size, at_least=1, allowed=("auto",))
+        check_integer(
+            "max_iter", self.max_iter, at_least=1, allowed=("auto",), remedy="It counts steps."
+        )
+        check_real("learning_rate_init", self.learning_rate_init, above=0.0, allowed=(None,))
+        check_integer("physical_batch_size", self.physical_batch_size, at_least=1, allowed=(None,))
+        if not isinstance(self.average, bool):
+            check_real(
+                "average",
+                self.average,
+                above=0.0,
+                below=1.0,
+                remedy="True averages a default share of the last iterates, False none.",
+            )
+
+    def _check_batch_size(self, n_rows: int) -> None:
+        if self.batch_size != "auto" and self.batch_size > n_rows:
+            raise ValueError(
+                f"batch_size={self.batch_size} is larger than the number of rows, {n_rows}. "
+                "Take a smaller one, or batch_size='auto'."
+            )
+
+    def _account(self, plan: NoisyGradientPlan, seeded: bool) -> PrivacySpent:
+        epsilon = PLDAccountant(adjacency=plan.adjacency).compose(plan.event).epsilon(self.delta)
+        theorem = _THEOREM[plan.lots.sampling, plan.adjacency]
+        return PrivacySpent(
+            epsilon=self._claim(epsilon),
+            delta=float(self.delta),
+            adjacency=plan.adjacency,
+            event=plan.event,
+            accountant="pld",
+            mechanism=(
+                f"noisy gradients: {plan.steps} steps, expected lot {plan.lots.size:g}, noise "
+                f"multiplier {plan.noise_multiplier:.6g} on sums whose records contribute norm "
+                f"at most {plan.bound.norm:.6g} (scaled units); {theorem}"
+            ),
+            assumptions=self._assumptions(
+                _SAMPLING_TEXT[plan.lots.sampling],
+                "sums are divided by the public expected lot size",
+                plan.bound.reason,
+            ),
+            released=("coef_", "intercept_", "classes_", "n_iter_", "and every iterate"),
+            seeded=seeded,
+        )
+
+    def _claim(self, epsilon: float) -> float:
+        """Return the epsilon to report: the accountant's, or the target it was calibrated to."""
+        return epsilon if self.epsilon is None else min(epsilon, float(self.epsilon))
+
+    def _carry_out(
+        self,
+        plan: NoisyGradientPlan,
+        problems: list[Any],
+        stream: RandomStream,
+        progress: FitProgress,
+    ) -> np.ndarray:
+        from skdp.plans.carry_out import carry_out_noisy_gradient
+
+        return carry_out_noisy_gradient(
+            plan,
+            problems,
+            stream,
+            physical_batch_size=self.physical_batch_size,
+            on_step=progress.steps_done,
+        )
+
+    def _public_steps(self, plan: NoisyGradientPlan) -> int:
+        return plan.steps
+
+    def _publish(self, plan: NoisyGradientPlan) -> None:
+        self.n_iter_ = plan.steps

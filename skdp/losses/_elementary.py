@@ -1,0 +1,86 @@
+"""Exponential and logarithm in plain arithmetic, so that loops over them vectorise.
+
+Calls of the C library keep LLVM from vectorising a loop, and numba's own vectorised functions need
+Intel's SVML library, which pip does not install.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+# ln 2 in two parts: multiples of the first by integers below 2**11 are exact.
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+_LOG2_E = 1.4426950408889634
+# e**-708 is the smallest power that is a normal number.
+_LARGEST = 708.0
+_EXP = tuple(1.0 / math.factorial(k) for k in range(14))
+_ATANH = tuple(2.0 / (2 * k + 1) for k in range(17))
+
+
+@intrinsic
+def _power_of_two(typing_context: Any, exponent: Any) -> Any:
+    """Return 2**exponent by writing the exponent's bits; it must lie in -1022, ..., 1023."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        wide = builder.sext(args[0], ir.IntType(64))
+        bits = builder.shl(builder.add(wide, wide.type(1023)), wide.type(52))
+        return builder.bitcast(bits, ir.DoubleType())
+
+    return types.float64(types.int32), generate
+
+
+@njit(cache=True, nogil=True)
+def exp_negative(x: float) -> float:
+    """Return ``exp(-x)`` for x >= 0, within 3 units in the last place; at least 3e-308."""
+    x = min(x, _LARGEST)
+    count = np.floor(x * _LOG2_E + 0.5)
+    # Taylor's polynomial of degree 13 is exact to the last digit for |r| <= ln(2) / 2.
+    r = (count * _LN2_HIGH - x) + count * _LN2_LOW
+    p = _EXP[13]
+    p = p * r + _EXP[12]
+    p = p * r + _EXP[11]
+    p = p * r + _EXP[10]
+    p = p * r + _EXP[9]
+    p = p * r + _EXP[8]
+    p = p * r + _EXP[7]
+    p = p * r + _EXP[6]
+    p = p * r + _EXP[5]
+    p = p * r + _EXP[4]
+    p = p * r + _EXP[3]
+    p = p * r + _EXP[2]
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return p * _power_of_two(np.int32(-count))
+
+
+@njit(cache=True, nogil=True)
+def log_one_plus(t: float) -> float:
+    """Return ``log(1 + t)`` for t in [0, 1], within 3 units in the last place."""
+    # log(1 + t) = 2 artanh(s) with s = t / (2 + t) <= 1/3; the series' tail is below 1e-17.
+    s = t / (2.0 + t)
+    z = s * s
+    p = _ATANH[16]
+    p = p * z + _ATANH[15]
+    p = p * z + _ATANH[14]
+    p = p * z + _ATANH[13]
+    p = p * z + _ATANH[12]
+    p = p * z + _ATANH[11]
+    p = p * z + _ATANH[10]
+    p = p * z + _ATANH[9]
+    p = p * z + _ATANH[8]
+    p = p * z + _ATANH[7]
+    p = p * z + _ATANH[6]
+    p = p * z + _ATANH[5]
+    p = p * z + _ATANH[4]
+    p = p * z + _ATANH[3]
+    p = p * z + _ATANH[2]
+    p = p * z + _ATANH[1]
+    p = p * z + _ATANH[0]
+    return p * s

@@ -1,0 +1,62 @@
+"""The logistic loss."""
+
+from __future__ import annotations
+
+import math
+
+from skdp.losses._bounds import ROUND_UP, lambert_over_e, logistic_gradient_gap
+from skdp.losses._margin import MarginLoss
+
+
+class LogisticLoss(MarginLoss):
+    r"""Logistic loss :math:`\log(1 + e^{-m})` of the margin m.
+
+    For rows of norm at most B its gradient has norm at most B and is (B^2/4)-Lipschitz.
+
+    Examples
+    --------
+    >>> from skdp.losses import LogisticLoss
+    >>> float(LogisticLoss().smoothness(row_norm=2.0))
+    1.0
+    """
+
+    kind = 0
+    value_at_zero = math.log(2.0)
+
+    def smoothness(self, row_norm: float) -> float:
+        """Return the Lipschitz constant of one record's gradient."""
+        return 0.25 * row_norm * row_norm
+
+    def gradient_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
+        r"""Return a bound on the difference of two records' gradients at the same weights.
+
+        Without a bound on the weights it is 2B. With ||w|| <= W it is B G(WB), where
+        :math:`G(W) = \max_t 2 \cos t\; \sigma(W \sin t)`: two gradients of nearly full norm must
+        both have a negative margin, so they cannot point in opposite directions.
+
+        Parameters
+        ----------
+        row_norm : float
+            Public bound B on the norm of every (augmented) row.
+        weight_norm_bound : float, optional
+            Public bound W on the norm of the weights at which the gradients are compared.
+
+        Returns
+        -------
+        float
+            The certified bound, in [B, 2B].
+        """
+        if weight_norm_bound is None:
+            return 2.0 * row_norm
+        return row_norm * logistic_gradient_gap(weight_norm_bound * row_norm)
+
+    def zero_out_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
+        """Return a bound on one record's gradient norm: B, or B sigmoid(WB) when ||w|| <= W."""
+        if weight_norm_bound is None:
+            return float(row_norm)
+        largest = 1.0 / (1.0 + math.exp(-min(weight_norm_bound * row_norm, 700.0)))
+        return row_norm * min(1.0, largest * ROUND_UP)
+
+    def _product_bound(self) -> float:
+        # m sigmoid(-m) is largest, and equal to W_0(1/e), at m = 1 + W_0(1/e).
+        return lambert_over_e(1.0)

@@ -1,0 +1,56 @@
+"""The smoothed hinge loss."""
+
+from __future__ import annotations
+
+from skdp.losses._margin import MarginLoss
+
+
+class SmoothedHingeLoss(MarginLoss):
+    """Hinge loss whose kink is replaced by a parabola over margins in [1 - h, 1 + h].
+
+    With u the margin and h the half-width, H(u) is ``1 - u`` if ``1 - u > h``, 0 if
+    ``1 - u < -h``, and ``(1 - u)^2 / (4h) + (1 - u) / 2 + h / 4`` between (Chapelle, "Training a
+    support vector machine in the primal", 2007). For rows of norm at most B its gradient has norm
+    at most B and is (B^2 / 2h)-Lipschitz; its second derivative jumps at the ends of the interval.
+
+    Parameters
+    ----------
+    half_width : float, default=0.5
+        Half-width h of the smoothed interval, > 0.
+    """
+
+    kind = 1
+
+    def __init__(self, half_width: float = 0.5) -> None:
+        if not 0.0 < half_width < float("inf"):
+            raise ValueError(
+                f"half_width must be a positive finite number, got {half_width}; 0.5 is usual."
+            )
+        self.half_width = half_width
+        self.width = float(half_width)
+        self.value_at_zero = (
+            1.0 if half_width < 1.0 else 0.25 * (1.0 + self.width) ** 2 / self.width
+        )
+
+    def smoothness(self, row_norm: float) -> float:
+        """Return the Lipschitz constant of one record's gradient."""
+        return 0.5 * row_norm * row_norm / self.width
+
+    def smoother_losses(self) -> tuple[MarginLoss, ...]:
+        """Return hinges wide enough for every row to have curvature at zero, down to this one.
+
+        A narrow hinge is a straight line around the origin, where Newton's method has no curvature
+        to go by.
+        """
+        wider = []
+        width = 2.0 * self.width
+        while width < 4.0:
+            wider.append(SmoothedHingeLoss(width))
+            width *= 2.0
+        return tuple(reversed(wider))
+
+    def _product_bound(self) -> float:
+        # -u H'(u) rises up to u = 1 - h and is the parabola u (1 + h - u) / 2h after it.
+        if 3.0 * self.width >= 1.0:
+            return (1.0 + self.width) ** 2 / (8.0 * self.width)
+        return 1.0 - self.width

@@ -1,0 +1,30 @@
+"""Mechanisms: the only place that draws noise or samples rows."""
+
+from skdp.mechanisms.analytic_gaussian import (
+    analytic_gaussian_delta,
+    analytic_gaussian_epsilon,
+    analytic_gaussian_sigma,
+    classical_gaussian_sigma,
+)
+from skdp.mechanisms.contribution import ContributionBound
+from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_mechanism
+from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
+from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
+from skdp.mechanisms.trace import ReleaseTrace, active_trace, record_releases
+
+__all__ = [
+    "ContributionBound",
+    "GaussianMechanism",
+    "PoissonSampler",
+    "RandomStream",
+    "ReleaseTrace",
+    "UniformSubsetSampler",
+    "active_trace",
+    "analytic_gaussian_delta",
+    "analytic_gaussian_epsilon",
+    "analytic_gaussian_sigma",
+    "classical_gaussian_sigma",
+    "gaussian_mechanism",
+    "record_releases",
+    "resolve_random_state",
+]

@@ -1,0 +1,49 @@
+"""How much one record can move a sum of per-record vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Adjacency = Literal["add-remove", "replace-one"]
+ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+
+
+@dataclass(frozen=True)
+class ContributionBound:
+    """Bounds on one record's part in a sum, from which every sensitivity is read.
+
+    Parameters
+    ----------
+    norm : float
+        Bound on the Euclidean norm of one record's vector. Adding or removing the record (or
+        replacing it by one that contributes nothing) moves the sum by at most this.
+    gap : float
+        Bound on the distance between the vectors of two records. Replacing a record moves the
+        sum by at most this; never more than twice `norm`.
+    reason : str
+        Where the bound comes from, for the privacy statement.
+    """
+
+    norm: float
+    gap: float
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.norm < float("inf"):
+            raise ValueError(f"norm must be positive and finite, got {self.norm!r}.")
+        if not 0.0 < self.gap <= 2.0 * self.norm * (1.0 + 1e-12):
+            raise ValueError(f"gap must lie in (0, 2 * norm], got {self.gap!r}.")
+
+    @classmethod
+    def from_clipping(cls, max_grad_norm: float) -> ContributionBound:
+        """Return the bound that clipping each record's gradient to a norm gives."""
+        return cls(
+            max_grad_norm,
+            2.0 * max_grad_norm,
+            f"each record's gradient is clipped to norm {max_grad_norm:.6g} (scaled units)",
+        )
+
+    def sensitivity(self, adjacency: Adjacency) -> float:
+        """Return the L2 sensitivity of the sum under an adjacency relation."""
+        return self.norm if adjacency == "add-remove" else self.gap

@@ -1,0 +1,101 @@
+"""The Gaussian mechanism: add isotropic normal noise to a vector of bounded sensitivity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
+from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
+from skdp.mechanisms.trace import active_trace
+
+
+class GaussianMechanism:
+    """Release vectors with independent normal noise of one standard deviation.
+
+    A release of a value whose L2 sensitivity is at most `sensitivity` is exactly
+    ``sensitivity / sigma``-GDP (Dong, Roth & Su 2022, Theorem 2.7), under the adjacency relation
+    that the sensitivity refers to; its (epsilon, delta) is the analytic Gaussian profile (Balle
+    & Wang 2018, Theorem 8). Real arithmetic is assumed: the noise is drawn in double precision.
+
+    Parameters
+    ----------
+    sensitivity : float
+        L2 sensitivity of what will be released.
+    sigma : float
+        Standard deviation of the noise in every coordinate.
+    stream : RandomStream
+        Source of the noise.
+    label : str
+        What is released, for traces.
+    """
+
+    def __init__(
+        self, *, sensitivity: float, sigma: float, stream: RandomStream, label: str
+    ) -> None:
+        self.sensitivity = sensitivity
+        self.sigma = sigma
+        self.label = label
+        self._stream = stream
+
+    def noise(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Draw noise of the given shape."""
+        noise = self._stream.standard_normal(shape)
+        noise *= self.sigma
+        return noise
+
+    def release(self, value: np.ndarray) -> np.ndarray:
+        """Return `value` plus fresh noise, and note it in the active trace, if any."""
+        noise = self.noise(value.shape)
+        trace = active_trace()
+        if trace is None:
+            return value + noise
+        return trace.observe(self.label, value, noise, self.sensitivity, self.sigma)
+
+
+def gaussian_mechanism(
+    value: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    sensitivity: float,
+    random_state: Any = None,
+) -> np.ndarray:
+    """Release a value with the least Gaussian noise that gives (epsilon, delta).
+
+    Parameters
+    ----------
+    value : array-like
+        What to release; its L2 sensitivity must not exceed `sensitivity`.
+    epsilon : float
+        Privacy parameter, positive.
+    delta : float
+        Privacy parameter in (0, 1).
+    sensitivity : float
+        L2 sensitivity of `value` under the adjacency relation of the guarantee.
+    random_state : None, int, RandomState or RandomStream, default=None
+        Source of noise; only ``None`` gives a guarantee against whoever knows the seed.
+
+    Returns
+    -------
+    ndarray of float64
+        The noisy value.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    References
+    ----------
+    Balle & Wang (2018), Theorem 8 and Algorithm 1.
+    """
+    sigma = analytic_gaussian_sigma(epsilon, delta, sensitivity)
+    mechanism = GaussianMechanism(
+        sensitivity=sensitivity,
+        sigma=sigma,
+        stream=resolve_random_state(random_state),
+        label="gaussian_mechanism",
+    )
+    return mechanism.release(np.asarray(value, dtype=np.float64))

@@ -1,0 +1,145 @@
+"""Streams of random bytes, uniforms and normals for mechanisms and samplers.
+
+A stream is the output of SHAKE-256 (FIPS 202) on a 256-bit key and a counter: a cryptographic
+generator, unlike the statistical generators of numpy, whose state can be recovered from their
+output. Without a seed the key comes from the operating system.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+import os
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+_KEY_BYTES = 32
+
+
+class RandomStream:
+    """A cryptographic stream of random numbers, with independent children.
+
+    Build one with :meth:`from_entropy` or :meth:`from_seed`.
+
+    Parameters
+    ----------
+    key : bytes
+        The secret that determines the whole stream; 32 bytes.
+    seeded : bool
+        Whether the key can be recomputed from a seed. A differential-privacy guarantee does not
+        hold against whoever knows the seed, so this flag follows the stream into the report.
+    """
+
+    __slots__ = ("_counter", "_key", "seeded")
+
+    def __init__(self, key: bytes, *, seeded: bool) -> None:
+        if len(key) != _KEY_BYTES:
+            raise ValueError(f"key must hold {_KEY_BYTES} bytes, got {len(key)}.")
+        self._key = key
+        self._counter = 0
+        self.seeded = seeded
+
+    @classmethod
+    def from_entropy(cls) -> RandomStream:
+        """Return a stream with a fresh key from the operating system."""
+        return cls(os.urandom(_KEY_BYTES), seeded=False)
+
+    @classmethod
+    def from_seed(cls, seed: int | bytes, context: bytes = b"") -> RandomStream:
+        """Return the stream that a seed and a context determine.
+
+        Parameters
+        ----------
+        seed : int or bytes
+            The seed.
+        context : bytes, default=b""
+            What the stream is for. Streams of one seed and different contexts are independent:
+            the estimators put a digest of the training data and of all parameters here, so that
+            two fits with one seed never share their noise unless they are the same fit. A fit
+            counter would not do: clones in a grid search all count from zero.
+
+        Returns
+        -------
+        RandomStream
+            A stream with ``seeded=True``.
+        """
+        material = seed if isinstance(seed, bytes) else str(int(seed)).encode()
+        digest = hashlib.blake2b(digest_size=_KEY_BYTES, person=b"skdp-seed")
+        for part in (material, context):
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
+        return cls(digest.digest(), seeded=True)
+
+    def spawn(self, label: str) -> RandomStream:
+        """Return an independent child stream; the same label gives the same child."""
+        key = hashlib.blake2b(
+            label.encode(), digest_size=_KEY_BYTES, key=self._key, person=b"skdp-spawn"
+        ).digest()
+        return RandomStream(key, seeded=self.seeded)
+
+    def words(self, count: int) -> np.ndarray:
+        """Return `count` uniform 64-bit words, dtype uint64."""
+        block = hashlib.shake_256(self._key + self._counter.to_bytes(16, "little"))
+        self._counter += 1
+        return np.frombuffer(block.digest(8 * count), dtype="<u8")
+
+    def uniform(self, count: int) -> np.ndarray:
+        """Return `count` uniforms on the open interval (0, 1), with 52 random bits each."""
+        # 52 bits and a half are exact in double precision, so that 1.0 cannot come out.
+        return ((self.words(count) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+
+    def standard_normal(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Return standard normals of the given shape by inversion of the distribution function.
+
+        One bit gives the sign and 63 the tail probability, so that both tails reach beyond
+        nine standard deviations (tail mass below 2**-64).
+        """
+        count = int(np.prod(shape))
+        words = self.words(count)
+        tail = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64
+        normals = ndtri(tail)
+        np.negative(normals, out=normals, where=(words & np.uint64(1)).astype(bool))
+        return normals.reshape(shape)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            "A RandomStream cannot be pickled: two processes would draw the same noise. "
+            "Spawn one child stream for each process instead."
+        )
+
+
+def resolve_random_state(random_state: Any, context: bytes = b"") -> RandomStream:
+    """Turn scikit-learn's `random_state` into a stream.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.RandomState or RandomStream
+        ``None`` draws a fresh key from the operating system. An integer, or the next 32 bytes
+        of a ``RandomState``, is a seed. A stream is used as it is.
+    context : bytes
+        Mixed into seeded streams; see :meth:`RandomStream.from_seed`.
+
+    Returns
+    -------
+    RandomStream
+        The stream.
+
+    Raises
+    ------
+    ValueError
+        If `random_state` is of another kind.
+    """
+    if random_state is None:
+        return RandomStream.from_entropy()
+    if isinstance(random_state, RandomStream):
+        return random_state
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
+        return RandomStream.from_seed(int(random_state), context)
+    if isinstance(random_state, np.random.RandomState):
+        return RandomStream.from_seed(random_state.bytes(_KEY_BYTES), context)
+    raise ValueError(
+        "random_state must be None (noise from the operating system), an integer seed, a "
+        f"numpy.random.RandomState or a RandomStream, got {type(random_state).__name__}."
+    )

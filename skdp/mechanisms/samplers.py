@@ -1,0 +1,127 @@
+"""Samplers that draw the lots of rows a sampled mechanism is accounted for.
+
+Each sampler draws the lots of many steps at once, as one array of row numbers and the offsets at
+which each step's lot begins. Lots may be empty under Poisson sampling.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from skdp.mechanisms.random_stream import RandomStream
+
+
+class PoissonSampler:
+    """Put each row into each lot independently with the same probability.
+
+    The work is proportional to the size of the lots, not to the number of rows: the distances
+    between chosen rows are geometric.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows to sample from.
+    sample_rate : float
+        Probability in (0, 1) that a row enters a lot.
+    stream : RandomStream
+        Source of randomness.
+    """
+
+    def __init__(self, n_rows: int, sample_rate: float, stream: RandomStream) -> None:
+        self.n_rows = n_rows
+        self.sample_rate = sample_rate
+        self._stream = stream
+
+    @property
+    def expected_lot_size(self) -> float:
+        """Mean number of rows in a lot."""
+        return self.n_rows * self.sample_rate
+
+    def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw the lots of `steps` steps.
+
+        Parameters
+        ----------
+        steps : int
+            Number of lots.
+
+        Returns
+        -------
+        indices : ndarray of int64, shape (total,)
+            Row numbers, ascending within each lot.
+        offsets : ndarray of int64, shape (steps + 1,)
+            Lot ``t`` is ``indices[offsets[t]:offsets[t + 1]]``.
+        """
+        n_trials = steps * self.n_rows
+        positions = self._successes(n_trials)
+        edges = np.arange(steps + 1, dtype=np.int64) * self.n_rows
+        offsets = np.searchsorted(positions, edges).astype(np.int64)
+        positions -= np.repeat(edges[:-1], np.diff(offsets))
+        return positions, offsets
+
+    def _successes(self, n_trials: int) -> np.ndarray:
+        """Return the numbers of the successful ones among `n_trials` Bernoulli trials."""
+        log_failure = math.log1p(-self.sample_rate)
+        pieces: list[np.ndarray] = []
+        last = -1
+        while last < n_trials:
+            expected = (n_trials - 1 - last) * self.sample_rate
+            count = int(expected + 4.0 * math.sqrt(expected)) + 16
+            gaps = np.log(self._stream.uniform(count))
+            gaps /= log_failure
+            # All gaps that lead beyond the end are alike; the bound keeps the sum in range.
+            np.minimum(gaps, float(n_trials), out=gaps)
+            piece = gaps.astype(np.int64)
+            piece += 1
+            np.cumsum(piece, out=piece)
+            piece += last
+            pieces.append(piece)
+            last = int(piece[-1])
+        positions = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        return positions[: int(np.searchsorted(positions, n_trials))]
+
+
+class UniformSubsetSampler:
+    """Draw each lot as a uniformly random subset of fixed size, without replacement.
+
+    Lots of different steps are independent. Floyd's algorithm draws a subset with work
+    proportional to its size.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows to sample from.
+    batch_size : int
+        Size of every lot, from 1 to `n_rows`.
+    stream : RandomStream
+        Source of randomness.
+    """
+
+    def __init__(self, n_rows: int, batch_size: int, stream: RandomStream) -> None:
+        self.n_rows = n_rows
+        self.batch_size = batch_size
+        self._stream = stream
+        self._last_step_seen = np.zeros(n_rows if batch_size > 1 else 0, dtype=np.int64)
+        self._step = 0
+
+    @property
+    def expected_lot_size(self) -> float:
+        """Number of rows in a lot."""
+        return float(self.batch_size)
+
+    def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw the lots of `steps` steps; see :meth:`PoissonSampler.draw`."""
+        uniforms = self._stream.uniform(steps * self.batch_size)
+        offsets = np.arange(steps + 1, dtype=np.int64) * self.batch_size
+        if self.batch_size == 1:
+            return (uniforms * self.n_rows).astype(np.int64), offsets
+        from skdp.mechanisms._subset_kernel import floyd_subsets
+
+        indices = np.empty(steps * self.batch_size, dtype=np.int64)
+        floyd_subsets(
+            uniforms, self.n_rows, self.batch_size, self._last_step_seen, self._step, indices
+        )
+        self._step += steps
+        return indices, offsets

@@ -1,0 +1,74 @@
+"""Record every noisy release of a fit, and replay a fit on other data.
+
+Recording shows what was released and with which declared sensitivity. Replaying runs the same
+code on neighbouring data while every mechanism returns what it returned before; the distance
+between the two un-noised values must then stay within the declared sensitivity, and the sequence
+of releases must be the same (Cebere et al. 2026, "Privacy in Theory, Bugs in Practice").
+A trace holds private values: it is for tests, never for publication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Release:
+    """One noisy release: its un-noised value, its output and what was declared of it."""
+
+    label: str
+    value: np.ndarray
+    output: np.ndarray
+    sensitivity: float
+    sigma: float
+
+
+@dataclass
+class ReleaseTrace:
+    """The releases of one fit, in order.
+
+    Parameters
+    ----------
+    replayed : ReleaseTrace or None, default=None
+        If given, mechanisms return the outputs of that earlier trace instead of fresh ones.
+    """
+
+    replayed: ReleaseTrace | None = None
+    releases: list[Release] = field(default_factory=list)
+
+    def observe(
+        self, label: str, value: np.ndarray, noise: np.ndarray, sensitivity: float, sigma: float
+    ) -> np.ndarray:
+        """Note a release and return its output."""
+        output = value + noise
+        if self.replayed is not None:
+            position = len(self.releases)
+            if position >= len(self.replayed.releases):
+                raise RuntimeError("The replayed fit makes more releases than the recorded one.")
+            output = self.replayed.releases[position].output
+        self.releases.append(Release(label, value.copy(), output.copy(), sensitivity, sigma))
+        return output
+
+
+_active: ContextVar[ReleaseTrace | None] = ContextVar("skdp_release_trace", default=None)
+
+
+def active_trace() -> ReleaseTrace | None:
+    """Return the trace that is being recorded in this context, if any."""
+    return _active.get()
+
+
+@contextmanager
+def record_releases(replayed: ReleaseTrace | None = None) -> Iterator[ReleaseTrace]:
+    """Record the releases made inside the block, optionally replaying an earlier trace."""
+    trace = ReleaseTrace(replayed)
+    token = _active.set(trace)
+    try:
+        yield trace
+    finally:
+        _active.reset(token)

@@ -1,0 +1,191 @@
+"""Carry a plan out on rows: the one place where solver, sampler and noise meet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
+from skdp.mechanisms.trace import active_trace
+from skdp.plans.noisy_gradient import NoisyGradientPlan
+from skdp.plans.output_perturbation import OutputPerturbationPlan
+from skdp.solvers import (
+    RegularisedObjective,
+    Rows,
+    StepState,
+    apply_update,
+    gradient_descent,
+    minimise,
+    run_steps,
+    sum_gradients,
+)
+
+# Rows and noise values drawn ahead for the compiled loop; they bound its extra memory.
+_INDICES_AHEAD = 2**18
+_NOISE_AHEAD = 2**18
+
+StepObserver = Callable[[int], None]
+
+
+def carry_out_output_perturbation(
+    plan: OutputPerturbationPlan, problems: Sequence[Rows], stream: RandomStream
+) -> np.ndarray:
+    """Minimise each problem and release all weights together with one noise vector.
+
+    Parameters
+    ----------
+    plan : OutputPerturbationPlan
+        What to do.
+    problems : sequence of Rows
+        The rows with their targets: one entry, or one per class for one-vs-rest.
+    stream : RandomStream
+        Source of the noise.
+
+    Returns
+    -------
+    ndarray of shape (n_weights,)
+        Noisy weights in scaled units.
+    """
+    # Gradient norms of the parts add in squares: the joint tolerance is shared out evenly.
+    tolerance = plan.tolerance / math.sqrt(len(problems))
+    parts = []
+    for rows in problems:
+        objective = RegularisedObjective(rows, plan.model.part_loss, plan.penalty)
+        if plan.solver == "gd":
+            parts.append(gradient_descent(objective, plan.max_iter, plan.step_size))
+        else:
+            parts.append(
+                minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter)
+            )
+    mechanism = GaussianMechanism(
+        sensitivity=plan.sensitivity,
+        sigma=plan.sigma,
+        stream=stream.spawn("noise"),
+        label="weights",
+    )
+    return mechanism.release(np.concatenate(parts))
+
+
+def carry_out_noisy_gradient(
+    plan: NoisyGradientPlan,
+    problems: Sequence[Rows],
+    stream: RandomStream,
+    *,
+    physical_batch_size: int | None = None,
+    on_step: StepObserver | None = None,
+) -> np.ndarray:
+    """Run all steps of a noisy-gradient plan and return the averaged weights.
+
+    Parameters
+    ----------
+    plan : NoisyGradientPlan
+        What to do.
+    problems : sequence of Rows
+        The rows with their targets: one entry, or one per class for one-vs-rest. All of them
+        see the same lots.
+    stream : RandomStream
+        Source of lots and noise.
+    physical_batch_size : int or None
+        At most so many rows are handled at once; it does not change the result.
+    on_step : callable or None
+        Told the number of steps done, for progress displays.
+
+    Returns
+    -------
+    ndarray of shape (n_weights,)
+        Weights in scaled units; every iterate behind them is paid for.
+    """
+    sampler = plan.lots.sampler(stream.spawn("lots"))
+    mechanism = GaussianMechanism(
+        sensitivity=plan.sensitivity,
+        sigma=plan.sigma,
+        stream=stream.spawn("noise"),
+        label="gradient sum",
+    )
+    states = [StepState.zeros(plan.model.n_weights // len(problems)) for _ in problems]
+    lots_fit = physical_batch_size is None or physical_batch_size >= plan.lots.n_rows
+    if sampler is not None and lots_fit and active_trace() is None:
+        _run_compiled(plan, problems, states, sampler, mechanism, on_step)
+    else:
+        _run_stepwise(plan, problems, states, sampler, mechanism, physical_batch_size, on_step)
+    return np.concatenate([state.averaged() for state in states])
+
+
+def _run_compiled(
+    plan: NoisyGradientPlan,
+    problems: Sequence[Rows],
+    states: Sequence[StepState],
+    sampler: PoissonSampler | UniformSubsetSampler,
+    mechanism: GaussianMechanism,
+    on_step: StepObserver | None,
+) -> None:
+    """Draw lots and noise for many steps at once and run them in one compiled loop."""
+    n_weights = plan.model.n_weights
+    ahead = min(_INDICES_AHEAD / max(plan.lots.size, 1.0), _NOISE_AHEAD / n_weights)
+    # A Poisson sampler walks over steps * n_rows trials, whose count must fit 64 bits.
+    ahead = min(ahead, 2.0**52 / plan.lots.n_rows)
+    for first in range(0, plan.steps, max(1, int(ahead))):
+        count = min(max(1, int(ahead)), plan.steps - first)
+        indices, offsets = sampler.draw(count)
+        noise = mechanism.noise((count, len(problems), n_weights // len(problems)))
+        for part, (rows, state) in enumerate(zip(problems, states, strict=True)):
+            run_steps(
+                rows,
+                plan.model.part_loss,
+                state,
+                plan.rule,
+                indices,
+                offsets,
+                np.ascontiguousarray(noise[:, part]),
+                plan.schedule.rates(first, count),
+                _averaging_weights(plan, first, count),
+                clip=plan.clip,
+            )
+        if on_step is not None:
+            on_step(first + count)
+
+
+def _run_stepwise(
+    plan: NoisyGradientPlan,
+    problems: Sequence[Rows],
+    states: Sequence[StepState],
+    sampler: PoissonSampler | UniformSubsetSampler | None,
+    mechanism: GaussianMechanism,
+    physical_batch_size: int | None,
+    on_step: StepObserver | None,
+) -> None:
+    """Run step by step, releasing each noisy sum through the mechanism."""
+    total = np.empty((len(problems), plan.model.n_weights // len(problems)))
+    for step in range(plan.steps):
+        lot = None if sampler is None else sampler.draw(1)[0]
+        total[:] = 0.0
+        for part, (rows, state) in enumerate(zip(problems, states, strict=True)):
+            for piece in _pieces(lot, physical_batch_size):
+                sum_gradients(
+                    rows, plan.model.part_loss, state.weights, total[part], piece, plan.clip
+                )
+        released = mechanism.release(total)
+        rate = plan.schedule.rates(step, 1)[0]
+        weight = _averaging_weights(plan, step, 1)[0]
+        for state, gradient_sum in zip(states, released, strict=True):
+            apply_update(state, plan.rule, gradient_sum, rate, weight)
+        if on_step is not None:
+            on_step(step + 1)
+
+
+def _pieces(lot: np.ndarray | None, physical_batch_size: int | None) -> list[np.ndarray | None]:
+    """Cut a lot into physical batches; None stands for all rows, read in place."""
+    if lot is None:
+        return [None]
+    if physical_batch_size is None or lot.size <= physical_batch_size:
+        return [lot]
+    return [lot[k : k + physical_batch_size] for k in range(0, lot.size, physical_batch_size)]
+
+
+def _averaging_weights(plan: NoisyGradientPlan, first: int, count: int) -> np.ndarray:
+    steps = np.arange(first, first + count)
+    return (steps >= plan.average_from).astype(np.float64)

@@ -1,0 +1,114 @@
+"""Plan of differentially private stochastic gradient descent (Abadi et al. 2016).
+
+Each record's gradient is clipped, in closed form, to a public norm; true Poisson lots are drawn,
+noise is added to the clipped sum, and the sum is divided by the public expected lot size.
+Proofs: ``docs/proofs/dpsgd.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from skdp.mechanisms.contribution import ContributionBound
+from skdp.plans.defaults import DescentDefaults, PublicNumbers, default_clipped_descent
+from skdp.plans.gradient_perturbation import averaging_start, choose_lots
+from skdp.plans.linear_model import LinearModel
+from skdp.plans.noisy_gradient import NoisyGradientPlan, calibrate_sigma
+from skdp.plans.schedules import LearningRateSchedule
+from skdp.solvers import UpdateRule
+
+
+@dataclass(frozen=True)
+class DPSGDChoices:
+    """What the user chose; None leaves a choice to the rules for public numbers.
+
+    Lengths and step sizes are in scaled units.
+    """
+
+    penalty: float | None
+    noise_multiplier: float | None
+    max_grad_norm: float | None
+    batch_size: int | None
+    max_iter: int | None
+    solver: Literal["sgd", "adam"]
+    momentum: float | None
+    beta_1: float
+    beta_2: float
+    learning_rate: Literal["constant", "linear"]
+    initial_step: float | None
+    final_share: float
+    decay_share: float
+    average: bool | float
+
+
+def build_dpsgd(
+    model: LinearModel, numbers: PublicNumbers, choices: DPSGDChoices
+) -> NoisyGradientPlan:
+    """Derive lots, steps, noise and step sizes from public numbers and the user's choices.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Loss and public shape.
+    numbers : PublicNumbers
+        Table size, target and adjacency; its epsilon is not used with a noise multiplier.
+    choices : DPSGDChoices
+        The user's part.
+
+    Returns
+    -------
+    NoisyGradientPlan
+        The plan.
+    """
+    lots = choose_lots("poisson", choices.batch_size, numbers)
+    defaults = default_clipped_descent(
+        model, numbers, lots.size, choices.max_iter, choices.noise_multiplier
+    )
+    clip = defaults.clip if choices.max_grad_norm is None else choices.max_grad_norm
+    bound = ContributionBound.from_clipping(clip)
+    if choices.noise_multiplier is not None:
+        sigma = choices.noise_multiplier * clip
+    else:
+        sigma = calibrate_sigma(
+            lots,
+            bound,
+            adjacency=numbers.adjacency,
+            epsilon=numbers.epsilon,
+            delta=numbers.delta,
+            steps=defaults.steps,
+        )
+    return NoisyGradientPlan(
+        model=model,
+        adjacency=numbers.adjacency,
+        lots=lots,
+        steps=defaults.steps,
+        bound=bound,
+        clip=clip,
+        sigma=sigma,
+        schedule=_schedule(choices, defaults.initial_step, defaults.steps),
+        rule=_rule(choices, lots.size, defaults),
+        average_from=averaging_start(choices.average, defaults),
+    )
+
+
+def _schedule(choices: DPSGDChoices, default_step: float, steps: int) -> LearningRateSchedule:
+    initial = default_step if choices.initial_step is None else choices.initial_step
+    if choices.learning_rate == "constant":
+        return LearningRateSchedule("constant", initial)
+    return LearningRateSchedule(
+        "linear",
+        initial,
+        final=initial * choices.final_share,
+        decay_steps=max(1, round(choices.decay_share * steps)),
+    )
+
+
+def _rule(choices: DPSGDChoices, lot_size: float, defaults: DescentDefaults) -> UpdateRule:
+    penalty = defaults.penalty if choices.penalty is None else choices.penalty
+    if choices.solver == "adam":
+        return UpdateRule.adam(
+            divisor=lot_size, penalty=penalty, beta1=choices.beta_1, beta2=choices.beta_2
+        )
+    momentum = defaults.momentum if choices.momentum is None else choices.momentum
+    return UpdateRule(divisor=lot_size, penalty=penalty, momentum=momentum)

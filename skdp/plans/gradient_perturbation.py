@@ -1,0 +1,175 @@
+"""Plan of gradient perturbation (GRPUA), repaired.
+
+Each step adds Gaussian noise to the sum of a lot's gradients, whose norm the public row bound
+limits, so that nothing has to be clipped. The algorithm is from Ding et al., "Private empirical
+risk minimization with analytic Gaussian mechanism for healthcare system", Algorithm 2. The noise
+printed there is too small by a factor of 2n and is not offered; the sensitivity used here is
+proved in ``docs/proofs/gradient_perturbation.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from skdp.mechanisms.contribution import ContributionBound
+from skdp.plans.defaults import (
+    DescentDefaults,
+    PublicNumbers,
+    default_gradient_descent,
+    default_lot_size,
+)
+from skdp.plans.linear_model import LinearModel
+from skdp.plans.noisy_gradient import (
+    Calibration,
+    Lots,
+    NoisyGradientPlan,
+    Sampling,
+    calibrate_sigma,
+)
+from skdp.plans.schedules import LearningRateSchedule
+from skdp.solvers import UpdateRule
+
+StepSizes = Literal["constant", "strongly-convex", "convex"]
+
+
+@dataclass(frozen=True)
+class GradientPerturbationChoices:
+    """What the user chose; None leaves a choice to the rules for public numbers.
+
+    Lengths and step sizes are in scaled units; `batch_size` and `max_iter` are as the user
+    gave them.
+    """
+
+    penalty: float | None
+    batch_size: int | None
+    max_iter: int | None
+    step_sizes: StepSizes
+    initial_step: float | None
+    radius: float | None
+    average: bool | float
+    sampling: Sampling
+    calibration: Calibration
+
+
+def lipschitz_contribution(model: LinearModel) -> ContributionBound:
+    """Return the bound on one record's gradient that the loss and the row norm give."""
+    norm = model.loss.lipschitz(model.row_norm)
+    gap = min(model.loss.gradient_gap(model.row_norm), 2.0 * norm)
+    return ContributionBound(
+        norm, gap, f"the loss is {norm:.6g}-Lipschitz on rows of the public norm (scaled units)"
+    )
+
+
+def build_gradient_perturbation(
+    model: LinearModel, numbers: PublicNumbers, choices: GradientPerturbationChoices
+) -> NoisyGradientPlan:
+    """Derive lots, steps, noise and step sizes from public numbers and the user's choices.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Loss and public shape.
+    numbers : PublicNumbers
+        Table size, target and adjacency.
+    choices : GradientPerturbationChoices
+        The user's part.
+
+    Returns
+    -------
+    NoisyGradientPlan
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If the step sizes need a positive penalty and there is none.
+    """
+    bound = lipschitz_contribution(model)
+    lots = choose_lots(choices.sampling, choices.batch_size, numbers)
+    defaults = default_gradient_descent(model, numbers, lots.size, choices.max_iter)
+    penalty = defaults.penalty if choices.penalty is None else choices.penalty
+    sigma = calibrate_sigma(
+        lots,
+        bound,
+        adjacency=numbers.adjacency,
+        epsilon=numbers.epsilon,
+        delta=numbers.delta,
+        steps=defaults.steps,
+        calibration=choices.calibration,
+    )
+    radius = _radius(model, penalty, choices)
+    return NoisyGradientPlan(
+        model=model,
+        adjacency=numbers.adjacency,
+        lots=lots,
+        steps=defaults.steps,
+        bound=bound,
+        clip=math.inf,
+        sigma=sigma,
+        schedule=_schedule(model, penalty, choices, defaults, radius, sigma / lots.size),
+        rule=UpdateRule(divisor=lots.size, penalty=penalty, radius=radius, momentum=defaults.momentum),
+        average_from=averaging_start(choices.average, defaults),
+    )
+
+
+def choose_lots(sampling: Sampling, batch_size: int | None, numbers: PublicNumbers) -> Lots:
+    """Return the lots of a public size; all rows where the size is n."""
+    size = default_lot_size(numbers) if batch_size is None else batch_size
+    if size >= numbers.n_rows:
+        return Lots("full", numbers.n_rows, float(numbers.n_rows))
+    return Lots(sampling, numbers.n_rows, float(size))
+
+
+def averaging_start(average: bool | float, defaults: DescentDefaults) -> int:
+    """Return the first step whose iterate is averaged."""
+    if average is False:
+        return defaults.steps - 1
+    share = defaults.average_share if average is True else float(average)
+    return min(defaults.steps - 1, int(defaults.steps * (1.0 - share)))
+
+
+def _radius(model: LinearModel, penalty: float, choices: GradientPerturbationChoices) -> float:
+    """Return the radius of the projection: the user's, or a bound on the minimiser."""
+    if choices.radius is not None:
+        return choices.radius
+    if choices.step_sizes == "constant":
+        return math.inf
+    if penalty > 0.0:
+        return float(model.loss.minimiser_norm_bound(model.row_norm, penalty))
+    raise ValueError(
+        "learning_rate='convex' with alpha=0 needs radius=, the norm of the ball that the "
+        "weights are kept in: no bound on the minimiser is known without a penalty."
+    )
+
+
+def _schedule(
+    model: LinearModel,
+    penalty: float,
+    choices: GradientPerturbationChoices,
+    defaults: DescentDefaults,
+    radius: float,
+    noise: float,
+) -> LearningRateSchedule:
+    """Return the step sizes; `noise` is the deviation of one coordinate of the mean gradient."""
+    if choices.step_sizes == "constant":
+        step = defaults.initial_step if choices.initial_step is None else choices.initial_step
+        return LearningRateSchedule("constant", step)
+    if choices.initial_step is not None:
+        raise ValueError(
+            "learning_rate_init applies to learning_rate='constant' only: the convex schedules "
+            "follow from alpha, radius and the noise."
+        )
+    if choices.step_sizes == "strongly-convex":
+        if penalty <= 0.0:
+            raise ValueError(
+                "learning_rate='strongly-convex' takes steps 1/(alpha t) and needs alpha > 0, "
+                "got alpha=0. Use learning_rate='convex' with radius=."
+            )
+        return LearningRateSchedule("inverse", 1.0 / penalty)
+    gradient_norm = math.hypot(
+        model.loss.lipschitz(model.row_norm) + penalty * radius,
+        math.sqrt(model.n_weights) * noise,
+    )
+    return LearningRateSchedule("inverse-sqrt", radius / gradient_norm)

@@ -1,0 +1,59 @@
+"""The public side of a linear model: its shape, its loss, and its scaled units.
+
+All plans and solvers work in scaled units. A row ``x`` is multiplied by ``min(1 / R, 1 / |x|)``
+where ``R`` is the public bound `data_norm`, so that it has norm at most 1, and an intercept adds
+a column of constant value ``s``. Weights ``u`` of the scaled problem give ``coef = u / R`` and
+``intercept = s * u_0``; the margins, and hence the losses, are the same in both units.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+# Row norms are bounded by 1 up to a few rounding errors; every bound below includes this margin.
+_ROUNDING = 1.0 + 1e-12
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Loss and public shape of a linear classifier in scaled units.
+
+    Parameters
+    ----------
+    loss : loss object of :mod:`skdp.losses`
+        Publishes its constants as functions of the row norm.
+    n_rows, n_features : int
+        Public size of the table.
+    n_outputs : int
+        Scores a row gets: 1 for two classes, else the number of classes.
+    intercept_value : float
+        Value ``s`` of the constant column; 0 without intercept.
+    """
+
+    loss: Any
+    n_rows: int
+    n_features: int
+    n_outputs: int
+    intercept_value: float
+
+    @property
+    def part_loss(self) -> Any:
+        """Loss of one problem: the binary one where several are solved side by side."""
+        return getattr(self.loss, "base", self.loss)
+
+    @property
+    def row_norm(self) -> float:
+        """Bound on the norm of a scaled row with its constant column."""
+        return math.sqrt(1.0 + self.intercept_value**2) * _ROUNDING
+
+    @property
+    def n_weights_per_output(self) -> int:
+        """Number of features, plus one for the intercept."""
+        return self.n_features + (self.intercept_value > 0.0)
+
+    @property
+    def n_weights(self) -> int:
+        """Length of the whole weight vector."""
+        return self.n_outputs * self.n_weights_per_output

@@ -1,0 +1,198 @@
+"""The plan that all noisy-gradient methods share: sampling, noise, event and schedule in one.
+
+At step t a lot of rows is drawn, the gradients of its rows are summed, noise is added to the
+sum, and the sum is divided by the *public* expected lot size. What follows (step size, momentum,
+projection, averaging) is post-processing of the noisy sums, so that releasing every iterate is
+paid for. Proofs: ``docs/proofs/gradient_perturbation.md`` and ``docs/proofs/dpsgd.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from skdp.accounting import (
+    Event,
+    GaussianEvent,
+    PoissonSampledEvent,
+    RepeatedEvent,
+    UniformSampledEvent,
+    calibrate_event,
+    composition_noise_multiplier,
+)
+from skdp.mechanisms.contribution import Adjacency, ContributionBound
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
+from skdp.plans.linear_model import LinearModel
+from skdp.plans.schedules import LearningRateSchedule
+from skdp.solvers import UpdateRule
+
+Sampling = Literal["full", "poisson", "uniform"]
+Calibration = Literal["pld", "composition"]
+
+
+@dataclass(frozen=True)
+class Lots:
+    """How the rows of each step are chosen.
+
+    Parameters
+    ----------
+    sampling : {"full", "poisson", "uniform"}
+        All rows; each row independently; or a uniform subset of fixed size.
+    n_rows : int
+        Public number of rows.
+    size : float
+        Expected lot size, the public divisor; an integer for ``"uniform"``.
+    """
+
+    sampling: Sampling
+    n_rows: int
+    size: float
+
+    @property
+    def sample_rate(self) -> float:
+        """Probability that a row is in a lot."""
+        return 1.0 if self.sampling == "full" else self.size / self.n_rows
+
+    def event(self, noise_multiplier: float, sensitivity_ratio: float) -> Event:
+        """Return the event of one step.
+
+        Parameters
+        ----------
+        noise_multiplier : float
+            Noise on the sum over the bound on one record's norm.
+        sensitivity_ratio : float
+            Sensitivity of the full sum over that bound (1 for add-remove, up to 2 for
+            replace-one); it matters for full lots only.
+        """
+        if self.sampling == "full":
+            return GaussianEvent(noise_multiplier / sensitivity_ratio)
+        step = GaussianEvent(noise_multiplier)
+        if self.sampling == "poisson":
+            return PoissonSampledEvent(self.sample_rate, step)
+        return UniformSampledEvent(int(self.size), self.n_rows, step)
+
+    def sampler(self, stream: RandomStream) -> PoissonSampler | UniformSubsetSampler | None:
+        """Return the sampler that draws these lots; None if every lot holds all rows."""
+        if self.sampling == "full":
+            return None
+        if self.sampling == "poisson":
+            return PoissonSampler(self.n_rows, self.sample_rate, stream)
+        return UniformSubsetSampler(self.n_rows, int(self.size), stream)
+
+
+@dataclass(frozen=True)
+class NoisyGradientPlan:
+    """Everything that must agree in one fit by noisy gradients.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Loss and public shape.
+    adjacency : {"replace-one", "add-remove"}
+        The neighbour relation.
+    lots : Lots
+        Which rows each step reads.
+    steps : int
+        Number of steps, the same for every data set.
+    bound : ContributionBound
+        One record's part in the sum.
+    clip : float
+        Norm to which each record's gradient is clipped; ``inf`` where the loss bounds it.
+    sigma : float
+        Standard deviation of the noise on the *sum*.
+    schedule : LearningRateSchedule
+        Step sizes.
+    rule : UpdateRule
+        Public divisor, L2 penalty, projection radius, and momentum or Adam.
+    average_from : int
+        The released weights are the mean of the iterates from this step (counted from 0) on;
+        ``steps - 1`` releases the last.
+    """
+
+    model: LinearModel
+    adjacency: Adjacency
+    lots: Lots
+    steps: int
+    bound: ContributionBound
+    clip: float
+    sigma: float
+    schedule: LearningRateSchedule
+    rule: UpdateRule
+    average_from: int
+
+    @property
+    def sensitivity(self) -> float:
+        """L2 sensitivity of one step's sum when the changed record is in the lot."""
+        return self.bound.sensitivity(self.adjacency)
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise on the sum over the bound on one record's norm."""
+        return self.sigma / self.bound.norm
+
+    @property
+    def event(self) -> Event:
+        """What all steps together amount to, for the accountants."""
+        ratio = self.sensitivity / self.bound.norm
+        return RepeatedEvent(self.lots.event(self.noise_multiplier, ratio), self.steps)
+
+
+def calibrate_sigma(
+    lots: Lots,
+    bound: ContributionBound,
+    *,
+    adjacency: Adjacency,
+    epsilon: float,
+    delta: float,
+    steps: int,
+    calibration: Calibration = "pld",
+) -> float:
+    """Return the least noise on the sum that keeps all steps within (epsilon, delta).
+
+    Parameters
+    ----------
+    lots : Lots
+        Which rows each step reads.
+    bound : ContributionBound
+        One record's part in the sum.
+    adjacency : {"replace-one", "add-remove"}
+        The neighbour relation.
+    epsilon, delta : float
+        The target for all steps together.
+    steps : int
+        Number of steps.
+    calibration : {"pld", "composition"}
+        Numerical composition of privacy-loss distributions (exact Gaussian composition for
+        full lots), or the analytic Gaussian mechanism in each step with amplification by
+        subsampling and advanced composition.
+
+    Returns
+    -------
+    float
+        Standard deviation of the noise.
+    """
+    if calibration == "composition":
+        return _composition_sigma(lots, bound, adjacency, epsilon, delta, steps)
+    ratio = bound.sensitivity(adjacency) / bound.norm
+    return bound.norm * calibrate_event(
+        lambda noise_multiplier: RepeatedEvent(lots.event(noise_multiplier, ratio), steps),
+        epsilon,
+        delta,
+        adjacency=adjacency,
+        accountant="pld",
+    )
+
+
+def _composition_sigma(
+    lots: Lots,
+    bound: ContributionBound,
+    adjacency: Adjacency,
+    epsilon: float,
+    delta: float,
+    steps: int,
+) -> float:
+    # The multiplier is for steps of sensitivity 2; under Poisson sampling the amplification
+    # lemma is the same for both relations (docs/proofs/gradient_perturbation.md).
+    multiplier = composition_noise_multiplier(epsilon, delta, lots.sample_rate, steps)
+    return bound.sensitivity(adjacency) * multiplier / 2.0

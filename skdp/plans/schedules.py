@@ -1,0 +1,51 @@
+"""Step-size schedules of the noisy-gradient methods, in scaled units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+ScheduleKind = Literal["constant", "inverse", "inverse-sqrt", "linear"]
+
+
+@dataclass(frozen=True)
+class LearningRateSchedule:
+    """Step sizes as a function of the step number t = 1, 2, ...
+
+    Parameters
+    ----------
+    kind : {"constant", "inverse", "inverse-sqrt", "linear"}
+        ``initial``; ``initial / t`` (strongly convex losses, with ``initial = 1 / mu``);
+        ``initial / sqrt(t)`` (convex losses, with ``initial = R / G``); or linear from `initial`
+        to `final` over `decay_steps` and constant from there (Abadi et al. 2016, section 5.2).
+    initial : float
+        First step size, positive.
+    final : float
+        Last step size of ``"linear"``.
+    decay_steps : int
+        Length of the decay of ``"linear"``.
+    cap : float
+        Upper limit on every step, ``inf`` for none.
+    """
+
+    kind: ScheduleKind
+    initial: float
+    final: float = 0.0
+    decay_steps: int = 1
+    cap: float = float("inf")
+
+    def rates(self, first: int, count: int) -> np.ndarray:
+        """Return the step sizes of `count` steps from step number `first` (counted from 0)."""
+        t = np.arange(first + 1, first + count + 1, dtype=np.float64)
+        if self.kind == "constant":
+            rates = np.full(count, self.initial)
+        elif self.kind == "inverse":
+            rates = self.initial / t
+        elif self.kind == "inverse-sqrt":
+            rates = self.initial / np.sqrt(t)
+        else:
+            share = np.minimum((t - 1.0) / max(self.decay_steps, 1), 1.0)
+            rates = self.initial + (self.final - self.initial) * share
+        return np.minimum(rates, self.cap)

@@ -1,0 +1,116 @@
+"""Scale features by public bounds, so that the norm of every row is bounded too."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+
+class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Map each feature from public bounds to [-1, 1], clip it there, and bound the row norm.
+
+    Nothing is learned from the rows: the bounds come from the codebook, the physiology or the
+    measuring device. Scaling by the observed minimum and maximum, as `MinMaxScaler` does, would
+    publish two patients' values for every feature.
+
+    Parameters
+    ----------
+    lower, upper : float or array-like of shape (n_features,)
+        Public bounds of the features; values beyond them are clipped.
+    row_norm : float or None, default=1.0
+        Every output row is divided by one public constant so that its Euclidean norm is at
+        most this: the `data_norm` to give to the private estimator. None keeps [-1, 1], with
+        row norm ``sqrt(n_features)``.
+
+    Attributes
+    ----------
+    data_norm_ : float
+        Public bound on the norm of an output row.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Feature names, if `X` had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import BoundedScaler
+    >>> ages_and_pressures = np.array([[50.0, 120.0], [90.0, 400.0]])
+    >>> BoundedScaler([0, 60], [100, 240], row_norm=None).fit_transform(ages_and_pressures)
+    array([[ 0.        , -0.33333333],
+           [ 0.8       ,  1.        ]])
+    """
+
+    def __init__(self, lower: Any = -1.0, upper: Any = 1.0, *, row_norm: float | None = 1.0):
+        self.lower = lower
+        self.upper = upper
+        self.row_norm = row_norm
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the bounds against the number of features; no value of `X` is used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : BoundedScaler
+            The scaler.
+
+        Raises
+        ------
+        ValueError
+            If the bounds do not match the features or are not finite with lower < upper.
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        lower, upper = self._bounds(X.shape[1])
+        largest = math.sqrt(X.shape[1])
+        if self.row_norm is not None and not 0.0 < self.row_norm < math.inf:
+            raise ValueError(f"row_norm must be positive or None, got {self.row_norm!r}.")
+        shrink = 1.0 if self.row_norm is None else self.row_norm / largest
+        self._centre = (lower + upper) / 2.0
+        self._scale = 2.0 * shrink / (upper - lower)
+        self._limit = shrink
+        self.data_norm_ = largest if self.row_norm is None else float(self.row_norm)
+        return self
+
+    def _bounds(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        bounds = []
+        for name, given in (("lower", self.lower), ("upper", self.upper)):
+            values = np.asarray(given, dtype=np.float64)
+            if values.ndim > 1 or (values.ndim == 1 and values.shape != (n_features,)):
+                raise ValueError(
+                    f"{name} must be a number or one number for each of the {n_features} "
+                    f"features, got shape {values.shape}."
+                )
+            bounds.append(np.broadcast_to(values, (n_features,)))
+        lower, upper = bounds
+        if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper)):
+            raise ValueError("lower and upper must be finite, and lower < upper for every feature.")
+        return lower, upper
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Scale and clip rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Rows of norm at most ``data_norm_``.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        scaled = (X - self._centre) * self._scale
+        return np.clip(scaled, -self._limit, self._limit, out=scaled).astype(X.dtype, copy=False)

@@ -1,0 +1,129 @@
+"""The record of what one private fit spent."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from skdp.accounting import Accountant, Event
+from skdp.accounting.calibration import resolve_accountant
+from skdp.mechanisms.contribution import Adjacency
+
+
+@dataclass(frozen=True)
+class PrivacySpent:
+    """What a fit released, under which guarantee, and on which assumptions.
+
+    Unpacks as ``epsilon, delta = estimator.privacy_spent_``.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The guarantee: an upper bound, never an estimate.
+    adjacency : {"replace-one", "add-remove"}
+        Which data sets are neighbours.
+    event : Event
+        What happened, as the accountants understand it.
+    accountant : str
+        Name of the accountant behind `epsilon`, `epsilon_at` and `delta_at`.
+    mechanism : str
+        The mechanism and the theorem it rests on.
+    assumptions : tuple of str
+        What the guarantee takes for granted, public inputs above all.
+    released : tuple of str
+        What left the fit.
+    seeded : bool
+        Whether the noise came from a seed: then the guarantee does not hold against whoever
+        knows the seed.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    event: Event
+    accountant: str
+    mechanism: str
+    assumptions: tuple[str, ...]
+    released: tuple[str, ...]
+    seeded: bool
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.epsilon, self.delta))
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return an upper bound on epsilon at another delta.
+
+        Parameters
+        ----------
+        delta : float
+            In (0, 1).
+
+        Returns
+        -------
+        float
+            Epsilon; never more than `epsilon` at or above the reported delta.
+        """
+        epsilon = self._composed().epsilon(delta)
+        return min(epsilon, self.epsilon) if delta >= self.delta else epsilon
+
+    def delta_at(self, epsilon: float) -> float:
+        """Return an upper bound on delta at another epsilon (non-negative)."""
+        delta = self._composed().delta(epsilon)
+        return min(delta, self.delta) if epsilon >= self.epsilon else delta
+
+    def _composed(self) -> Accountant:
+        return resolve_accountant(self.accountant)(adjacency=self.adjacency).compose(self.event)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain, JSON-ready values."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "event": self.event.to_dict(),
+            "accountant": self.accountant,
+            "mechanism": self.mechanism,
+            "assumptions": list(self.assumptions),
+            "released": list(self.released),
+            "seeded": self.seeded,
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> PrivacySpent:
+        """Rebuild a record from :meth:`to_dict`."""
+        fields = dict(record)
+        fields["event"] = Event.from_dict(fields["event"])
+        fields["assumptions"] = tuple(fields["assumptions"])
+        fields["released"] = tuple(fields["released"])
+        return cls(**fields)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return the record as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent)
+
+    def __repr__(self) -> str:
+        seeded = ", seeded" if self.seeded else ""
+        return (
+            f"PrivacySpent(epsilon={self.epsilon:.6g}, delta={self.delta:.3g}, "
+            f"adjacency={self.adjacency!r}, accountant={self.accountant!r}{seeded})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("epsilon", f"{self.epsilon:.6g}"),
+            ("delta", f"{self.delta:.3g}"),
+            ("adjacency", self.adjacency),
+            ("mechanism", self.mechanism),
+            ("accountant", self.accountant),
+            ("released", "; ".join(self.released)),
+            ("assumptions", "; ".join(self.assumptions)),
+            ("noise from a seed", "yes: no guarantee against its holder" if self.seeded else "no"),
+        ]
+        cells = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
+            for name, text in rows
+        )
+        return f"<table><caption>Privacy spent</caption>{cells}</table>"

@@ -1,0 +1,20 @@
+"""Compiled solvers of regularised empirical risk; they know nothing of privacy or budgets."""
+
+from skdp.solvers.gradient_descent import gradient_descent
+from skdp.solvers.gradients import sum_gradients
+from skdp.solvers.minimise import minimise
+from skdp.solvers.objective import RegularisedObjective
+from skdp.solvers.rows import Rows
+from skdp.solvers.steps import StepState, UpdateRule, apply_update, run_steps
+
+__all__ = [
+    "RegularisedObjective",
+    "Rows",
+    "StepState",
+    "UpdateRule",
+    "apply_update",
+    "gradient_descent",
+    "minimise",
+    "run_steps",
+    "sum_gradients",
+]

@@ -1,0 +1,92 @@
+"""Gradient sums of the softmax loss over dense rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from skdp.losses._scalar import FAST, softmax_in_place
+from skdp.solvers._dense_kernels import LARGE, prefetch_rows, scaled_norm
+from skdp.solvers._prefetch import AHEAD
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def row_scores(
+    X: np.ndarray, i: int, scale: float, intercept: float, weights: np.ndarray, scores: np.ndarray
+) -> None:
+    """Write the scores of row ``i`` for weights stored class after class."""
+    d = X.shape[1]
+    stride = weights.size // scores.size
+    for k in range(scores.size):
+        base = k * stride
+        product = 0.0
+        for j in range(d):
+            product += X[i, j] * weights[base + j]
+        score = scale * product
+        if not abs(product) < LARGE:
+            # The row is so long that the plain product overflowed.
+            score = 0.0
+            for j in range(d):
+                score += (scale * X[i, j]) * weights[base + j]
+        scores[k] = score + intercept * weights[base + d] if intercept > 0.0 else score
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def clip_factor(slopes: np.ndarray, row_norm: float, clip: float) -> float:
+    """Return what shrinks the outer product of ``slopes`` and a row to norm at most ``clip``."""
+    square = 0.0
+    for k in range(slopes.size):
+        square += slopes[k] * slopes[k]
+    norm = math.sqrt(square) * row_norm
+    return clip / norm if norm > clip else 1.0
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def accumulate(
+    X: np.ndarray,
+    scale: np.ndarray,
+    intercept: float,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    index: np.ndarray,
+    start: int,
+    stop: int,
+    kind: int,
+    width: float,
+    clip: float,
+    want_values: bool,
+    scratch: tuple[np.ndarray, np.ndarray],
+    out: np.ndarray,
+) -> float:
+    """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``; return the loss.
+
+    As for margin losses; ``width`` is the number of classes and ``scratch`` holds the scores.
+    """
+    d = X.shape[1]
+    scores = scratch[0][: int(width)]
+    stride = weights.size // scores.size
+    gather = index.size > 0
+    total = 0.0
+    for p in range(start, stop):
+        i = p
+        if gather:
+            begin = p if p == start else p + AHEAD
+            prefetch_rows(X, scale, targets, index, begin, min(p + AHEAD + 1, stop))
+            i = index[p]
+        row_scores(X, i, scale[i], intercept, weights, scores)
+        total += softmax_in_place(scores, targets[i])
+        factor = 1.0
+        if clip < math.inf:
+            row_norm = math.hypot(scaled_norm(X, i, scale[i]), intercept)
+            factor = clip_factor(scores, row_norm, clip)
+        for k in range(scores.size):
+            slope = factor * scores[k]
+            coefficient = slope * scale[i]
+            base = k * stride
+            for j in range(d):
+                out[base + j] += coefficient * X[i, j]
+            if intercept > 0.0:
+                out[base + d] += slope * intercept
+    return total

@@ -1,0 +1,183 @@
+"""A damped Newton method that reaches its tolerance on every strongly convex objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.solvers.objective import RegularisedObjective
+
+Vector = NDArray[np.float64]
+Index = NDArray[np.int64]
+Solve = Callable[[Vector], Vector]
+
+# The Hessian is formed up to this many weights and multiplications; beyond, systems are solved by
+# conjugate gradients from products with it.
+_DIRECT_WEIGHTS = 1500
+_DIRECT_WORK = 4e10
+_CG_STEPS = 500
+# A metric is kept while each step divides the gradient norm by this much.
+_KEEP = 0.1
+# Past steps that correct the metric.
+_PAIRS = 8
+# A metric from a sample of the rows is given up for good when steps gain less than this.
+_POOR = 0.5
+
+
+def newton(
+    objective: RegularisedObjective,
+    weights: Vector,
+    target: float,
+    *,
+    rows: Index | None = None,
+    sample: Index | None = None,
+    max_iter: int = 100,
+) -> Vector:
+    """Return weights at which the gradient norm is at most ``target``.
+
+    Steps are minus the inverse of a metric times the exact gradient. The metric is a Hessian, from
+    a sample of the rows at first, corrected by the last few steps as in limited-memory BFGS. All
+    of these have eigenvalues bounded in terms of the penalty m and the smoothness b, so every step
+    is a descent direction at a bounded angle to the gradient. A step is accepted
+    if the slope along it is still not positive at its end, so that by convexity the objective went
+    down all the way, or if the gradient norm is half the smallest seen. The first decreases the
+    objective by at least a constant times the squared gradient norm, for steps not longer than
+    |slope| / (b ||p||^2) always have it; the second happens finitely often. So the loop ends.
+    Neither test compares values of the objective, which rounding would blur near the minimiser.
+
+    Parameters
+    ----------
+    objective : RegularisedObjective
+        The objective, with a positive penalty.
+    weights : ndarray of shape (n_weights,)
+        Starting point.
+    target : float
+        Bound on the norm of the gradient.
+    rows : ndarray of int64, optional
+        Minimise the mean over these rows only; all rows by default.
+    sample : ndarray of int64, optional
+        Rows that the metric is first taken from; ``rows`` by default.
+    max_iter : int, default=100
+        Iterations after which the metric is the Hessian of all ``rows``, fresh at every step.
+
+    Returns
+    -------
+    ndarray of shape (n_weights,)
+        The weights.
+    """
+    gradient = objective.gradient(weights, rows)
+    norm = best = _norm(gradient)
+    metric_rows = rows if sample is None else sample
+    metric: Solve | None = None
+    pairs: list[tuple[Vector, Vector, float]] = []
+    iteration = 0
+    while norm > target:
+        if iteration >= max_iter:
+            metric_rows, metric = rows, None
+        fresh = metric is None
+        if metric is None:
+            metric, pairs = _inverse(objective, weights, metric_rows), []
+        direction = _corrected(metric, pairs, gradient)
+        new, new_gradient = _step(objective, weights, gradient, direction, best, rows)
+        moved, turned = new - weights, new_gradient - gradient
+        weights, gradient = new, new_gradient
+        previous, norm = norm, _norm(gradient)
+        best = min(best, norm)
+        product = float(moved @ turned)
+        if product > 0.0:
+            pairs = [*pairs[1 - _PAIRS :], (moved, turned, product)]
+        if norm > _KEEP * previous:
+            if fresh and norm > _POOR * previous:
+                metric_rows = rows
+            metric = None
+        iteration += 1
+    return weights
+
+
+def _corrected(
+    metric: Solve, pairs: list[tuple[Vector, Vector, float]], gradient: Vector
+) -> Vector:
+    """Apply the inverse metric after the BFGS updates by ``pairs`` (two-loop recursion)."""
+    vector = gradient.copy()
+    factors = []
+    for moved, turned, product in reversed(pairs):
+        factors.append(float(moved @ vector) / product)
+        vector -= factors[-1] * turned
+    vector = metric(vector)
+    for moved, turned, product in pairs:
+        vector += (factors.pop() - float(turned @ vector) / product) * moved
+    return vector
+
+
+def _step(
+    objective: RegularisedObjective,
+    weights: Vector,
+    gradient: Vector,
+    direction: Vector,
+    best: float,
+    rows: Index | None,
+) -> tuple[Vector, Vector]:
+    """Return the end of a step along minus ``direction`` and the gradient there."""
+    slope = -float(gradient @ direction)
+    length = 1.0
+    while slope < 0.0 and length > 1e-14:
+        new = weights - length * direction
+        new_gradient = objective.gradient(new, rows)
+        new_slope = -float(new_gradient @ direction)
+        if new_slope <= 0.0 or _norm(new_gradient) <= 0.5 * best:
+            return new, new_gradient
+        # Slightly short of the zero of the slope's secant, to end on its near side.
+        length *= min(max(0.9 * slope / (slope - new_slope), 0.1), 0.9)
+    # Rounding spoilt the direction: the gradient step of length 1/b always decreases.
+    new = weights - gradient / objective.smoothness
+    return new, objective.gradient(new, rows)
+
+
+def _inverse(
+    objective: RegularisedObjective, weights: Vector, rows: Index | None
+) -> Solve:
+    """Return the function that applies (or approximates) the inverse Hessian over ``rows``."""
+    count = objective.rows.n_rows if rows is None else rows.size
+    size = weights.size
+    if size > _DIRECT_WEIGHTS or float(count) * size * size > _DIRECT_WORK:
+        multiply = objective.hessian_operator(weights, rows)
+        return lambda vector: _conjugate_gradients(multiply, vector)
+    from scipy.linalg import cho_factor, cho_solve
+
+    matrix = objective.hessian(weights, rows)
+    # The penalty keeps the matrix positive definite unless it drowns in rounding.
+    matrix.flat[:: size + 1] += 4.0 * np.finfo(float).eps * float(np.trace(matrix))
+    factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return lambda vector: cho_solve(factor, vector, check_finite=False)
+
+
+def _conjugate_gradients(multiply: Callable[[Vector], Vector], right: Vector) -> Vector:
+    """Return an approximate solution; any number of steps gives a descent direction."""
+    norm = _norm(right)
+    # Solving more exactly as the gradient shrinks makes the outer loop converge superlinearly.
+    goal = norm * min(0.1, math.sqrt(norm))
+    solution = np.zeros_like(right)
+    residual = right.copy()
+    direction = residual.copy()
+    square = float(residual @ residual)
+    for _ in range(_CG_STEPS):
+        product = multiply(direction)
+        curvature = float(direction @ product)
+        if not curvature > 0.0:
+            break
+        length = square / curvature
+        solution += length * direction
+        residual -= length * product
+        previous, square = square, float(residual @ residual)
+        if math.sqrt(square) <= goal:
+            break
+        direction *= square / previous
+        direction += residual
+    return solution
+
+
+def _norm(vector: Vector) -> float:
+    return math.sqrt(float(vector @ vector))

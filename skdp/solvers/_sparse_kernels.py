@@ -1,0 +1,193 @@
+"""Row scales and gradient sums over the rows of a CSR matrix.
+
+A matrix is the tuple ``(data, indices, indptr)``. Sums touch only stored entries, so a lot costs
+its number of stored entries and not the number of columns.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from skdp.losses._scalar import (
+    LOGISTIC,
+    hinge_slope,
+    hinge_value,
+    logistic_slope,
+    logistic_value,
+    softmax_in_place,
+)
+from skdp.solvers._dense_kernels import LARGE, SMALL
+from skdp.solvers._dense_softmax import clip_factor
+from skdp.solvers._prefetch import AHEAD, prefetch
+
+Matrix = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@njit(cache=True, nogil=True)
+def scaled_norm(data: np.ndarray, begin: int, end: int, scale: float) -> float:
+    """Return the norm of ``scale`` times the entries from ``begin`` to ``end``, without overflow."""
+    total = 0.0
+    for e in range(begin, end):
+        v = np.float64(data[e])
+        total += v * v
+    if SMALL < total < LARGE:
+        return scale * math.sqrt(total)
+    top = 0.0
+    for e in range(begin, end):
+        top = max(top, abs(np.float64(data[e])))
+    if top == 0.0:
+        return 0.0
+    total = 0.0
+    for e in range(begin, end):
+        v = np.float64(data[e]) / top
+        total += v * v
+    return (scale * top) * math.sqrt(total)
+
+
+@njit(cache=True, nogil=True)
+def row_scales(matrix: Matrix, data_norm: float, out: np.ndarray) -> None:
+    """Write ``min(1 / data_norm, 1 / ||x_i||)``, rounded down, for every row."""
+    data, _, indptr = matrix
+    for i in range(out.size):
+        # Bounds the rounding error of the sum of squares and of the operations after it.
+        shrink = 1.0 - (0.5 * (indptr[i + 1] - indptr[i]) + 6.0) * 1.2e-16
+        relative = scaled_norm(data, indptr[i], indptr[i + 1], 1.0 / data_norm)
+        out[i] = (1.0 if relative <= shrink else shrink / relative) / data_norm
+
+
+@njit(cache=True, nogil=True)
+def prefetch_row(matrix: Matrix, scale: np.ndarray, targets: np.ndarray, i: int) -> None:
+    """Ask for the first stored entries of a row."""
+    data, indices, indptr = matrix
+    prefetch(scale, i)
+    prefetch(targets, i)
+    prefetch(data, indptr[i])
+    prefetch(indices, indptr[i])
+
+
+@njit(cache=True, nogil=True)
+def row_product(
+    matrix: Matrix, begin: int, end: int, scale: float, weights: np.ndarray, base: int
+) -> float:
+    """Return the product of one scaled row and the weights that start at ``base``."""
+    data, indices, _ = matrix
+    product = 0.0
+    for e in range(begin, end):
+        product += data[e] * weights[base + indices[e]]
+    if abs(product) < LARGE:
+        return scale * product
+    # The row is so long that the plain product overflowed.
+    product = 0.0
+    for e in range(begin, end):
+        product += (scale * data[e]) * weights[base + indices[e]]
+    return product
+
+
+@njit(cache=True, nogil=True)
+def accumulate(
+    matrix: Matrix,
+    scale: np.ndarray,
+    intercept: float,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    index: np.ndarray,
+    start: int,
+    stop: int,
+    kind: int,
+    width: float,
+    clip: float,
+    want_values: bool,
+    scratch: tuple[np.ndarray, np.ndarray],
+    out: np.ndarray,
+) -> float:
+    """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``; return the loss.
+
+    Rows are positions in ``index``, or row numbers themselves when it is empty.
+    """
+    data, indices, indptr = matrix
+    last = weights.size - 1
+    gather = index.size > 0
+    bias = weights[last] * intercept if intercept > 0.0 else 0.0
+    largest = math.sqrt(1.0 + intercept * intercept)
+    total = 0.0
+    for p in range(start, stop):
+        i = p
+        if gather:
+            i = index[p]
+            if p + AHEAD < stop:
+                prefetch_row(matrix, scale, targets, index[p + AHEAD])
+        begin, end = indptr[i], indptr[i + 1]
+        margin = targets[i] * (row_product(matrix, begin, end, scale[i], weights, 0) + bias)
+        if kind == LOGISTIC:
+            slope = logistic_slope(margin)
+            total += logistic_value(margin) if want_values else 0.0
+        else:
+            slope = hinge_slope(margin, width)
+            total += hinge_value(margin, width) if want_values else 0.0
+        if abs(slope) * largest > clip:
+            norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)
+            if abs(slope) * norm > clip:
+                slope = -clip / norm
+        slope *= targets[i]
+        coefficient = slope * scale[i]
+        for e in range(begin, end):
+            out[indices[e]] += coefficient * data[e]
+        if intercept > 0.0:
+            out[last] += slope * intercept
+    return total
+
+
+@njit(cache=True, nogil=True)
+def accumulate_softmax(
+    matrix: Matrix,
+    scale: np.ndarray,
+    intercept: float,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    index: np.ndarray,
+    start: int,
+    stop: int,
+    kind: int,
+    width: float,
+    clip: float,
+    want_values: bool,
+    scratch: tuple[np.ndarray, np.ndarray],
+    out: np.ndarray,
+) -> float:
+    """Add to ``out`` the clipped softmax gradients of rows ``start`` to ``stop``; return the loss.
+
+    As :func:`accumulate`; ``width`` is the number of classes and ``scratch`` holds the scores.
+    """
+    data, indices, indptr = matrix
+    scores = scratch[0][: int(width)]
+    stride = weights.size // scores.size
+    gather = index.size > 0
+    total = 0.0
+    for p in range(start, stop):
+        i = p
+        if gather:
+            i = index[p]
+            if p + AHEAD < stop:
+                prefetch_row(matrix, scale, targets, index[p + AHEAD])
+        begin, end = indptr[i], indptr[i + 1]
+        for k in range(scores.size):
+            base = k * stride
+            scores[k] = row_product(matrix, begin, end, scale[i], weights, base)
+            if intercept > 0.0:
+                scores[k] += intercept * weights[base + stride - 1]
+        total += softmax_in_place(scores, targets[i])
+        factor = 1.0
+        if clip < math.inf:
+            row_norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)
+            factor = clip_factor(scores, row_norm, clip)
+        for k in range(scores.size):
+            slope = factor * scores[k]
+            base = k * stride
+            for e in range(begin, end):
+                out[base + indices[e]] += (slope * scale[i]) * data[e]
+            if intercept > 0.0:
+                out[base + stride - 1] += slope * intercept
+    return total

@@ -1,0 +1,145 @@
+"""Update rules of noisy gradient descent and the compiled loop over many steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from skdp.losses._scalar import FAST
+from skdp.solvers import _dense_kernels, _dense_softmax, _sparse_kernels
+
+MOMENTUM = 0
+ADAM = 1
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def update(
+    weights: np.ndarray,
+    total: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    average: np.ndarray,
+    total_weight: np.ndarray,
+    counter: np.ndarray,
+    rule: np.ndarray,
+    rate: float,
+    averaging: float,
+) -> None:
+    """Take one step with a noisy gradient sum, project, and add to the running average.
+
+    ``rule`` holds (code, divisor, penalty, radius, first decay, second decay, epsilon).
+    """
+    counter[0] += 1
+    divisor, penalty, radius = rule[1], rule[2], rule[3]
+    beta1, beta2, epsilon = rule[4], rule[5], rule[6]
+    adam = rule[0] == ADAM
+    lift1, lift2 = 1.0, 1.0
+    if adam:
+        lift1 = 1.0 / (1.0 - beta1 ** counter[0])
+        lift2 = 1.0 / (1.0 - beta2 ** counter[0])
+    square = 0.0
+    for j in range(weights.size):
+        gradient = total[j] / divisor + penalty * weights[j]
+        if adam:
+            first[j] = beta1 * first[j] + (1.0 - beta1) * gradient
+            second[j] = beta2 * second[j] + (1.0 - beta2) * gradient * gradient
+            step = (first[j] * lift1) / (math.sqrt(second[j] * lift2) + epsilon)
+        else:
+            first[j] = beta1 * first[j] + gradient
+            step = first[j]
+        weights[j] -= rate * step
+        square += weights[j] * weights[j]
+    if square > radius * radius:
+        shrink = radius / math.sqrt(square)
+        for j in range(weights.size):
+            weights[j] *= shrink
+    if averaging > 0.0:
+        total_weight[0] += averaging
+        for j in range(weights.size):
+            average[j] += averaging * weights[j]
+
+
+def accumulate_rows(*args: Any) -> float:
+    """Call the ``accumulate`` kernel of the matrix's layout and the loss's family, in compiled code.
+
+    Margin losses have int8 targets and softmax int32 ones; the choice is made by type.
+    """
+    raise NotImplementedError("accumulate_rows exists in compiled code only")
+
+
+@overload(accumulate_rows)
+def _accumulate_rows(*args: Any) -> Callable[..., float]:
+    matrix, targets = args[0], args[3]
+    dense, softmax = isinstance(matrix, types.Array), targets.dtype == types.int32
+    if dense:
+        kernel = _dense_softmax.accumulate if softmax else _dense_kernels.accumulate
+    else:
+        kernel = _sparse_kernels.accumulate_softmax if softmax else _sparse_kernels.accumulate
+
+    def call(*args: Any) -> float:
+        return kernel(*args)
+
+    return call
+
+
+@njit(cache=True, nogil=True)
+def run_steps(
+    matrix: Any,
+    scale: np.ndarray,
+    intercept: float,
+    targets: np.ndarray,
+    kind: int,
+    width: float,
+    clip: float,
+    index: np.ndarray,
+    offsets: np.ndarray,
+    noise: np.ndarray,
+    rates: np.ndarray,
+    averaging: np.ndarray,
+    rule: np.ndarray,
+    state: tuple[np.ndarray, ...],
+    scratch: tuple[np.ndarray, np.ndarray],
+    total: np.ndarray,
+) -> None:
+    """Take one noisy step for each lot ``index[offsets[t]:offsets[t + 1]]``.
+
+    ``state`` holds (weights, first moment, second moment, average, total weight, counter).
+    """
+    weights, first, second, average, total_weight, counter = state
+    for t in range(rates.size):
+        total[:] = 0.0
+        accumulate_rows(
+            matrix,
+            scale,
+            intercept,
+            targets,
+            weights,
+            index,
+            offsets[t],
+            offsets[t + 1],
+            kind,
+            width,
+            clip,
+            False,
+            scratch,
+            total,
+        )
+        for j in range(total.size):
+            total[j] += noise[t, j]
+        update(
+            weights,
+            total,
+            first,
+            second,
+            average,
+            total_weight,
+            counter,
+            rule,
+            rates[t],
+            averaging[t],
+        )

@@ -1,0 +1,142 @@
+"""Sums of per-example gradients, each clipped in closed form, in one pass over the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.solvers.rows import Rows
+
+
+class Loss(Protocol):
+    """What solvers need to know of a loss."""
+
+    kind: int
+    width: float
+    n_outputs: int
+    value_at_zero: float
+
+    def lipschitz(self, row_norm: float) -> float:
+        """Return a bound on the norm of one record's gradient."""
+
+    def smoothness(self, row_norm: float) -> float:
+        """Return the Lipschitz constant of one record's gradient."""
+
+    def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:
+        """Return a bound on the norm of the regularised minimiser."""
+
+    def smoother_losses(self) -> tuple[Loss, ...]:
+        """Return easier losses whose minimisers are starting points."""
+
+
+# Rows of one call of a kernel over all rows: a level of summation above the kernels' own blocks.
+CHUNK = 1 << 16
+ALL_ROWS = np.empty(0, dtype=np.int64)
+
+
+def accumulate_kernel(rows: Rows, loss: Loss) -> Callable[..., float]:
+    """Return the compiled gradient sum for the layout of the rows and the family of the loss."""
+    check_targets(rows, loss)
+    if rows.is_sparse:
+        from skdp.solvers import _sparse_kernels
+
+        if loss.n_outputs > 1:
+            return _sparse_kernels.accumulate_softmax
+        return _sparse_kernels.accumulate
+    if loss.n_outputs > 1:
+        from skdp.solvers import _dense_softmax
+
+        return _dense_softmax.accumulate
+    from skdp.solvers import _dense_kernels
+
+    return _dense_kernels.accumulate
+
+
+def check_targets(rows: Rows, loss: Loss) -> None:
+    """Refuse targets that do not belong to the loss."""
+    wanted = np.dtype(np.int32 if loss.n_outputs > 1 else np.int8)
+    if rows.targets.dtype != wanted:
+        raise ValueError(
+            f"{type(loss).__name__} needs {wanted} targets, got {rows.targets.dtype}: margin "
+            "losses take labels -1 and +1 (int8), the softmax loss class codes (int32)."
+        )
+    if rows.n_codes > loss.n_outputs > 1:
+        raise ValueError(
+            f"targets hold {rows.n_codes} class codes but the loss has {loss.n_outputs} classes."
+        )
+
+
+def scratch_for(rows: Rows, loss: Loss) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the scratch memory that the kernels of these rows and this loss need."""
+    # A block has at most 64 rows and is filled up to a multiple of four.
+    block = 68
+    numbers = 0 if rows.is_sparse else rows.n_features + block
+    return np.empty(numbers + loss.n_outputs), np.empty(block, dtype=np.int64)
+
+
+def check_index(index: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
+    """Return the row numbers as contiguous int64; refuse those outside the matrix."""
+    index = np.ascontiguousarray(index, dtype=np.int64)
+    if index.size and (index.min() < 0 or index.max() >= n_rows):
+        raise ValueError(f"index must hold row numbers in 0, ..., {n_rows - 1}.")
+    return index
+
+
+def sum_gradients(
+    rows: Rows,
+    loss: Loss,
+    weights: NDArray[np.float64],
+    out: NDArray[np.float64],
+    index: NDArray[np.int64] | None = None,
+    clip: float = math.inf,
+    values: bool = False,
+) -> float:
+    """Add to ``out`` the sum of per-example gradients, each clipped to norm at most ``clip``.
+
+    Gradients are with respect to the weights in scaled units and leave the penalty out. The norm
+    of each is known in closed form, so no per-example gradient is ever stored.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    loss : LogisticLoss, SmoothedHingeLoss or SoftmaxLoss
+        The loss.
+    weights : ndarray of shape (n_weights,)
+        Weights at which gradients are taken.
+    out : ndarray of shape (n_weights,)
+        The sum is added to it.
+    index : ndarray of int64, optional
+        Numbers of the rows to sum over, in any order, perhaps none; all rows by default. Sorted
+        numbers are read fastest.
+    clip : float, default=inf
+        Bound on the L2 norm of each gradient.
+    values : bool, default=False
+        Whether to compute the losses too.
+
+    Returns
+    -------
+    float
+        The sum of the losses, or 0.0 when ``values`` is false.
+    """
+    kernel = accumulate_kernel(rows, loss)
+    scratch = scratch_for(rows, loss)
+    shared = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, weights)
+    options = (loss.kind, loss.width, float(clip), values, scratch)
+    if index is not None:
+        index = check_index(index, rows.n_rows)
+        return kernel(*shared, index, 0, index.size, *options, out)
+    if rows.n_rows <= CHUNK or rows.is_sparse:
+        return kernel(*shared, ALL_ROWS, 0, rows.n_rows, *options, out)
+    total = 0.0
+    part = np.empty_like(out)
+    for start in range(0, rows.n_rows, CHUNK):
+        part[:] = 0.0
+        stop = min(start + CHUNK, rows.n_rows)
+        total += kernel(*shared, ALL_ROWS, start, stop, *options, part)
+        out += part
+    return total

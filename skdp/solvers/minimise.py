@@ -1,0 +1,127 @@
+"""Minimisers whose gradient norm is below a fixed tolerance on every data set."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.solvers._newton import newton
+from skdp.solvers.objective import RegularisedObjective
+
+Vector = NDArray[np.float64]
+
+# The stopping test is this much stricter than the promise, to cover rounding in the test itself.
+_SAFETY = 0.9
+# Rows that a first look at the problem takes, and by how much each look grows.
+_FIRST_ROWS = 10_000
+_GROWTH = 8
+# Gradient norm that a look is minimised to, times the square root of its number of rows.
+_LOOK_ACCURACY = 0.1
+# Gradient norm that the minimisers of easier losses are good for.
+_ROUGH = 1e-2
+
+
+def minimise(
+    objective: RegularisedObjective,
+    tolerance: float,
+    *,
+    method: str = "newton",
+    max_iter: int = 100,
+) -> Vector:
+    """Return weights at which the gradient norm is at most ``tolerance``, whatever the data.
+
+    The tolerance enters the sensitivity of output perturbation, so it must be met on every data
+    set and nothing may tell how hard that was: there is no warning, no iteration count and no
+    other way out. After ``max_iter`` iterations of the fast method comes a damped Newton method
+    with exact Hessians. Every one of its steps decreases the strongly convex objective by an
+    amount bounded below, or halves the smallest gradient norm seen, so it ends.
+
+    Parameters
+    ----------
+    objective : RegularisedObjective
+        The objective, with a positive penalty.
+    tolerance : float
+        Bound on the gradient norm, at least ``objective.smallest_tolerance()``.
+    method : {"newton", "lbfgs"}, default="newton"
+        Fast method: Newton with Hessians of evenly spaced rows, or scipy's L-BFGS-B.
+    max_iter : int, default=100
+        Iterations of the fast method.
+
+    Returns
+    -------
+    ndarray of shape (n_weights,)
+        The weights.
+
+    Raises
+    ------
+    ValueError
+        If the penalty is zero, the tolerance too small or the method unknown; all of them public.
+
+    References
+    ----------
+    Nocedal and Wright (2006), Numerical Optimization, chapters 3, 7 and 11. Byrd, Chin, Neveitt
+    and Nocedal (2011), "On the use of stochastic Hessian information in optimization methods for
+    machine learning".
+    """
+    if method not in ("newton", "lbfgs"):
+        raise ValueError(f"method must be 'newton' or 'lbfgs', got {method!r}.")
+    if not objective.penalty > 0.0:
+        raise ValueError(
+            "penalty must be positive to minimise: without it a minimiser may not exist. "
+            "Use gradient_descent."
+        )
+    smallest = objective.smallest_tolerance()
+    if not tolerance >= smallest:
+        raise ValueError(
+            f"tolerance={tolerance} is below {smallest:.3g}, which float64 can promise here; "
+            "raise the tolerance or the penalty."
+        )
+    target = _SAFETY * tolerance
+    weights = np.zeros(objective.n_weights)
+    if method == "lbfgs":
+        weights = _lbfgs(objective, weights, target, max_iter)
+        return newton(objective, weights, target, max_iter=0)
+    looks = _looks(objective.rows.n_rows, weights.size)
+    first = looks[0] if looks else None
+    for loss in objective.loss.smoother_losses():
+        easier = RegularisedObjective(objective.rows, loss, objective.penalty)
+        weights = newton(easier, weights, max(target, _ROUGH), rows=first, max_iter=max_iter)
+    for look in looks:
+        # No look need be better than its own sampling error.
+        rough = max(target, _LOOK_ACCURACY / math.sqrt(look.size))
+        weights = newton(objective, weights, rough, rows=look, max_iter=max_iter)
+    return newton(objective, weights, target, sample=looks[-1] if looks else None, max_iter=max_iter)
+
+
+def _looks(n_rows: int, n_weights: int) -> list[NDArray[np.int64]]:
+    """Return growing, evenly spaced samples of row numbers, each a small part of the rows."""
+    looks = []
+    count = max(_FIRST_ROWS, 20 * n_weights)
+    while 8 * count <= n_rows:
+        looks.append(np.linspace(0, n_rows - 1, count).astype(np.int64))
+        count *= _GROWTH
+    return looks
+
+
+def _lbfgs(
+    objective: RegularisedObjective, weights: Vector, target: float, max_iter: int
+) -> Vector:
+    from scipy.optimize import minimize
+
+    result = minimize(
+        objective.value_and_gradient,
+        weights,
+        jac=True,
+        method="L-BFGS-B",
+        options={
+            "maxiter": max_iter,
+            "maxcor": 20,
+            "maxls": 50,
+            # The test is on the largest entry; the norm is at most sqrt(n) times it.
+            "gtol": target / math.sqrt(weights.size),
+            "ftol": 0.0,
+        },
+    )
+    return result.x

@@ -1,0 +1,191 @@
+"""The rows of a training set as compiled kernels see them: never copied, never densified."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+
+class _WritableView:
+    """Re-describes the memory of an array without its read-only flag."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.owner = array
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+
+
+def kernel_view(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the same memory as an array that kernels take without another compilation.
+
+    Numba compiles read-only arrays apart. Kernels only read rows, so a view without the flag saves
+    seconds for memory-mapped data.
+    """
+    return array if array.flags.writeable else np.asarray(_WritableView(array))
+
+
+class Rows:
+    """Rows scaled into the unit ball on the fly, an optional constant column, and targets.
+
+    Row i counts as ``(r_i x_i, s)`` with ``r_i = min(1 / data_norm, 1 / ||x_i||)``, so that its
+    norm is at most ``sqrt(1 + s^2)``. Build with :meth:`from_matrix`.
+
+    Attributes
+    ----------
+    matrix : ndarray or tuple of three ndarrays
+        The dense matrix, or ``(data, indices, indptr)`` of a CSR one.
+    row_scale : ndarray of shape (n_rows,)
+        The factors r_i.
+    targets : ndarray of shape (n_rows,)
+        int8 labels -1 and +1 for margin losses, int32 class codes for the softmax loss.
+    intercept_value : float
+        The constant s of the intercept's column; 0.0 for no intercept.
+    n_rows, n_features : int
+        Shape of the matrix.
+    """
+
+    def __init__(
+        self,
+        matrix: Any,
+        n_features: int,
+        targets: NDArray[Any],
+        row_scale: NDArray[np.float64],
+        intercept_value: float,
+    ) -> None:
+        self.matrix = matrix
+        self.n_features = n_features
+        self.n_rows = row_scale.shape[0]
+        self.row_scale = row_scale
+        self.intercept_value = intercept_value
+        self.targets = self._check_targets(targets)
+
+    @classmethod
+    def from_matrix(
+        cls, X: Any, targets: ArrayLike, data_norm: float, intercept_value: float = 0.0
+    ) -> Rows:
+        """Wrap a matrix; one compiled pass finds the row scales.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n, d)
+            C-contiguous float32 or float64 array, or CSR matrix of these types. Finite.
+        targets : array-like of shape (n,)
+            Labels -1 and +1 as int8 (or floats) for margin losses; class codes 0, ..., K-1 as
+            int32 or int64 for the softmax loss. The type alone tells which.
+        data_norm : float
+            Public bound R on the norm of a row, > 0; longer rows are scaled down to it.
+        intercept_value : float, default=0.0
+            Value s >= 0 of the constant column, in scaled units; 0.0 for no intercept.
+
+        Returns
+        -------
+        Rows
+            The wrapped rows.
+
+        Raises
+        ------
+        ValueError
+            If the matrix is not of a supported layout, or a number is out of range.
+        """
+        if not (0.0 < data_norm < math.inf and math.isfinite(1.0 / data_norm)):
+            raise ValueError(f"data_norm must be a positive finite number, got {data_norm}.")
+        if not 0.0 <= intercept_value < math.inf:
+            raise ValueError(
+                f"intercept_value must be finite and >= 0 (0 = no intercept), got {intercept_value}."
+            )
+        if X.ndim != 2 or X.dtype not in (np.float32, np.float64):
+            raise ValueError(
+                f"X must be a float32 or float64 matrix, got {X.ndim} dimensions of {X.dtype}."
+            )
+        row_scale = np.empty(X.shape[0])
+        matrix: Any
+        if sparse.issparse(X):
+            if X.format != "csr":
+                raise ValueError(f"A sparse X must be in CSR format, got {X.format}: use X.tocsr().")
+            if not X.has_canonical_format:
+                # Duplicates would be squared one by one in the norm of their row.
+                X = X.copy()
+                X.sum_duplicates()
+            from skdp.solvers._sparse_kernels import row_scales as sparse_scales
+
+            matrix = (kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr))
+            sparse_scales(matrix, float(data_norm), row_scale)
+        else:
+            if not X.flags.c_contiguous:
+                raise ValueError("X must be C-contiguous: use numpy.ascontiguousarray(X).")
+            from skdp.solvers._dense_kernels import row_scales
+
+            matrix = kernel_view(X)
+            row_scales(matrix, float(data_norm), row_scale)
+        return cls(matrix, X.shape[1], np.asarray(targets), row_scale, float(intercept_value))
+
+    def _check_targets(self, targets: NDArray[Any]) -> NDArray[Any]:
+        if targets.shape != (self.n_rows,):
+            raise ValueError(
+                f"targets must have shape ({self.n_rows},), one for each row, got {targets.shape}."
+            )
+        codes = targets.dtype in (np.int32, np.int64)
+        if codes and targets.size and targets.min() < 0:
+            raise ValueError("Class codes must be >= 0; give labels -1 and +1 as int8.")
+        if not codes and not (np.abs(targets) == 1).all():
+            raise ValueError("Labels must be -1 or +1; give class codes as int32.")
+        self.n_codes = int(targets.max()) + 1 if codes and targets.size else 0
+        return np.ascontiguousarray(targets, dtype=np.int32 if codes else np.int8)
+
+    def with_targets(self, targets: ArrayLike) -> Rows:
+        """Return the same rows with other targets, sharing the matrix and the row scales."""
+        other = copy.copy(self)
+        other.targets = self._check_targets(np.asarray(targets))
+        return other
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows come from a CSR matrix."""
+        return isinstance(self.matrix, tuple)
+
+    @property
+    def row_norm_bound(self) -> float:
+        """Public bound sqrt(1 + s^2) on the norm of every scaled row with its constant column."""
+        return math.hypot(1.0, self.intercept_value)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of weights of one output: the features, and one for the intercept if any."""
+        return self.n_features + (self.intercept_value > 0.0)
+
+    def n_weights(self, n_outputs: int = 1) -> int:
+        """Return the length of the flat weight vector."""
+        return n_outputs * self.n_columns
+
+    def split_weights(
+        self, weights: NDArray[np.float64], n_outputs: int, data_norm: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return coefficients and intercepts in the units of the user's features.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_outputs * n_columns,)
+            Weights in scaled units.
+        n_outputs : int
+            1 for margin losses, the number of classes for softmax.
+        data_norm : float
+            The bound R the rows were scaled by.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_outputs, n_features)
+            Weights divided by ``data_norm``.
+        intercept : ndarray of shape (n_outputs,)
+            Last weights times the value of the constant column, or zeros.
+        """
+        table = weights.reshape(n_outputs, self.n_columns)
+        coef = table[:, : self.n_features] / data_norm
+        if self.intercept_value > 0.0:
+            return coef, table[:, -1] * self.intercept_value
+        return coef, np.zeros(n_outputs)

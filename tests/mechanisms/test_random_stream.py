@@ -1,0 +1,114 @@
+"""Random streams: independence, reproducibility and the distribution of the normals."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdp.mechanisms import GaussianMechanism, RandomStream, resolve_random_state
+
+# Every statistical test below fails a right implementation with probability below this.
+FALSE_ALARM = 1e-7
+
+
+def test_streams_without_seed_differ():
+    one, other = (RandomStream.from_entropy().words(4) for _ in range(2))
+    assert not np.array_equal(one, other)
+    assert not RandomStream.from_entropy().seeded
+
+
+def test_seed_and_context_determine_the_stream():
+    first = RandomStream.from_seed(3, b"data").words(8)
+    assert np.array_equal(first, RandomStream.from_seed(3, b"data").words(8))
+    assert not np.array_equal(first, RandomStream.from_seed(3, b"other").words(8))
+    assert not np.array_equal(first, RandomStream.from_seed(4, b"data").words(8))
+    # The boundary between seed and context is part of the digest.
+    assert not np.array_equal(
+        RandomStream.from_seed(b"ab", b"c").words(2), RandomStream.from_seed(b"a", b"bc").words(2)
+    )
+
+
+def test_children_are_independent_and_repeatable():
+    parent = RandomStream.from_seed(0)
+    noise, lots = parent.spawn("noise"), parent.spawn("lots")
+    a, b, c = noise.words(1000), lots.words(1000), parent.words(1000)
+    assert np.array_equal(a, RandomStream.from_seed(0).spawn("noise").words(1000))
+    for x, y in ((a, b), (a, c), (b, c)):
+        assert not np.intersect1d(x, y).size
+
+
+def test_successive_blocks_differ():
+    stream = RandomStream.from_seed(0)
+    assert not np.array_equal(stream.words(100), stream.words(100))
+
+
+def test_uniforms_are_uniform_and_open():
+    u = RandomStream.from_seed(1).uniform(200_000)
+    assert 0.0 < u.min() and u.max() < 1.0
+    assert stats.kstest(u, "uniform").pvalue > FALSE_ALARM
+
+
+def test_uniform_never_reaches_one():
+    class AllOnes(RandomStream):
+        def words(self, count):
+            return np.full(count, 2**64 - 1, dtype=np.uint64)
+
+    stream = AllOnes(bytes(32), seeded=True)
+    assert stream.uniform(1)[0] < 1.0
+    assert np.isfinite(stream.standard_normal(1)[0])
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 40.0])
+def test_normals_have_the_right_scale_and_no_other(scale):
+    mechanism = GaussianMechanism(
+        sensitivity=1.0, sigma=scale, stream=RandomStream.from_seed(2), label="test"
+    )
+    draws = mechanism.noise((1000, 100)).ravel()
+
+    def pvalue(factor):
+        return stats.kstest(draws / (scale * factor), "norm").pvalue
+
+    assert pvalue(1.0) > FALSE_ALARM
+    assert pvalue(2 / 3) < 1e-30
+    assert pvalue(3 / 2) < 1e-30
+
+
+def test_normals_have_both_far_tails():
+    draws = RandomStream.from_seed(5).standard_normal(1_000_000)
+    for tail in (draws > 3.5, draws < -3.5):
+        count = int(np.sum(tail))
+        expected = 1_000_000 * stats.norm.sf(3.5)
+        assert stats.poisson.cdf(count, expected) > FALSE_ALARM
+        assert stats.poisson.sf(count - 1, expected) > FALSE_ALARM
+
+
+def test_coordinates_are_uncorrelated():
+    draws = RandomStream.from_seed(6).standard_normal((100_000, 4))
+    correlation = np.corrcoef(draws.T)[np.triu_indices(4, 1)]
+    # Each is normal with deviation 1 / sqrt(n); 6 deviations, 6 pairs.
+    assert np.max(np.abs(correlation)) < 6.0 / np.sqrt(100_000)
+
+
+def test_streams_refuse_to_be_pickled():
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(RandomStream.from_entropy())
+
+
+def test_random_state_kinds():
+    assert not resolve_random_state(None).seeded
+    assert resolve_random_state(7).seeded
+    assert resolve_random_state(np.int64(7)).seeded
+    stream = RandomStream.from_entropy()
+    assert resolve_random_state(stream) is stream
+    legacy = np.random.RandomState(0)
+    first, second = (resolve_random_state(legacy).words(2) for _ in range(2))
+    assert not np.array_equal(first, second)
+    for wrong in ("0", 1.5, True, np.random.default_rng(0)):
+        with pytest.raises(ValueError, match="random_state"):
+            resolve_random_state(wrong)
+
+
+def test_key_length_is_checked():
+    with pytest.raises(ValueError, match="32 bytes"):
+        RandomStream(b"short", seeded=True)
