@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import gzip
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +77,7 @@ class Dataset:
                 yield self.X, self.y, self.X_test, self.y_test
                 continue
             order = np.random.default_rng(seed).permutation(len(self.y))
-            held = int(round(test_size * len(self.y)))
+            held = round(test_size * len(self.y))
             test, train = order[:held], order[held:]
             yield self.X[train], self.y[train], self.X[test], self.y[test]
 
@@ -119,16 +119,17 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Categorical:
-    """One-hot columns for the categories of a code book; an unknown value gives zeros."""
+    """One-hot columns for a code book's categories (words of one string); others give zeros."""
 
     name: str
-    categories: tuple[str, ...]
+    categories: str
 
     def encode(self, rows: Sequence[Row]) -> Encoded:
         """Encode the column of all rows."""
         values = np.array([row[self.name] for row in rows])
-        columns = values[:, None] == np.array(self.categories)[None, :]
-        return columns.astype(float), [f"{self.name}={c}" for c in self.categories], 1.0
+        categories = self.categories.split()
+        columns = values[:, None] == np.array(categories)[None, :]
+        return columns.astype(float), [f"{self.name}={c}" for c in categories], 1.0
 
 
 def _encode(
@@ -146,9 +147,7 @@ def data_directory(directory: str | os.PathLike[str] | None = None) -> Path:
     return Path(directory or os.environ.get("SKDP_DATA") or DEFAULT_DIRECTORY)
 
 
-def _read(
-    directory: str | os.PathLike[str] | None, name: str, delimiter: str = ","
-) -> list[Row]:
+def _read(directory: str | os.PathLike[str] | None, name: str, delimiter: str = ",") -> list[Row]:
     """Read the rows of ``<name>.csv.gz``."""
     path = data_directory(directory) / f"{name}.csv.gz"
     if not path.is_file():
@@ -162,60 +161,98 @@ def _read(
 
 # ---------------------------------------------------------------------------------------------
 # Adult. Bins of money are multiples of 2500 and 500 dollars: most people declare none.
-_ADULT: tuple[Numeric | Categorical, ...] = (
+_ADULT = (
     Numeric("age", bins=(20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70)),
     Categorical(
         "workclass",
-        (
-            *("Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov"),
-            *("State-gov", "Without-pay", "Never-worked"),
-        ),
+        "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay "
+        "Never-worked",
     ),
     Categorical(
         "education",
-        (
-            *("Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th"),
-            *("HS-grad", "Some-college", "Assoc-voc", "Assoc-acdm", "Bachelors", "Masters"),
-            *("Prof-school", "Doctorate"),
-        ),
+        "Preschool 1st-4th 5th-6th 7th-8th 9th 10th 11th 12th HS-grad Some-college Assoc-voc "
+        "Assoc-acdm Bachelors Masters Prof-school Doctorate",
     ),
     Categorical(
         "marital_status",
-        (
-            *("Married-civ-spouse", "Divorced", "Never-married", "Separated", "Widowed"),
-            *("Married-spouse-absent", "Married-AF-spouse"),
-        ),
+        "Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent "
+        "Married-AF-spouse",
     ),
     Categorical(
         "occupation",
-        (
-            *("Tech-support", "Craft-repair", "Other-service", "Sales", "Exec-managerial"),
-            *("Prof-specialty", "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical"),
-            *("Farming-fishing", "Transport-moving", "Priv-house-serv", "Protective-serv"),
-            "Armed-Forces",
-        ),
+        "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty "
+        "Handlers-cleaners Machine-op-inspct Adm-clerical Farming-fishing Transport-moving "
+        "Priv-house-serv Protective-serv Armed-Forces",
     ),
-    Categorical(
-        "relationship",
-        ("Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried"),
-    ),
-    Categorical("race", ("White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black")),
-    Categorical("sex", ("Female", "Male")),
+    Categorical("relationship", "Wife Own-child Husband Not-in-family Other-relative Unmarried"),
+    Categorical("race", "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black"),
+    Categorical("sex", "Female Male"),
     Numeric("capital_gain", bins=(1, 2500, 5000, 7500, 10000, 15000)),
     Numeric("capital_loss", bins=(1, 500, 1000, 1500, 2000, 2500)),
     Numeric("hours_per_week", bins=(20, 30, 40, 41, 50, 60)),
     Categorical(
         "native_country",
-        (
-            *("United-States", "Cambodia", "England", "Puerto-Rico", "Canada", "Germany"),
-            *("Outlying-US(Guam-USVI-etc)", "India", "Japan", "Greece", "South", "China", "Cuba"),
-            *("Iran", "Honduras", "Philippines", "Italy", "Poland", "Jamaica", "Vietnam"),
-            *("Mexico", "Portugal", "Ireland", "France", "Dominican-Republic", "Laos"),
-            *("Ecuador", "Taiwan", "Haiti", "Columbia", "Hungary", "Guatemala", "Nicaragua"),
-            *("Scotland", "Thailand", "Yugoslavia", "El-Salvador", "Trinadad&Tobago", "Peru"),
-            *("Hong", "Holand-Netherlands"),
-        ),
+        "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) "
+        "India Japan Greece South China Cuba Iran Honduras Philippines Italy Poland Jamaica "
+        "Vietnam Mexico Portugal Ireland France Dominican-Republic Laos Ecuador Taiwan Haiti "
+        "Columbia Hungary Guatemala Nicaragua Scotland Thailand Yugoslavia El-Salvador "
+        "Trinadad&Tobago Peru Hong Holand-Netherlands",
     ),
+)
+
+_BANK = (
+    Numeric("age", bins=(25, 30, 35, 40, 45, 50, 55, 60, 65)),
+    Categorical(
+        "job",
+        "admin. unknown unemployed management housemaid entrepreneur student blue-collar "
+        "self-employed retired technician services",
+    ),
+    Categorical("marital", "married divorced single"),
+    Categorical("education", "unknown secondary primary tertiary"),
+    Categorical("default", "yes no"),
+    Numeric("balance", bins=(0, 500, 1000, 2000, 5000)),
+    Categorical("housing", "yes no"),
+    Categorical("loan", "yes no"),
+    Categorical("contact", "unknown telephone cellular"),
+    Numeric("day", bins=(6, 11, 16, 21, 26)),
+    Categorical("month", "jan feb mar apr may jun jul aug sep oct nov dec"),
+    Numeric("duration", bins=(60, 120, 180, 240, 300, 420, 600, 900, 1200)),
+    Numeric("campaign", bins=(2, 3, 4, 6, 11)),
+    Numeric("pdays", bins=(0, 91, 182, 274, 365)),
+    Numeric("previous", bins=(1, 2, 3, 6)),
+    Categorical("poutcome", "unknown other failure success"),
+)
+
+# Cardio. Age in days; pressures in mmHg with the edges of the clinical stages of hypertension.
+_CARDIO = (
+    Numeric("age", low=30 * 365.25, high=70 * 365.25),
+    Categorical("gender", "1 2"),
+    Numeric("height", low=140, high=200),
+    Numeric("weight", low=40, high=130),
+    Numeric("ap_hi", low=80, high=200),
+    Numeric("ap_hi", bins=(90, 120, 130, 140, 160, 180)),
+    Numeric("ap_lo", bins=(60, 80, 90, 100, 110)),
+    Categorical("cholesterol", "1 2 3"),
+    Categorical("gluc", "1 2 3"),
+    Categorical("smoke", "0 1"),
+    Categorical("alco", "0 1"),
+    Categorical("active", "0 1"),
+)
+
+_HEART = (
+    Numeric("age", low=30, high=80),
+    Categorical("sex", "0.0 1.0"),
+    Categorical("cp", "1.0 2.0 3.0 4.0"),
+    Numeric("trestbps", low=80, high=200),
+    Numeric("chol", low=100, high=400),
+    Categorical("fbs", "0.0 1.0"),
+    Categorical("restecg", "0.0 1.0 2.0"),
+    Numeric("thalach", low=80, high=220),
+    Categorical("exang", "0.0 1.0"),
+    Numeric("oldpeak", low=0, high=4),
+    Categorical("slope", "1.0 2.0 3.0"),
+    Categorical("ca", "0.0 1.0 2.0 3.0"),
+    Categorical("thal", "3.0 6.0 7.0"),
 )
 
 
@@ -250,53 +287,12 @@ def load_adult(directory: str | os.PathLike[str] | None = None) -> Dataset:
     return Dataset("adult", X, y, X_test, y_test, norm, names)
 
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_BANK: tuple[Numeric | Categorical, ...] = (
-    Numeric("age", bins=(25, 30, 35, 40, 45, 50, 55, 60, 65)),
-    Categorical(
-        "job",
-        (
-            *("admin.", "unknown", "unemployed", "management", "housemaid", "entrepreneur"),
-            *("student", "blue-collar", "self-employed", "retired", "technician", "services"),
-        ),
-    ),
-    Categorical("marital", ("married", "divorced", "single")),
-    Categorical("education", ("unknown", "secondary", "primary", "tertiary")),
-    Categorical("default", ("yes", "no")),
-    Numeric("balance", bins=(0, 500, 1000, 2000, 5000)),
-    Categorical("housing", ("yes", "no")),
-    Categorical("loan", ("yes", "no")),
-    Categorical("contact", ("unknown", "telephone", "cellular")),
-    Numeric("day", bins=(6, 11, 16, 21, 26)),
-    Categorical("month", _MONTHS),
-    Numeric("duration", bins=(60, 120, 180, 240, 300, 420, 600, 900, 1200)),
-    Numeric("campaign", bins=(2, 3, 4, 6, 11)),
-    Numeric("pdays", bins=(0, 91, 182, 274, 365)),
-    Numeric("previous", bins=(1, 2, 3, 6)),
-    Categorical("poutcome", ("unknown", "other", "failure", "success")),
-)
-
-
 def load_bank(directory: str | os.PathLike[str] | None = None) -> Dataset:
-    """Bank Marketing (UCI, does a client subscribe a term deposit), for random splits.
+    """Bank Marketing (UCI, 45,211 rows: does a client subscribe a deposit), for random splits.
 
     All columns are kept, as most published figures do. ``duration``, the length of the call, is
     known only afterwards: accuracies with it are for comparison, not for a realistic forecast.
-
-    Parameters
-    ----------
-    directory : path-like, optional
-        Directory of ``bank-full.csv.gz``.
-
-    Returns
-    -------
-    Dataset
-        45,211 rows without a test split.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file is missing.
+    `directory` holds ``bank-full.csv.gz``; FileNotFoundError if it does not.
     """
     rows = _read(directory, "bank-full", ";")
     X, names, norm = _encode(rows, _BANK)
@@ -304,43 +300,11 @@ def load_bank(directory: str | os.PathLike[str] | None = None) -> Dataset:
     return Dataset("bank", X, y, None, None, norm, names)
 
 
-_LEVELS = ("1", "2", "3")
-_CARDIO: tuple[Numeric | Categorical, ...] = (
-    # Age in days. Blood pressure in mmHg with the edges of the clinical stages of hypertension.
-    Numeric("age", low=30 * 365.25, high=70 * 365.25),
-    Categorical("gender", ("1", "2")),
-    Numeric("height", low=140, high=200),
-    Numeric("weight", low=40, high=130),
-    Numeric("ap_hi", low=80, high=200),
-    Numeric("ap_hi", bins=(90, 120, 130, 140, 160, 180)),
-    Numeric("ap_lo", bins=(60, 80, 90, 100, 110)),
-    Categorical("cholesterol", _LEVELS),
-    Categorical("gluc", _LEVELS),
-    Categorical("smoke", ("0", "1")),
-    Categorical("alco", ("0", "1")),
-    Categorical("active", ("0", "1")),
-)
-
-
 def load_cardio(directory: str | os.PathLike[str] | None = None) -> Dataset:
-    """Cardiovascular disease (Kaggle, S. Ulianova), for random splits.
+    """Cardiovascular disease (Kaggle, S. Ulianova, 70,000 rows), for random splits.
 
     Implausible values, such as negative pressures, are kept and clipped to the clinical bounds.
-
-    Parameters
-    ----------
-    directory : path-like, optional
-        Directory of ``cardio_train.csv.gz``.
-
-    Returns
-    -------
-    Dataset
-        70,000 rows without a test split.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file is missing.
+    `directory` holds ``cardio_train.csv.gz``; FileNotFoundError if it does not.
     """
     rows = _read(directory, "cardio_train", ";")
     X, names, norm = _encode(rows, _CARDIO)
@@ -348,43 +312,11 @@ def load_cardio(directory: str | os.PathLike[str] | None = None) -> Dataset:
     return Dataset("cardio", X, y, None, None, norm, names)
 
 
-_HEART: tuple[Numeric | Categorical, ...] = (
-    Numeric("age", low=30, high=80),
-    Categorical("sex", ("0.0", "1.0")),
-    Categorical("cp", ("1.0", "2.0", "3.0", "4.0")),
-    Numeric("trestbps", low=80, high=200),
-    Numeric("chol", low=100, high=400),
-    Categorical("fbs", ("0.0", "1.0")),
-    Categorical("restecg", ("0.0", "1.0", "2.0")),
-    Numeric("thalach", low=80, high=220),
-    Categorical("exang", ("0.0", "1.0")),
-    Numeric("oldpeak", low=0, high=4),
-    Categorical("slope", ("1.0", "2.0", "3.0")),
-    Categorical("ca", ("0.0", "1.0", "2.0", "3.0")),
-    Categorical("thal", ("3.0", "6.0", "7.0")),
-)
-
-
 def load_heart(directory: str | os.PathLike[str] | None = None) -> Dataset:
-    """Heart disease (UCI, Cleveland; any narrowing against none), for random splits.
+    """Heart disease (UCI, Cleveland, 303 rows: any narrowing against none), for random splits.
 
-    A missing ``ca`` or ``thal`` (six rows) becomes zeros in its one-hot columns, so that all 303
-    rows are used.
-
-    Parameters
-    ----------
-    directory : path-like, optional
-        Directory of ``heart_cleveland.csv.gz``.
-
-    Returns
-    -------
-    Dataset
-        303 rows without a test split.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file is missing.
+    A missing ``ca`` or ``thal`` (six rows) becomes zeros in its one-hot columns, so no row is lost.
+    `directory` holds ``heart_cleveland.csv.gz``; FileNotFoundError if it does not.
     """
     rows = _read(directory, "heart_cleveland")
     X, names, norm = _encode(rows, _HEART)

@@ -4,8 +4,8 @@ A distribution is kept exponentially tilted: weight ``t_k`` proportional to ``e^
 the probability under P of loss ``l_k = k * step``. Tilting moves the mean of the sum to the
 epsilon of interest, where the composed weights are then large and the rounding error of the
 transform, uniform over the grid, is relatively small. Everything neglected is bounded and added:
-losses above the window count as infinite, the window's aliases only add mass, and each cell is
-raised by a bound on the rounding error.
+losses above the window count as infinite, the tilted weight below it counts with the largest factor
+it could have in delta, and each cell is raised by a bound on the rounding error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TiltedLoss:
 
     The probability under P of loss ``indices[j] * step`` is at most
     ``weights[j] * exp(log_moment - tilt * indices[j] * step)``, that of an infinite loss at most
-    ``infinite``.
+    ``infinite``. Weight of up to ``missing`` is allowed for besides, wherever it hurts most.
     """
 
     indices: NDArray[np.int64]
@@ -40,6 +40,7 @@ class TiltedLoss:
     infinite: float
     step: float
     tilt: float
+    missing: float = 0.0
 
     def log_moment_at(self, exponent: float) -> float:
         """Return log E[e^(exponent L)] over the finite losses.
@@ -77,7 +78,7 @@ class TiltedLoss:
         excess = self.indices[first:] * self.step - epsilon
         excess = np.maximum(excess, 0.0)
         terms = self.weights[first:] * np.exp(-self.tilt * excess) * -np.expm1(-excess)
-        total = float(np.sum(terms))
+        total = float(np.sum(terms)) + self.missing * math.exp(self._log_peak())
         if total <= 0.0:
             return min(1.0, self.infinite)
         log_value = self.log_moment - self.tilt * epsilon + math.log(total)
@@ -99,9 +100,16 @@ class TiltedLoss:
         """
         if self.tilt <= 0.0 or self.infinite >= delta:
             return math.inf
-        # The largest value of e^(-theta u) (1 - e^-u) over u >= 0.
-        log_peak = -self.tilt * math.log1p(1.0 / self.tilt) - math.log1p(self.tilt)
-        return (self.log_moment + log_peak - math.log(delta - self.infinite)) / self.tilt + 1e-12
+        log_weight = self._log_peak() + math.log1p(self.missing)
+        return (self.log_moment + log_weight - math.log(delta - self.infinite)) / self.tilt * (
+            1.0 + 1e-12
+        )
+
+    def _log_peak(self) -> float:
+        """Logarithm of the largest value of e^(-theta u) (1 - e^-u) over u >= 0."""
+        if self.tilt <= 0.0:
+            return 0.0
+        return -self.tilt * math.log1p(1.0 / self.tilt) - math.log1p(self.tilt)
 
     def coarsen(self, factor: int) -> TiltedLoss:
         """Move the weights to every ``factor``-th loss, dominating the distribution.
@@ -136,6 +144,7 @@ class TiltedLoss:
             self.infinite,
             width,
             self.tilt,
+            self.missing,
         )
 
 
@@ -146,9 +155,13 @@ def _normalised(
     infinite: float,
     step: float,
     tilt: float,
+    missing: float = 0.0,
 ) -> TiltedLoss:
+    """Make the weights sum to one; the missing weight, relative to them, can only shrink."""
     total = float(np.sum(weights))
-    return TiltedLoss(indices, weights / total, log_moment + math.log(total), infinite, step, tilt)
+    log_moment += math.log(total)
+    missing = min(1.0, missing * max(1.0, 1.0 / total))
+    return TiltedLoss(indices, weights / total, log_moment, infinite, step, tilt, missing)
 
 
 def tilt_masses(
@@ -193,8 +206,7 @@ def tilt_masses(
 
 def compose(
     parts: Sequence[tuple[TiltedLoss, int]],
-    upper_exponent: float,
-    lower_exponent: float,
+    exponents: tuple[float, float, float],
     log_infinite: float,
     log_alias: float,
     largest_size: int,
@@ -205,15 +217,16 @@ def compose(
     ----------
     parts : sequence of (TiltedLoss, int)
         Distributions with equal ``step`` and ``tilt``, and how often each is composed.
-    upper_exponent, lower_exponent : float
-        Exponents of the Chernoff bounds that place the window; any positive value is valid, good
-        values make it short.
+    exponents : tuple of float
+        Exponents of the Chernoff bounds that place the window: for P's upper tail, and distances
+        from the tilt for the tilted upper and lower tails. Any positive values are valid; good
+        ones make the window short.
     log_infinite : float
         Logarithm of the probability under P that may be counted as infinite loss.
     log_alias : float
-        Logarithm of the tilted probability below the window that may be aliased into it.
+        Logarithm of the tilted probability that may lie on either side of the window.
     largest_size : int
-        Longest transform allowed; the window is cut from above to fit.
+        Longest transform allowed; the window is cut from below to fit.
 
     Returns
     -------
@@ -230,20 +243,31 @@ def compose(
     def moment(exponent: float) -> float:
         return math.fsum(count * loss.log_moment_at(exponent) for loss, count in parts)
 
-    upper = (moment(upper_exponent) - log_infinite) / upper_exponent
-    lower = (log_moment - moment(tilt - lower_exponent) + log_alias) / lower_exponent
+    plain, above, below = exponents
+    plain_moment = moment(plain)
+    upper = max(
+        (plain_moment - log_infinite) / plain,
+        (moment(tilt + above) - log_moment - log_alias) / above,
+    )
+    below_moment = moment(tilt - below)
+    lower = (log_moment - below_moment + log_alias) / below
     first = math.floor(max(lower, sum(c * float(p.indices[0]) for p, c in parts) * step) / step)
     last = math.ceil(min(upper, sum(c * float(p.indices[-1]) for p, c in parts) * step) / step)
     size = fft.next_fast_len(max(last - first + 1, 16), real=True)
-    size = min(size, largest_size)
+    if size > largest_size:
+        size, first = largest_size, last - largest_size + 1
     last = first + size - 1
-    overflow = moment(upper_exponent) - upper_exponent * step * (last + 1)
+    overflow = plain_moment - plain * step * (last + 1)
     if last >= sum(count * int(loss.indices[-1]) for loss, count in parts):
         overflow = -math.inf
+    lost = below_moment - log_moment + below * step * first
+    if first <= sum(count * int(loss.indices[0]) for loss, count in parts):
+        lost = -math.inf
+    missing = sum(count * loss.missing for loss, count in parts) + math.exp(min(lost, 0.0))
     weights = _convolve(parts, first, size)
     indices = np.arange(first, first + size, dtype=np.int64)
     infinite = min(1.0, -math.expm1(log_kept) + math.exp(min(overflow, 0.0)) * (1.0 + 1e-9))
-    return _normalised(indices, weights, log_moment, infinite, step, tilt)
+    return _normalised(indices, weights, log_moment, infinite, step, tilt, missing)
 
 
 def _convolve(parts: Sequence[tuple[TiltedLoss, int]], first: int, size: int) -> Array:

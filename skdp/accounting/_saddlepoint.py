@@ -64,6 +64,14 @@ class LossEstimate:
             variance += count * float(np.dot(weights, (losses - first) ** 2))
         return k, mean, max(variance, 1e-300)
 
+    def _log_moments(self, tilts: Array) -> Array:
+        total = np.zeros(len(tilts))
+        for losses, log_masses, count in self._parts:
+            exponents = log_masses + tilts[:, None] * losses
+            top = np.max(exponents, axis=1)
+            total += count * (top + np.log(np.sum(np.exp(exponents - top[:, None]), axis=1)))
+        return total
+
     def log_delta(self, tilt: float) -> tuple[float, float]:
         """Estimate log delta at the epsilon whose saddle point is ``tilt``.
 
@@ -131,23 +139,35 @@ class LossEstimate:
                 high = middle
         return 0.5 * (low + high)
 
-    def chernoff_exponents(self, tilt: float, log_tail: float) -> tuple[float, float]:
-        """Return exponents at which Chernoff bounds on both ends of the tilted loss are good.
+    def window_exponents(
+        self, tilt: float, log_infinite: float, log_alias: float
+    ) -> tuple[float, float, float]:
+        """Return exponents at which the Chernoff bounds that place a window are good.
 
         Parameters
         ----------
         tilt : float
             The tilt.
-        log_tail : float
-            Logarithm of the tail probability asked for.
+        log_infinite : float
+            Logarithm of the probability under P that may lie above the window.
+        log_alias : float
+            Logarithm of the tilted probability that may lie on either side of it.
 
         Returns
         -------
         tuple of float
-            For P's upper tail an exponent, positive; for the tilted lower tail another.
+            An exponent for P's upper tail, and distances from the tilt for the tilted upper and
+            lower tails; all positive.
         """
-        _, _, variance = self.cumulants(tilt)
-        below = math.sqrt(-2.0 * log_tail / variance)
-        candidates = tilt + np.geomspace(0.05, 4.0, 12) * below
-        bounds = [(self.cumulants(float(s))[0] - log_tail) / s for s in candidates]
-        return float(candidates[int(np.argmin(bounds))]), below
+        k, _, variance = self.cumulants(tilt)
+        # With a heavy tail the best exponents are far below those of a Gaussian, hence the range.
+        scales = np.geomspace(3e-4, 4.0, 24) * math.sqrt(-2.0 * log_infinite / variance)
+        up = self._log_moments(tilt + scales)
+        plain = (up - log_infinite) / (tilt + scales)
+        above = (up - k - log_alias) / scales
+        below = (k - self._log_moments(tilt - scales) + log_alias) / scales
+        return (
+            tilt + float(scales[np.argmin(plain)]),
+            float(scales[np.argmin(above)]),
+            float(scales[np.argmax(below)]),
+        )

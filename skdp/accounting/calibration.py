@@ -202,16 +202,18 @@ def calibrate_noise_multiplier(
     def make_event(z: float) -> Event:
         return dpsgd_event(z, sample_rate, steps, sampling=sampling)
 
-    replaced = 2.0 if adjacency == "replace-one" else 1.0
-    whole = replaced * math.sqrt(steps) / gaussian_profile.mu(epsilon, delta)
+    initial = _initial_guess(gaussian_profile.mu(epsilon, delta), sample_rate, steps, adjacency)
     return calibrate_event(
-        make_event,
-        epsilon,
-        delta,
-        adjacency=adjacency,
-        accountant=accountant,
-        initial=whole if sample_rate == 1 else max(sample_rate * whole, 0.3 * replaced),
+        make_event, epsilon, delta, adjacency=adjacency, accountant=accountant, initial=initial
     )
+
+
+def _initial_guess(mu: float, rate: float, steps: int, adjacency: str) -> float:
+    """Invert the central limit of many sampled steps, which tends to a Gaussian of shift ``mu``."""
+    moved = 2.0 if adjacency == "replace-one" else 1.0
+    if rate == 1.0:
+        return moved * math.sqrt(steps) / mu
+    return moved / math.sqrt(math.log1p((mu / rate) ** 2 / steps))
 
 
 def calibrate_event(
@@ -314,17 +316,21 @@ def _search(
 def _next_point(
     low: tuple[float, float] | None, high: tuple[float, float] | None, aim: float
 ) -> float:
-    """Choose the next log noise: log-log interpolation between the sides, or a leap outwards."""
-    if low is not None and high is not None:
-        width = high[0] - low[0]
-        if width > 1.0 or not (math.isfinite(low[1]) and math.isfinite(high[1])):
-            middle = 0.5 * (low[0] + high[0])
-            if width > 3.0 or not (math.isfinite(low[1]) and math.isfinite(high[1])):
-                return middle
-        share = (low[1] - aim) / (low[1] - high[1])
-        return low[0] + min(max(share, 0.02), 0.98) * width
-    known = low if low is not None else high
-    assert known is not None
-    # The cost behaves like 1/noise or steeper, so this step lands near the other side.
-    leap = known[1] - aim if math.isfinite(known[1]) else (1.0 if low is not None else -1.0)
-    return known[0] + min(max(leap, -3.0), 3.0) * 1.02
+    """Choose the next log noise: between two sides by interpolation, outside them by a leap."""
+    if low is None or high is None:
+        x, y = low or high or (0.0, aim)
+        # The cost falls like 1/noise or faster, so this step lands near or beyond the target.
+        leap = y - aim if math.isfinite(y) else math.copysign(1.0, y)
+        return x + 1.02 * min(max(leap, -2.0), 2.0)
+    width = high[0] - low[0]
+    if width > 2.5 or not (math.isfinite(low[1]) and math.isfinite(high[1])):
+        return low[0] + 0.5 * width
+    share = (low[1] - aim) / (low[1] - high[1])
+    return low[0] + min(max(share, 0.02), 0.98) * width
+
+
+def _check_target(epsilon: float, delta: float) -> None:
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ValueError(f"epsilon must be a finite number > 0, got {epsilon!r}.")
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie in the open interval (0, 1), got {delta!r}.")

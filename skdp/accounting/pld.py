@@ -17,8 +17,9 @@ from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
 
 _TOLERANCE = 3e-4  # relative excess of delta due to the grids
 _NEGLECTED = 1e-6  # share of delta that truncations may add
+_MISSING = 1e-10  # share of the tilted weight that a window may miss
 _SINGLE_STAGE = 256  # counts up to this are composed in one transform
-_LARGEST_CELLS = 2**20  # of one release
+_LARGEST_CELLS = 2**19  # of one release
 _LARGEST_SIZE = 2**23  # of a transform
 _SMALLEST_DELTA = 1e-290
 
@@ -225,14 +226,15 @@ def compose_pairs(
         if block > 1:
             sub = LossEstimate([(pair, block)], tail)
             share = log_tail - math.log(times)
-            up, down = sub.chernoff_exponents(tilt, share)
-            alias = math.log(_NEGLECTED / times)
-            part = compose([(part, block)], up, down, share, alias, _LARGEST_SIZE).coarsen(factor)
+            alias = math.log(_MISSING / times)
+            exponents = sub.window_exponents(tilt, share, alias)
+            part = compose([(part, block)], exponents, share, alias, _LARGEST_SIZE).coarsen(factor)
         parts.append((part, times))
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
-    up, down = estimate.chernoff_exponents(tilt, log_tail)
-    return compose(parts, up, down, log_tail, math.log(_NEGLECTED), _LARGEST_SIZE)
+    alias = math.log(_MISSING)
+    exponents = estimate.window_exponents(tilt, log_tail, alias)
+    return compose(parts, exponents, log_tail, alias, _LARGEST_SIZE)
 
 
 def _total(pairs: Pairs) -> int:

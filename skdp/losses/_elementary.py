@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
@@ -36,6 +36,9 @@ def _power_of_two(typing_context: Any, exponent: Any) -> Any:
     return types.float64(types.int32), generate
 
 
+power_of_two: Any = _power_of_two
+
+
 @njit(cache=True, nogil=True)
 def exp_negative(x: float) -> float:
     """Return ``exp(-x)`` for x >= 0, within 3 units in the last place; at least 3e-308."""
@@ -57,7 +60,7 @@ def exp_negative(x: float) -> float:
     p = p * r + _EXP[2]
     p = p * r + 1.0
     p = p * r + 1.0
-    return p * _power_of_two(np.int32(-count))
+    return p * power_of_two(np.int32(-count))
 
 
 @njit(cache=True, nogil=True)

@@ -104,10 +104,10 @@ class SoftmaxLoss:
         r"""Return a bound on the norm of the regularised minimiser that no data set exceeds.
 
         Taking the inner product of the gradient with W gives penalty ||W||^2 = mean of
-        sum_k p_k (s_y - s_k). With d_k = s_y - s_k this is f = sum d_k e^{-d_k} / (1 + sum e^{-d_k})
-        over the K - 1 other classes, and f >= v iff sum (d_k - v) e^{-d_k} >= v; each term is at
-        most e^{-(v+1)}, so the largest f solves v e^v = (K - 1)/e. Also penalty ||W|| <= L. The
-        smaller of the two bounds is returned.
+        sum_k p_k (s_y - s_k). With d_k = s_y - s_k this is
+        f = sum d_k e^{-d_k} / (1 + sum e^{-d_k}) over the K - 1 other classes, and f >= v iff
+        sum (d_k - v) e^{-d_k} >= v; each term is at most e^{-(v+1)}, so the largest f solves
+        v e^v = (K - 1)/e. Also penalty ||W|| <= L. The smaller of the two bounds is returned.
 
         Parameters
         ----------

@@ -33,6 +33,9 @@ from skdp.solvers import UpdateRule
 
 StepSizes = Literal["constant", "strongly-convex", "convex"]
 
+# Penalty of the paper's experiments on rows of norm 1, for its step sizes, which need one.
+_PAPER_PENALTY = 1e-3
+
 
 @dataclass(frozen=True)
 class GradientPerturbationChoices:
@@ -89,7 +92,7 @@ def build_gradient_perturbation(
     bound = lipschitz_contribution(model)
     lots = choose_lots(choices.sampling, choices.batch_size, numbers)
     defaults = default_gradient_descent(model, numbers, lots.size, choices.max_iter)
-    penalty = defaults.penalty if choices.penalty is None else choices.penalty
+    penalty = _penalty(choices, defaults)
     sigma = calibrate_sigma(
         lots,
         bound,
@@ -130,6 +133,18 @@ def averaging_start(average: bool | float, defaults: DescentDefaults) -> int:
     return min(defaults.steps - 1, int(defaults.steps * (1.0 - share)))
 
 
+def _penalty(choices: GradientPerturbationChoices, defaults: DescentDefaults) -> float:
+    """Return the user's penalty or the default; refuse none where step sizes rest on it."""
+    if choices.penalty is None:
+        return defaults.penalty if choices.step_sizes == "constant" else _PAPER_PENALTY
+    if choices.penalty == 0.0 and choices.step_sizes == "strongly-convex":
+        raise ValueError(
+            "learning_rate='strongly-convex' takes steps 1/(alpha t) and needs alpha > 0, got "
+            "alpha=0. Use learning_rate='convex' with radius=."
+        )
+    return choices.penalty
+
+
 def _radius(model: LinearModel, penalty: float, choices: GradientPerturbationChoices) -> float:
     """Return the radius of the projection: the user's, or a bound on the minimiser."""
     if choices.radius is not None:
@@ -162,11 +177,6 @@ def _schedule(
             "follow from alpha, radius and the noise."
         )
     if choices.step_sizes == "strongly-convex":
-        if penalty <= 0.0:
-            raise ValueError(
-                "learning_rate='strongly-convex' takes steps 1/(alpha t) and needs alpha > 0, "
-                "got alpha=0. Use learning_rate='convex' with radius=."
-            )
         return LearningRateSchedule("inverse", 1.0 / penalty)
     gradient_norm = math.hypot(
         model.loss.lipschitz(model.row_norm) + penalty * radius,

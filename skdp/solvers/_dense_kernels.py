@@ -21,26 +21,31 @@ MAX_LINES = 16
 SMALL, LARGE = 1e-280, 1e300
 
 
+@njit(cache=True, nogil=True)
+def careful_norm(entries: np.ndarray, scale: float) -> float:
+    """Return ``scale`` times the norm of entries whose squares overflow or vanish."""
+    top = 0.0
+    for j in range(entries.size):
+        top = max(top, abs(np.float64(entries[j])))
+    if top == 0.0:
+        return 0.0
+    total = 0.0
+    for j in range(entries.size):
+        v = np.float64(entries[j]) / top
+        total += v * v
+    return (scale * top) * math.sqrt(total)
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
 def scaled_norm(X: np.ndarray, i: int, scale: float) -> float:
     """Return the norm of ``scale * x_i``; huge and tiny entries neither overflow nor vanish."""
-    d = X.shape[1]
     total = 0.0
-    for j in range(d):
+    for j in range(X.shape[1]):
         v = np.float64(X[i, j])
         total += v * v
     if SMALL < total < LARGE:
         return scale * math.sqrt(total)
-    top = 0.0
-    for j in range(d):
-        top = max(top, abs(np.float64(X[i, j])))
-    if top == 0.0:
-        return 0.0
-    total = 0.0
-    for j in range(d):
-        v = np.float64(X[i, j]) / top
-        total += v * v
-    return (scale * top) * math.sqrt(total)
+    return careful_norm(X[i], scale)
 
 
 @njit(cache=True, nogil=True)

@@ -76,7 +76,8 @@ def accumulate(
             prefetch_rows(X, scale, targets, index, begin, min(p + AHEAD + 1, stop))
             i = index[p]
         row_scores(X, i, scale[i], intercept, weights, scores)
-        total += softmax_in_place(scores, targets[i])
+        value = softmax_in_place(scores, targets[i])
+        total += value if want_values else 0.0
         factor = 1.0
         if clip < math.inf:
             row_norm = math.hypot(scaled_norm(X, i, scale[i]), intercept)

@@ -136,9 +136,7 @@ def _step(
     return new, objective.gradient(new, rows)
 
 
-def _inverse(
-    objective: RegularisedObjective, weights: Vector, rows: Index | None
-) -> Solve:
+def _inverse(objective: RegularisedObjective, weights: Vector, rows: Index | None) -> Solve:
     """Return the function that applies (or approximates) the inverse Hessian over ``rows``."""
     count = objective.rows.n_rows if rows is None else rows.size
     size = weights.size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
@@ -13,7 +13,7 @@ AHEAD = 12
 
 
 @intrinsic
-def prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
+def _prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
     """Ask the processor to load the element at flat ``offset`` of a contiguous array.
 
     It is a hint: it never faults, returns nothing and may be ignored by the hardware.
@@ -33,3 +33,6 @@ def prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
         return context.get_dummy_value()
 
     return signature, generate
+
+
+prefetch: Any = _prefetch

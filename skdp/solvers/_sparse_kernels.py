@@ -19,7 +19,7 @@ from skdp.losses._scalar import (
     logistic_value,
     softmax_in_place,
 )
-from skdp.solvers._dense_kernels import LARGE, SMALL
+from skdp.solvers._dense_kernels import LARGE, SMALL, careful_norm
 from skdp.solvers._dense_softmax import clip_factor
 from skdp.solvers._prefetch import AHEAD, prefetch
 
@@ -28,23 +28,14 @@ Matrix = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @njit(cache=True, nogil=True)
 def scaled_norm(data: np.ndarray, begin: int, end: int, scale: float) -> float:
-    """Return the norm of ``scale`` times the entries from ``begin`` to ``end``, without overflow."""
+    """Return the norm of ``scale`` times the entries ``begin`` to ``end``, without overflow."""
     total = 0.0
     for e in range(begin, end):
         v = np.float64(data[e])
         total += v * v
     if SMALL < total < LARGE:
         return scale * math.sqrt(total)
-    top = 0.0
-    for e in range(begin, end):
-        top = max(top, abs(np.float64(data[e])))
-    if top == 0.0:
-        return 0.0
-    total = 0.0
-    for e in range(begin, end):
-        v = np.float64(data[e]) / top
-        total += v * v
-    return (scale * top) * math.sqrt(total)
+    return careful_norm(data[begin:end], scale)
 
 
 @njit(cache=True, nogil=True)
@@ -178,7 +169,8 @@ def accumulate_softmax(
             scores[k] = row_product(matrix, begin, end, scale[i], weights, base)
             if intercept > 0.0:
                 scores[k] += intercept * weights[base + stride - 1]
-        total += softmax_in_place(scores, targets[i])
+        value = softmax_in_place(scores, targets[i])
+        total += value if want_values else 0.0
         factor = 1.0
         if clip < math.inf:
             row_norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)

@@ -13,27 +13,22 @@ from numba.extending import overload
 from skdp.losses._scalar import FAST
 from skdp.solvers import _dense_kernels, _dense_softmax, _sparse_kernels
 
-MOMENTUM = 0
+# Any other code is descent with momentum.
 ADAM = 1
+
+# Weights, first moment, second moment, average, total averaging weight, number of steps.
+State = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def update(
-    weights: np.ndarray,
-    total: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-    average: np.ndarray,
-    total_weight: np.ndarray,
-    counter: np.ndarray,
-    rule: np.ndarray,
-    rate: float,
-    averaging: float,
+    state: State, total: np.ndarray, rule: np.ndarray, rate: float, averaging: float
 ) -> None:
     """Take one step with a noisy gradient sum, project, and add to the running average.
 
     ``rule`` holds (code, divisor, penalty, radius, first decay, second decay, epsilon).
     """
+    weights, first, second, average, total_weight, counter = state
     counter[0] += 1
     divisor, penalty, radius = rule[1], rule[2], rule[3]
     beta1, beta2, epsilon = rule[4], rule[5], rule[6]
@@ -65,9 +60,10 @@ def update(
 
 
 def accumulate_rows(*args: Any) -> float:
-    """Call the ``accumulate`` kernel of the matrix's layout and the loss's family, in compiled code.
+    """Call the ``accumulate`` kernel of the matrix's layout and the loss's family.
 
-    Margin losses have int8 targets and softmax int32 ones; the choice is made by type.
+    It exists in compiled code only. The choice is made by type: margin losses have int8 targets
+    and softmax int32 ones.
     """
     raise NotImplementedError("accumulate_rows exists in compiled code only")
 
@@ -76,6 +72,7 @@ def accumulate_rows(*args: Any) -> float:
 def _accumulate_rows(*args: Any) -> Callable[..., float]:
     matrix, targets = args[0], args[3]
     dense, softmax = isinstance(matrix, types.Array), targets.dtype == types.int32
+    kernel: Any
     if dense:
         kernel = _dense_softmax.accumulate if softmax else _dense_kernels.accumulate
     else:
@@ -102,15 +99,12 @@ def run_steps(
     rates: np.ndarray,
     averaging: np.ndarray,
     rule: np.ndarray,
-    state: tuple[np.ndarray, ...],
+    state: State,
     scratch: tuple[np.ndarray, np.ndarray],
     total: np.ndarray,
 ) -> None:
-    """Take one noisy step for each lot ``index[offsets[t]:offsets[t + 1]]``.
-
-    ``state`` holds (weights, first moment, second moment, average, total weight, counter).
-    """
-    weights, first, second, average, total_weight, counter = state
+    """Take one noisy step for each lot ``index[offsets[t]:offsets[t + 1]]``."""
+    weights = state[0]
     for t in range(rates.size):
         total[:] = 0.0
         accumulate_rows(
@@ -131,15 +125,4 @@ def run_steps(
         )
         for j in range(total.size):
             total[j] += noise[t, j]
-        update(
-            weights,
-            total,
-            first,
-            second,
-            average,
-            total_weight,
-            counter,
-            rule,
-            rates[t],
-            averaging[t],
-        )
+        update(state, total, rule, rates[t], averaging[t])

@@ -92,7 +92,9 @@ def minimise(
         # No look need be better than its own sampling error.
         rough = max(target, _LOOK_ACCURACY / math.sqrt(look.size))
         weights = newton(objective, weights, rough, rows=look, max_iter=max_iter)
-    return newton(objective, weights, target, sample=looks[-1] if looks else None, max_iter=max_iter)
+    return newton(
+        objective, weights, target, sample=looks[-1] if looks else None, max_iter=max_iter
+    )
 
 
 def _looks(n_rows: int, n_weights: int) -> list[NDArray[np.int64]]:

@@ -62,7 +62,7 @@ class RegularisedObjective:
         """
         bound = self.rows.row_norm_bound
         size = self.loss.minimiser_norm_bound(bound, self.penalty)
-        scores = 32.0 * np.finfo(float).eps * self.loss.smoothness(1.0) * bound * bound * size
+        scores = 8.0 * np.finfo(float).eps * self.loss.smoothness(1.0) * bound * bound * size
         return 1e-12 * self.loss.lipschitz(bound) + scores
 
     def value_and_gradient(

@@ -97,7 +97,8 @@ class Rows:
             raise ValueError(f"data_norm must be a positive finite number, got {data_norm}.")
         if not 0.0 <= intercept_value < math.inf:
             raise ValueError(
-                f"intercept_value must be finite and >= 0 (0 = no intercept), got {intercept_value}."
+                "intercept_value must be finite and >= 0 (0 = no intercept), got "
+                f"{intercept_value}."
             )
         if X.ndim != 2 or X.dtype not in (np.float32, np.float64):
             raise ValueError(
@@ -107,7 +108,9 @@ class Rows:
         matrix: Any
         if sparse.issparse(X):
             if X.format != "csr":
-                raise ValueError(f"A sparse X must be in CSR format, got {X.format}: use X.tocsr().")
+                raise ValueError(
+                    f"A sparse X must be in CSR format, got {X.format}: use X.tocsr()."
+                )
             if not X.has_canonical_format:
                 # Duplicates would be squared one by one in the norm of their row.
                 X = X.copy()
@@ -141,7 +144,7 @@ class Rows:
     def with_targets(self, targets: ArrayLike) -> Rows:
         """Return the same rows with other targets, sharing the matrix and the row scales."""
         other = copy.copy(self)
-        other.targets = self._check_targets(np.asarray(targets))
+        other.targets = other._check_targets(np.asarray(targets))
         return other
 
     @property

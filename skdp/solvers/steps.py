@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,13 +113,25 @@ class StepState:
     @classmethod
     def zeros(cls, n_weights: int) -> StepState:
         """Return the state before the first step, with weights zero."""
-        vectors = [np.zeros(n_weights) for _ in range(4)]
-        return cls(*vectors, np.zeros(1), np.zeros(1, dtype=np.int64))
+        return cls(
+            weights=np.zeros(n_weights),
+            first_moment=np.zeros(n_weights),
+            second_moment=np.zeros(n_weights),
+            average=np.zeros(n_weights),
+            total_weight=np.zeros(1),
+            counter=np.zeros(1, dtype=np.int64),
+        )
 
-    def arrays(self) -> tuple[NDArray, ...]:
+    def arrays(self) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray, NDArray]:
         """Return the arrays in the order compiled kernels take them."""
-        moments = (self.weights, self.first_moment, self.second_moment)
-        return (*moments, self.average, self.total_weight, self.counter)
+        return (
+            self.weights,
+            self.first_moment,
+            self.second_moment,
+            self.average,
+            self.total_weight,
+            self.counter,
+        )
 
     def averaged(self) -> NDArray[np.float64]:
         """Return the weighted average of the iterates, or the last one if none was averaged."""
@@ -151,8 +164,7 @@ def apply_update(
     """
     from skdp.solvers._step_kernels import update
 
-    weights, *rest = state.arrays()
-    update(weights, total, *rest, rule.as_array(), float(learning_rate), float(averaging_weight))
+    update(state.arrays(), total, rule.as_array(), float(learning_rate), float(averaging_weight))
 
 
 def run_steps(
@@ -190,6 +202,7 @@ def run_steps(
     """
     from skdp.solvers import _step_kernels
 
+    kernel: Any = _step_kernels.run_steps
     check_targets(rows, loss)
     indices = check_index(indices, rows.n_rows)
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
@@ -209,4 +222,4 @@ def run_steps(
     data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets)
     spec = (loss.kind, loss.width, float(clip), indices, offsets, noise, rates, averaging)
     scratch = (scratch_for(rows, loss), np.empty(n_weights))
-    _step_kernels.run_steps(*data, *spec, rule.as_array(), state.arrays(), *scratch)
+    kernel(*data, *spec, rule.as_array(), state.arrays(), *scratch)

@@ -1,0 +1,234 @@
+"""Speed and memory against scikit-learn, as ratios in one run on one thread.
+
+    python examples/benchmarks/speed.py --markdown docs/speed.md
+
+Seconds depend on the machine; the ratios are what the documentation quotes. Each pair is timed
+alternately and the medians are compared, so that a busy machine disturbs both alike.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+
+def make_table(n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return correlated rows of norm at most 1 and labels of a noisy linear rule."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, n_features))
+    X[:, 1:] += 0.5 * X[:, :-1]
+    X /= np.sqrt(np.einsum("ij,ij->i", X, X)).max()
+    weights = rng.standard_normal(n_features)
+    scores = X @ weights
+    y = (scores + 0.5 * scores.std() * rng.standard_normal(n_rows) > 0).astype(int)
+    return X, y
+
+
+def median_seconds(*calls: Callable[[], object], repeats: int) -> list[float]:
+    """Time calls alternately; return each one's median."""
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(repeats):
+        for call, record in zip(calls, times, strict=True):
+            start = time.perf_counter()
+            call()
+            record.append(time.perf_counter() - start)
+    return [statistics.median(record) for record in times]
+
+
+def output_perturbation(X: np.ndarray, y: np.ndarray, repeats: int) -> list[str]:
+    """Time OPERA logistic regression against scikit-learn's lbfgs at the same penalty."""
+    from sklearn.linear_model import LogisticRegression
+
+    from skdp import OperaLogisticRegression
+
+    lines = []
+    for alpha in (1e-2, 1e-3, 1e-4):
+        ours = OperaLogisticRegression(alpha=alpha)
+        theirs = LogisticRegression(C=1.0 / (alpha * len(y)), solver="lbfgs", max_iter=1000)
+        ours.fit(X[:1000], y[:1000])
+        mine, other = median_seconds(
+            lambda ours=ours: ours.fit(X, y), lambda theirs=theirs: theirs.fit(X, y), repeats=repeats
+        )
+        lines.append(
+            f"| OperaLogisticRegression, alpha={alpha:g} | {mine:.2f} s | "
+            f"LogisticRegression(solver='lbfgs') | {other:.2f} s | {mine / other:.2f} x the time |"
+        )
+    return lines
+
+
+def noisy_epochs(X: np.ndarray, y: np.ndarray, repeats: int) -> list[str]:
+    """Time one epoch of DP-SGD in lots of 1,024 against one epoch of SGDClassifier."""
+    from sklearn.linear_model import SGDClassifier
+
+    from skdp import DPSGDClassifier
+
+    n_rows = len(y)
+    steps = round(n_rows / 1024)
+    theirs = SGDClassifier(loss="log_loss", max_iter=1, tol=None)
+    lines = []
+    for label, settings in (
+        ("float64", {}),
+        ("float64, Adam", {"solver": "adam"}),
+        ("float32", {"dtype": np.float32}),
+    ):
+        rows = X.astype(settings.pop("dtype", np.float64), copy=False)
+        ours = DPSGDClassifier(
+            epsilon=None, noise_multiplier=1.0, batch_size=1024, max_iter=steps, **settings
+        )
+        ours.fit(rows[:5000], y[:5000])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mine, other = median_seconds(
+                lambda ours=ours, rows=rows: ours.fit(rows, y),
+                lambda rows=rows: theirs.fit(rows, y),
+                repeats=repeats,
+            )
+        lines.append(
+            f"| DPSGDClassifier, one epoch, lots of 1,024, {label} | {n_rows / mine / 1e6:.2f} M/s | "
+            f"SGDClassifier, one epoch | {n_rows / other / 1e6:.2f} M/s | "
+            f"{other / mine:.2f} x the examples per second |"
+        )
+    return lines
+
+
+def lot_draws() -> list[str]:
+    """Time drawing a Poisson lot of about 1,024 rows from tables of growing size."""
+    from skdp.mechanisms import PoissonSampler, RandomStream
+
+    def seconds(n_rows: int) -> float:
+        sampler = PoissonSampler(n_rows, 1024 / n_rows, RandomStream.from_entropy())
+        return median_seconds(lambda: sampler.draw(1), repeats=200)[0]
+
+    small, large = seconds(10**5), seconds(10**9)
+    return [
+        f"| Poisson lot of 1,024 from 10^9 rows | {large * 1e6:.0f} us | from 10^5 rows | "
+        f"{small * 1e6:.0f} us | {large / small:.2f} x the time |"
+    ]
+
+
+_MEMORY_PROBE = """
+import resource, sys
+import numpy as np
+import skdp
+X = np.load(sys.argv[1]); y = np.load(sys.argv[2])
+model = getattr(skdp, sys.argv[3])(**eval(sys.argv[4]))
+model.fit(np.ascontiguousarray(X[:2000]), y[:2000])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+model.fit(X, y)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((after - before) * 1024 / X.nbytes)
+"""
+
+
+def peak_memory(X: np.ndarray, y: np.ndarray) -> list[str]:
+    """Measure in processes of their own how far a fit raises the peak above the input."""
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        files = [str(Path(folder) / name) for name in ("X.npy", "y.npy")]
+        np.save(files[0], X)
+        np.save(files[1], y)
+        for name, settings in (
+            ("OperaLogisticRegression", "{}"),
+            ("GrpuaLogisticRegression", "{'max_iter': 3}"),
+            ("DPSGDClassifier", "{'batch_size': 1024, 'max_iter': 1000}"),
+        ):
+            probe = [sys.executable, "-c", _MEMORY_PROBE, *files, name, settings]
+            extra = float(subprocess.run(probe, check=True, capture_output=True).stdout)
+            lines.append(f"| {name}, peak memory | {1 + extra:.2f} x the input | | | |")
+    return lines
+
+
+def seconds_of_process(code: str, environment: dict[str, str] | None = None) -> float:
+    """Return the seconds that a new Python process takes for a piece of code."""
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, **(environment or {})}
+    )
+    return time.perf_counter() - start
+
+
+def start_up(repeats: int) -> list[str]:
+    """Time imports, the first fit with no compiled kernels on disk, and that of a later process."""
+    mine, other = median_seconds(
+        lambda: seconds_of_process("import skdp"),
+        lambda: seconds_of_process("import sklearn.linear_model"),
+        repeats=repeats,
+    )
+    lines = [
+        f"| import skdp | {mine:.2f} s | import sklearn.linear_model | {other:.2f} s | "
+        f"{mine - other:+.2f} s |"
+    ]
+    first_fit = (
+        "import time, numpy as np, skdp\n"
+        "X = np.random.default_rng(0).standard_normal((500, 10)); y = (X[:, 0] > 0) * 1\n"
+        "start = time.perf_counter(); skdp.{name}(data_norm=5.0).fit(X, y)\n"
+        "print(time.perf_counter() - start)"
+    )
+    for name in ("OperaLogisticRegression", "GrpuaSVC", "DPSGDClassifier"):
+        with tempfile.TemporaryDirectory() as cache:
+            found = [
+                float(
+                    subprocess.run(
+                        [sys.executable, "-c", first_fit.format(name=name)],
+                        check=True,
+                        capture_output=True,
+                        env={**os.environ, "NUMBA_CACHE_DIR": cache},
+                    ).stdout
+                )
+                for _ in range(2)
+            ]
+        lines.append(
+            f"| {name}, first fit of a process, kernels on disk | {found[1]:.2f} s | "
+            f"kernels compiled anew | {found[0]:.2f} s | |"
+        )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--markdown", type=Path, help="write the table to this file")
+    arguments = parser.parse_args()
+    X, y = make_table(arguments.rows, arguments.columns)
+    lines = [
+        "# Speed and memory",
+        "",
+        f"n = {arguments.rows:,}, d = {arguments.columns}, one thread, medians of "
+        f"{arguments.repeats} alternating runs. Seconds are of one machine; compare the ratios.",
+        "Regenerate with `python examples/benchmarks/speed.py --markdown docs/speed.md`.",
+        "",
+        "| skdp | | peer | | ratio |",
+        "|---|---|---|---|---|",
+    ]
+    for measure in (
+        lambda: output_perturbation(X, y, arguments.repeats),
+        lambda: noisy_epochs(X, y, arguments.repeats),
+        lot_draws,
+        lambda: peak_memory(X, y),
+        lambda: start_up(arguments.repeats),
+    ):
+        found = measure()
+        print("\n".join(found), flush=True)
+        lines += found
+    if arguments.markdown:
+        arguments.markdown.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

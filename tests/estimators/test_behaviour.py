@@ -1,0 +1,320 @@
+"""What every private classifier does for its user."""
+
+import inspect
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from support import ESTIMATORS, rows
+
+from skdp import DPSGDClassifier, OperaLogisticRegression
+from skdp.budget import BudgetAccountant, BudgetExceededError
+from skdp.mechanisms import RandomStream
+from skdp.preprocessing import BoundedScaler
+from skdp.reporting import PrivacySpent, privacy_statement
+
+
+def test_containers_give_the_same_model(estimator, table):
+    X, y = table
+    names = list("abcd")
+    fits = [
+        estimator(random_state=RandomStream.from_seed(0)).fit(features, y)
+        for features in (
+            X,
+            np.asfortranarray(X),
+            X.tolist(),
+            pd.DataFrame(X, columns=names),
+            pl.DataFrame(X, schema=names),
+            sparse.csr_array(X),
+            sparse.csr_matrix(X),
+            sparse.csc_array(X),
+        )
+    ]
+    for other in fits[1:]:
+        np.testing.assert_allclose(other.coef_, fits[0].coef_, rtol=1e-8, atol=1e-9)
+    assert fits[3].feature_names_in_.tolist() == names
+    single = estimator(random_state=RandomStream.from_seed(0)).fit(X.astype(np.float32), y)
+    np.testing.assert_allclose(single.coef_, fits[0].coef_, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [-1, 1], [False, True], [3.0, 7.0]])
+def test_labels_of_any_kind(estimator, table, labels):
+    X, y = table
+    named = np.array(labels)[y]
+    model = estimator(epsilon=100.0).fit(X, named)
+    assert model.classes_.tolist() == sorted(labels)
+    assert model.score(X, named) > 0.8
+    assert set(model.predict(X)) <= set(labels)
+
+
+def test_public_classes_may_be_absent_from_the_rows(estimator, table):
+    X, y = table
+    model = estimator(epsilon=100.0, classes=[0, 1, 2]).fit(X, y)
+    assert model.classes_.tolist() == [0, 1, 2] and model.coef_.shape == (3, 4)
+    only = estimator(classes=["a", "b"]).fit(X, np.full(len(y), "a"))
+    assert only.classes_.tolist() == ["a", "b"]
+    assert "label set classes= is public" in " ".join(only.privacy_spent_.assumptions)
+
+
+def test_labels_read_from_y_are_reported(estimator, table):
+    model = estimator().fit(*table)
+    assert "read from y" in " ".join(model.privacy_spent_.assumptions)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_multi_class(estimator, n_classes):
+    X, y = rows(n=2000, n_classes=n_classes)
+    model = estimator(epsilon=1e4).fit(X, y)
+    n_outputs = 1 if n_classes == 2 else n_classes
+    assert model.coef_.shape == (n_outputs, 4) and model.intercept_.shape == (n_outputs,)
+    assert model.score(X, y) > 0.85
+    scores = model.decision_function(X)
+    assert scores.shape == ((len(y),) if n_classes == 2 else (len(y), n_classes))
+
+
+def test_probabilities(table):
+    X, y = table
+    for cls in ESTIMATORS:
+        model = cls(epsilon=50.0).fit(X, y)
+        assert hasattr(model, "predict_proba") == ("SVC" not in cls.__name__)
+        if hasattr(model, "predict_proba"):
+            proba = model.predict_proba(X)
+            np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+            np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(X))
+            np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), proba)
+    far = OperaLogisticRegression(epsilon=50.0).fit(X, y)
+    far.coef_ = far.coef_ * 1e6
+    assert np.all(np.isfinite(far.predict_log_proba(X)))
+
+
+def test_spent_is_at_most_what_was_asked(estimator, table):
+    for epsilon in (0.05, 1.0, 7.5):
+        spent = estimator(epsilon=epsilon, delta=1e-7).fit(*table).privacy_spent_
+        e, d = spent
+        assert (e, d) == (spent.epsilon, spent.delta)
+        assert 0.999 * epsilon <= e <= epsilon and d == 1e-7
+        assert spent.delta_at(epsilon) <= 1e-7
+        assert spent.epsilon_at(1e-7) <= epsilon
+        assert spent.epsilon_at(1e-9) > e
+        assert spent.adjacency == estimator().adjacency and not spent.seeded
+
+
+def test_report_round_trips_and_reads_well(estimator, table):
+    model = estimator().fit(*table)
+    spent = model.privacy_spent_
+    assert PrivacySpent.from_dict(json.loads(spent.to_json())) == spent
+    assert "epsilon" in repr(spent) and "<table>" in spent._repr_html_()
+    statement = privacy_statement(make_pipeline(BoundedScaler(), estimator()).fit(*table))
+    for words in ("Guarantee", spent.adjacency, "Assumptions", "Not covered", "data_norm"):
+        assert words in statement
+    with pytest.raises(TypeError, match="no privacy_spent_"):
+        privacy_statement(BoundedScaler())
+
+
+def test_nothing_unexpected_is_released(estimator, table):
+    """Every public attribute of a fit is on the list of what may be released."""
+    model = estimator().fit(*table)
+    parameters = set(model.get_params())
+    released = {
+        "coef_",
+        "intercept_",
+        "classes_",
+        "privacy_spent_",
+        "n_features_in_",
+        "n_iter_",
+        "noise_multiplier_",
+    }
+    assert set(vars(model)) - parameters <= released
+
+
+def test_html_and_text_representations(estimator, table):
+    model = estimator().fit(*table)
+    assert estimator.__name__ in repr(model)
+    assert "privacy_spent_" in model._repr_html_() or estimator.__name__ in model._repr_html_()
+
+
+def test_pickle_and_clone(estimator, table):
+    X, y = table
+    model = estimator(random_state=0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert again.privacy_spent_ == model.privacy_spent_
+    assert not hasattr(clone(model), "coef_")
+
+
+def test_noise_is_fresh_without_a_seed(estimator, table):
+    one, other = (estimator().fit(*table) for _ in range(2))
+    assert not np.any(one.coef_ == other.coef_)
+
+
+def test_a_seed_repeats_the_same_fit_and_is_reported(estimator, table):
+    one, other = (estimator(random_state=5).fit(*table) for _ in range(2))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert one.privacy_spent_.seeded
+    assert "NOT hold" in privacy_statement(one)
+
+
+def test_one_seed_never_shares_noise_between_different_fits(estimator, table):
+    """With shared noise, two fits with one seed would show the private weights.
+
+    A change of the data too small to matter to the model must change the noise altogether, and
+    so must a change of epsilon, also between clones.
+    """
+    X, y = table
+    base = estimator(random_state=5)
+    reference = base.fit(X, y).coef_
+    moved = X.copy()
+    moved[0, 0] += 1e-12
+    flipped = y.copy()
+    flipped[0] = 1 - y[0]
+    for other in (
+        clone(base).fit(moved, y),
+        clone(base).fit(X, flipped),
+        clone(base).fit(X[:-1], y[:-1]),
+        clone(base).set_params(epsilon=1.0 + 1e-9).fit(X, y),
+        clone(base).set_params(random_state=6).fit(X, y),
+        clone(base).fit(sparse.csr_array(moved), y),
+    ):
+        noise = np.abs(other.coef_ - reference)
+        assert np.min(noise) > 1e-7
+
+
+def test_fit_charges_once_before_rows_are_used(estimator, table, monkeypatch):
+    X, y = table
+    budget = BudgetAccountant(1.0, 1e-6, adjacency=estimator().adjacency)
+
+    def explode(*args, **kwargs):
+        (entry,) = budget.entries()
+        assert entry.label == f"{estimator.__name__}.fit"
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr(estimator, "_problems", explode)
+    with pytest.raises(RuntimeError, match="power cut"):
+        estimator(accountant=budget).fit(X, y)
+    assert len(budget.entries()) == 1, "a charge is not refunded"
+
+
+def test_exhausted_budget_refuses_before_rows_are_used(estimator, table, monkeypatch):
+    X, y = table
+    budget = BudgetAccountant(1.5, 1e-3, adjacency=estimator().adjacency)
+    model = estimator(accountant=budget).fit(X, y)
+    before = model.coef_.copy()
+    monkeypatch.setattr(estimator, "_problems", lambda *args: pytest.fail("rows were used"))
+    with pytest.raises(BudgetExceededError, match="nothing was charged"):
+        model.fit(X, y)
+    np.testing.assert_array_equal(model.coef_, before)
+    assert len(budget.entries()) == 1
+
+
+def test_clones_share_the_budget(estimator, table):
+    X, y = table
+    budget = BudgetAccountant(100.0, 1e-3, adjacency=estimator().adjacency)
+    cross_val_score(estimator(accountant=budget), X, y, cv=3)
+    assert len(budget.entries()) == 3
+    GridSearchCV(estimator(accountant=budget), {"epsilon": [0.5, 1.0]}, cv=2).fit(X, y)
+    assert len(budget.entries()) == 3 + 2 * 2 + 1
+
+
+def test_wrong_adjacency_is_refused(estimator, table):
+    other = {"replace-one": "add-remove", "add-remove": "replace-one"}[estimator().adjacency]
+    budget = BudgetAccountant(100.0, 1e-3, adjacency=other)
+    with pytest.raises(ValueError, match="same relation"):
+        estimator(accountant=budget).fit(*table)
+
+
+def test_rows_are_clipped_to_the_public_norm(estimator, table):
+    """A row beyond the bound counts as the row of the same direction on the bound."""
+    X, y = table
+    longer = X.copy()
+    direction = X[:50] / np.linalg.norm(X[:50], axis=1, keepdims=True)
+    X[:50], longer[:50] = direction, 1e6 * direction
+    one, other = (
+        estimator(random_state=RandomStream.from_seed(1)).fit(features, y)
+        for features in (X, longer)
+    )
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-6, atol=1e-8)
+
+
+def test_units_do_not_matter(estimator, table):
+    """Features and norm in other units give the same scores."""
+    X, y = table
+    one = estimator(random_state=RandomStream.from_seed(1)).fit(X, y)
+    other = estimator(data_norm=40.0, random_state=RandomStream.from_seed(1)).fit(40.0 * X, y)
+    np.testing.assert_allclose(
+        one.decision_function(X), other.decision_function(40.0 * X), rtol=1e-6, atol=1e-8
+    )
+
+
+def test_without_intercept(estimator, table):
+    model = estimator(fit_intercept=False).fit(*table)
+    assert np.all(model.intercept_ == 0.0)
+
+
+def test_verbose_prints_public_numbers_only(estimator, table, capsys):
+    estimator(verbose=1).fit(*table)
+    printed = capsys.readouterr().out
+    assert "epsilon=" in printed and len(printed.splitlines()) == 1
+
+
+def test_progress_callbacks_see_no_rows(estimator, table):
+    callback = pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
+
+    class Spy:
+        seen = ()
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context, *, X, y, fitted_estimator):
+            self.note(estimator, X, y, fitted_estimator)
+
+        def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
+            self.note(estimator, X, y, fitted_estimator)
+            return True  # a wish to stop, which must be ignored
+
+        def note(self, estimator, *private):
+            assert all(value is None for value in private)
+            fitted = [name for name in vars(estimator) if name in ("coef_", "intercept_")]
+            Spy.seen += (len(fitted),)
+
+    assert isinstance(Spy(), callback.FitCallback)
+    model = estimator(random_state=0).set_callbacks(Spy()).fit(*table)
+    assert len(Spy.seen) >= 2
+    np.testing.assert_array_equal(model.coef_, estimator(random_state=0).fit(*table).coef_)
+    estimator().set_callbacks(callback.ProgressBar()).fit(*table)
+
+
+def test_signatures_carry_the_shared_parameters(estimator):
+    shared = {"epsilon", "delta", "adjacency", "data_norm", "classes", "alpha", "fit_intercept"}
+    shared |= {"intercept_scaling", "accountant", "random_state", "verbose"}
+    parameters = inspect.signature(estimator).parameters
+    assert shared <= set(parameters)
+    assert list(parameters)[:2] == ["epsilon", "delta"]
+    assert parameters["epsilon"].default == 1.0 and parameters["delta"].default == 1e-6
+
+
+def test_noise_multiplier_sets_the_noise(table):
+    X, y = table
+    model = DPSGDClassifier(None, noise_multiplier=3.0, batch_size=30, max_iter=40).fit(X, y)
+    assert model.noise_multiplier_ == pytest.approx(3.0) and model.n_iter_ == 40
+    ceiling = model.privacy_spent_.epsilon * 1.01
+    DPSGDClassifier(ceiling, noise_multiplier=3.0, batch_size=30, max_iter=40).fit(X, y)
+
+
+def test_physical_batches_do_not_change_the_statistics(table):
+    X, y = table
+    settings = {"epsilon": 1e6, "batch_size": 100, "max_iter": 200, "momentum": 0.0}
+    whole = DPSGDClassifier(**settings).fit(X, y)
+    pieces = DPSGDClassifier(physical_batch_size=7, **settings).fit(X, y)
+    assert pieces.privacy_spent_.epsilon == whole.privacy_spent_.epsilon
+    assert abs(pieces.score(X, y) - whole.score(X, y)) < 0.1

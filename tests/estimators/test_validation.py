@@ -1,0 +1,151 @@
+"""Bad input: one clear error each, before anything is charged."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skdp import DPSGDClassifier, GrpuaLogisticRegression, OperaLogisticRegression
+from skdp.budget import BudgetAccountant
+from skdp.exceptions import PrivacyWarning
+
+
+class Untouchable:
+    """A budget that fails the test if anything is charged."""
+
+    def reserve(self, *args, **kwargs):
+        raise AssertionError("charged before validation")
+
+
+def refuses(estimator, X, y, message, error=ValueError, fit_params=None, **parameters):
+    with pytest.raises(error, match=message):
+        estimator(accountant=Untouchable(), **parameters).fit(X, y, **(fit_params or {}))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "error"),
+    [
+        ("epsilon", [0, -1.0, np.inf, np.nan], ValueError),
+        ("epsilon", ["1", [1.0], True], TypeError),
+        ("delta", [0, 1, -1e-6, 2.0, np.nan], ValueError),
+        ("delta", [None, "1e-6"], TypeError),
+        ("data_norm", [0, -1.0, np.inf, np.nan], ValueError),
+        ("data_norm", [None], TypeError),
+        ("alpha", [-1e-3, np.inf], ValueError),
+        ("alpha", ["automatic", None], TypeError),
+        ("adjacency", ["replace_one", "remove", None], ValueError),
+        ("fit_intercept", ["yes", 1, None], ValueError),
+        ("intercept_scaling", [0.0, -1.0], ValueError),
+        ("verbose", [-1], ValueError),
+        ("random_state", ["seed"], ValueError),
+    ],
+)
+def test_bad_shared_parameters(estimator, table, name, values, error):
+    for value in values:
+        refuses(estimator, *table, name, error=error, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("cls", "parameters", "message"),
+    [
+        (OperaLogisticRegression, {"solver": "saga"}, "solver must be one of 'newton'"),
+        (OperaLogisticRegression, {"max_iter": 0}, "max_iter"),
+        (OperaLogisticRegression, {"alpha": 0}, "alpha=0 needs solver='gd'"),
+        (OperaLogisticRegression, {"solver": "gd", "learning_rate_init": 100.0}, "too long"),
+        (GrpuaLogisticRegression, {"batch_size": 0}, "batch_size"),
+        (GrpuaLogisticRegression, {"batch_size": 301}, "larger than the number of rows"),
+        (GrpuaLogisticRegression, {"max_iter": 0}, "max_iter"),
+        (GrpuaLogisticRegression, {"sampling": "shuffle"}, "sampling must be one of"),
+        (GrpuaLogisticRegression, {"calibration": "rdp"}, "calibration"),
+        (GrpuaLogisticRegression, {"learning_rate": "optimal"}, "learning_rate must be one of"),
+        (GrpuaLogisticRegression, {"learning_rate": "strongly-convex", "alpha": 0}, "alpha > 0"),
+        (GrpuaLogisticRegression, {"learning_rate": "convex", "alpha": 0}, "needs radius="),
+        (
+            GrpuaLogisticRegression,
+            {"learning_rate": "convex", "radius": 1.0, "learning_rate_init": 1.0},
+            "applies to learning_rate='constant' only",
+        ),
+        (GrpuaLogisticRegression, {"radius": 0.0}, "radius"),
+        (GrpuaLogisticRegression, {"average": 1.5}, "average"),
+        (
+            GrpuaLogisticRegression,
+            {"sampling": "uniform", "adjacency": "add-remove"},
+            "fixed size, which add-remove",
+        ),
+        (DPSGDClassifier, {"noise_multiplier": 0.0}, "noise_multiplier"),
+        (DPSGDClassifier, {"epsilon": None}, "epsilon=None needs noise_multiplier"),
+        (DPSGDClassifier, {"noise_multiplier": 0.5, "epsilon": 0.1}, "more than epsilon=0.1"),
+        (DPSGDClassifier, {"max_grad_norm": -1.0}, "max_grad_norm"),
+        (DPSGDClassifier, {"solver": "rmsprop"}, "solver must be one of"),
+        (DPSGDClassifier, {"momentum": 1.0}, "momentum"),
+        (DPSGDClassifier, {"beta_1": 1.0}, "beta_1"),
+        (DPSGDClassifier, {"learning_rate": "cosine"}, "learning_rate must be one of"),
+        (DPSGDClassifier, {"decay_share": 0.0}, "decay_share"),
+        (DPSGDClassifier, {"batch_size": 1000}, "larger than the number of rows"),
+        (DPSGDClassifier, {"physical_batch_size": 0}, "physical_batch_size"),
+    ],
+)
+def test_bad_own_parameters(table, cls, parameters, message):
+    refuses(cls, *table, message, **parameters)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_non_finite_rows(estimator, table, value):
+    X, y = table
+    X[17, 2] = value
+    refuses(estimator, X, y, "NaN|infinity")
+    refuses(estimator, sparse.csr_array(X), y, "NaN|infinity")
+
+
+def test_shapes(estimator, table):
+    X, y = table
+    refuses(estimator, X, y[:-1], "inconsistent numbers of samples")
+    refuses(estimator, X[:0], y[:0], "0 sample")
+    refuses(estimator, X[:, :0], y, "0 feature")
+    refuses(estimator, X[:, 0], y, "2D array")
+    refuses(estimator, X, np.column_stack([y, y]), "1d array|Multioutput")
+
+
+def test_labels(estimator, table):
+    X, y = table
+    refuses(estimator, X, np.zeros_like(y), "one class only")
+    refuses(estimator, X, X[:, 0], "continuous|Unknown label type")
+    refuses(estimator, X, y, "not in classes=", classes=[1, 2])
+    refuses(estimator, X, y, "not in classes=", classes=["0", "1"])
+    refuses(estimator, X, y, "distinct", classes=[0, 0, 1])
+    refuses(estimator, X, y, "two labels", classes=[0])
+    refuses(estimator, X, np.where(y == 1, np.nan, y), "NaN|Unknown label")
+
+
+def test_messages_name_no_private_label(estimator, table):
+    X, y = table
+    labels = np.where(y == 1, "secret diagnosis", "healthy")
+    with pytest.raises(ValueError, match="not in classes=") as caught:
+        estimator(classes=["healthy", "ill"]).fit(X, labels)
+    assert "secret" not in str(caught.value)
+
+
+def test_sample_weight_is_refused_with_the_reason(estimator, table):
+    X, y = table
+    weights = {"sample_weight": np.ones(len(y))}
+    refuses(estimator, X, y, "multiplies one record's influence", TypeError, weights)
+    refuses(estimator, X, y, "takes X and y only", TypeError, {"weights": 1})
+
+
+def test_accountant_must_be_a_budget(estimator, table):
+    with pytest.raises(TypeError, match="accountant must be None or a budget"):
+        estimator(accountant=object()).fit(*table)
+
+
+def test_delta_above_one_over_n_warns(estimator, table):
+    X, y = table
+    with pytest.warns(PrivacyWarning, match="not below 1/n"):
+        estimator(delta=1 / len(y)).fit(X, y)
+
+
+def test_refused_fit_leaves_the_budget_alone(estimator, table):
+    X, y = table
+    budget = BudgetAccountant(10.0, 1e-3, adjacency=estimator().adjacency)
+    for parameters in ({"epsilon": -1.0}, {"classes": [5, 6]}):
+        with pytest.raises(ValueError, match="epsilon|classes"):
+            estimator(accountant=budget, **parameters).fit(X, y)
+    assert budget.entries() == []

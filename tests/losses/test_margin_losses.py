@@ -1,0 +1,96 @@
+"""Values and derivatives of the margin losses against mpmath and closed forms."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from skdp.losses import LogisticLoss, SmoothedHingeLoss
+
+MARGINS = np.concatenate(
+    [np.linspace(-40, 40, 161), [-1e4, 1e4, -800, 800, -708.5, 708.5, 0.0, 1e-9, -1e-300]]
+)
+
+
+def logistic(m):
+    return mp.log1p(mp.exp(-mp.mpf(m)))
+
+
+def hinge(width):
+    h = mp.mpf(width)
+
+    def value(m):
+        gap = 1 - mp.mpf(m)
+        if gap > h:
+            return gap
+        if gap < -h:
+            return mp.mpf(0)
+        return gap**2 / (4 * h) + gap / 2 + h / 4
+
+    return value
+
+
+CASES = [
+    pytest.param(LogisticLoss(), logistic, id="logistic"),
+    *(
+        pytest.param(SmoothedHingeLoss(h), hinge(h), id=f"hinge-{h}")
+        for h in (0.01, 0.25, 0.5, 1.0, 3.0)
+    ),
+]
+
+
+@pytest.mark.parametrize("loss, exact", CASES)
+def test_values_match_multiprecision(loss, exact):
+    with mp.workdps(50):
+        expected = np.array([float(exact(m)) for m in MARGINS])
+    np.testing.assert_allclose(loss.value(MARGINS), expected, rtol=2e-15, atol=1e-300)
+
+
+@pytest.mark.parametrize("loss, exact", CASES)
+def test_derivatives_match_multiprecision_differentiation(loss, exact):
+    # Kinks of the second derivative are left out: a difference quotient is undefined there.
+    smooth = MARGINS if loss.kind == 0 else MARGINS[np.abs(np.abs(1 - MARGINS) - loss.width) > 1e-6]
+    with mp.workdps(50):
+        first = np.array([float(mp.diff(exact, mp.mpf(m), 1, h=mp.mpf(10) ** -18)) for m in smooth])
+        second = np.array(
+            [float(mp.diff(exact, mp.mpf(m), 2, h=mp.mpf(10) ** -12)) for m in smooth]
+        )
+    np.testing.assert_allclose(loss.derivative(smooth), first, rtol=1e-12, atol=1e-17)
+    np.testing.assert_allclose(loss.second_derivative(smooth), second, rtol=1e-9, atol=1e-12)
+
+
+def test_logistic_derivatives_have_full_relative_accuracy_in_both_tails():
+    with mp.workdps(50):
+        tails = [mp.exp(-mp.mpf(m)) / (1 + mp.exp(-mp.mpf(m))) for m in MARGINS]
+        first = np.array([float(-p) for p in tails])
+        second = np.array([float(p * (1 - p)) for p in tails])
+    loss = LogisticLoss()
+    np.testing.assert_allclose(loss.derivative(MARGINS), first, rtol=2e-15, atol=1e-300)
+    np.testing.assert_allclose(loss.second_derivative(MARGINS), second, rtol=2e-15, atol=1e-300)
+
+
+@pytest.mark.parametrize("loss, exact", CASES)
+def test_shapes_types_and_value_at_zero(loss, exact):
+    margins = np.arange(-6, 6, dtype=np.int64).reshape(3, 4)
+    for function in (loss.value, loss.derivative, loss.second_derivative):
+        out = function(margins)
+        assert out.shape == (3, 4) and out.dtype == np.float64
+        assert function(2.0).shape == ()
+        np.testing.assert_array_equal(out.T, function(margins.T))
+    assert loss.value_at_zero == pytest.approx(float(loss.value(0.0)), rel=1e-15)
+    assert loss.n_outputs == 1
+
+
+@pytest.mark.parametrize("width", [0.0, -1.0, np.inf, np.nan])
+def test_half_width_must_be_positive_and_finite(width):
+    with pytest.raises(ValueError, match="half_width"):
+        SmoothedHingeLoss(width)
+
+
+def test_hinge_is_continuously_differentiable_at_its_joints():
+    loss = SmoothedHingeLoss(0.5)
+    for joint in (0.5, 1.5):
+        around = np.array([np.nextafter(joint, -9), joint, np.nextafter(joint, 9)])
+        assert np.ptp(loss.value(around)) < 1e-15
+        assert np.ptp(loss.derivative(around)) < 1e-15
+    np.testing.assert_array_equal(loss.value([0.25, 1.0, 2.0]), [0.75, 0.125, 0.0])
+    np.testing.assert_array_equal(loss.derivative([0.25, 1.0, 2.0]), [-1.0, -0.5, 0.0])

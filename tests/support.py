@@ -1,0 +1,28 @@
+"""Estimators and tables that tests share."""
+
+import numpy as np
+
+from skdp import (
+    DPSGDClassifier,
+    GrpuaLogisticRegression,
+    GrpuaSVC,
+    OperaLogisticRegression,
+    OperaSVC,
+)
+
+ESTIMATORS = (
+    OperaLogisticRegression,
+    OperaSVC,
+    GrpuaLogisticRegression,
+    GrpuaSVC,
+    DPSGDClassifier,
+)
+
+
+def rows(n=300, d=4, n_classes=2, seed=0):
+    """Return rows of norm at most 1 with labels that a linear rule explains in part."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+    scores = X @ rng.standard_normal((d, n_classes)) + 0.1 * rng.standard_normal((n, n_classes))
+    return X, scores.argmax(axis=1)
