@@ -11,6 +11,7 @@ it could have in delta, and each cell is raised by a bound on the rounding error
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from skdp.accounting._dominating_pairs import Array
+from skdp.accounting._saddlepoint import WindowEstimate
 
 _UNIT_ROUNDOFF = 2.0**-53
 _NEGLIGIBLE = -60.0  # log modulus below which a transform value is set to zero (and bounded)
@@ -78,32 +80,15 @@ class TiltedLoss:
         excess = self.indices[first:] * self.step - epsilon
         excess = np.maximum(excess, 0.0)
         terms = self.weights[first:] * np.exp(-self.tilt * excess) * -np.expm1(-excess)
-        total = float(np.sum(terms)) + self.missing * math.exp(self._log_peak())
+        peak = math.exp(self._log_peak())
+        # The second is Chernoff's bound, which needs no more than the moment.
+        total = min(float(np.sum(terms)) + self.missing * peak, (1.0 + self.missing) * peak)
         if total <= 0.0:
             return min(1.0, self.infinite)
         log_value = self.log_moment - self.tilt * epsilon + math.log(total)
         slack = 1e-12 + 8.0 * _UNIT_ROUNDOFF * (abs(self.log_moment) + abs(self.tilt * epsilon))
-        return min(1.0, self.infinite + math.exp(min(log_value + slack, 0.0)))
-
-    def chernoff_epsilon(self, delta: float) -> float:
-        """Return an upper bound on epsilon from this tilt's moment alone.
-
-        Parameters
-        ----------
-        delta : float
-            Target probability.
-
-        Returns
-        -------
-        float
-            Infinite when the tilt is zero or ``delta`` is out of reach.
-        """
-        if self.tilt <= 0.0 or self.infinite >= delta:
-            return math.inf
-        log_weight = self._log_peak() + math.log1p(self.missing)
-        return (self.log_moment + log_weight - math.log(delta - self.infinite)) / self.tilt * (
-            1.0 + 1e-12
-        )
+        value = math.exp(min(log_value + slack, 0.0))
+        return min(1.0, self.infinite + max(value, sys.float_info.min))
 
     def _log_peak(self) -> float:
         """Logarithm of the largest value of e^(-theta u) (1 - e^-u) over u >= 0."""
@@ -206,7 +191,7 @@ def tilt_masses(
 
 def compose(
     parts: Sequence[tuple[TiltedLoss, int]],
-    exponents: tuple[float, float, float],
+    exponents: WindowEstimate,
     log_infinite: float,
     log_alias: float,
     largest_size: int,
@@ -217,10 +202,9 @@ def compose(
     ----------
     parts : sequence of (TiltedLoss, int)
         Distributions with equal ``step`` and ``tilt``, and how often each is composed.
-    exponents : tuple of float
-        Exponents of the Chernoff bounds that place the window: for P's upper tail, and distances
-        from the tilt for the tilted upper and lower tails. Any positive values are valid; good
-        ones make the window short.
+    exponents : WindowEstimate
+        Exponents of the Chernoff bounds that place the window. Any positive values are valid; good
+        ones make it short.
     log_infinite : float
         Logarithm of the probability under P that may be counted as infinite loss.
     log_alias : float
@@ -243,7 +227,7 @@ def compose(
     def moment(exponent: float) -> float:
         return math.fsum(count * loss.log_moment_at(exponent) for loss, count in parts)
 
-    plain, above, below = exponents
+    plain, above, below, _ = exponents
     plain_moment = moment(plain)
     upper = max(
         (plain_moment - log_infinite) / plain,

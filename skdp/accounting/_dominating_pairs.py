@@ -43,7 +43,13 @@ class NodeMasses(NamedTuple):
 
 
 class Pair(Protocol):
-    """A dominating pair of one release."""
+    """A dominating pair of one release.
+
+    ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the others.
+    """
+
+    failure: float
+    largest_loss: float
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
@@ -72,6 +78,8 @@ class GaussianMixturePair:
         self.kind = kind
         self.rate = rate
         self.mu = mu
+        self.failure = 0.0
+        self.largest_loss = -math.log1p(-rate) if kind == "add" else math.inf
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
@@ -242,19 +250,19 @@ class RandomisedResponsePair:
     """
 
     def __init__(self, epsilon: float, delta: float = 0.0) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
+        self.largest_loss = epsilon
+        self.failure = delta
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the smallest and the largest loss."""
-        return -self.epsilon, self.epsilon
+        return -self.largest_loss, self.largest_loss
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return both losses with their probabilities."""
-        kept = 1.0 - self.delta
-        down = kept * math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon))
-        up = kept / (1.0 + math.exp(-self.epsilon))
-        return np.array([-self.epsilon, self.epsilon]), np.array([down, up])
+        kept = 1.0 - self.failure
+        down = kept * math.exp(-self.largest_loss) / (1.0 + math.exp(-self.largest_loss))
+        up = kept / (1.0 + math.exp(-self.largest_loss))
+        return np.array([-self.largest_loss, self.largest_loss]), np.array([down, up])
 
     def grid(self, step: float, tail: float) -> tuple[NDArray[np.int64], Array, float]:
         """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
@@ -264,7 +272,7 @@ class RandomisedResponsePair:
         share = np.clip(np.expm1(-offset) / math.expm1(-step), 0.0, 1.0)
         indices = np.concatenate([lower, lower + 1.0]).astype(np.int64)
         masses = np.concatenate([probabilities * (1.0 - share), probabilities * share])
-        return indices, masses, self.delta
+        return indices, masses, self.failure
 
 
 def _normal_cells(x: Array) -> Array:

@@ -7,7 +7,8 @@ composition, which is valid whatever they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import erfcx
@@ -16,6 +17,19 @@ from skdp.accounting._dominating_pairs import Array, Pair
 
 _LARGEST_TILT = 60.0  # in units of the composed standard deviation; only lattices ask for more
 _SQRT2 = math.sqrt(2.0)
+
+
+class WindowEstimate(NamedTuple):
+    """Exponents of Chernoff bounds that place a window: any positive values make valid ones.
+
+    ``plain`` is for P's upper tail; ``above`` and ``below`` are distances from the tilt, for the
+    tilted upper and lower tails. ``width`` is the estimated width of the window, in nats.
+    """
+
+    plain: float
+    above: float
+    below: float
+    width: float
 
 
 class LossEstimate:
@@ -121,8 +135,8 @@ class LossEstimate:
         """
         return self._bisect(lambda tilt: self.cumulants(tilt)[1] < epsilon)
 
-    def _bisect(self, too_small) -> float:  # type: ignore[no-untyped-def]
-        """Find to a few per cent where a predicate of the tilt turns false."""
+    def _bisect(self, too_small: Callable[[float], bool]) -> float:
+        """Find where a predicate of the tilt turns false; finely, for a heavy tail turns suddenly."""
         if not too_small(0.0):
             return 0.0
         unit = 1.0 / max(self.deviation, 1e-290)
@@ -131,7 +145,7 @@ class LossEstimate:
             low, high = high, 2.0 * high
             if high > _LARGEST_TILT * unit:
                 return low
-        for _ in range(7):
+        for _ in range(24):
             middle = 0.5 * (low + high)
             if too_small(middle):
                 low = middle
@@ -139,10 +153,8 @@ class LossEstimate:
                 high = middle
         return 0.5 * (low + high)
 
-    def window_exponents(
-        self, tilt: float, log_infinite: float, log_alias: float
-    ) -> tuple[float, float, float]:
-        """Return exponents at which the Chernoff bounds that place a window are good.
+    def window(self, tilt: float, log_infinite: float, log_alias: float) -> WindowEstimate:
+        """Estimate where a window of the composition must lie.
 
         Parameters
         ----------
@@ -155,9 +167,8 @@ class LossEstimate:
 
         Returns
         -------
-        tuple of float
-            An exponent for P's upper tail, and distances from the tilt for the tilted upper and
-            lower tails; all positive.
+        WindowEstimate
+            Good exponents for Chernoff bounds on the three tails, and the width they lead to.
         """
         k, _, variance = self.cumulants(tilt)
         # With a heavy tail the best exponents are far below those of a Gaussian, hence the range.
@@ -166,8 +177,9 @@ class LossEstimate:
         plain = (up - log_infinite) / (tilt + scales)
         above = (up - k - log_alias) / scales
         below = (k - self._log_moments(tilt - scales) + log_alias) / scales
-        return (
+        return WindowEstimate(
             tilt + float(scales[np.argmin(plain)]),
             float(scales[np.argmin(above)]),
             float(scales[np.argmax(below)]),
+            float(max(np.min(plain), np.min(above)) - np.max(below)),
         )

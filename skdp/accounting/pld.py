@@ -18,10 +18,14 @@ from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
 _TOLERANCE = 3e-4  # relative excess of delta due to the grids
 _NEGLECTED = 1e-6  # share of delta that truncations may add
 _MISSING = 1e-10  # share of the tilted weight that a window may miss
+_ROUNDS = 2  # of estimating and composing
+_LARGEST_ROUNDS = 12  # of estimating alone
 _SINGLE_STAGE = 256  # counts up to this are composed in one transform
 _LARGEST_CELLS = 2**19  # of one release
-_LARGEST_SIZE = 2**23  # of a transform
-_SMALLEST_DELTA = 1e-290
+_LARGEST_WINDOW = 2**21  # in steps, as estimated
+_LARGEST_SIZE = 2**22  # of a transform
+_LARGEST_TILTED_STEP = 20.0  # nats by which the tilt may change from one loss to the next
+_SMALLEST_TAIL = 1e-300
 
 Pairs = Sequence[tuple[Pair, int]]
 
@@ -84,6 +88,8 @@ class PLDAccountant(Accountant):
         self, exact: Callable[[float], float], composed: Callable[[Pairs], float]
     ) -> float:
         """Evaluate in each direction that a pair of neighbours can have, and take the larger."""
+        if any(isinstance(leaf, ApproxDPEvent) and leaf.delta == 1.0 for leaf in self._counts):
+            return exact(math.inf)
         squares, sampled, other = [0.0], [], []
         for leaf, count in self._counts.items():
             mu = gaussian_mu(leaf, self._adjacency)
@@ -132,12 +138,13 @@ def direction_epsilon(pairs: Pairs, delta: float) -> float:
     float
         Epsilon in nats, possibly infinite.
     """
+    failure, largest = _extremes(pairs)
+    best = largest if failure <= delta else math.inf
     estimate = LossEstimate(pairs, _NEGLECTED * delta / _total(pairs))
     tilt = estimate.tilt_for_delta(delta)
-    best = math.inf
-    for _ in range(2):
+    for _ in range(_ROUNDS):
         loss = compose_pairs(pairs, estimate, tilt, delta)
-        epsilon = min(_invert(loss, delta), loss.chernoff_epsilon(delta))
+        epsilon = _invert(loss, delta)
         best = min(best, epsilon)
         if not math.isfinite(epsilon):
             break
@@ -164,18 +171,23 @@ def direction_delta(pairs: Pairs, epsilon: float) -> float:
     float
         Delta, in [0, 1].
     """
-    rough = LossEstimate(pairs, 1e-30 / _total(pairs))
-    tilt = rough.tilt_for_epsilon(epsilon)
-    k, mean, _ = rough.cumulants(tilt)
-    log_guess = rough.log_delta(tilt)[0] if tilt > 0.0 else -1.0
-    guess = math.exp(min(max(log_guess, math.log(_SMALLEST_DELTA)), -1.0))
-    estimate = LossEstimate(pairs, _NEGLECTED * guess / _total(pairs))
+    failure, largest = _extremes(pairs)
+    if epsilon >= largest:
+        return failure
+    # How far the tails matter depends on the delta to be found, so estimate until it settles.
+    following = 1e-15
+    for _ in range(_LARGEST_ROUNDS):
+        guess = following
+        estimate = LossEstimate(pairs, _NEGLECTED * guess / _total(pairs))
+        tilt = estimate.tilt_for_epsilon(epsilon)
+        log_guess = estimate.log_delta(tilt)[0] if tilt > 0.0 else -1.0
+        following = math.exp(min(max(log_guess, -650.0), -1.0))
+        if following > 0.1 * guess:
+            break
     return compose_pairs(pairs, estimate, tilt, guess).delta(epsilon)
 
 
-def compose_pairs(
-    pairs: Pairs, estimate: LossEstimate, tilt: float, delta: float
-) -> TiltedLoss:
+def compose_pairs(pairs: Pairs, estimate: LossEstimate, tilt: float, delta: float) -> TiltedLoss:
     """Compose dominating pairs into one tilted distribution.
 
     Long repetitions are composed in two stages: blocks of about the square root of the count on a
@@ -199,42 +211,59 @@ def compose_pairs(
     TiltedLoss
         An upper bound on the composed distribution.
     """
-    total = _total(pairs)
+    tail = max(_NEGLECTED * delta / _total(pairs), _SMALLEST_TAIL)
+    log_tail = math.log(max(_NEGLECTED * delta, _SMALLEST_TAIL))
+    window = estimate.window(tilt, log_tail, math.log(_MISSING))
     blocks = [_block_length(count) for _, count in pairs]
-    outer = [-(-count // block) for (_, count), block in zip(pairs, blocks, strict=True)]
+    times = [-(-count // block) for (_, count), block in zip(pairs, blocks, strict=True)]
+    # A grid of step h multiplies delta by about 1 + n tilt^2 h^2 / 12; both stages share that.
     blocked = sum(count for (_, count), block in zip(pairs, blocks, strict=True) if block > 1)
     scale = math.sqrt(12.0 * _TOLERANCE) / max(tilt, 1.0 / max(estimate.deviation, 1e-290))
-    coarse = scale / math.sqrt(sum(outer) * (2 if blocked else 1))
+    coarse = scale / math.sqrt(sum(times) * (2 if blocked else 1))
     fine = scale / math.sqrt(2 * blocked) if blocked else coarse
-    tail = max(_NEGLECTED * delta / total, 1e-300)
-    factor_floor = 1
-    parts = []
-    spans = [pair.span(tail) for pair, _ in pairs]
-    widest = max(
-        (high - low for (low, high), (pair, _) in zip(spans, pairs, strict=True)), default=0.0
-    )
-    coarse = max(coarse, widest / _LARGEST_CELLS)
-    log_tail = math.log(max(_NEGLECTED * delta, 1e-300))
-    for (pair, _), block, times in zip(pairs, blocks, outer, strict=True):
-        step = coarse
-        factor = factor_floor
-        if block > 1:
-            factor = max(1, math.ceil(coarse / max(fine, widest / _LARGEST_CELLS)))
-            step = coarse / factor
-        indices, masses, infinite = pair.grid(step, tail)
-        part = tilt_masses(indices, masses, infinite, step, tilt)
-        if block > 1:
-            sub = LossEstimate([(pair, block)], tail)
-            share = log_tail - math.log(times)
-            alias = math.log(_MISSING / times)
-            exponents = sub.window_exponents(tilt, share, alias)
-            part = compose([(part, block)], exponents, share, alias, _LARGEST_SIZE).coarsen(factor)
-        parts.append((part, times))
+    coarse = max(coarse, window.width / _LARGEST_WINDOW)
+    for pair, _ in pairs:
+        if isinstance(pair, GaussianMixturePair):
+            low, high = pair.span(tail)
+            coarse = max(coarse, (high - low) / _LARGEST_CELLS)
+    tilt = min(tilt, _LARGEST_TILTED_STEP / coarse)
+    parts = [
+        (_block(pair, block, fine, coarse, tilt, tail, log_tail - math.log(n), _MISSING / n), n)
+        for (pair, _), block, n in zip(pairs, blocks, times, strict=True)
+    ]
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
-    alias = math.log(_MISSING)
-    exponents = estimate.window_exponents(tilt, log_tail, alias)
-    return compose(parts, exponents, log_tail, alias, _LARGEST_SIZE)
+    return compose(parts, window, log_tail, math.log(_MISSING), _LARGEST_SIZE)
+
+
+def _block(
+    pair: Pair,
+    count: int,
+    fine: float,
+    coarse: float,
+    tilt: float,
+    tail: float,
+    log_infinite: float,
+    missing: float,
+) -> TiltedLoss:
+    """Compose one pair ``count`` times, near step ``fine``, and put it on the step ``coarse``."""
+    if count == 1:
+        return tilt_masses(*pair.grid(coarse, tail), coarse, tilt)
+    estimate = LossEstimate([(pair, count)], tail)
+    window = estimate.window(tilt, log_infinite, math.log(missing))
+    low, high = pair.span(tail)
+    cells = (high - low) / _LARGEST_CELLS if isinstance(pair, GaussianMixturePair) else 0.0
+    factor = math.ceil(coarse / min(coarse, max(fine, cells, window.width / _LARGEST_WINDOW)))
+    step = coarse / factor
+    part = tilt_masses(*pair.grid(step, tail), step, tilt)
+    composed = compose([(part, count)], window, log_infinite, math.log(missing), _LARGEST_SIZE)
+    return composed.coarsen(factor)
+
+
+def _extremes(pairs: Pairs) -> tuple[float, float]:
+    """Return the probability of an infinite loss, and the largest finite loss."""
+    kept = math.fsum(count * math.log1p(-pair.failure) for pair, count in pairs)
+    return -math.expm1(kept), math.fsum(count * pair.largest_loss for pair, count in pairs)
 
 
 def _total(pairs: Pairs) -> int:

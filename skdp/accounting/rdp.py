@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,15 +121,20 @@ class RDPAccountant(Accountant):
             correction = order * math.log1p(-1.0 / order) - math.log(scale)
             return self.log_moment(order) - scale * epsilon + correction
 
-        return failure + (1.0 - failure) * math.exp(min(0.0, self._minimise(log_bound)))
+        value = math.exp(min(0.0, self._minimise(log_bound)))
+        return failure + (1.0 - failure) * max(value, sys.float_info.min)
 
-    def _minimise(self, bound) -> float:  # type: ignore[no-untyped-def]
-        """Minimise over orders: a coarse scan, then finer ones around the best. Any order is valid."""
+    def _minimise(self, bound: Callable[[float], float]) -> float:
+        """Minimise over orders, each of which is valid: scan coarsely, then near the best."""
         grid: NDArray[np.float64] = _COARSE
         best = math.inf
         for _ in range(_REFINEMENTS):
-            orders = [self._order(x) for x in grid]
-            values = [bound(order) for order in orders]
+            values: list[float] = []
+            for x in grid:
+                values.append(bound(self._order(float(x))))
+                # The bound falls and then rises; large orders are the expensive ones.
+                if len(values) > 4 and values[-1] > values[-2] > values[-3] > values[-4]:
+                    break
             k = int(np.argmin(values))
             best = min(best, values[k])
             if not math.isfinite(best):
@@ -137,5 +144,5 @@ class RDPAccountant(Accountant):
 
     @staticmethod
     def _order(order_minus_one: float) -> float:
-        order = 1.0 + float(order_minus_one)
+        order = 1.0 + order_minus_one
         return order if order <= _FRACTIONAL_UP_TO else float(round(order))

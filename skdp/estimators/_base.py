@@ -217,7 +217,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         intercept_value = 0.0
         if self.fit_intercept:
             intercept_value = (
-                default_intercept_value(numbers)
+                default_intercept_value()
                 if self.intercept_scaling == "auto"
                 else self.intercept_scaling / self.data_norm
             )

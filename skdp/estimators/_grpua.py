@@ -85,13 +85,14 @@ class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):
     max_iter : int or "auto", default="auto"
         Number of steps; the paper's is n squared.
     learning_rate : {"constant", "strongly-convex", "convex"}, default="constant"
-        Step sizes: `learning_rate_init`; ``1 / (alpha t)``; or ``R / sqrt(t G^2)`` with
-        projection onto the ball of radius R and G^2 the second moment of a noisy gradient.
+        Step sizes: `learning_rate_init` with heavy-ball momentum 0.9; ``1 / (alpha t)``, at most
+        the inverse smoothness; or ``R / sqrt(t G^2)`` with projection onto the ball of radius R
+        and G^2 a bound on the second moment of a noisy gradient.
     learning_rate_init : float or None, default=None
         Constant step on the mean loss; None follows the noise level.
     radius : float or None, default=None
         Radius of the ball that weights are projected onto after each step. None projects for
-        the two convex schedules only, onto a ball that is sure to hold the minimiser.
+        ``learning_rate="convex"`` only, onto a ball as large as the noise lets weights reach.
     average : bool or float, default=True
         Share of the last iterates that are averaged; True takes a default share, False
         releases the last iterate.

@@ -14,6 +14,12 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
+# Functions without flags of their own take those of whichever caller compiles them first, so every
+# kernel names its flags. FAST lets reductions vectorise; flags that assume away NaN or infinity are
+# left out, as they would break the overflow checks. STRICT fuses multiply-adds only.
+FAST = {"reassoc", "contract", "nsz", "arcp"}
+STRICT = {"contract"}
+
 # ln 2 in two parts: multiples of the first by integers below 2**11 are exact.
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
@@ -39,7 +45,7 @@ def _power_of_two(typing_context: Any, exponent: Any) -> Any:
 power_of_two: Any = _power_of_two
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def exp_negative(x: float) -> float:
     """Return ``exp(-x)`` for x >= 0, within 3 units in the last place; at least 3e-308."""
     x = min(x, _LARGEST)
@@ -63,7 +69,7 @@ def exp_negative(x: float) -> float:
     return p * power_of_two(np.int32(-count))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def log_one_plus(t: float) -> float:
     """Return ``log(1 + t)`` for t in [0, 1], within 3 units in the last place."""
     # log(1 + t) = 2 artanh(s) with s = t / (2 + t) <= 1/3; the series' tail is below 1e-17.

@@ -12,36 +12,32 @@ import math
 import numpy as np
 from numba import njit
 
-from skdp.losses._elementary import exp_negative, log_one_plus
-
-# Reordering and contraction let reductions vectorise. Flags that assume away NaN or infinity are
-# left out: they would break the overflow checks.
-FAST = {"reassoc", "contract", "nsz", "arcp"}
+from skdp.losses._elementary import FAST, STRICT, exp_negative, log_one_plus
 
 LOGISTIC = 0
 SMOOTHED_HINGE = 1
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def logistic_slope(margin: float) -> float:
     """Return the derivative of the logistic loss."""
     tail = exp_negative(abs(margin))
     return -(tail if margin >= 0.0 else 1.0) / (1.0 + tail)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def logistic_value(margin: float) -> float:
     """Return the logistic loss."""
     return max(-margin, 0.0) + log_one_plus(exp_negative(abs(margin)))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def hinge_slope(margin: float, width: float) -> float:
     """Return the derivative of the smoothed hinge loss."""
     return -0.5 * (min(max((1.0 - margin) / width, -1.0), 1.0) + 1.0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def hinge_value(margin: float, width: float) -> float:
     """Return the smoothed hinge loss."""
     gap = 1.0 - margin
@@ -71,7 +67,7 @@ def slopes_in_place(
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def margin_curvature(kind: int, width: float, margin: float) -> float:
     """Return the second derivative of a margin loss (a generalised one at the hinge's kinks)."""
     if kind == LOGISTIC:
@@ -80,7 +76,7 @@ def margin_curvature(kind: int, width: float, margin: float) -> float:
     return 0.5 / width if abs(1.0 - margin) <= width else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def evaluate_margins(
     kind: int, width: float, order: int, margins: np.ndarray, out: np.ndarray
 ) -> None:
@@ -95,9 +91,9 @@ def evaluate_margins(
             out[i] = margin_curvature(kind, width, m)
 
 
-@njit(cache=True, nogil=True)
-def softmax_in_place(scores: np.ndarray, code: int) -> float:
-    """Turn ``scores`` into ``softmax(scores) - e_code`` and return the cross-entropy loss.
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def softmax_in_place(scores: np.ndarray, code: int, want_value: bool) -> float:
+    """Turn ``scores`` into ``softmax(scores) - e_code``; return the cross-entropy loss if wanted.
 
     The entry of the true class is minus the sum of the others, which keeps its relative accuracy
     when the probability of the true class is close to one.
@@ -109,23 +105,25 @@ def softmax_in_place(scores: np.ndarray, code: int) -> float:
     others = 0.0
     for k in range(scores.size):
         if k != code:
-            scores[k] = math.exp(scores[k] - top)
+            scores[k] = exp_negative(top - scores[k])
             others += scores[k]
-    own = math.exp(-lead)
+    own = exp_negative(lead)
     total = own + others
     for k in range(scores.size):
         scores[k] /= total
     scores[code] = -others / total
+    if not want_value:
+        return 0.0
     if lead == 0.0:
         return math.log1p(others)
     return lead + math.log(total)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def evaluate_softmax(
     scores: np.ndarray, codes: np.ndarray, gradient: np.ndarray, value: np.ndarray
 ) -> None:
     """Write cross-entropy losses and their gradients with respect to the scores, row by row."""
     for i in range(scores.shape[0]):
         gradient[i] = scores[i]
-        value[i] = softmax_in_place(gradient[i], codes[i])
+        value[i] = softmax_in_place(gradient[i], codes[i], True)

@@ -1,13 +1,15 @@
 """Defaults from public numbers alone: table size, target, adjacency; never a value of a row.
 
 All of them follow from one number, the signal-to-noise ratio ``n mu``: n records are summed, and
-``mu`` is the Gaussian-DP parameter (sensitivity over noise) that the whole fit may spend. Lengths
+``mu`` is the Gaussian-DP parameter (sensitivity over noise) that the whole fit may spend; once
+the noise multiplier z of T steps on lots of size b is known, it is ``b sqrt(T) / z``. Lengths
 and step sizes are in scaled units, in which rows have norm at most 1. The constants were chosen
 once on five public tables and synthetic blobs; see ``docs/defaults.md`` for how they fare.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from skdp.accounting import gaussian_profile
@@ -40,9 +42,10 @@ class PublicNumbers:
 
     @property
     def signal_to_noise(self) -> float:
-        """The number ``n mu`` of records times the Gaussian-DP parameter of the whole fit."""
+        """Records times the Gaussian-DP parameter of the whole fit; half under replace-one."""
         assert self.epsilon is not None
-        return self.n_rows * gaussian_profile.mu(self.epsilon, self.delta)
+        ratio = self.n_rows * gaussian_profile.mu(self.epsilon, self.delta)
+        return ratio / 2.0 if self.adjacency == "replace-one" else ratio
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,6 @@ class DescentDefaults:
 
     Parameters
     ----------
-    steps : int
-        Number of steps.
     initial_step : float
         Step size on the noisy mean gradient.
     momentum : float
@@ -61,28 +62,28 @@ class DescentDefaults:
         L2 penalty.
     average_share : float
         Share of the last iterates that are averaged.
-    clip : float
-        Norm to which a record's gradient is clipped, where it is.
     """
 
-    steps: int
     initial_step: float
     momentum: float
     penalty: float
     average_share: float
-    clip: float
 
 
 # Value of the constant column: a larger one costs row norm, a smaller one slows the intercept.
 _INTERCEPT_VALUE = 0.2
-_STEPS = 150
+_FEWEST_STEPS, _MOST_STEPS = 150, 300
 _MOMENTUM = 0.9
-_AVERAGE_SHARE = 0.5
-# Rows read in a whole fit before lots get smaller than the table.
-_ROWS_READ = 2e7
+_AVERAGE_SHARE = 0.25
+# Gradients of single rows that a whole fit may take before lots get smaller than the table.
+_ROW_GRADIENTS = 2e7
+_SMALLEST_DEFAULT_LOT = 1024
+# Standard deviation that the noise of all steps together may give to the margin of a row.
+_MARGIN_NOISE = 2.0
+_MARGIN_NOISE_UNCLIPPED = 1.0
 
 
-def default_intercept_value(numbers: PublicNumbers) -> float:
+def default_intercept_value() -> float:
     """Return the value of the intercept's constant column, in scaled units."""
     return _INTERCEPT_VALUE
 
@@ -90,101 +91,82 @@ def default_intercept_value(numbers: PublicNumbers) -> float:
 def default_output_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
     """Return the L2 penalty of output perturbation, in scaled units.
 
-    It is set by the noise that each released weight shall get: 0.3 for small tables, less in
-    proportion to the cube root of the signal-to-noise ratio for large ones.
+    It is set by the noise that each released weight shall get: 0.3 for small tables, and less in
+    proportion to the cube root of the signal-to-noise ratio for large ones, the rate that
+    balances the penalty's bias against the variance of the noise.
     """
     ratio = numbers.signal_to_noise
-    noise = 0.3 * min(1.0, (1e4 / ratio) ** (1.0 / 3.0))
-    largest_move = model.loss.lipschitz(model.row_norm)
-    if numbers.adjacency == "replace-one":
-        largest_move *= 2.0
-    return largest_move / (noise * ratio)
+    noise = 0.3 * min(1.0, (5e3 / ratio) ** (1.0 / 3.0))
+    return model.loss.lipschitz(model.row_norm) / (noise * ratio)
 
 
-def default_lot_size(numbers: PublicNumbers) -> int:
+def default_lot_size(model: LinearModel, numbers: PublicNumbers, max_iter: int | None) -> int:
     """Return the expected lot size: all rows, or what keeps the whole fit affordable."""
-    return min(numbers.n_rows, int(_ROWS_READ / _STEPS))
+    steps = _rule_steps(model, numbers) if max_iter is None else max_iter
+    affordable = max(math.ceil(_ROW_GRADIENTS / steps), _SMALLEST_DEFAULT_LOT)
+    return min(numbers.n_rows, affordable)
 
 
-def default_steps(numbers: PublicNumbers, lot_size: float) -> int:
-    """Return the number of steps: the same number of rows read in all, whatever the lot size."""
-    return int(min(_STEPS * max(1.0, default_lot_size(numbers) / lot_size), 1e6))
+def default_clip(model: LinearModel, ratio: float) -> float:
+    """Return the clipping norm: below the largest gradient's while noise is high."""
+    return model.loss.lipschitz(model.row_norm) * min(1.0, 0.09 * ratio**0.2)
 
 
-def default_gradient_descent(
-    model: LinearModel, numbers: PublicNumbers, lot_size: float, max_iter: int | None
+def default_steps(model: LinearModel, numbers: PublicNumbers, batch_size: int | None) -> int:
+    """Return the number of steps; lots of the user's size are to read the table five times."""
+    steps = _rule_steps(model, numbers)
+    if batch_size is None:
+        return steps
+    return max(steps, math.ceil(5.0 * numbers.n_rows / batch_size))
+
+
+def _rule_steps(model: LinearModel, numbers: PublicNumbers) -> int:
+    """Return the steps that the travel of a clipped descent needs at its longest stable step."""
+    if numbers.epsilon is None:
+        return _FEWEST_STEPS
+    ratio = numbers.signal_to_noise
+    travel = _MARGIN_NOISE * ratio / default_clip(model, ratio)
+    steps = math.ceil((1.0 - _MOMENTUM) * travel / _longest_step(model))
+    return min(_MOST_STEPS, max(_FEWEST_STEPS, steps))
+
+
+def _longest_step(model: LinearModel) -> float:
+    return 2.0 / model.loss.smoothness(model.row_norm)
+
+
+def noisy_descent_defaults(
+    model: LinearModel, *, steps: int, signal_to_noise: float, bound: float, clipped: bool
 ) -> DescentDefaults:
-    """Return the defaults of gradient perturbation, whose gradients are not clipped.
+    """Return step size, momentum, penalty and averaging of a noisy descent.
+
+    After T steps of size eta with momentum m the iterates have travelled for
+    ``T eta / (1 - m)``, and the noise in each weight is about that times ``bound`` over the
+    signal-to-noise ratio, however many steps there are and whatever their lots. Rows have norm 1,
+    so that this is the noise of a margin too: the rule fixes it.
 
     Parameters
     ----------
     model : LinearModel
         Loss and public shape.
-    numbers : PublicNumbers
-        Table size and target.
-    lot_size : float
-        Expected lot size.
-    max_iter : int or None
-        The user's number of steps.
+    steps : int
+        Number of steps.
+    signal_to_noise : float
+        Lot size times the root of the number of steps over the noise multiplier.
+    bound : float
+        Norm that one record may contribute to a sum.
+    clipped : bool
+        Whether gradients are clipped to it; clipping tolerates more noise.
 
     Returns
     -------
     DescentDefaults
-        Steps of a length that lets the noise of all of them together stay near that of the
-        released weights' scale, but short enough for stability.
+        The defaults.
     """
-    steps = default_steps(numbers, lot_size) if max_iter is None else max_iter
-    ratio = numbers.signal_to_noise
-    if numbers.adjacency == "replace-one":
-        ratio /= 2.0
-    lipschitz = model.loss.lipschitz(model.row_norm)
-    stable = 2.0 / model.loss.smoothness(model.row_norm)
+    noise = _MARGIN_NOISE if clipped else _MARGIN_NOISE_UNCLIPPED
+    step = (1.0 - _MOMENTUM) * noise * signal_to_noise / (bound * steps)
     return DescentDefaults(
-        steps=steps,
-        initial_step=min(0.1 * ratio / (steps * lipschitz), stable),
+        initial_step=min(step, _longest_step(model)),
         momentum=_MOMENTUM,
-        penalty=0.0,
+        penalty=0.15 * bound / signal_to_noise,
         average_share=_AVERAGE_SHARE,
-        clip=lipschitz,
-    )
-
-
-def default_clipped_descent(
-    model: LinearModel,
-    numbers: PublicNumbers,
-    lot_size: float,
-    max_iter: int | None,
-    noise_multiplier: float | None,
-) -> DescentDefaults:
-    """Return the defaults of DP-SGD.
-
-    Parameters
-    ----------
-    model, numbers, lot_size, max_iter
-        As for :func:`default_gradient_descent`.
-    noise_multiplier : float or None
-        The user's noise; None if it is calibrated to the target.
-
-    Returns
-    -------
-    DescentDefaults
-        A clipping norm below the largest gradient's when noise is high, and steps in
-        proportion to what the noise allows.
-    """
-    steps = default_steps(numbers, lot_size) if max_iter is None else max_iter
-    if noise_multiplier is None:
-        ratio = numbers.signal_to_noise
-    else:
-        # Central limit: T steps at rate q and noise z amount to mu = q sqrt(T) / z.
-        ratio = lot_size * steps**0.5 / noise_multiplier
-    lipschitz = model.loss.lipschitz(model.row_norm)
-    clip = lipschitz * min(1.0, 0.12 * ratio**0.18)
-    stable = 2.0 / model.loss.smoothness(model.row_norm)
-    return DescentDefaults(
-        steps=steps,
-        initial_step=min(0.2 * ratio / (steps * clip), stable),
-        momentum=_MOMENTUM,
-        penalty=0.0,
-        average_share=_AVERAGE_SHARE,
-        clip=clip,
     )

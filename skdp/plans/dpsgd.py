@@ -7,14 +7,21 @@ Proofs: ``docs/proofs/dpsgd.md``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from skdp.mechanisms.contribution import ContributionBound
-from skdp.plans.defaults import DescentDefaults, PublicNumbers, default_clipped_descent
+from skdp.plans.defaults import (
+    DescentDefaults,
+    PublicNumbers,
+    default_clip,
+    default_steps,
+    noisy_descent_defaults,
+)
 from skdp.plans.gradient_perturbation import averaging_start, choose_lots
 from skdp.plans.linear_model import LinearModel
-from skdp.plans.noisy_gradient import NoisyGradientPlan, calibrate_sigma
+from skdp.plans.noisy_gradient import Lots, NoisyGradientPlan, calibrate_sigma
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
@@ -61,34 +68,37 @@ def build_dpsgd(
     NoisyGradientPlan
         The plan.
     """
-    lots = choose_lots("poisson", choices.batch_size, numbers)
-    defaults = default_clipped_descent(
-        model, numbers, lots.size, choices.max_iter, choices.noise_multiplier
+    lots = choose_lots(model, numbers, "poisson", choices.batch_size, choices.max_iter)
+    steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)
+    multiplier = choices.noise_multiplier or _calibrated_multiplier(lots, numbers, steps)
+    ratio = lots.size * math.sqrt(steps) / multiplier
+    clip = default_clip(model, ratio) if choices.max_grad_norm is None else choices.max_grad_norm
+    defaults = noisy_descent_defaults(
+        model, steps=steps, signal_to_noise=ratio, bound=clip, clipped=True
     )
-    clip = defaults.clip if choices.max_grad_norm is None else choices.max_grad_norm
-    bound = ContributionBound.from_clipping(clip)
-    if choices.noise_multiplier is not None:
-        sigma = choices.noise_multiplier * clip
-    else:
-        sigma = calibrate_sigma(
-            lots,
-            bound,
-            adjacency=numbers.adjacency,
-            epsilon=numbers.epsilon,
-            delta=numbers.delta,
-            steps=defaults.steps,
-        )
     return NoisyGradientPlan(
         model=model,
         adjacency=numbers.adjacency,
         lots=lots,
-        steps=defaults.steps,
-        bound=bound,
+        steps=steps,
+        bound=ContributionBound.from_clipping(clip),
         clip=clip,
-        sigma=sigma,
-        schedule=_schedule(choices, defaults.initial_step, defaults.steps),
+        sigma=multiplier * clip,
+        schedule=_schedule(choices, defaults.initial_step, steps),
         rule=_rule(choices, lots.size, defaults),
-        average_from=averaging_start(choices.average, defaults),
+        average_from=averaging_start(choices.average, defaults, steps),
+    )
+
+
+def _calibrated_multiplier(lots: Lots, numbers: PublicNumbers, steps: int) -> float:
+    """Return the noise, relative to the clipping norm, that meets the target."""
+    return calibrate_sigma(
+        lots,
+        ContributionBound.from_clipping(1.0),
+        adjacency=numbers.adjacency,
+        epsilon=numbers.epsilon,
+        delta=numbers.delta,
+        steps=steps,
     )
 
 

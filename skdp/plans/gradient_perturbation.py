@@ -17,8 +17,9 @@ from skdp.mechanisms.contribution import ContributionBound
 from skdp.plans.defaults import (
     DescentDefaults,
     PublicNumbers,
-    default_gradient_descent,
     default_lot_size,
+    default_steps,
+    noisy_descent_defaults,
 )
 from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import (
@@ -32,9 +33,6 @@ from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
 StepSizes = Literal["constant", "strongly-convex", "convex"]
-
-# Penalty of the paper's experiments on rows of norm 1, for its step sizes, which need one.
-_PAPER_PENALTY = 1e-3
 
 
 @dataclass(frozen=True)
@@ -90,73 +88,85 @@ def build_gradient_perturbation(
         If the step sizes need a positive penalty and there is none.
     """
     bound = lipschitz_contribution(model)
-    lots = choose_lots(choices.sampling, choices.batch_size, numbers)
-    defaults = default_gradient_descent(model, numbers, lots.size, choices.max_iter)
-    penalty = _penalty(choices, defaults)
+    lots = choose_lots(model, numbers, choices.sampling, choices.batch_size, choices.max_iter)
+    steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)
     sigma = calibrate_sigma(
         lots,
         bound,
         adjacency=numbers.adjacency,
         epsilon=numbers.epsilon,
         delta=numbers.delta,
-        steps=defaults.steps,
+        steps=steps,
         calibration=choices.calibration,
     )
-    radius = _radius(model, penalty, choices)
+    ratio = lots.size * math.sqrt(steps) * bound.norm / sigma
+    defaults = noisy_descent_defaults(
+        model, steps=steps, signal_to_noise=ratio, bound=bound.norm, clipped=False
+    )
+    penalty = _penalty(choices, defaults, bound.norm / ratio)
+    radius = _radius(choices, ratio)
     return NoisyGradientPlan(
         model=model,
         adjacency=numbers.adjacency,
         lots=lots,
-        steps=defaults.steps,
+        steps=steps,
         bound=bound,
         clip=math.inf,
         sigma=sigma,
         schedule=_schedule(model, penalty, choices, defaults, radius, sigma / lots.size),
-        rule=UpdateRule(divisor=lots.size, penalty=penalty, radius=radius, momentum=defaults.momentum),
-        average_from=averaging_start(choices.average, defaults),
+        rule=UpdateRule(
+            divisor=lots.size,
+            penalty=penalty,
+            radius=radius,
+            # The convex schedules are those of plain descent.
+            momentum=defaults.momentum if choices.step_sizes == "constant" else 0.0,
+        ),
+        average_from=averaging_start(choices.average, defaults, steps),
     )
 
 
-def choose_lots(sampling: Sampling, batch_size: int | None, numbers: PublicNumbers) -> Lots:
+def choose_lots(
+    model: LinearModel,
+    numbers: PublicNumbers,
+    sampling: Sampling,
+    batch_size: int | None,
+    max_iter: int | None,
+) -> Lots:
     """Return the lots of a public size; all rows where the size is n."""
-    size = default_lot_size(numbers) if batch_size is None else batch_size
+    size = default_lot_size(model, numbers, max_iter) if batch_size is None else batch_size
     if size >= numbers.n_rows:
         return Lots("full", numbers.n_rows, float(numbers.n_rows))
     return Lots(sampling, numbers.n_rows, float(size))
 
 
-def averaging_start(average: bool | float, defaults: DescentDefaults) -> int:
+def averaging_start(average: bool | float, defaults: DescentDefaults, steps: int) -> int:
     """Return the first step whose iterate is averaged."""
     if average is False:
-        return defaults.steps - 1
+        return steps - 1
     share = defaults.average_share if average is True else float(average)
-    return min(defaults.steps - 1, int(defaults.steps * (1.0 - share)))
+    return min(steps - 1, int(steps * (1.0 - share)))
 
 
-def _penalty(choices: GradientPerturbationChoices, defaults: DescentDefaults) -> float:
+def _penalty(
+    choices: GradientPerturbationChoices, defaults: DescentDefaults, strong: float
+) -> float:
     """Return the user's penalty or the default; refuse none where step sizes rest on it."""
     if choices.penalty is None:
-        return defaults.penalty if choices.step_sizes == "constant" else _PAPER_PENALTY
+        # Steps 1 / (alpha t) make the noise of the weights about 1 at this penalty.
+        return strong if choices.step_sizes == "strongly-convex" else defaults.penalty
     if choices.penalty == 0.0 and choices.step_sizes == "strongly-convex":
         raise ValueError(
             "learning_rate='strongly-convex' takes steps 1/(alpha t) and needs alpha > 0, got "
-            "alpha=0. Use learning_rate='convex' with radius=."
+            "alpha=0. Use learning_rate='convex'."
         )
     return choices.penalty
 
 
-def _radius(model: LinearModel, penalty: float, choices: GradientPerturbationChoices) -> float:
-    """Return the radius of the projection: the user's, or a bound on the minimiser."""
+def _radius(choices: GradientPerturbationChoices, ratio: float) -> float:
+    """Return the radius of the projection; by default what the noise lets weights reach."""
     if choices.radius is not None:
         return choices.radius
-    if choices.step_sizes == "constant":
-        return math.inf
-    if penalty > 0.0:
-        return float(model.loss.minimiser_norm_bound(model.row_norm, penalty))
-    raise ValueError(
-        "learning_rate='convex' with alpha=0 needs radius=, the norm of the ball that the "
-        "weights are kept in: no bound on the minimiser is known without a penalty."
-    )
+    return math.sqrt(ratio) if choices.step_sizes == "convex" else math.inf
 
 
 def _schedule(
@@ -177,7 +187,8 @@ def _schedule(
             "follow from alpha, radius and the noise."
         )
     if choices.step_sizes == "strongly-convex":
-        return LearningRateSchedule("inverse", 1.0 / penalty)
+        longest = 1.0 / (model.loss.smoothness(model.row_norm) + penalty)
+        return LearningRateSchedule("inverse", 1.0 / penalty, cap=longest)
     gradient_norm = math.hypot(
         model.loss.lipschitz(model.row_norm) + penalty * radius,
         math.sqrt(model.n_weights) * noise,

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
-from skdp.losses._scalar import FAST, slopes_in_place
+from skdp.losses._elementary import FAST, STRICT
+from skdp.losses._scalar import slopes_in_place
 from skdp.solvers._prefetch import prefetch
 
 # A block of rows is at most so many rows, and so many bytes unless four rows are more.
@@ -21,7 +22,7 @@ MAX_LINES = 16
 SMALL, LARGE = 1e-280, 1e300
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def careful_norm(entries: np.ndarray, scale: float) -> float:
     """Return ``scale`` times the norm of entries whose squares overflow or vanish."""
     top = 0.0
@@ -48,7 +49,7 @@ def scaled_norm(X: np.ndarray, i: int, scale: float) -> float:
     return careful_norm(X[i], scale)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def row_scales(X: np.ndarray, data_norm: float, out: np.ndarray) -> None:
     """Write ``min(1 / data_norm, 1 / ||x_i||)``, rounded down, for every row of a dense matrix."""
     # Bounds the rounding error of the sum of squares and of the operations after it.
@@ -76,7 +77,7 @@ def prefetch_rows(
         prefetch(X, i * d + reach - 1)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def careful_product(X: np.ndarray, i: int, scale: float, weights: np.ndarray) -> float:
     """Return the score of a row so long that its plain product overflowed."""
     total = 0.0
@@ -115,7 +116,7 @@ def add_block(
             out[j] += (c0 * X[i0, j] + c1 * X[i1, j]) + (c2 * X[i2, j] + c3 * X[i3, j])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def clip_slopes(
     X: np.ndarray,
     scale: np.ndarray,

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
-from skdp.losses._scalar import FAST, softmax_in_place
+from skdp.losses._elementary import FAST
+from skdp.losses._scalar import softmax_in_place
 from skdp.solvers._dense_kernels import LARGE, prefetch_rows, scaled_norm
 from skdp.solvers._prefetch import AHEAD
 
@@ -68,6 +69,7 @@ def accumulate(
     scores = scratch[0][: int(width)]
     stride = weights.size // scores.size
     gather = index.size > 0
+    longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)
     total = 0.0
     for p in range(start, stop):
         i = p
@@ -76,10 +78,10 @@ def accumulate(
             prefetch_rows(X, scale, targets, index, begin, min(p + AHEAD + 1, stop))
             i = index[p]
         row_scores(X, i, scale[i], intercept, weights, scores)
-        value = softmax_in_place(scores, targets[i])
-        total += value if want_values else 0.0
+        total += softmax_in_place(scores, targets[i], want_values)
         factor = 1.0
-        if clip < math.inf:
+        # Scaled rows have norm at most one, so the norm is needed only when clipping can happen.
+        if clip_factor(scores, longest, clip) < 1.0:
             row_norm = math.hypot(scaled_norm(X, i, scale[i]), intercept)
             factor = clip_factor(scores, row_norm, clip)
         for k in range(scores.size):

@@ -20,7 +20,7 @@ _DIRECT_WEIGHTS = 1500
 _DIRECT_WORK = 4e10
 _CG_STEPS = 500
 # A metric is kept while each step divides the gradient norm by this much.
-_KEEP = 0.1
+_KEEP = 0.3
 # Past steps that correct the metric.
 _PAIRS = 8
 # A metric from a sample of the rows is given up for good when steps gain less than this.

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
+from skdp.losses._elementary import STRICT
 from skdp.losses._scalar import (
     LOGISTIC,
     hinge_slope,
@@ -26,7 +27,7 @@ from skdp.solvers._prefetch import AHEAD, prefetch
 Matrix = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def scaled_norm(data: np.ndarray, begin: int, end: int, scale: float) -> float:
     """Return the norm of ``scale`` times the entries ``begin`` to ``end``, without overflow."""
     total = 0.0
@@ -38,7 +39,7 @@ def scaled_norm(data: np.ndarray, begin: int, end: int, scale: float) -> float:
     return careful_norm(data[begin:end], scale)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def row_scales(matrix: Matrix, data_norm: float, out: np.ndarray) -> None:
     """Write ``min(1 / data_norm, 1 / ||x_i||)``, rounded down, for every row."""
     data, _, indptr = matrix
@@ -49,7 +50,7 @@ def row_scales(matrix: Matrix, data_norm: float, out: np.ndarray) -> None:
         out[i] = (1.0 if relative <= shrink else shrink / relative) / data_norm
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def prefetch_row(matrix: Matrix, scale: np.ndarray, targets: np.ndarray, i: int) -> None:
     """Ask for the first stored entries of a row."""
     data, indices, indptr = matrix
@@ -59,7 +60,7 @@ def prefetch_row(matrix: Matrix, scale: np.ndarray, targets: np.ndarray, i: int)
     prefetch(indices, indptr[i])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def row_product(
     matrix: Matrix, begin: int, end: int, scale: float, weights: np.ndarray, base: int
 ) -> float:
@@ -77,7 +78,7 @@ def row_product(
     return product
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def accumulate(
     matrix: Matrix,
     scale: np.ndarray,
@@ -102,7 +103,7 @@ def accumulate(
     last = weights.size - 1
     gather = index.size > 0
     bias = weights[last] * intercept if intercept > 0.0 else 0.0
-    largest = math.sqrt(1.0 + intercept * intercept)
+    longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)
     total = 0.0
     for p in range(start, stop):
         i = p
@@ -118,7 +119,7 @@ def accumulate(
         else:
             slope = hinge_slope(margin, width)
             total += hinge_value(margin, width) if want_values else 0.0
-        if abs(slope) * largest > clip:
+        if abs(slope) * longest > clip:
             norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)
             if abs(slope) * norm > clip:
                 slope = -clip / norm
@@ -131,7 +132,7 @@ def accumulate(
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def accumulate_softmax(
     matrix: Matrix,
     scale: np.ndarray,
@@ -156,6 +157,7 @@ def accumulate_softmax(
     scores = scratch[0][: int(width)]
     stride = weights.size // scores.size
     gather = index.size > 0
+    longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)
     total = 0.0
     for p in range(start, stop):
         i = p
@@ -169,10 +171,9 @@ def accumulate_softmax(
             scores[k] = row_product(matrix, begin, end, scale[i], weights, base)
             if intercept > 0.0:
                 scores[k] += intercept * weights[base + stride - 1]
-        value = softmax_in_place(scores, targets[i])
-        total += value if want_values else 0.0
+        total += softmax_in_place(scores, targets[i], want_values)
         factor = 1.0
-        if clip < math.inf:
+        if clip_factor(scores, longest, clip) < 1.0:
             row_norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)
             factor = clip_factor(scores, row_norm, clip)
         for k in range(scores.size):

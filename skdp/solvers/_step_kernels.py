@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from skdp.losses._scalar import FAST
+from skdp.losses._elementary import FAST, STRICT
 from skdp.solvers import _dense_kernels, _dense_softmax, _sparse_kernels
 
 # Any other code is descent with momentum.
@@ -84,7 +84,7 @@ def _accumulate_rows(*args: Any) -> Callable[..., float]:
     return call
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=STRICT)
 def run_steps(
     matrix: Any,
     scale: np.ndarray,

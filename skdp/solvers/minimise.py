@@ -100,7 +100,7 @@ def minimise(
 def _looks(n_rows: int, n_weights: int) -> list[NDArray[np.int64]]:
     """Return growing, evenly spaced samples of row numbers, each a small part of the rows."""
     looks = []
-    count = max(_FIRST_ROWS, 20 * n_weights)
+    count = max(_FIRST_ROWS, 50 * n_weights)
     while 8 * count <= n_rows:
         looks.append(np.linspace(0, n_rows - 1, count).astype(np.int64))
         count *= _GROWTH

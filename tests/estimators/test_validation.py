@@ -58,7 +58,6 @@ def test_bad_shared_parameters(estimator, table, name, values, error):
         (GrpuaLogisticRegression, {"calibration": "rdp"}, "calibration"),
         (GrpuaLogisticRegression, {"learning_rate": "optimal"}, "learning_rate must be one of"),
         (GrpuaLogisticRegression, {"learning_rate": "strongly-convex", "alpha": 0}, "alpha > 0"),
-        (GrpuaLogisticRegression, {"learning_rate": "convex", "alpha": 0}, "needs radius="),
         (
             GrpuaLogisticRegression,
             {"learning_rate": "convex", "radius": 1.0, "learning_rate_init": 1.0},

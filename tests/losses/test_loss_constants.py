@@ -1,4 +1,4 @@
-"""Lipschitz constants, smoothness, gradient gaps and norm bounds: never exceeded, nearly attained."""
+"""Constants of the losses: never exceeded, and attained or nearly so."""
 
 import math
 

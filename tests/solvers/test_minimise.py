@@ -1,4 +1,4 @@
-"""The promise of the minimiser: the tolerance is met on every data set, and the minimum is right."""
+"""The tolerance is met on every data set, and the minimum is the right one."""
 
 import warnings
 

@@ -126,13 +126,20 @@ def test_all_lots_may_be_empty():
     np.testing.assert_array_equal(state.weights, [-2.0, -3.0])
 
 
-def test_the_loop_allocates_nothing_for_each_step():
-    from numba.core.runtime import rtsys
+@pytest.fixture
+def allocation_stats():
+    from numba.core.runtime import _nrt_python, rtsys
 
+    _nrt_python.memsys_enable_stats()
+    yield rtsys.get_allocation_stats
+    _nrt_python.memsys_disable_stats()
+
+
+def test_the_loop_allocates_nothing_for_each_step(allocation_stats):
     rows = Rows.from_matrix(np.ones((50, 3)), np.ones(50, np.int8), 1.0)
 
     def allocations(steps):
-        before = rtsys.get_allocation_stats()
+        before = allocation_stats()
         run_steps(
             rows,
             LogisticLoss(),
@@ -144,7 +151,7 @@ def test_the_loop_allocates_nothing_for_each_step():
             np.ones(steps),
             np.ones(steps),
         )
-        return rtsys.get_allocation_stats().alloc - before.alloc
+        return allocation_stats().alloc - before.alloc
 
     allocations(1)
     assert allocations(1) == allocations(1000)

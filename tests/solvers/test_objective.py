@@ -57,7 +57,7 @@ def test_gradient_is_the_slope_of_the_value(loss, make_targets):
 def test_hessian_is_the_slope_of_the_gradient(loss, layout, make_targets):
     _, _, objective, weights = problem(loss, layout, make_targets)
     hessian = objective.hessian(weights)
-    np.testing.assert_array_equal(hessian, hessian.T)
+    np.testing.assert_allclose(hessian, hessian.T, atol=1e-16)
     assert np.linalg.eigvalsh(hessian)[0] >= 0.03 * (1 - 1e-9)
     assert np.linalg.eigvalsh(hessian)[-1] <= objective.smoothness * (1 + 1e-12)
     step = 1e-7

@@ -1,0 +1,50 @@
+"""Every compiled function is cached, frees the interpreter lock, and names its own math flags."""
+
+import numpy as np
+import pytest
+from numba.core.registry import CPUDispatcher
+
+from skdp.losses import _elementary, _scalar
+from skdp.solvers import (
+    _dense_kernels,
+    _dense_softmax,
+    _prefetch,
+    _sparse_kernels,
+    _step_kernels,
+)
+
+MODULES = [
+    _elementary,
+    _scalar,
+    _prefetch,
+    _dense_kernels,
+    _dense_softmax,
+    _sparse_kernels,
+    _step_kernels,
+]
+KERNELS = {
+    f"{value.__module__}.{name}": value
+    for module in MODULES
+    for name, value in vars(module).items()
+    if isinstance(value, CPUDispatcher)
+}
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_options(name):
+    options = KERNELS[name].targetoptions
+    assert options["nogil"]
+    assert KERNELS[name].stats.cache_path
+    # Without flags of its own a function is compiled with those of its first caller: results
+    # would depend on what was called first, and careful code be optimised away.
+    assert options["fastmath"] <= {"reassoc", "contract", "nsz", "arcp"}
+
+
+def test_exponential_and_logarithm_match_the_library():
+    x = np.concatenate([np.linspace(0, 708, 5001), np.geomspace(1e-300, 1, 500)])
+    got = np.array([_elementary.exp_negative(v) for v in x])
+    np.testing.assert_allclose(got, np.exp(-x), rtol=7e-16)
+    assert 0.0 < _elementary.exp_negative(1e300) < 1e-300
+    t = np.concatenate([np.linspace(0, 1, 2001), np.geomspace(1e-300, 1, 500)])
+    got = np.array([_elementary.log_one_plus(v) for v in t])
+    np.testing.assert_allclose(got, np.log1p(t), rtol=7e-16)
