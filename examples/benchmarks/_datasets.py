@@ -22,8 +22,8 @@ from sklearn.datasets import load_breast_cancer as _sklearn_breast_cancer
 Array = NDArray[np.float64]
 Row = dict[str, str]
 
-# Directory beside the repository that holds the data sets unless SKDP_DATA names another one.
-DEFAULT_DIRECTORY = Path(__file__).resolve().parents[3] / "shared" / "data"
+# Directory of the data sets unless an argument or SKDP_DATA names another one.
+DEFAULT_DIRECTORY = Path(__file__).resolve().parents[2] / "data"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ Encoded = tuple[Array, list[str], float]
 
 @dataclass(frozen=True)
 class Numeric:
-    """A number clipped to public bounds and mapped linearly, or by its logarithm, to [-1, 1].
+    """A number clipped to public bounds and mapped linearly to [-1, 1].
 
     With ``bins`` edges the column is one-hot encoded instead: cell j holds edge j-1 <= x < edge j.
     """
@@ -97,24 +97,18 @@ class Numeric:
     name: str
     low: float = 0.0
     high: float = 1.0
-    log: bool = False
     bins: tuple[float, ...] = ()
 
     def encode(self, rows: Sequence[Row]) -> Encoded:
         """Encode the column of all rows."""
-        return self.encode_values(np.array([float(row[self.name]) for row in rows]))
-
-    def encode_values(self, values: Array) -> Encoded:
-        """Encode an array of raw values."""
+        values = np.array([float(row[self.name]) for row in rows])
         if self.bins:
             cells = np.digitize(values, self.bins)
             names = [f"{self.name}_bin{j}" for j in range(len(self.bins) + 1)]
             return np.eye(len(names))[cells], names, 1.0
         values = np.clip(values, self.low, self.high)
-        low, high = self.low, self.high
-        if self.log:
-            values, low, high = np.log(values), np.log(low), np.log(high)
-        return (2.0 * (values - low) / (high - low) - 1.0)[:, None], [self.name], 1.0
+        scaled = 2.0 * (values - self.low) / (self.high - self.low) - 1.0
+        return scaled[:, None], [self.name], 1.0
 
 
 @dataclass(frozen=True)
@@ -143,7 +137,7 @@ def _encode(
 
 
 def data_directory(directory: str | os.PathLike[str] | None = None) -> Path:
-    """Directory of the data files: the argument, else SKDP_DATA, else ``../shared/data``."""
+    """Directory of the data files: the argument, else SKDP_DATA, else ``data`` in the repository."""
     return Path(directory or os.environ.get("SKDP_DATA") or DEFAULT_DIRECTORY)
 
 
@@ -324,29 +318,28 @@ def load_heart(directory: str | os.PathLike[str] | None = None) -> Dataset:
     return Dataset("heart", X, y, None, None, norm, names)
 
 
-# Bounds for each of the ten measurements of a cell nucleus. A radius of 5 to 40 image units is
-# given; perimeter (2 pi r) and area (pi r^2) follow from it. The rest are generous round numbers,
-# set by hand around what the definition of the measurement makes likely.
+# Bounds for each of the ten measurements of a cell nucleus: round numbers, set by hand from what is
+# measured (radii of 5 to 30 image units, perimeters and areas to match, shares and ratios).
 _NUCLEUS = {
-    "radius": (5.0, 40.0),
-    "texture": (5.0, 50.0),
-    "perimeter": (30.0, 250.0),
-    "area": (80.0, 5000.0),
-    "smoothness": (0.05, 0.25),
-    "compactness": (0.02, 1.0),
-    "concavity": (0.01, 1.0),
-    "concave points": (0.01, 0.3),
-    "symmetry": (0.1, 0.5),
-    "fractal dimension": (0.04, 0.15),
+    "radius": (5.0, 30.0),
+    "texture": (5.0, 40.0),
+    "perimeter": (30.0, 200.0),
+    "area": (100.0, 2500.0),
+    "smoothness": (0.05, 0.2),
+    "compactness": (0.0, 0.5),
+    "concavity": (0.0, 0.5),
+    "concave points": (0.0, 0.25),
+    "symmetry": (0.1, 0.35),
+    "fractal dimension": (0.04, 0.12),
 }
 
 
 def load_breast_cancer() -> Dataset:
     """Breast cancer Wisconsin (diagnostic), bundled with scikit-learn, for random splits.
 
-    Every column is clipped to the public bounds of its measurement and mapped by its logarithm to
-    [-1, 1]; the "worst" value has the bounds of the mean, the standard error a twentieth of them.
-    Few records lie near several bounds at once, so rows are shortened to half of the largest
+    Every column is clipped to the public bounds of its measurement and its square root is mapped
+    to [-1, 1]; standard errors go up to a tenth of the upper bound, worst values to 1.25 times it.
+    Few records lie near many bounds at once, so rows are to be shortened to half of the largest
     possible norm where they are longer. Label 1 is benign, as in scikit-learn.
 
     Returns
@@ -355,14 +348,10 @@ def load_breast_cancer() -> Dataset:
         569 rows, 30 columns, without a test split.
     """
     bunch = _sklearn_breast_cancer()
-    columns, names = [], [str(name) for name in bunch.feature_names]
-    for values, name in zip(bunch.data.T, names, strict=True):
-        measure = name.removeprefix("mean ").removeprefix("worst ").removesuffix(" error")
-        low, high = _NUCLEUS[measure]
-        share = 0.05 if name.endswith("error") else 1.0
-        column = Numeric(name, low=share * low, high=share * high, log=True)
-        columns.append(column.encode_values(values)[0])
-    X = np.ascontiguousarray(np.hstack(columns))
-    norm = 0.5 * float(np.sqrt(len(names)))
-    X *= np.minimum(1.0, norm / np.linalg.norm(X, axis=1))[:, None]
-    return Dataset("breast-cancer", X, bunch.target, None, None, norm, names)
+    low, high = np.array(list(_NUCLEUS.values())).T
+    lower = np.sqrt(np.concatenate([low, 0.0 * low, low]))
+    upper = np.sqrt(np.concatenate([high, 0.1 * high, 1.25 * high]))
+    roots = np.clip(np.sqrt(bunch.data), lower, upper)
+    X = 2.0 * (roots - lower) / (upper - lower) - 1.0
+    names = [str(name) for name in bunch.feature_names]
+    return Dataset("breast-cancer", X, bunch.target, None, None, 0.5 * len(names) ** 0.5, names)

@@ -24,6 +24,9 @@ from skdp.accounting._saddlepoint import WindowEstimate
 
 _UNIT_ROUNDOFF = 2.0**-53
 _NEGLIGIBLE = -60.0  # log modulus below which a transform value is set to zero (and bounded)
+_ATOM = -10.0  # log weight of the result's heaviest loss from which it is split off
+_RAISED = 30.0  # share of the rounding errors in the infinite loss, against that of truncation
+_LARGE = 600.0
 _TINY = 1e-290
 
 
@@ -144,7 +147,7 @@ def _normalised(
 ) -> TiltedLoss:
     """Make the weights sum to one; the missing weight, relative to them, can only shrink."""
     total = float(np.sum(weights))
-    log_moment += math.log(total)
+    log_moment += math.log(total) + 16.0 * _UNIT_ROUNDOFF
     missing = min(1.0, missing * max(1.0, 1.0 / total))
     return TiltedLoss(indices, weights / total, log_moment, infinite, step, tilt, missing)
 
@@ -182,7 +185,7 @@ def tilt_masses(
     return TiltedLoss(
         loss.indices,
         loss.weights,
-        loss.log_moment + _UNIT_ROUNDOFF * (16.0 + 8.0 * size),
+        loss.log_moment + 8.0 * _UNIT_ROUNDOFF * size,
         infinite,
         step,
         tilt,
@@ -248,44 +251,92 @@ def compose(
     if first <= sum(count * int(loss.indices[0]) for loss, count in parts):
         lost = -math.inf
     missing = sum(count * loss.missing for loss, count in parts) + math.exp(min(lost, 0.0))
-    weights = _convolve(parts, first, size)
     indices = np.arange(first, first + size, dtype=np.int64)
-    infinite = min(1.0, -math.expm1(log_kept) + math.exp(min(overflow, 0.0)) * (1.0 + 1e-9))
+    weights, error = _convolve(parts, first, size)
+    scale = np.exp(np.minimum(log_moment - tilt * step * indices, _LARGE))
+    weights, cut = _raise(weights, error, scale, _RAISED * math.exp(log_infinite))
+    overflow = math.exp(min(overflow, 0.0)) * (1.0 + 1e-9)
+    infinite = min(1.0, -math.expm1(log_kept) + overflow + cut)
     return _normalised(indices, weights, log_moment, infinite, step, tilt, missing)
 
 
-def _convolve(parts: Sequence[tuple[TiltedLoss, int]], first: int, size: int) -> Array:
-    """Return the convolved weights on the window, raised by a bound on the rounding error.
+def _raise(weights: Array, error: float, scale: Array, allowance: float) -> tuple[Array, float]:
+    """Add the rounding error to the weights, or, for the largest losses, to the infinite one.
 
-    Each value of a transform is a sum over the inputs with about ``log2(size)`` rounded operations
-    on every path, so its error is at most ``eta`` times the sum of the moduli, which is one. Hence
-    the product's error is at most the difference of the products of the moduli with and without
-    ``eta`` added, and the inverse transform adds ``eta`` times the sum of the moduli.
+    There, true weights are soon far below the error, and a floor of errors would look like a heavy
+    tail to the next convolution. Weights lost in the error are dropped and count as infinite too,
+    as long as ``allowance`` lasts.
+    """
+    lost = np.cumsum((3.0 * error * scale)[::-1])[::-1]
+    top = lost <= allowance
+    dropped = top & (weights < 2.0 * error)
+    out = np.where(top, weights, weights + error)
+    out[dropped] = 0.0
+    return out, float(np.max(lost, where=top, initial=0.0))
+
+
+def _convolve(
+    parts: Sequence[tuple[TiltedLoss, int]], first: int, size: int
+) -> tuple[Array, float]:
+    """Return the convolved weights on the window, and a bound on the rounding error of each.
+
+    The heaviest weight ``a`` of each part is put at index 0, where its transform is the constant
+    ``a``, and only the rest, of total weight ``r``, is transformed. A value of a transform is a sum
+    over the inputs with about ``log2(size)`` rounded operations on every path, so its error is at
+    most ``eta r``. The product's error is at most the difference of the products of the moduli with
+    and without these errors, and the inverse transform adds ``eta`` times the sum of the moduli.
+    The atom of the result at the sum of the heaviest losses is split off in the same way. So where
+    most releases reveal nothing, errors scale with the few that do.
     """
     eta = _UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
-    log_modulus = log_raised = np.zeros(size // 2 + 1)
-    transforms, shift = [], 0
+    log_atom, shift = 0.0, 0
+    log_modulus = np.zeros(size // 2 + 1)
+    error = np.zeros(size // 2 + 1)
+    phase = np.zeros(size // 2 + 1)
     for loss, count in parts:
-        centre = round(float(np.dot(loss.weights, loss.indices)))
+        heaviest = int(np.argmax(loss.weights))
+        centre = int(loss.indices[heaviest])
+        rest = np.bincount((loss.indices - centre) % size, loss.weights, minlength=size)
+        rest[0] -= loss.weights[heaviest]
+        atom = float(loss.weights[heaviest])
+        part_modulus, part_phase = _log_one_plus(fft.rfft(np.maximum(rest, 0.0)) / atom)
+        log_modulus += count * part_modulus
+        phase += count * part_phase
+        relative = eta * float(np.sum(rest)) / atom
+        error += count * np.log1p(relative * np.exp(-np.maximum(part_modulus, -_LARGE)))
+        log_atom += count * math.log(atom)
         shift += count * centre
-        wrapped = np.bincount((loss.indices - centre) % size, loss.weights, minlength=size)
-        transform = fft.rfft(wrapped)
-        modulus = np.abs(transform)
-        log_modulus = log_modulus + count * np.log(np.maximum(modulus, _TINY))
-        log_raised = log_raised + count * np.log(modulus + eta)
-        transforms.append((transform, count))
+    log_modulus += log_atom
     kept = log_modulus > _NEGLIGIBLE
-    phase = np.zeros(int(np.count_nonzero(kept)))
-    for transform, count in transforms:
-        phase += count * np.angle(transform[kept])
-    modulus = np.exp(np.minimum(log_modulus[kept], 1.0))
+    errors = np.exp(np.minimum(log_modulus + error, _LARGE))
+    log_kept, phase = log_modulus[kept], phase[kept]
+    modulus = np.exp(np.minimum(log_kept, 1.0))
+    errors[kept] = modulus * np.expm1(np.minimum(error[kept], _LARGE))
     product = np.zeros(size // 2 + 1, dtype=np.complex128)
-    product[kept] = modulus * np.exp(1j * phase)
-    errors = np.exp(np.minimum(log_raised, _LOG_LARGE))
-    errors[kept] = modulus * np.expm1(np.minimum((log_raised - log_modulus)[kept], _LOG_LARGE))
-    bound = 2.0 * (float(np.sum(errors)) + eta * float(np.sum(modulus))) / size
-    weights = np.maximum(fft.irfft(product, size), 0.0) + bound
-    return np.roll(weights, (shift - first) % size)
+    result_atom = math.exp(log_atom) if log_atom > _ATOM and bool(np.all(kept)) else 0.0
+    if result_atom > 0.0:
+        product[kept] = result_atom * _exp_minus_one(log_kept - log_atom, phase)
+    else:
+        product[kept] = modulus * np.exp(1j * phase)
+    bound = 2.0 * (float(np.sum(errors)) + eta * float(np.sum(np.abs(product)))) / size
+    weights = np.maximum(fft.irfft(product, size), 0.0)
+    weights[0] += result_atom
+    return np.roll(weights, (shift - first) % size), bound
 
 
-_LOG_LARGE = 600.0
+def _log_one_plus(z: NDArray[np.complex128]) -> tuple[Array, Array]:
+    """Return the real and imaginary parts of log(1 + z), with errors relative to z where small."""
+    square = z.real**2 + z.imag**2
+    near = 0.5 * np.log1p(np.maximum(2.0 * z.real + square, -0.9))
+    far = np.log(np.maximum(np.abs(1.0 + z), _TINY))
+    return np.where(square < 0.04, near, far), np.arctan2(z.imag, 1.0 + z.real)
+
+
+def _exp_minus_one(real: Array, imaginary: Array) -> NDArray[np.complex128]:
+    """Return e^w - 1 for complex w, with errors relative to w where small."""
+    growth = np.expm1(real)
+    cosine = -2.0 * np.sin(0.5 * imaginary) ** 2
+    out = np.empty(len(real), dtype=np.complex128)
+    out.real = growth + (1.0 + growth) * cosine
+    out.imag = (1.0 + growth) * np.sin(imaginary)
+    return out

@@ -22,8 +22,9 @@ _ROUNDS = 2  # of estimating and composing
 _LARGEST_ROUNDS = 12  # of estimating alone
 _SINGLE_STAGE = 256  # counts up to this are composed in one transform
 _LARGEST_CELLS = 2**19  # of one release
-_LARGEST_WINDOW = 2**21  # in steps, as estimated
-_LARGEST_SIZE = 2**22  # of a transform
+_LARGEST_WINDOW = 2**20  # in steps, as estimated
+_LARGEST_SIZE = 2**21  # of a transform
+_LARGEST_FACTOR = 2**13  # between the two grids
 _LARGEST_TILTED_STEP = 20.0  # nats by which the tilt may change from one loss to the next
 _SMALLEST_TAIL = 1e-300
 
@@ -253,7 +254,8 @@ def _block(
     window = estimate.window(tilt, log_infinite, math.log(missing))
     low, high = pair.span(tail)
     cells = (high - low) / _LARGEST_CELLS if isinstance(pair, GaussianMixturePair) else 0.0
-    factor = math.ceil(coarse / min(coarse, max(fine, cells, window.width / _LARGEST_WINDOW)))
+    finest = max(fine, cells, window.width / _LARGEST_WINDOW, coarse / _LARGEST_FACTOR)
+    factor = math.ceil(coarse / min(coarse, finest))
     step = coarse / factor
     part = tilt_masses(*pair.grid(step, tail), step, tilt)
     composed = compose([(part, count)], window, log_infinite, math.log(missing), _LARGEST_SIZE)

@@ -184,5 +184,5 @@ class BudgetAccountant:
         return (
             f"BudgetAccountant(epsilon={self.epsilon:g}, delta={self.delta:g}, "
             f"adjacency={self.adjacency!r}, composition={self.composition!r}; "
-            f"spent epsilon={epsilon:.6g}, delta={delta:.3g} in {len(self._entries)} charges)"
+            f"spent epsilon={epsilon:.6g}, delta={delta:.3g}; {len(self._entries)} charges)"
         )

@@ -26,7 +26,7 @@ def test_slopes_respect_both_constants(loss, a, b):
     slopes = loss.derivative([a, b])
     assert np.abs(slopes).max() <= loss.lipschitz(1.0)
     assert abs(slopes[0] - slopes[1]) <= loss.smoothness(1.0) * abs(a - b) + 1e-15
-    assert loss.second_derivative(a) <= loss.smoothness(1.0)
+    assert loss.second_derivative(a) <= loss.smoothness(1.0) * (1 + 1e-15)
 
 
 @margin_losses

@@ -1,0 +1,136 @@
+"""The layers: imports point down only, and importing is cheap."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import skdp
+
+PACKAGE = Path(skdp.__file__).parent
+
+# What each layer may import of the others. A layer may always import itself.
+MAY_IMPORT = {
+    "exceptions": set(),
+    "accounting": {"exceptions"},
+    "losses": set(),
+    "mechanisms": {"accounting", "exceptions"},
+    "solvers": {"losses"},
+    "plans": {"solvers", "mechanisms", "accounting", "losses"},
+    "budget": {"accounting", "mechanisms", "exceptions"},
+    "reporting": {"accounting", "mechanisms"},
+    "estimators": {
+        *("plans", "budget", "reporting", "mechanisms", "accounting", "losses", "solvers"),
+        "exceptions",
+    },
+    "preprocessing": set(),
+    "testing": {"mechanisms"},
+    "__init__": {"estimators"},
+}
+NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
+
+
+def modules():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def layer_of(path):
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path):
+    """Yield (module, imported at module level) for all imports of a file."""
+    tree = ast.parse(path.read_text())
+    top = set(map(id, tree.body))
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            yield name, id(node) in top
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_down(path):
+    layer = layer_of(path)
+    for name, at_top in imports(path):
+        parts = name.split(".")
+        if parts[0] == "skdp" and parts[1] != layer:
+            assert parts[1] in MAY_IMPORT[layer], f"{layer} must not import {name}"
+        if parts[0] == "sklearn":
+            assert layer in {"estimators", "preprocessing", "testing"}, name
+            assert not any(part.startswith("_") for part in parts), f"private module {name}"
+        if parts[0] == "numba":
+            assert layer in NUMBA_LAYERS, f"{layer} must not import numba"
+        assert parts[0] not in {"matplotlib", "rich", "pandas", "dask"} or not at_top
+
+
+def test_every_layer_is_known():
+    assert {layer_of(path) for path in modules()} == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_modules_and_functions_stay_short(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 420
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            body = node.body
+            if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+                body = body[1:]
+            length = (body[-1].end_lineno - body[0].lineno + 1) if body else 0
+            assert length <= 60, f"{node.name} has {length} lines"
+
+
+def test_import_loads_neither_numba_nor_extras():
+    code = (
+        "import sys, skdp, skdp.accounting, skdp.mechanisms, skdp.budget, skdp.reporting, "
+        "skdp.preprocessing, skdp.losses, skdp.solvers, skdp.testing\n"
+        "print(*[m for m in ('numba', 'llvmlite', 'matplotlib', 'dp_accounting', 'mpmath')"
+        " if m in sys.modules])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert found == []
+
+
+def test_accounting_loads_neither_scikit_learn_nor_numba():
+    code = (
+        "import sys\n"
+        "import types\n"
+        # The package's own __init__ imports the estimators: stand in for it.
+        "package = types.ModuleType('skdp'); package.__path__ = [sys.argv[1]]\n"
+        "sys.modules['skdp'] = package\n"
+        "import skdp.accounting\n"
+        "print(*[m for m in ('sklearn', 'numba', 'scipy.stats') if m in sys.modules])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(PACKAGE)], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert found == []
+
+
+def test_public_names():
+    from skdp import accounting, budget, mechanisms, preprocessing, reporting, testing
+
+    wanted = {
+        skdp: "OperaLogisticRegression OperaSVC GrpuaLogisticRegression GrpuaSVC DPSGDClassifier",
+        accounting: "GaussianEvent PoissonSampledEvent UniformSampledEvent ComposedEvent "
+        "RepeatedEvent PureDPEvent ApproxDPEvent PLDAccountant RDPAccountant GDPAccountant "
+        "calibrate_noise_multiplier dpsgd_epsilon",
+        mechanisms: "analytic_gaussian_sigma analytic_gaussian_epsilon analytic_gaussian_delta "
+        "classical_gaussian_sigma gaussian_mechanism",
+        budget: "BudgetAccountant BudgetExceededError",
+        preprocessing: "BoundedScaler",
+        reporting: "PrivacySpent privacy_statement",
+        testing: "replay_on_neighbour",
+    }
+    for module, names in wanted.items():
+        for name in names.split():
+            assert getattr(module, name).__doc__

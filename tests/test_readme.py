@@ -1,0 +1,44 @@
+"""The README's Python runs as printed, and the docs keep their promises of form."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def blocks(path, language):
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(), flags=re.DOTALL)
+
+
+def test_readme_python_runs():
+    found = blocks(ROOT / "README.md", "python")
+    assert found
+    namespace = {}
+    for block in found:
+        exec(compile(block, "README.md", "exec"), namespace)
+    epsilon, delta = namespace["model"][-1].privacy_spent_
+    assert 0 < epsilon <= 1.0 and delta == 1e-5
+
+
+def test_readme_example_is_short():
+    first = blocks(ROOT / "README.md", "python")[0].strip().splitlines()
+    code = [line for line in first if line.strip() and not line.lstrip().startswith("#")]
+    assert len(code) <= 12
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda p: p.name)
+def test_docs_python_runs(path):
+    namespace = {}
+    for block in blocks(path, "python"):
+        exec(compile(block, path.name, "exec"), namespace)
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name
+)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
+        if not target.startswith(("http:", "https:")):
+            assert (path.parent / target).exists(), target
