@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,9 @@ def load_tables(directory: str | None) -> list[Dataset]:
     return [*tables, load_breast_cancer()]
 
 
-def evaluate(make: Callable[[], Any], table: Dataset, seeds: int) -> tuple[float, float, float, float]:
+def evaluate(
+    make: Callable[[], Any], table: Dataset, seeds: int
+) -> tuple[float, float, float, float]:
     """Return mean and standard deviation of the accuracy, mean ROC AUC and seconds a fit."""
     accuracies, areas, seconds = [], [], []
     for X, y, X_test, y_test in table.splits(seeds):
@@ -60,7 +63,9 @@ def evaluate(make: Callable[[], Any], table: Dataset, seeds: int) -> tuple[float
         model = make().fit(X, y)
         seconds.append(time.perf_counter() - start)
         accuracies.append(model.score(X_test, y_test))
-        score = getattr(model, "decision_function", lambda rows, m=model: m.predict_proba(rows)[:, 1])
+        score = getattr(
+            model, "decision_function", lambda rows, m=model: m.predict_proba(rows)[:, 1]
+        )
         areas.append(roc_auc_score(y_test, score(X_test)))
     spread = float(np.std(accuracies))
     return float(np.mean(accuracies)), spread, float(np.mean(areas)), float(np.median(seconds))
@@ -88,10 +93,7 @@ def report(tables: list[Dataset], seeds: int) -> list[str]:
             )
         for estimator in PRIVATE:
             for epsilon in EPSILONS:
-
-                def make(estimator: Any = estimator, epsilon: float = epsilon) -> Any:
-                    return estimator(epsilon=epsilon, delta=delta, data_norm=table.data_norm)
-
+                make = partial(estimator, epsilon, delta, data_norm=table.data_norm)
                 accuracy, spread, area, seconds = evaluate(make, table, seeds)
                 lines.append(
                     f"| {estimator.__name__} | {estimator().adjacency} | {epsilon:g} | "

@@ -45,11 +45,13 @@ class NodeMasses(NamedTuple):
 class Pair(Protocol):
     """A dominating pair of one release.
 
-    ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the others.
+    ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the others;
+    ``atomic`` says that these are few.
     """
 
     failure: float
     largest_loss: float
+    atomic: bool
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
@@ -79,13 +81,14 @@ class GaussianMixturePair:
         self.rate = rate
         self.mu = mu
         self.failure = 0.0
+        self.atomic = False
         self.largest_loss = -math.log1p(-rate) if kind == "add" else math.inf
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
         x_low, x_high = self._support(tail)
         if self.kind == "add":
-            return -self._log_ratio(x_high), -math.log1p(-self.rate)
+            return -self._log_ratio(x_high), -self._log_ratio(x_low)
         high = self._log_ratio(x_high)
         if self.kind == "poisson-replace-one":
             return (
@@ -111,10 +114,13 @@ class GaussianMixturePair:
         elif self.kind == "poisson-replace-one":
             edges = self._log_ratios(x) - self._log_ratios(-x)
         elif self.kind == "add":
-            edges = np.append(-self._log_ratios(x[::-1]), -math.log1p(-self.rate))
+            edges = -self._log_ratios(x[::-1])
         else:
             edges = self._log_ratios(x)
+        # One more cell at either end, for losses that rounding has merged.
         edges = np.unique(edges)
+        margin = 1e-3 * (edges[-1] - edges[0]) or 1e-3 * self.rate
+        edges = np.concatenate([[edges[0] - margin], edges, [edges[-1] + margin]])
         return edges, self.node_masses(edges).masses
 
     def grid(self, step: float, tail: float) -> tuple[NDArray[np.int64], Array, float]:
@@ -252,6 +258,7 @@ class RandomisedResponsePair:
     def __init__(self, epsilon: float, delta: float = 0.0) -> None:
         self.largest_loss = epsilon
         self.failure = delta
+        self.atomic = True
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the smallest and the largest loss."""

@@ -15,7 +15,7 @@ from scipy.special import erfcx
 
 from skdp.accounting._dominating_pairs import Array, Pair
 
-_LARGEST_TILT = 60.0  # in units of the composed standard deviation; only lattices ask for more
+_LARGEST_TILT = 60.0  # in units of the inverse standard deviation of the tilted loss
 _SQRT2 = math.sqrt(2.0)
 
 
@@ -139,11 +139,10 @@ class LossEstimate:
         """Find where a predicate of the tilt turns false; finely, for a heavy tail turns suddenly."""
         if not too_small(0.0):
             return 0.0
-        unit = 1.0 / max(self.deviation, 1e-290)
-        low, high = 0.0, unit
+        low, high = 0.0, 1.0 / max(self.deviation, 1e-290)
         while too_small(high):
             low, high = high, 2.0 * high
-            if high > _LARGEST_TILT * unit:
+            if high**2 * self.cumulants(high)[2] > _LARGEST_TILT**2 or high > 1e150:
                 return low
         for _ in range(24):
             middle = 0.5 * (low + high)

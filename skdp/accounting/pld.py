@@ -19,9 +19,10 @@ _TOLERANCE = 3e-4  # relative excess of delta due to the grids
 _NEGLECTED = 1e-6  # share of delta that truncations may add
 _MISSING = 1e-10  # share of the tilted weight that a window may miss
 _ROUNDS = 2  # of estimating and composing
-_LARGEST_ROUNDS = 12  # of estimating alone
+_LARGEST_ROUNDS = 45  # of estimating alone
 _SINGLE_STAGE = 256  # counts up to this are composed in one transform
 _LARGEST_CELLS = 2**19  # of one release
+_LARGEST_LATTICE = 2**30  # of one release that has only two losses
 _LARGEST_WINDOW = 2**20  # in steps, as estimated
 _LARGEST_SIZE = 2**21  # of a transform
 _LARGEST_FACTOR = 2**13  # between the two grids
@@ -76,18 +77,18 @@ class PLDAccountant(Accountant):
 
     def _delta(self, epsilon: float) -> float:
         if math.isinf(epsilon):
-            return 1.0 - math.prod((1.0 - getattr(k, "delta", 0.0)) ** c for k, c in self._items())
+            kept = (
+                (1.0 - leaf.delta) ** count
+                for leaf, count in self._counts.items()
+                if isinstance(leaf, ApproxDPEvent)
+            )
+            return 1.0 - math.prod(kept)
         return self._worst(
             lambda mu: gaussian_profile.delta(mu, epsilon),
             lambda pairs: direction_delta(pairs, epsilon),
         )
 
-    def _items(self) -> Sequence[tuple[Event, int]]:
-        return list(self._counts.items())
-
-    def _worst(
-        self, exact: Callable[[float], float], composed: Callable[[Pairs], float]
-    ) -> float:
+    def _worst(self, exact: Callable[[float], float], composed: Callable[[Pairs], float]) -> float:
         """Evaluate in each direction that a pair of neighbours can have, and take the larger."""
         if any(isinstance(leaf, ApproxDPEvent) and leaf.delta == 1.0 for leaf in self._counts):
             return exact(math.inf)
@@ -175,14 +176,16 @@ def direction_delta(pairs: Pairs, epsilon: float) -> float:
     failure, largest = _extremes(pairs)
     if epsilon >= largest:
         return failure
-    # How far the tails matter depends on the delta to be found, so estimate until it settles.
-    following = 1e-15
+    # How far the tails matter depends on the delta to be found: descend to it.
+    following = 1e-3
     for _ in range(_LARGEST_ROUNDS):
         guess = following
         estimate = LossEstimate(pairs, _NEGLECTED * guess / _total(pairs))
         tilt = estimate.tilt_for_epsilon(epsilon)
-        log_guess = estimate.log_delta(tilt)[0] if tilt > 0.0 else -1.0
-        following = math.exp(min(max(log_guess, -650.0), -1.0))
+        log_guess, reached = estimate.log_delta(tilt) if tilt > 0.0 else (0.0, epsilon)
+        if reached < 0.99 * epsilon:
+            log_guess = -math.inf  # beyond what these tails contain
+        following = max(math.exp(min(log_guess, 0.0)), 1e-6 * guess)
         if following > 0.1 * guess:
             break
     return compose_pairs(pairs, estimate, tilt, guess).delta(epsilon)
@@ -222,11 +225,7 @@ def compose_pairs(pairs: Pairs, estimate: LossEstimate, tilt: float, delta: floa
     scale = math.sqrt(12.0 * _TOLERANCE) / max(tilt, 1.0 / max(estimate.deviation, 1e-290))
     coarse = scale / math.sqrt(sum(times) * (2 if blocked else 1))
     fine = scale / math.sqrt(2 * blocked) if blocked else coarse
-    coarse = max(coarse, window.width / _LARGEST_WINDOW)
-    for pair, _ in pairs:
-        if isinstance(pair, GaussianMixturePair):
-            low, high = pair.span(tail)
-            coarse = max(coarse, (high - low) / _LARGEST_CELLS)
+    coarse = _admissible_step(pairs, max(coarse, window.width / _LARGEST_WINDOW), tail)
     tilt = min(tilt, _LARGEST_TILTED_STEP / coarse)
     parts = [
         (_block(pair, block, fine, coarse, tilt, tail, log_tail - math.log(n), _MISSING / n), n)
@@ -235,6 +234,17 @@ def compose_pairs(pairs: Pairs, estimate: LossEstimate, tilt: float, delta: floa
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
     return compose(parts, window, log_tail, math.log(_MISSING), _LARGEST_SIZE)
+
+
+def _admissible_step(pairs: Pairs, step: float, tail: float) -> float:
+    """Enlarge a step until no release has too many cells; put the largest atoms on the grid."""
+    atoms = [(n * pair.largest_loss, pair.largest_loss) for pair, n in pairs if pair.atomic]
+    for pair, _ in pairs:
+        low, high = pair.span(tail)
+        cells = _LARGEST_LATTICE if pair.atomic else _LARGEST_CELLS
+        step = max(step, (high - low) / cells, max(-low, high) / _LARGEST_LATTICE)
+    largest = max(atoms, default=(0.0, 0.0))[1]
+    return largest / math.floor(largest / step) if largest > step else step
 
 
 def _block(
@@ -253,7 +263,7 @@ def _block(
     estimate = LossEstimate([(pair, count)], tail)
     window = estimate.window(tilt, log_infinite, math.log(missing))
     low, high = pair.span(tail)
-    cells = (high - low) / _LARGEST_CELLS if isinstance(pair, GaussianMixturePair) else 0.0
+    cells = (high - low) / (_LARGEST_LATTICE if pair.atomic else _LARGEST_CELLS)
     finest = max(fine, cells, window.width / _LARGEST_WINDOW, coarse / _LARGEST_FACTOR)
     factor = math.ceil(coarse / min(coarse, finest))
     step = coarse / factor

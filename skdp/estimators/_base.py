@@ -103,9 +103,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         progress.begin()
         problems = self._problems(model, X, codes)
         weights = self._carry_out(plan, problems, stream, progress)
-        coef, intercept = problems[0].split_weights(
-            weights, model.n_outputs, float(self.data_norm)
-        )
+        coef, intercept = problems[0].split_weights(weights, model.n_outputs, float(self.data_norm))
         self.classes_ = labels
         self.coef_ = coef
         self.intercept_ = intercept
@@ -163,7 +161,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             "data_norm",
             self.data_norm,
             above=0.0,
-            remedy="It is a public bound on the Euclidean norm of a row, not one read off the data.",
+            remedy="It is a public bound on the Euclidean norm of a row, not read off the data.",
         )
         check_real("alpha", self.alpha, at_least=0.0, allowed=("auto",))
         check_choice("fit_intercept", self.fit_intercept, (True, False))
@@ -366,5 +364,3 @@ class SmoothedHingeMixin:
 
 def _is_seed(random_state: Any) -> bool:
     return random_state is not None and not isinstance(random_state, RandomStream)
-
-

@@ -45,7 +45,7 @@ class _OperaClassifier(PrivateLinearClassifier):
                 else self.alpha / self.data_norm**2
             ),
             adjacency=self.adjacency,
-            epsilon=float(numbers.epsilon),
+            epsilon=float(numbers.target_epsilon),
             delta=float(self.delta),
             solver=self.solver,
             max_iter=self.max_iter,

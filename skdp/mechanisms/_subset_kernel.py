@@ -26,6 +26,6 @@ def floyd_subsets(
             top = n_rows - batch_size + k
             candidate = np.int64(uniforms[start + k] * (top + 1))
             if last_step_seen[candidate] == mark:
-                candidate = top
+                candidate = np.int64(top)
             last_step_seen[candidate] = mark
             indices[start + k] = candidate

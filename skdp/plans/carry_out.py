@@ -51,16 +51,14 @@ def carry_out_output_perturbation(
         Noisy weights in scaled units.
     """
     # Gradient norms of the parts add in squares: the joint tolerance is shared out evenly.
-    tolerance = plan.tolerance / math.sqrt(len(problems))
+    tolerance = plan.tolerance / math.sqrt(plan.model.n_parts)
     parts = []
     for rows in problems:
         objective = RegularisedObjective(rows, plan.model.part_loss, plan.penalty)
         if plan.solver == "gd":
             parts.append(gradient_descent(objective, plan.max_iter, plan.step_size))
         else:
-            parts.append(
-                minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter)
-            )
+            parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
     mechanism = GaussianMechanism(
         sensitivity=plan.sensitivity,
         sigma=plan.sigma,

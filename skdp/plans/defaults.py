@@ -41,10 +41,16 @@ class PublicNumbers:
     adjacency: Adjacency
 
     @property
+    def target_epsilon(self) -> float:
+        """The target; only plans that calibrate to one may ask for it."""
+        if self.epsilon is None:
+            raise ValueError("epsilon=None sets no target to calibrate the noise to.")
+        return self.epsilon
+
+    @property
     def signal_to_noise(self) -> float:
         """Records times the Gaussian-DP parameter of the whole fit; half under replace-one."""
-        assert self.epsilon is not None
-        ratio = self.n_rows * gaussian_profile.mu(self.epsilon, self.delta)
+        ratio = self.n_rows * gaussian_profile.mu(self.target_epsilon, self.delta)
         return ratio / 2.0 if self.adjacency == "replace-one" else ratio
 
 

@@ -96,7 +96,7 @@ def _calibrated_multiplier(lots: Lots, numbers: PublicNumbers, steps: int) -> fl
         lots,
         ContributionBound.from_clipping(1.0),
         adjacency=numbers.adjacency,
-        epsilon=numbers.epsilon,
+        epsilon=numbers.target_epsilon,
         delta=numbers.delta,
         steps=steps,
     )

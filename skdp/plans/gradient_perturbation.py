@@ -94,7 +94,7 @@ def build_gradient_perturbation(
         lots,
         bound,
         adjacency=numbers.adjacency,
-        epsilon=numbers.epsilon,
+        epsilon=numbers.target_epsilon,
         delta=numbers.delta,
         steps=steps,
         calibration=choices.calibration,

@@ -3,7 +3,7 @@
 All plans and solvers work in scaled units. A row ``x`` is multiplied by ``min(1 / R, 1 / |x|)``
 where ``R`` is the public bound `data_norm`, so that it has norm at most 1, and an intercept adds
 a column of constant value ``s``. Weights ``u`` of the scaled problem give ``coef = u / R`` and
-``intercept = s * u_0``; the margins, and hence the losses, are the same in both units.
+``intercept = s * u_last``; the margins, and hence the losses, are the same in both units.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ class LinearModel:
     def part_loss(self) -> Any:
         """Loss of one problem: the binary one where several are solved side by side."""
         return getattr(self.loss, "base", self.loss)
+
+    @property
+    def n_parts(self) -> int:
+        """Number of binary problems solved side by side; 1 but for one-vs-rest."""
+        return self.n_outputs if self.part_loss is not self.loss else 1
 
     @property
     def row_norm(self) -> float:

@@ -11,28 +11,40 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-
 from skdp.accounting import GaussianEvent
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import Adjacency
 from skdp.plans.linear_model import LinearModel
+from skdp.solvers.objective import smallest_tolerance
 
 OutputSolver = Literal["newton", "lbfgs", "gd"]
 
 # The tolerance may cost this share of the noise; see minimiser_sensitivity.
 _TOLERANCE_SHARE = 1e-3
-# A gradient cannot be evaluated more exactly than this in double precision.
-_SMALLEST_TOLERANCE = 1e-12
 
 
-def default_tolerance(model: LinearModel) -> float:
+def default_tolerance(model: LinearModel, penalty: float) -> float:
     """Return the gradient norm to solve to, from public numbers alone.
 
-    It is ``1e-3 L / n``, so that it raises the sensitivity by about 0.1 %, but no less than
-    what double precision can reach; for huge n the sensitivity grows accordingly.
+    It is ``1e-3 L / n``, so that it raises the sensitivity by about 0.1 %, but no less than what
+    double precision can promise; for huge n or tiny penalties the sensitivity grows accordingly.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Loss and shape.
+    penalty : float
+        L2 penalty, positive.
+
+    Returns
+    -------
+    float
+        Bound on the norm of the joint gradient of all parts.
     """
     lipschitz = model.loss.lipschitz(model.row_norm)
-    return lipschitz * max(_TOLERANCE_SHARE / model.n_rows, _SMALLEST_TOLERANCE)
+    part_floor = smallest_tolerance(model.part_loss, model.row_norm, penalty)
+    floor = math.sqrt(model.n_parts) * part_floor * (1.0 + 1e-9)
+    return max(_TOLERANCE_SHARE * lipschitz / model.n_rows, floor)
 
 
 def minimiser_sensitivity(
@@ -190,11 +202,12 @@ class OutputPerturbationPlan:
         ValueError
             If the penalty is zero where strong convexity is needed, or the step is too long.
         """
-        tolerance = default_tolerance(model)
+        tolerance = 0.0
         step = step_size or 1.0 / (model.loss.smoothness(model.row_norm) + penalty)
         if solver == "gd":
             sensitivity = descent_sensitivity(model, penalty, max_iter, step, adjacency)
         elif penalty > 0.0:
+            tolerance = default_tolerance(model, penalty)
             sensitivity = minimiser_sensitivity(model, penalty, tolerance, adjacency)
         else:
             raise ValueError(

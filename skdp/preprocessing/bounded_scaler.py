@@ -93,7 +93,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
             bounds.append(np.broadcast_to(values, (n_features,)))
         lower, upper = bounds
-        if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper)):
+        if not (
+            np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper)
+        ):
             raise ValueError("lower and upper must be finite, and lower < upper for every feature.")
         return lower, upper
 

@@ -16,7 +16,7 @@ Vector = NDArray[np.float64]
 _SAFETY = 0.9
 # Rows that a first look at the problem takes, and by how much each look grows.
 _FIRST_ROWS = 10_000
-_GROWTH = 8
+_GROWTH = 4
 # Gradient norm that a look is minimised to, times the square root of its number of rows.
 _LOOK_ACCURACY = 0.1
 # Gradient norm that the minimisers of easier losses are good for.
@@ -88,7 +88,8 @@ def minimise(
     for loss in objective.loss.smoother_losses():
         easier = RegularisedObjective(objective.rows, loss, objective.penalty)
         weights = newton(easier, weights, max(target, _ROUGH), rows=first, max_iter=max_iter)
-    for look in looks:
+    # The largest look is for the Hessian alone, unless it is the only one.
+    for look in looks[:-1] or looks:
         # No look need be better than its own sampling error.
         rough = max(target, _LOOK_ACCURACY / math.sqrt(look.size))
         weights = newton(objective, weights, rough, rows=look, max_iter=max_iter)
@@ -101,7 +102,7 @@ def _looks(n_rows: int, n_weights: int) -> list[NDArray[np.int64]]:
     """Return growing, evenly spaced samples of row numbers, each a small part of the rows."""
     looks = []
     count = max(_FIRST_ROWS, 50 * n_weights)
-    while 8 * count <= n_rows:
+    while 6 * count <= n_rows:
         looks.append(np.linspace(0, n_rows - 1, count).astype(np.int64))
         count *= _GROWTH
     return looks

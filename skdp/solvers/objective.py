@@ -19,6 +19,32 @@ Vector = NDArray[np.float64]
 _BLOCK_ELEMENTS = 1 << 16
 
 
+def smallest_tolerance(loss: Loss, row_norm: float, penalty: float) -> float:
+    """Return the smallest gradient norm that rounding lets a minimiser promise.
+
+    It depends on public numbers only. A score is off by a few units in the last place of
+    ||w|| B, which moves the gradient by the smoothness times as much; the sum of gradients
+    adds a relative error that block summation keeps near the unit.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, SmoothedHingeLoss or SoftmaxLoss
+        The loss.
+    row_norm : float
+        Public bound B on the norm of a row.
+    penalty : float
+        Coefficient of the L2 penalty, > 0.
+
+    Returns
+    -------
+    float
+        The tolerance.
+    """
+    size = loss.minimiser_norm_bound(row_norm, penalty)
+    scores = 8.0 * np.finfo(float).eps * loss.smoothness(1.0) * row_norm * row_norm * size
+    return 1e-12 * loss.lipschitz(row_norm) + scores
+
+
 class RegularisedObjective:
     """Mean loss over the rows plus ``penalty / 2`` times the squared norm of the weights.
 
@@ -51,19 +77,12 @@ class RegularisedObjective:
     def smallest_tolerance(self) -> float:
         """Return the smallest gradient norm that rounding lets a minimiser promise.
 
-        It depends on public numbers only. A score is off by a few units in the last place of
-        ||w|| B, which moves the gradient by the smoothness times as much; the sum of gradients
-        adds a relative error that block summation keeps near the unit.
-
         Returns
         -------
         float
-            The tolerance.
+            The tolerance; see :func:`smallest_tolerance`.
         """
-        bound = self.rows.row_norm_bound
-        size = self.loss.minimiser_norm_bound(bound, self.penalty)
-        scores = 8.0 * np.finfo(float).eps * self.loss.smoothness(1.0) * bound * bound * size
-        return 1e-12 * self.loss.lipschitz(bound) + scores
+        return smallest_tolerance(self.loss, self.rows.row_norm_bound, self.penalty)
 
     def value_and_gradient(
         self, weights: Vector, index: NDArray[np.int64] | None = None

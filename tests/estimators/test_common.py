@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, with defaults and with so large an epsilon that noise is negligible."""
+"""scikit-learn's own checks, with defaults and with an epsilon that makes noise negligible."""
 
 import warnings
 
@@ -51,5 +51,3 @@ def test_every_public_estimator_is_checked():
 
     public = {getattr(skdp, name) for name in skdp.__all__}
     assert {type(estimator) for estimator in instances()} == public | {BoundedScaler}
-
-

@@ -231,7 +231,10 @@ def test_default_epsilon_keeps_a_membership_attack_at_bay():
     fits = 1500
     scores = np.array(
         [
-            [GrpuaSVC(1.0, 1e-5, max_iter=5, classes=[0, 1]).fit(data, y).coef_[0, 0] for data in (X, other)]
+            [
+                GrpuaSVC(1.0, 1e-5, max_iter=5, classes=[0, 1]).fit(data, y).coef_[0, 0]
+                for data in (X, other)
+            ]
             for _ in range(fits)
         ]
     )

@@ -145,6 +145,6 @@ def test_refused_fit_leaves_the_budget_alone(estimator, table):
     X, y = table
     budget = BudgetAccountant(10.0, 1e-3, adjacency=estimator().adjacency)
     for parameters in ({"epsilon": -1.0}, {"classes": [5, 6]}):
-        with pytest.raises(ValueError, match="epsilon|classes"):
+        with pytest.raises(ValueError, match=r"epsilon|classes"):
             estimator(accountant=budget, **parameters).fit(X, y)
     assert budget.entries() == []
