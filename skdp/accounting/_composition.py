@@ -28,11 +28,12 @@ _ATOM = -10.0  # log weight of the result's heaviest loss from which it is split
 _RAISED = 30.0  # share of the rounding errors in the infinite loss, against that of truncation
 _LARGE = 600.0
 _TINY = 1e-290
+_UNDERFLOW = 1e-290  # far more tilted weight than can vanish below the smallest float
 
 
 @dataclass(frozen=True)
 class TiltedLoss:
-    """A privacy-loss distribution, tilted.
+    """A privacy-loss distribution, tilted; the indices ascend.
 
     The probability under P of loss ``indices[j] * step`` is at most
     ``weights[j] * exp(log_moment - tilt * indices[j] * step)``, that of an infinite loss at most
@@ -127,7 +128,7 @@ class TiltedLoss:
         weights += np.bincount(coarse - base + 1, self.weights * up[rest], minlength=size)
         return _normalised(
             np.arange(base, base + size, dtype=np.int64),
-            weights,
+            np.asarray(weights, dtype=np.float64),
             self.log_moment,
             self.infinite,
             width,
@@ -148,7 +149,7 @@ def _normalised(
     """Make the weights sum to one; the missing weight, relative to them, can only shrink."""
     total = float(np.sum(weights))
     log_moment += math.log(total) + 16.0 * _UNIT_ROUNDOFF
-    missing = min(1.0, missing * max(1.0, 1.0 / total))
+    missing = min(1.0, max(missing * max(1.0, 1.0 / total), _UNDERFLOW))
     return TiltedLoss(indices, weights / total, log_moment, infinite, step, tilt, missing)
 
 
@@ -189,6 +190,7 @@ def tilt_masses(
         infinite,
         step,
         tilt,
+        loss.missing,
     )
 
 

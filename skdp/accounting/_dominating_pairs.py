@@ -64,7 +64,7 @@ class Pair(Protocol):
 
 
 class GaussianMixturePair:
-    """A pair made of unit Gaussians at 0 and ``mu`` (and ``-mu``), sampled with probability ``rate``.
+    """A pair made of unit Gaussians at 0 and at ``mu`` (and ``-mu``), the latter with a rate.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class GaussianMixturePair:
         if self.kind == "uniform-replace-one":
             first, last = min(first, -1), max(last, 1)
         indices = np.arange(first, last + 1, dtype=np.int64)
-        nodes = self.node_masses(indices * step)
+        nodes = self.node_masses(np.asarray(indices * step, dtype=np.float64))
         return indices, nodes.masses, nodes.infinite
 
     def node_masses(self, edges: Array) -> NodeMasses:
@@ -279,11 +279,12 @@ class RandomisedResponsePair:
         share = np.clip(np.expm1(-offset) / math.expm1(-step), 0.0, 1.0)
         indices = np.concatenate([lower, lower + 1.0]).astype(np.int64)
         masses = np.concatenate([probabilities * (1.0 - share), probabilities * share])
-        return indices, masses, self.failure
+        order = np.argsort(indices, kind="stable")
+        return indices[order], masses[order], self.failure
 
 
 def _normal_cells(x: Array) -> Array:
-    """Standard normal mass between consecutive points, from the nearer tail.
+    """Return the standard normal mass between consecutive points, from the nearer tail.
 
     Parameters
     ----------

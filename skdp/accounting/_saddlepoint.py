@@ -136,7 +136,7 @@ class LossEstimate:
         return self._bisect(lambda tilt: self.cumulants(tilt)[1] < epsilon)
 
     def _bisect(self, too_small: Callable[[float], bool]) -> float:
-        """Find where a predicate of the tilt turns false; finely, for a heavy tail turns suddenly."""
+        """Find where a predicate of the tilt turns false; finely: heavy tails turn suddenly."""
         if not too_small(0.0):
             return 0.0
         low, high = 0.0, 1.0 / max(self.deviation, 1e-290)

@@ -109,10 +109,8 @@ class PLDAccountant(Accountant):
         shared: list[tuple[Pair, int]] = list(other)
         if mu > 0.0:
             shared.append((GaussianMixturePair("gaussian", 1.0, mu), 1))
-        if self._adjacency == "replace-one" or not sampled:
-            kinds = [None]
-        else:
-            kinds = ["remove", "add"]
+        directed = bool(sampled) and self._adjacency == "add-remove"
+        kinds: tuple[str | None, ...] = ("remove", "add") if directed else (None,)
         return max(
             composed(
                 shared

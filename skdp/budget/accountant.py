@@ -16,7 +16,17 @@ Composition = Literal["basic", "gdp"]
 
 @dataclass(frozen=True)
 class BudgetEntry:
-    """One charge: what was run, what it can leak, and what it cost by itself."""
+    """One charge: what was run, what it can leak, and what it cost by itself.
+
+    Parameters
+    ----------
+    label : str
+        What the charge is for.
+    event : Event
+        What was run.
+    epsilon, delta : float
+        The event's own guarantee.
+    """
 
     label: str
     event: Event

@@ -95,7 +95,7 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
         The guarantee, its mechanism and its assumptions.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Feature names, if `X` had any.
 
     See Also

@@ -127,7 +127,7 @@ class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):
         The guarantee, its mechanism and its assumptions.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Feature names, if `X` had any.
 
     See Also
@@ -264,7 +264,7 @@ class GrpuaSVC(SmoothedHingeMixin, _GrpuaClassifier):
         The guarantee, its mechanism and its assumptions.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Feature names, if `X` had any.
 
     References

@@ -143,7 +143,7 @@ class OperaLogisticRegression(ProbabilityMixin, _OperaClassifier):
         The guarantee, its mechanism and its assumptions.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Feature names, if `X` had any.
 
     See Also
@@ -262,7 +262,7 @@ class OperaSVC(SmoothedHingeMixin, _OperaClassifier):
         The guarantee, its mechanism and its assumptions.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Feature names, if `X` had any.
 
     References

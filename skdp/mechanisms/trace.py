@@ -36,6 +36,8 @@ class ReleaseTrace:
     ----------
     replayed : ReleaseTrace or None, default=None
         If given, mechanisms return the outputs of that earlier trace instead of fresh ones.
+    releases : list of Release
+        The releases so far.
     """
 
     replayed: ReleaseTrace | None = None
@@ -65,7 +67,18 @@ def active_trace() -> ReleaseTrace | None:
 
 @contextmanager
 def record_releases(replayed: ReleaseTrace | None = None) -> Iterator[ReleaseTrace]:
-    """Record the releases made inside the block, optionally replaying an earlier trace."""
+    """Record the releases made inside the block, optionally replaying an earlier trace.
+
+    Parameters
+    ----------
+    replayed : ReleaseTrace or None, default=None
+        The earlier trace.
+
+    Yields
+    ------
+    ReleaseTrace
+        Fills up while the block runs.
+    """
     trace = ReleaseTrace(replayed)
     token = _active.set(trace)
     try:

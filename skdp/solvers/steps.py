@@ -34,7 +34,13 @@ class UpdateRule:
     radius : float, default=inf
         Radius of the ball that weights are projected onto.
     momentum : float, default=0.0
-        Coefficient of the heavy ball, in [0, 1).
+        Coefficient of the heavy ball, in [0, 1); the decay of Adam's first moment.
+    beta2 : float, default=0.0
+        Decay of Adam's second moment, in [0, 1).
+    epsilon : float, default=0.0
+        Added to the root of Adam's second moment.
+    code : float, default=0.0
+        Which rule the kernels apply: 0 heavy ball, 1 Adam.
     """
 
     divisor: float
@@ -93,7 +99,7 @@ class UpdateRule:
 class StepState:
     """Arrays that steps change in place.
 
-    Attributes
+    Parameters
     ----------
     weights, first_moment, second_moment, average : ndarray of shape (n_weights,)
         Weights; velocity or first moment; second moment; weighted sum of averaged iterates.
