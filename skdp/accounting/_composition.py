@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ _UNIT_ROUNDOFF = 2.0**-53
 _NEGLIGIBLE = -60.0  # log modulus below which a transform value is set to zero (and bounded)
 _ATOM = -10.0  # log weight of the result's heaviest loss from which it is split off
 _RAISED = 30.0  # share of the rounding errors in the infinite loss, against that of truncation
+_MOMENT_SLACK = 1e-6  # nats added to a Chernoff bound, far above the rounding of its moments
 _LARGE = 600.0
 _TINY = 1e-290
 _UNDERFLOW = 1e-290  # far more tilted weight than can vanish below the smallest float
@@ -229,37 +231,65 @@ def compose(
         for loss, count in parts
     )
 
+    window = _window(parts, exponents, log_infinite, log_alias, largest_size)
+    weights, error = _convolve(parts, window.first, window.size)
+    indices = np.arange(window.first, window.first + window.size, dtype=np.int64)
+    scale = np.exp(np.minimum(log_moment - tilt * step * indices, _LARGE))
+    weights, cut = _raise(weights, error, scale, _RAISED * math.exp(log_infinite))
+    infinite = min(1.0, -math.expm1(log_kept) + window.above + cut)
+    missing = sum(count * loss.missing for loss, count in parts) + window.below
+    return _normalised(indices, weights, log_moment, infinite, step, tilt, missing)
+
+
+class _Window(NamedTuple):
+    """Indices ``first`` to ``first + size - 1``, and bounds on what lies outside.
+
+    ``above`` bounds the probability under P above the window, ``below`` the tilted one below it.
+    """
+
+    first: int
+    size: int
+    above: float
+    below: float
+
+
+def _window(
+    parts: Sequence[tuple[TiltedLoss, int]],
+    exponents: WindowEstimate,
+    log_infinite: float,
+    log_alias: float,
+    largest_size: int,
+) -> _Window:
+    """Place the window of a composition by Chernoff bounds on the parts' own moments."""
+    step, tilt = parts[0][0].step, parts[0][0].tilt
+
     def moment(exponent: float) -> float:
         return math.fsum(count * loss.log_moment_at(exponent) for loss, count in parts)
 
     plain, above, below, _ = exponents
-    plain_moment = moment(plain)
+    tilted = math.fsum(count * loss.log_moment for loss, count in parts)
+    plain_moment, below_moment = moment(plain), moment(tilt - below)
     upper = max(
         (plain_moment - log_infinite) / plain,
-        (moment(tilt + above) - log_moment - log_alias) / above,
+        (moment(tilt + above) - tilted - log_alias) / above,
     )
-    below_moment = moment(tilt - below)
-    lower = (log_moment - below_moment + log_alias) / below
-    first = math.floor(max(lower, sum(c * float(p.indices[0]) for p, c in parts) * step) / step)
-    last = math.ceil(min(upper, sum(c * float(p.indices[-1]) for p, c in parts) * step) / step)
+    lower = (tilted - below_moment + log_alias) / below
+    smallest = sum(count * int(loss.indices[0]) for loss, count in parts)
+    largest = sum(count * int(loss.indices[-1]) for loss, count in parts)
+    first = max(math.floor(lower / step), smallest)
+    last = min(math.ceil(upper / step), largest)
     size = fft.next_fast_len(max(last - first + 1, 16), real=True)
     if size > largest_size:
         size, first = largest_size, last - largest_size + 1
     last = first + size - 1
-    overflow = plain_moment - plain * step * (last + 1)
-    if last >= sum(count * int(loss.indices[-1]) for loss, count in parts):
-        overflow = -math.inf
-    lost = below_moment - log_moment + below * step * first
-    if first <= sum(count * int(loss.indices[0]) for loss, count in parts):
-        lost = -math.inf
-    missing = sum(count * loss.missing for loss, count in parts) + math.exp(min(lost, 0.0))
-    indices = np.arange(first, first + size, dtype=np.int64)
-    weights, error = _convolve(parts, first, size)
-    scale = np.exp(np.minimum(log_moment - tilt * step * indices, _LARGE))
-    weights, cut = _raise(weights, error, scale, _RAISED * math.exp(log_infinite))
-    overflow = math.exp(min(overflow, 0.0)) * (1.0 + 1e-9)
-    infinite = min(1.0, -math.expm1(log_kept) + overflow + cut)
-    return _normalised(indices, weights, log_moment, infinite, step, tilt, missing)
+    log_above = plain_moment - plain * step * (last + 1) + _MOMENT_SLACK
+    log_below = below_moment - tilted + below * step * first + _MOMENT_SLACK
+    return _Window(
+        first,
+        size,
+        math.exp(min(log_above, 0.0)) if last < largest else 0.0,
+        math.exp(min(log_below, 0.0)) if first > smallest else 0.0,
+    )
 
 
 def _raise(weights: Array, error: float, scale: Array, allowance: float) -> tuple[Array, float]:

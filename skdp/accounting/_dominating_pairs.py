@@ -119,7 +119,8 @@ class GaussianMixturePair:
             edges = self._log_ratios(x)
         # One more cell at either end, for losses that rounding has merged.
         edges = np.unique(edges)
-        margin = 1e-3 * (edges[-1] - edges[0]) or 1e-3 * self.rate
+        size = max(abs(edges[0]), abs(edges[-1]))
+        margin = max(1e-3 * (edges[-1] - edges[0]), 1e-9 * size, 1e-300)
         edges = np.concatenate([[edges[0] - margin], edges, [edges[-1] + margin]])
         return edges, self.node_masses(edges).masses
 
@@ -307,8 +308,8 @@ def _spread(edges: Array, mass: Array, excess: Array, below: float, above: float
     ``excess`` is the mass under P less ``e^l`` times that under Q, ``l`` the lower end: what the
     upper end receives, times ``1 - e^-width``. Clipping to [0, mass] only matters for rounding.
     """
-    width = np.diff(edges)
-    upper = np.clip(excess / -np.expm1(-width), 0.0, mass)
+    share = -np.expm1(-np.diff(edges))
+    upper = np.where(share > 0.0, np.clip(excess / np.maximum(share, 1e-300), 0.0, mass), mass)
     nodes = np.zeros(len(edges))
     nodes[:-1] += mass - upper
     nodes[1:] += upper

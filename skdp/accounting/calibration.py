@@ -177,15 +177,14 @@ def calibrate_noise_multiplier(
     -------
     float
         Standard deviation of the noise on the summed gradient over the clipping norm. The
-        accountant's epsilon at this value does not exceed the target and lies within 1e-4 of it,
-        relatively.
+        accountant's epsilon there is at most the target and within 1e-4 of it, relatively.
 
     Raises
     ------
     ValueError
         If a parameter lies outside its range.
     UnsupportedEventError
-        If the accountant has no proved bound for this sampling under this adjacency.
+        If the accountant has no proved bound for this plan.
     CalibrationError
         If no noise multiplier in the searched range meets the target.
 

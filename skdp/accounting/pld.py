@@ -14,10 +14,13 @@ from skdp.accounting._dominating_pairs import GaussianMixturePair, Pair, Randomi
 from skdp.accounting._leaves import gaussian_mu, sampled_gaussian
 from skdp.accounting._saddlepoint import LossEstimate
 from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
+from skdp.accounting.rdp import RDPAccountant
 
 _TOLERANCE = 3e-4  # relative excess of delta due to the grids
 _NEGLECTED = 1e-6  # share of delta that truncations may add
 _MISSING = 1e-10  # share of the tilted weight that a window may miss
+_LARGE_EPSILON = 20.0  # beyond these two, Renyi divergences are consulted as well
+_LARGE_DELTA = 0.5
 _ROUNDS = 2  # of estimating and composing
 _LARGEST_ROUNDS = 45  # of estimating alone
 _SINGLE_STAGE = 256  # counts up to this are composed in one transform
@@ -70,10 +73,11 @@ class PLDAccountant(Accountant):
         )
 
     def _epsilon(self, delta: float) -> float:
-        return self._worst(
+        value = self._worst(
             lambda mu: gaussian_profile.epsilon(mu, delta),
             lambda pairs: direction_epsilon(pairs, delta),
         )
+        return min(value, self._renyi().epsilon(delta)) if value > _LARGE_EPSILON else value
 
     def _delta(self, epsilon: float) -> float:
         if math.isinf(epsilon):
@@ -83,10 +87,18 @@ class PLDAccountant(Accountant):
                 if isinstance(leaf, ApproxDPEvent)
             )
             return 1.0 - math.prod(kept)
-        return self._worst(
+        value = self._worst(
             lambda mu: gaussian_profile.delta(mu, epsilon),
             lambda pairs: direction_delta(pairs, epsilon),
         )
+        return min(value, self._renyi().delta(epsilon)) if value > _LARGE_DELTA else value
+
+    def _renyi(self) -> RDPAccountant:
+        """Return an accountant whose bounds also hold, and which no loss is too large for.
+
+        With very little noise the losses of one release span more scales than a grid has cells.
+        """
+        return RDPAccountant(self._adjacency).compose(self.event)
 
     def _worst(self, exact: Callable[[float], float], composed: Callable[[Pairs], float]) -> float:
         """Evaluate in each direction that a pair of neighbours can have, and take the larger."""

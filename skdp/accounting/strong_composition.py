@@ -58,8 +58,8 @@ def composition_noise_multiplier(
 
     Notes
     -----
-    Each step is an analytic Gaussian mechanism (Balle and Wang, 2018, Theorem 8) that is
-    (eps_0, delta_0)-DP on its batch, hence (log(1 + p (e^eps_0 - 1)), p delta_0)-DP on the data
+    Each step is an analytic Gaussian mechanism (Balle and Wang, 2018), (eps_0, delta_0)-DP on its
+    batch, hence (log(1 + p (e^eps_0 - 1)), p delta_0)-DP on the data
     (Balle, Barthe and Gaboardi, 2018, Theorem 9). The steps compose to
     ``eps_s sqrt(2 T ln(1/delta')) + T m(eps_s)`` at ``T p delta_0 + delta'`` (Dwork, Rothblum and
     Vadhan, 2010, Theorem III.3), with ``m`` the bound chosen by ``mean_term``.

@@ -16,7 +16,7 @@ Vector = NDArray[np.float64]
 _SAFETY = 0.9
 # Rows that a first look at the problem takes, and by how much each look grows.
 _FIRST_ROWS = 10_000
-_GROWTH = 4
+_GROWTH = 3
 # Gradient norm that a look is minimised to, times the square root of its number of rows.
 _LOOK_ACCURACY = 0.1
 # Gradient norm that the minimisers of easier losses are good for.
@@ -102,7 +102,7 @@ def _looks(n_rows: int, n_weights: int) -> list[NDArray[np.int64]]:
     """Return growing, evenly spaced samples of row numbers, each a small part of the rows."""
     looks = []
     count = max(_FIRST_ROWS, 50 * n_weights)
-    while 6 * count <= n_rows:
+    while 8 * count <= n_rows:
         looks.append(np.linspace(0, n_rows - 1, count).astype(np.int64))
         count *= _GROWTH
     return looks
