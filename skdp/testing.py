@@ -87,7 +87,8 @@ def replay_on_neighbour(
         if declared != (other.label, other.value.shape, other.sensitivity, other.sigma):
             raise AssertionError(f"Release {number} is declared differently on the neighbour.")
         distance = float(np.linalg.norm(one.value - other.value))
-        if distance > one.sensitivity * (1.0 + rounding):
+        # Written so that a distance that is no number fails too.
+        if not distance <= one.sensitivity * (1.0 + rounding):
             raise AssertionError(
                 f"Release {number} ({one.label}) moved by {distance:.6g}, more than its declared "
                 f"sensitivity {one.sensitivity:.6g}."

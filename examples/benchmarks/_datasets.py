@@ -137,7 +137,7 @@ def _encode(
 
 
 def data_directory(directory: str | os.PathLike[str] | None = None) -> Path:
-    """Return the directory of the data files: argument, SKDP_DATA, or ``data`` in the repository."""
+    """Return the directory of the data files: argument, SKDP_DATA, or ``data`` at the root."""
     return Path(directory or os.environ.get("SKDP_DATA") or DEFAULT_DIRECTORY)
 
 

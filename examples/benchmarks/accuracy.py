@@ -118,7 +118,8 @@ def main() -> None:
         "",
         f"Means over {arguments.seeds} seeds (noise, and the split where the table has none of its "
         "own); `sd` is the standard deviation over seeds, `seconds` the median fit on one machine.",
-        "Regenerate with `python examples/benchmarks/accuracy.py --markdown docs/accuracy.md`.",
+        "Regenerate with `python examples/benchmarks/accuracy.py --seeds "
+        f"{arguments.seeds} --markdown docs/accuracy.md`.",
         *report(tables, arguments.seeds),
     ]
     if arguments.markdown:

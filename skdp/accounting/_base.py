@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from skdp.accounting._leaves import ADJACENCIES
+from skdp.accounting._leaves import ADJACENCIES, gaussian_mu
 from skdp.accounting.events import (
     ApproxDPEvent,
     ComposedEvent,
@@ -127,10 +127,8 @@ class Accountant(ABC):
         """
         if not 0 <= delta < 1:
             raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
-        if not self._counts:
-            return 0.0
         basic = self._basic_epsilon(float(delta))
-        if delta == 0:
+        if delta == 0 or basic == 0:
             return basic
         return float(min(basic, max(0.0, self._epsilon(float(delta)))))
 
@@ -154,9 +152,8 @@ class Accountant(ABC):
         """
         if not epsilon >= 0:
             raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
-        if not self._counts:
-            return 0.0
-        if epsilon >= self._basic_epsilon(0.0):
+        basic = self._basic_epsilon(0.0)
+        if math.isfinite(basic) and epsilon >= basic:
             return 0.0
         return float(min(1.0, max(0.0, self._delta(float(epsilon)))))
 
@@ -203,6 +200,8 @@ class Accountant(ABC):
         """Bound epsilon by basic composition, where each leaf states an epsilon of its own."""
         total, missing = 0.0, 0.0
         for leaf, count in self._counts.items():
+            if gaussian_mu(leaf, self._adjacency) == 0.0:
+                continue
             if not isinstance(leaf, PureDPEvent | ApproxDPEvent):
                 return math.inf
             total += count * leaf.epsilon

@@ -28,6 +28,7 @@ _NEGLIGIBLE = -60.0  # log modulus below which a transform value is set to zero 
 _ATOM = -10.0  # log weight of the result's heaviest loss from which it is split off
 _RAISED = 30.0  # share of the rounding errors in the infinite loss, against that of truncation
 _MOMENT_SLACK = 1e-6  # nats added to a Chernoff bound, far above the rounding of its moments
+_WINDOW_TRIALS = 16
 _LARGE = 600.0
 _TINY = 1e-290
 _UNDERFLOW = 1e-290  # far more tilted weight than can vanish below the smallest float
@@ -266,14 +267,21 @@ def _window(
     def moment(exponent: float) -> float:
         return math.fsum(count * loss.log_moment_at(exponent) for loss, count in parts)
 
-    plain, above, below, _ = exponents
     tilted = math.fsum(count * loss.log_moment for loss, count in parts)
-    plain_moment, below_moment = moment(plain), moment(tilt - below)
-    upper = max(
-        (plain_moment - log_infinite) / plain,
-        (moment(tilt + above) - tilted - log_alias) / above,
-    )
-    lower = (tilted - below_moment + log_alias) / below
+    upper, lower, scale = math.inf, -math.inf, 1.0
+    # The exponents come from estimates; where these were poor, smaller ones are tried as well.
+    for _ in range(_WINDOW_TRIALS):
+        plain, above, below = (scale * exponent for exponent in exponents[:3])
+        plain_moment, below_moment = moment(plain), moment(tilt - below)
+        plain_end = (plain_moment - log_infinite) / plain
+        tilted_end = (moment(tilt + above) - tilted - log_alias) / above
+        if max(plain_end, tilted_end) < upper:
+            upper, above_bound = max(plain_end, tilted_end), (plain, plain_moment)
+        if (tilted - below_moment + log_alias) / below > lower:
+            lower, below_bound = (tilted - below_moment + log_alias) / below, (below, below_moment)
+        if upper - lower <= 2.0 * exponents.width:
+            break
+        scale *= 0.5
     smallest = sum(count * int(loss.indices[0]) for loss, count in parts)
     largest = sum(count * int(loss.indices[-1]) for loss, count in parts)
     first = max(math.floor(lower / step), smallest)
@@ -282,8 +290,8 @@ def _window(
     if size > largest_size:
         size, first = largest_size, last - largest_size + 1
     last = first + size - 1
-    log_above = plain_moment - plain * step * (last + 1) + _MOMENT_SLACK
-    log_below = below_moment - tilted + below * step * first + _MOMENT_SLACK
+    log_above = above_bound[1] - above_bound[0] * step * (last + 1) + _MOMENT_SLACK
+    log_below = below_bound[1] - tilted + below_bound[0] * step * first + _MOMENT_SLACK
     return _Window(
         first,
         size,

@@ -46,12 +46,13 @@ class Pair(Protocol):
     """A dominating pair of one release.
 
     ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the others;
-    ``atomic`` says that these are few.
+    ``atomic`` says that these are few. ``variation`` bounds the total variation distance.
     """
 
     failure: float
     largest_loss: float
     atomic: bool
+    variation: float
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
@@ -82,6 +83,8 @@ class GaussianMixturePair:
         self.mu = mu
         self.failure = 0.0
         self.atomic = False
+        distance = 2.0 * mu if kind == "poisson-replace-one" else mu
+        self.variation = rate * math.erf(0.5 * distance / math.sqrt(2.0))
         self.largest_loss = -math.log1p(-rate) if kind == "add" else math.inf
 
     def span(self, tail: float) -> tuple[float, float]:
@@ -260,6 +263,7 @@ class RandomisedResponsePair:
         self.largest_loss = epsilon
         self.failure = delta
         self.atomic = True
+        self.variation = delta + (1.0 - delta) * math.tanh(0.5 * epsilon)
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the smallest and the largest loss."""

@@ -26,6 +26,7 @@ _SQRT2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _UNIT_ROUNDOFF = 2.0**-53
 _SAFETY = 4e-12  # relative: far above the rounding error of the solvers, far below 1e-9
+_QUADRATURE = 1e-13  # relative error of the 64-point rule, generously
 _NEAR = 0.99  # the ratio of the two terms above which their difference is integrated
 _MAX_ITERATIONS = 200
 
@@ -61,34 +62,38 @@ def log_delta(mu: float, epsilon: float) -> float:
     float
         ``log delta``, in ``[-inf, 0]``.
     """
+    return _evaluate(mu, epsilon)[0]
+
+
+def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
+    """Return log delta and a bound on its error, that of a rounded ``mu`` included."""
     if mu <= 0.0 or epsilon == math.inf:
-        return -math.inf
+        return -math.inf, 0.0
     if mu == math.inf:
-        return 0.0
+        return 0.0, 0.0
     t = epsilon / mu
     a = 0.5 * mu - t
     minus_b = 0.5 * mu + t
     if not math.isfinite(a):
-        return -math.inf if t > mu else 0.0
+        return (-math.inf if t > mu else 0.0), 0.0
     far = float(erfcx(minus_b / _SQRT2))
+    rounding = 32.0 * _UNIT_ROUNDOFF
     if a > 0.0:
-        complement = 0.5 * math.exp(-0.5 * a * a) * (float(erfcx(a / _SQRT2)) + far)
+        density = math.exp(-0.5 * a * a)
+        complement = 0.5 * density * (float(erfcx(a / _SQRT2)) + far)
         if complement < _NEAR:
-            return math.log1p(-complement)
-    else:
+            error = complement * (1.0 + a * a) + density * minus_b
+            return math.log1p(-complement), rounding * error / (1.0 - complement)
+    error = rounding * (2.0 + abs(a) * minus_b)
+    if a <= 0.0:
         near = float(erfcx(-a / _SQRT2))
         if near <= 0.0:
-            return -math.inf
+            return -math.inf, error
         if far < _NEAR * near:
-            return -0.5 * a * a + math.log(0.5 * near) + math.log1p(-far / near)
-    return min(0.0, -0.5 * a * a - _LOG_SQRT_2PI + _log_mills_difference(-a, mu))
-
-
-def _rounding(mu: float, epsilon: float) -> float:
-    """Bound the rounding error of `log_delta`, including that of ``mu`` itself."""
-    t = epsilon / mu
-    a = 0.5 * mu - t
-    return 64.0 * _UNIT_ROUNDOFF * (2.0 + abs(a) * (0.5 * mu + t))
+            log_near = -0.5 * a * a + math.log(0.5 * near)
+            return log_near + math.log1p(-far / near), error / (1.0 - far / near)
+    log_value = -0.5 * a * a - _LOG_SQRT_2PI + _log_mills_difference(-a, mu)
+    return min(0.0, log_value), error + _QUADRATURE
 
 
 def delta(mu: float, epsilon: float) -> float:
@@ -108,10 +113,8 @@ def delta(mu: float, epsilon: float) -> float:
     """
     if mu <= 0.0:
         return 0.0
-    log_value = log_delta(mu, epsilon)
-    if log_value == -math.inf:
-        return sys.float_info.min
-    value = math.exp(min(0.0, log_value + _rounding(mu, epsilon)))
+    log_value, error = _evaluate(mu, epsilon)
+    value = math.exp(min(0.0, log_value + error + 4.0 * _UNIT_ROUNDOFF))
     return max(value, sys.float_info.min)
 
 
@@ -135,16 +138,16 @@ def epsilon(mu: float, delta: float) -> float:
     if delta <= 0.0 or mu == math.inf:
         return math.inf
     target = math.log(delta)
-    if log_delta(mu, 0.0) + _rounding(mu, 0.0) <= target:
+    if sum(_evaluate(mu, 0.0)) <= target:
         return 0.0
     # Chernoff: delta(eps) <= exp(-(eps - mu^2/2)^2 / (2 mu^2)), so this starts beyond the root, and
     # because log delta is concave in epsilon, Newton's iterates descend to it monotonically.
     low, high = 0.0, mu * (0.5 * mu + math.sqrt(-2.0 * target))
     if not math.isfinite(high):
         return math.inf
-    x, slope = high, -1.0
+    x, slope, error = high, -1.0, 0.0
     for _ in range(_MAX_ITERATIONS):
-        value = log_delta(mu, x)
+        value, error = _evaluate(mu, x)
         a, minus_b = 0.5 * mu - x / mu, 0.5 * mu + x / mu
         second_term = -0.5 * a * a + math.log(0.5 * float(erfcx(minus_b / _SQRT2)))
         slope = -math.exp(min(700.0, second_term - value)) if value > -math.inf else -1.0
@@ -159,7 +162,7 @@ def epsilon(mu: float, delta: float) -> float:
         if abs(following - x) <= 1e-15 * x:
             break
         x = following
-    margin = (_rounding(mu, x) + 4.0 * _UNIT_ROUNDOFF * -target) / -slope
+    margin = (error + 4.0 * _UNIT_ROUNDOFF * -target) / -slope
     return x * (1.0 + _SAFETY) + margin
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal
 
 from skdp.accounting import Event, GDPAccountant
@@ -63,6 +65,10 @@ class BudgetAccountant:
         If a parameter is out of range.
     """
 
+    _limits: tuple[float, float]
+    _process: int | None
+    _lock: threading.Lock
+
     def __init__(
         self,
         epsilon: float,
@@ -71,23 +77,42 @@ class BudgetAccountant:
         adjacency: Adjacency = "replace-one",
         composition: Composition = "basic",
     ) -> None:
-        if not epsilon > 0.0:
-            raise ValueError(f"epsilon must be positive, got {epsilon!r}.")
-        if not 0.0 <= delta < 1.0:
-            raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
+        if not isinstance(epsilon, Real) or not epsilon > 0.0:
+            raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")
+        if not isinstance(delta, Real) or not 0.0 <= delta < 1.0:
+            raise ValueError(f"delta must be a number in [0, 1), got {delta!r}.")
         if adjacency not in ADJACENCIES:
             raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
         if composition not in ("basic", "gdp"):
             raise ValueError(f"composition must be 'basic' or 'gdp', got {composition!r}.")
         if composition == "gdp" and delta == 0.0:
             raise ValueError("composition='gdp' needs delta > 0: Gaussian noise is never pure DP.")
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.composition = composition
+        self._limits = float(epsilon), float(delta)
+        self._adjacency: Adjacency = adjacency
+        self._composition: Composition = composition
         self._entries: list[BudgetEntry] = []
         self._lock = threading.Lock()
-        self._detached = False
+        self._process = os.getpid()
+
+    @property
+    def epsilon(self) -> float:
+        """Total epsilon, fixed at creation."""
+        return self._limits[0]
+
+    @property
+    def delta(self) -> float:
+        """Total delta, fixed at creation."""
+        return self._limits[1]
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The relation of all charges."""
+        return self._adjacency
+
+    @property
+    def composition(self) -> Composition:
+        """How charges add up."""
+        return self._composition
 
     def reserve(
         self, event: Event, *, adjacency: Adjacency, epsilon: float, delta: float, label: str
@@ -110,20 +135,26 @@ class BudgetAccountant:
         BudgetExceededError
             If the charge does not fit; nothing is charged then.
         ValueError
-            If the adjacency differs from the budget's.
+            If the adjacency differs from the budget's, or the guarantee is no guarantee.
         UnsupportedEventError
             If ``composition="gdp"`` and the event is not exactly Gaussian.
         """
-        if self._detached:
+        if self._process != os.getpid():
             raise BudgetExceededError(
                 "This budget is a copy from another process and cannot be charged: the original "
-                "would not learn of it. Run the search with n_jobs=1 or with threads "
-                "(joblib.parallel_config(backend='threading'))."
+                "would not learn of it. Run a search with n_jobs=1 or with threads "
+                "(joblib.parallel_config(backend='threading')); give a model that was loaded from "
+                "a file a new budget."
             )
         if adjacency != self.adjacency:
             raise ValueError(
                 f"The budget counts in adjacency={self.adjacency!r} but the estimator has "
                 f"adjacency={adjacency!r}: give both the same relation."
+            )
+        if not (0.0 <= epsilon < math.inf and 0.0 <= delta < 1.0):
+            raise ValueError(
+                f"A charge needs a finite epsilon >= 0 and a delta in [0, 1), got epsilon="
+                f"{epsilon!r} and delta={delta!r}: charges are never refunded."
             )
         entry = BudgetEntry(label, event, epsilon, delta)
         with self._lock:
@@ -182,7 +213,7 @@ class BudgetAccountant:
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         del state["_lock"]
-        state["_detached"] = True
+        state["_process"] = None
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import abstractmethod
 from typing import Any
@@ -13,16 +14,22 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.budget import BudgetAccountant
-from skdp.estimators._callbacks import CallbackSupportMixin, FitProgress, with_callbacks
+from skdp.estimators._callbacks import (
+    FRAMES_OF_WITH_CALLBACKS,
+    CallbackSupportMixin,
+    FitProgress,
+    with_callbacks,
+)
 from skdp.estimators._labels import encode_labels
 from skdp.estimators._parameters import check_choice, check_integer, check_real
 from skdp.estimators._seeding import fit_context
 from skdp.exceptions import PrivacyWarning
+from skdp.inputs import canonical_rows, validate_private_data
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms.contribution import ADJACENCIES
-from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
+from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.plans.defaults import PublicNumbers, default_intercept_value
-from skdp.plans.linear_model import LinearModel
+from skdp.plans.linear_model import LinearModel, ScaledUnits
 from skdp.reporting import PrivacySpent
 
 
@@ -77,9 +84,10 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         """
         self._refuse_fit_params(fit_params)
         self._check_parameters()
-        X, y = validate_data(
+        X, y = validate_private_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
+        X = canonical_rows(X)
         labels, codes = encode_labels(y, self.classes)
         numbers = self._public_numbers(X.shape, labels.size)
         if self.delta >= 1.0 / numbers.n_rows:
@@ -87,23 +95,23 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
                 f"delta={self.delta:g} is not below 1/n={1.0 / numbers.n_rows:.3g}: such a delta "
                 "permits publishing whole rows at random. Choose delta well below 1/n.",
                 PrivacyWarning,
-                stacklevel=3,
+                stacklevel=2 + FRAMES_OF_WITH_CALLBACKS,
             )
         model = self._linear_model(numbers)
         plan = self._build_plan(model, numbers)
-        stream = resolve_random_state(
-            self.random_state,
-            fit_context(self, X, codes) if _is_seed(self.random_state) else b"",
-        )
-        spent = self._account(plan, stream.seeded)
+        seeded = is_seeded(self.random_state)
+        spent = self._account(plan, seeded)
         self._charge(spent)
         if self.verbose:
             print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
         progress = FitProgress(self, self._public_steps(plan))
         progress.begin()
+        stream = resolve_random_state(
+            self.random_state, fit_context(self, X, codes) if seeded else b""
+        )
         problems = self._problems(model, X, codes)
         weights = self._carry_out(plan, problems, stream, progress)
-        coef, intercept = problems[0].split_weights(weights, model.n_outputs, float(self.data_norm))
+        coef, intercept = problems[0].split_weights(weights, model.n_outputs, model.units.data_norm)
         self.classes_ = labels
         self.coef_ = coef
         self.intercept_ = intercept
@@ -160,13 +168,22 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         check_real(
             "data_norm",
             self.data_norm,
-            above=0.0,
+            at_least=1e-50,
+            at_most=1e50,
             remedy="It is a public bound on the Euclidean norm of a row, not read off the data.",
         )
-        check_real("alpha", self.alpha, at_least=0.0, allowed=("auto",))
+        check_real("alpha", self.alpha, at_least=0.0, at_most=1e50, allowed=("auto",))
         check_choice("fit_intercept", self.fit_intercept, (True, False))
         check_real("intercept_scaling", self.intercept_scaling, above=0.0, allowed=("auto",))
-        check_integer("verbose", self.verbose, at_least=0)
+        if self.intercept_scaling != "auto":
+            check_real(
+                "intercept_scaling / data_norm",
+                self.intercept_scaling / self.data_norm,
+                at_least=1e-10,
+                at_most=1e10,
+                remedy="The intercept's column is to be comparable to a row.",
+            )
+        check_integer("verbose", int(self.verbose) if self.verbose is True else self.verbose)
         if self.accountant is not None and not callable(getattr(self.accountant, "reserve", None)):
             raise TypeError(
                 "accountant must be None or a budget such as skdp.budget.BudgetAccountant, got "
@@ -190,7 +207,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     def _charge(self, spent: PrivacySpent) -> None:
         accountant = self.accountant
         if accountant is None:
-            accountant = BudgetAccountant(spent.epsilon, spent.delta, adjacency=spent.adjacency)
+            accountant = BudgetAccountant(math.inf, spent.delta, adjacency=spent.adjacency)
         accountant.reserve(
             spent.event,
             adjacency=spent.adjacency,
@@ -212,12 +229,13 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         )
 
     def _linear_model(self, numbers: PublicNumbers) -> LinearModel:
+        units = ScaledUnits(float(self.data_norm))
         intercept_value = 0.0
         if self.fit_intercept:
             intercept_value = (
                 default_intercept_value()
                 if self.intercept_scaling == "auto"
-                else self.intercept_scaling / self.data_norm
+                else units.feature(self.intercept_scaling)
             )
         loss = self._binary_loss()
         if numbers.n_classes > 2:
@@ -232,6 +250,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             n_features=numbers.n_features,
             n_outputs=1 if numbers.n_classes == 2 else numbers.n_classes,
             intercept_value=float(intercept_value),
+            units=units,
         )
 
     def _problems(self, model: LinearModel, X: Any, codes: np.ndarray) -> list[Any]:
@@ -246,7 +265,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             targets = [against_rest(label) for label in range(model.n_outputs)]
         else:
             targets = [against_rest(1)]
-        rows = Rows.from_matrix(X, targets[0], float(self.data_norm), model.intercept_value)
+        rows = Rows.from_matrix(X, targets[0], model.units.data_norm, model.intercept_value)
         return [rows, *(rows.with_targets(other) for other in targets[1:])]
 
     def _assumptions(self, *more: str) -> tuple[str, ...]:
@@ -359,8 +378,4 @@ class SmoothedHingeMixin:
 
     def _check_parameters(self) -> None:
         super()._check_parameters()  # type: ignore[misc]
-        check_real("half_width", self.half_width, above=0.0)
-
-
-def _is_seed(random_state: Any) -> bool:
-    return random_state is not None and not isinstance(random_state, RandomStream)
+        check_real("half_width", self.half_width, at_least=1e-3, at_most=1e3)

@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+# Frames that the decorator puts between a user's call of fit and the method, for warnings.
+FRAMES_OF_WITH_CALLBACKS = 1
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn < 1.9
+    FRAMES_OF_WITH_CALLBACKS = 0
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stand-in: this version of scikit-learn has no callbacks."""

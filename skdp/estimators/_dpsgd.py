@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 from skdp.estimators._base import ProbabilityMixin
@@ -180,7 +182,8 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
         check_real(
             "noise_multiplier",
             self.noise_multiplier,
-            above=0.0,
+            at_least=1e-6,
+            at_most=1e50,
             allowed=(None,),
             remedy="None calibrates it to (epsilon, delta).",
         )
@@ -189,24 +192,36 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
                 "epsilon=None needs noise_multiplier=: one of the two must fix the noise."
             )
         check_real("max_grad_norm", self.max_grad_norm, above=0.0, allowed=("auto",))
+        if self.max_grad_norm != "auto":
+            check_real(
+                "max_grad_norm / data_norm",
+                self.max_grad_norm / self.data_norm,
+                at_least=1e-6,
+                at_most=1e50,
+                remedy="A record's gradient has norm up to about data_norm.",
+            )
         check_choice("solver", self.solver, ("sgd", "adam"))
         check_choice("learning_rate", self.learning_rate, ("constant", "linear"))
         check_real("momentum", self.momentum, at_least=0.0, below=1.0, allowed=("auto",))
         for name in ("beta_1", "beta_2"):
             check_real(name, getattr(self, name), at_least=0.0, below=1.0)
         for name in ("learning_rate_final", "decay_share"):
-            check_real(name, getattr(self, name), above=0.0, below=1.0 + 1e-12)
+            check_real(name, getattr(self, name), above=0.0, at_most=1.0)
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> NoisyGradientPlan:
         self._check_batch_size(numbers.n_rows)
-        norm = float(self.data_norm)
-        # Gradients scale with the rows. Adam's steps are in units of the weights instead.
-        step_scale = norm if self.solver == "adam" else norm**2
-        step = self.learning_rate_init
+        if self.noise_multiplier is not None:
+            # A ceiling on epsilon must not change what runs.
+            numbers = replace(numbers, epsilon=None)
+        units, step = model.units, self.learning_rate_init
+        # Adam divides out the gradient's scale: its steps are lengths of weights.
+        scaled = units.weight if self.solver == "adam" else units.step
         choices = DPSGDChoices(
-            penalty=None if self.alpha == "auto" else self.alpha / norm**2,
+            penalty=None if self.alpha == "auto" else units.penalty(self.alpha),
             noise_multiplier=self.noise_multiplier,
-            max_grad_norm=None if self.max_grad_norm == "auto" else self.max_grad_norm / norm,
+            max_grad_norm=(
+                None if self.max_grad_norm == "auto" else units.gradient(self.max_grad_norm)
+            ),
             batch_size=None if self.batch_size == "auto" else self.batch_size,
             max_iter=None if self.max_iter == "auto" else self.max_iter,
             solver=self.solver,
@@ -214,7 +229,7 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
             beta_1=self.beta_1,
             beta_2=self.beta_2,
             learning_rate=self.learning_rate,
-            initial_step=None if step is None else step * step_scale,
+            initial_step=None if step is None else scaled(step),
             final_share=self.learning_rate_final,
             decay_share=self.decay_share,
             average=self.average,
@@ -224,6 +239,11 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
     def _claim(self, epsilon: float) -> float:
         if self.noise_multiplier is None:
             return super()._claim(epsilon)
+        if math.isinf(epsilon):
+            raise ValueError(
+                f"noise_multiplier={self.noise_multiplier:g} gives no finite epsilon at "
+                f"delta={self.delta:g}: raise it."
+            )
         if self.epsilon is not None and epsilon > self.epsilon:
             raise ValueError(
                 f"noise_multiplier={self.noise_multiplier:g} would spend epsilon={epsilon:.6g} at "

@@ -38,15 +38,14 @@ class _GrpuaClassifier(NoisyGradientClassifier):
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> NoisyGradientPlan:
         self._check_batch_size(numbers.n_rows)
-        norm = float(self.data_norm)
-        step = self.learning_rate_init
+        units, step = model.units, self.learning_rate_init
         choices = GradientPerturbationChoices(
-            penalty=None if self.alpha == "auto" else self.alpha / norm**2,
+            penalty=None if self.alpha == "auto" else units.penalty(self.alpha),
             batch_size=None if self.batch_size == "auto" else self.batch_size,
             max_iter=None if self.max_iter == "auto" else self.max_iter,
             step_sizes=self.learning_rate,
-            initial_step=None if step is None else step * norm**2,
-            radius=None if self.radius is None else self.radius * norm,
+            initial_step=None if step is None else units.step(step),
+            radius=None if self.radius is None else units.weight(self.radius),
             average=self.average,
             sampling=self.sampling,
             calibration=self.calibration,

@@ -34,7 +34,13 @@ def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
     if y.dtype.kind not in "biu":  # whole numbers are labels; looking through them takes time
         check_classification_targets(y)
     if classes is None:
-        labels, codes = np.unique(y, return_inverse=True)
+        try:
+            labels, codes = np.unique(y, return_inverse=True)
+        except TypeError:
+            raise ValueError(
+                "y holds labels of kinds that cannot be compared, such as text and missing "
+                "values: give every row a label of one kind."
+            ) from None
         if labels.size < 2:
             raise ValueError(
                 "y holds one class only: a classifier needs at least two classes. If the other "
@@ -57,8 +63,15 @@ def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _public_labels(classes: Any) -> np.ndarray:
-    given = np.asarray(classes)
-    labels = np.unique(given)
+    try:
+        given = np.asarray(classes)
+        labels = np.unique(given)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"classes must be a flat list of labels of one kind, got {classes!r}."
+        ) from None
+    if given.dtype.kind == "U" and not all(isinstance(label, str) for label in classes):
+        raise ValueError(f"classes must be labels of one kind, got {classes!r}.")
     if given.ndim != 1 or labels.size != given.size:
         raise ValueError(f"classes must be a flat list of distinct labels, got {classes!r}.")
     if labels.size < 2:

@@ -44,14 +44,16 @@ class NoisyGradientClassifier(PrivateLinearClassifier):
         check_integer(
             "max_iter", self.max_iter, at_least=1, allowed=("auto",), remedy="It counts steps."
         )
-        check_real("learning_rate_init", self.learning_rate_init, above=0.0, allowed=(None,))
+        check_real(
+            "learning_rate_init", self.learning_rate_init, above=0.0, at_most=1e50, allowed=(None,)
+        )
         check_integer("physical_batch_size", self.physical_batch_size, at_least=1, allowed=(None,))
         if not isinstance(self.average, bool):
             check_real(
                 "average",
                 self.average,
                 above=0.0,
-                below=1.0,
+                at_most=1.0,
                 remedy="True averages a default share of the last iterates, False none.",
             )
 
@@ -79,9 +81,10 @@ class NoisyGradientClassifier(PrivateLinearClassifier):
             assumptions=self._assumptions(
                 _SAMPLING_TEXT[plan.lots.sampling],
                 "sums are divided by the public expected lot size",
+                "n_iter_ and noise_multiplier_ are public numbers; every iterate is paid for",
                 plan.bound.reason,
             ),
-            released=("coef_", "intercept_", "classes_", "n_iter_", "and every iterate"),
+            released=("coef_", "intercept_", "classes_"),
             seeded=seeded,
         )
 

@@ -28,12 +28,9 @@ class _OperaClassifier(PrivateLinearClassifier):
         super()._check_parameters()
         check_choice("solver", self.solver, ("newton", "lbfgs", "gd"))
         check_integer("max_iter", self.max_iter, at_least=1)
-        check_real("learning_rate_init", self.learning_rate_init, above=0.0, allowed=(None,))
-        if self.alpha == 0 and self.solver != "gd":
-            raise ValueError(
-                f"alpha=0 needs solver='gd', got solver={self.solver!r}: without a penalty the "
-                "minimiser has no bounded sensitivity. Give a positive alpha or solver='gd'."
-            )
+        check_real(
+            "learning_rate_init", self.learning_rate_init, above=0.0, at_most=1e50, allowed=(None,)
+        )
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> OutputPerturbationPlan:
         step = self.learning_rate_init
@@ -42,14 +39,14 @@ class _OperaClassifier(PrivateLinearClassifier):
             penalty=(
                 default_output_penalty(model, numbers)
                 if self.alpha == "auto"
-                else self.alpha / self.data_norm**2
+                else model.units.penalty(self.alpha)
             ),
             adjacency=self.adjacency,
             epsilon=float(numbers.target_epsilon),
             delta=float(self.delta),
             solver=self.solver,
             max_iter=self.max_iter,
-            step_size=None if step is None else step * self.data_norm**2,
+            step_size=None if step is None else model.units.step(step),
         )
 
     def _account(self, plan: OutputPerturbationPlan, seeded: bool) -> PrivacySpent:
@@ -108,8 +105,8 @@ class OperaLogisticRegression(ProbabilityMixin, _OperaClassifier):
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
-        L2 penalty on all weights, the intercept included. ``"auto"`` chooses it from n, the
-        number of features and classes, epsilon and delta. 0 needs ``solver="gd"``.
+        L2 penalty on all weights, the intercept included. ``"auto"`` chooses it from n, epsilon,
+        delta, adjacency and `data_norm`. 0 needs ``solver="gd"``.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"

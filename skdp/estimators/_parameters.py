@@ -7,6 +7,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 
 def check_real(
     name: str,
@@ -14,6 +16,7 @@ def check_real(
     *,
     above: float | None = None,
     at_least: float | None = None,
+    at_most: float | None = None,
     below: float | None = None,
     allowed: Sequence[str | None] = (),
     remedy: str = "",
@@ -26,8 +29,8 @@ def check_real(
         Name of the parameter.
     value : object
         What the user gave.
-    above, at_least, below : float or None
-        Exclusive lower, inclusive lower and exclusive upper limit.
+    above, at_least, at_most, below : float or None
+        Exclusive and inclusive lower, inclusive and exclusive upper limit.
     allowed : sequence of str or None
         Special values that are accepted as well.
     remedy : str
@@ -51,6 +54,7 @@ def check_real(
         math.isfinite(number)
         and (above is None or number > above)
         and (at_least is None or number >= at_least)
+        and (at_most is None or number <= at_most)
         and (below is None or number < below)
     )
     if not in_range:
@@ -59,6 +63,7 @@ def check_real(
             for limit, text in (
                 (above, f"greater than {above:g}" if above is not None else ""),
                 (at_least, f"at least {at_least:g}" if at_least is not None else ""),
+                (at_most, f"at most {at_most:g}" if at_most is not None else ""),
                 (below, f"less than {below:g}" if below is not None else ""),
             )
             if limit is not None
@@ -73,7 +78,7 @@ def check_integer(
     name: str,
     value: Any,
     *,
-    at_least: int,
+    at_least: int = 0,
     allowed: Sequence[str | None] = (),
     remedy: str = "",
 ) -> None:
@@ -102,7 +107,8 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
     ValueError
         If it is not.
     """
-    if not any(type(value) is type(choice) and value == choice for choice in choices):
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not any(type(plain) is type(choice) and plain == choice for choice in choices):
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
 

@@ -35,7 +35,7 @@ def fit_context(estimator: Any, X: Any, codes: np.ndarray) -> bytes:
         for name, value in estimator.get_params(deep=False).items()
         if name not in {"accountant", "random_state", "verbose"}
     }
-    digest.update(f"{type(estimator).__name__}{sorted(own.items())!r}".encode())
+    digest.update(f"{type(estimator).__name__}{sorted(own.items())!r}{X.shape}".encode())
     parts = (X.data, X.indices, X.indptr, codes) if sparse.issparse(X) else (X, codes)
     for part in parts:
         digest.update(f"{part.shape}{part.dtype}".encode())

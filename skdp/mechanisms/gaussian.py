@@ -92,10 +92,13 @@ def gaussian_mechanism(
     Balle & Wang (2018), Theorem 8 and Algorithm 1.
     """
     sigma = analytic_gaussian_sigma(epsilon, delta, sensitivity)
+    exact = np.asarray(value, dtype=np.float64)
+    # With a seed, calls that differ in anything must not share noise.
+    context = f"{epsilon!r} {delta!r} {sensitivity!r} {exact.shape}".encode() + exact.tobytes()
     mechanism = GaussianMechanism(
         sensitivity=sensitivity,
         sigma=sigma,
-        stream=resolve_random_state(random_state),
+        stream=resolve_random_state(random_state, context),
         label="gaussian_mechanism",
     )
-    return mechanism.release(np.asarray(value, dtype=np.float64))
+    return mechanism.release(exact)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import numbers
 import os
+import threading
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,14 @@ class RandomStream:
         hold against whoever knows the seed, so this flag follows the stream into the report.
     """
 
-    __slots__ = ("_counter", "_key", "seeded")
+    __slots__ = ("_counter", "_key", "_lock", "seeded")
 
     def __init__(self, key: bytes, *, seeded: bool) -> None:
         if len(key) != _KEY_BYTES:
             raise ValueError(f"key must hold {_KEY_BYTES} bytes, got {len(key)}.")
         self._key = key
         self._counter = 0
+        self._lock = threading.Lock()
         self.seeded = seeded
 
     @classmethod
@@ -81,8 +83,10 @@ class RandomStream:
 
     def words(self, count: int) -> np.ndarray:
         """Return `count` uniform 64-bit words, dtype uint64."""
-        block = hashlib.shake_256(self._key + self._counter.to_bytes(16, "little"))
-        self._counter += 1
+        with self._lock:
+            counter = self._counter
+            self._counter += 1
+        block = hashlib.shake_256(self._key + counter.to_bytes(16, "little"))
         return np.frombuffer(block.digest(8 * count), dtype="<u8")
 
     def uniform(self, count: int) -> np.ndarray:
@@ -110,6 +114,37 @@ class RandomStream:
         )
 
 
+def is_seeded(random_state: Any) -> bool:
+    """Tell whether the stream of a `random_state` can be recomputed from a seed.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.RandomState or RandomStream
+        As for :func:`resolve_random_state`.
+
+    Returns
+    -------
+    bool
+        Whether there is a seed.
+
+    Raises
+    ------
+    ValueError
+        If `random_state` is of another kind.
+    """
+    if isinstance(random_state, RandomStream):
+        return random_state.seeded
+    if random_state is None:
+        return False
+    is_integer = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
+    if is_integer or isinstance(random_state, np.random.RandomState):
+        return True
+    raise ValueError(
+        "random_state must be None (noise from the operating system), an integer seed, a "
+        f"numpy.random.RandomState or a RandomStream, got {type(random_state).__name__}."
+    )
+
+
 def resolve_random_state(random_state: Any, context: bytes = b"") -> RandomStream:
     """Turn scikit-learn's `random_state` into a stream.
 
@@ -117,7 +152,8 @@ def resolve_random_state(random_state: Any, context: bytes = b"") -> RandomStrea
     ----------
     random_state : None, int, numpy.random.RandomState or RandomStream
         ``None`` draws a fresh key from the operating system. An integer, or the next 32 bytes
-        of a ``RandomState``, is a seed. A stream is used as it is.
+        of a ``RandomState``, is a seed. Of a stream, the next 32 bytes become the key of a new
+        one, so that no two uses of it share anything.
     context : bytes
         Mixed into seeded streams; see :meth:`RandomStream.from_seed`.
 
@@ -131,15 +167,10 @@ def resolve_random_state(random_state: Any, context: bytes = b"") -> RandomStrea
     ValueError
         If `random_state` is of another kind.
     """
-    if random_state is None:
+    if not is_seeded(random_state) and not isinstance(random_state, RandomStream):
         return RandomStream.from_entropy()
     if isinstance(random_state, RandomStream):
-        return random_state
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
-        return RandomStream.from_seed(int(random_state), context)
+        return RandomStream(random_state.words(4).tobytes(), seeded=random_state.seeded)
     if isinstance(random_state, np.random.RandomState):
         return RandomStream.from_seed(random_state.bytes(_KEY_BYTES), context)
-    raise ValueError(
-        "random_state must be None (noise from the operating system), an integer seed, a "
-        f"numpy.random.RandomState or a RandomStream, got {type(random_state).__name__}."
-    )
+    return RandomStream.from_seed(int(random_state), context)

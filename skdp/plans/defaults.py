@@ -132,16 +132,24 @@ def _rule_steps(model: LinearModel, numbers: PublicNumbers) -> int:
         return _FEWEST_STEPS
     ratio = numbers.signal_to_noise
     travel = _MARGIN_NOISE * ratio / default_clip(model, ratio)
-    steps = math.ceil((1.0 - _MOMENTUM) * travel / _longest_step(model))
+    steps = math.ceil((1.0 - _MOMENTUM) * travel / longest_step(model))
     return min(_MOST_STEPS, max(_FEWEST_STEPS, steps))
 
 
-def _longest_step(model: LinearModel) -> float:
-    return 2.0 / model.loss.smoothness(model.row_norm)
+def longest_step(model: LinearModel, penalty: float = 0.0) -> float:
+    """Return the longest step at which descent is stable on every table."""
+    return 2.0 / (model.loss.smoothness(model.row_norm) + penalty)
 
 
 def noisy_descent_defaults(
-    model: LinearModel, *, steps: int, signal_to_noise: float, bound: float, clipped: bool
+    model: LinearModel,
+    *,
+    steps: int,
+    signal_to_noise: float,
+    bound: float,
+    clipped: bool,
+    momentum: float | None = None,
+    penalty: float | None = None,
 ) -> DescentDefaults:
     """Return step size, momentum, penalty and averaging of a noisy descent.
 
@@ -162,6 +170,8 @@ def noisy_descent_defaults(
         Norm that one record may contribute to a sum.
     clipped : bool
         Whether gradients are clipped to it; clipping tolerates more noise.
+    momentum, penalty : float or None
+        The user's, which the step size follows.
 
     Returns
     -------
@@ -169,10 +179,12 @@ def noisy_descent_defaults(
         The defaults.
     """
     noise = _MARGIN_NOISE if clipped else _MARGIN_NOISE_UNCLIPPED
-    step = (1.0 - _MOMENTUM) * noise * signal_to_noise / (bound * steps)
+    momentum = _MOMENTUM if momentum is None else momentum
+    penalty = 0.15 * bound / signal_to_noise if penalty is None else penalty
+    step = (1.0 - momentum) * noise * signal_to_noise / (bound * steps)
     return DescentDefaults(
-        initial_step=min(step, _longest_step(model)),
-        momentum=_MOMENTUM,
-        penalty=0.15 * bound / signal_to_noise,
+        initial_step=min(step, longest_step(model, penalty)),
+        momentum=momentum,
+        penalty=penalty,
         average_share=_AVERAGE_SHARE,
     )

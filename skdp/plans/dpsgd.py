@@ -19,9 +19,9 @@ from skdp.plans.defaults import (
     default_steps,
     noisy_descent_defaults,
 )
-from skdp.plans.gradient_perturbation import averaging_start, choose_lots
+from skdp.plans.gradient_perturbation import averaging_start, choose_lots, refuse_divergence
 from skdp.plans.linear_model import LinearModel
-from skdp.plans.noisy_gradient import Lots, NoisyGradientPlan, calibrate_sigma
+from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan, calibrate_sigma
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
@@ -59,7 +59,7 @@ def build_dpsgd(
     model : LinearModel
         Loss and public shape.
     numbers : PublicNumbers
-        Table size, target and adjacency; its epsilon is not used with a noise multiplier.
+        Table size, target and adjacency; without an epsilon if there is a noise multiplier.
     choices : DPSGDChoices
         The user's part.
 
@@ -74,8 +74,17 @@ def build_dpsgd(
     ratio = lots.size * math.sqrt(steps) / multiplier
     clip = default_clip(model, ratio) if choices.max_grad_norm is None else choices.max_grad_norm
     defaults = noisy_descent_defaults(
-        model, steps=steps, signal_to_noise=ratio, bound=clip, clipped=True
+        model,
+        steps=steps,
+        signal_to_noise=ratio,
+        bound=clip,
+        clipped=True,
+        momentum=choices.momentum,
+        penalty=choices.penalty,
     )
+    schedule = _schedule(choices, defaults.initial_step, steps)
+    if choices.solver == "sgd":
+        refuse_divergence(model, schedule, defaults.penalty)
     return NoisyGradientPlan(
         model=model,
         adjacency=numbers.adjacency,
@@ -84,7 +93,7 @@ def build_dpsgd(
         bound=ContributionBound.from_clipping(clip),
         clip=clip,
         sigma=multiplier * clip,
-        schedule=_schedule(choices, defaults.initial_step, steps),
+        schedule=schedule,
         rule=_rule(choices, lots.size, defaults),
         average_from=averaging_start(choices.average, defaults, steps),
     )
@@ -115,10 +124,17 @@ def _schedule(choices: DPSGDChoices, default_step: float, steps: int) -> Learnin
 
 
 def _rule(choices: DPSGDChoices, lot_size: float, defaults: DescentDefaults) -> UpdateRule:
-    penalty = defaults.penalty if choices.penalty is None else choices.penalty
     if choices.solver == "adam":
         return UpdateRule.adam(
-            divisor=lot_size, penalty=penalty, beta1=choices.beta_1, beta2=choices.beta_2
+            divisor=lot_size,
+            penalty=defaults.penalty,
+            radius=LARGEST_WEIGHTS,
+            beta1=choices.beta_1,
+            beta2=choices.beta_2,
         )
-    momentum = defaults.momentum if choices.momentum is None else choices.momentum
-    return UpdateRule(divisor=lot_size, penalty=penalty, momentum=momentum)
+    return UpdateRule(
+        divisor=lot_size,
+        penalty=defaults.penalty,
+        radius=LARGEST_WEIGHTS,
+        momentum=defaults.momentum,
+    )

@@ -19,10 +19,12 @@ from skdp.plans.defaults import (
     PublicNumbers,
     default_lot_size,
     default_steps,
+    longest_step,
     noisy_descent_defaults,
 )
 from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import (
+    LARGEST_WEIGHTS,
     Calibration,
     Lots,
     NoisyGradientPlan,
@@ -101,9 +103,13 @@ def build_gradient_perturbation(
     )
     ratio = lots.size * math.sqrt(steps) * bound.norm / sigma
     defaults = noisy_descent_defaults(
-        model, steps=steps, signal_to_noise=ratio, bound=bound.norm, clipped=False
+        model,
+        steps=steps,
+        signal_to_noise=ratio,
+        bound=bound.norm,
+        clipped=False,
+        penalty=_penalty(choices, bound.norm / ratio),
     )
-    penalty = _penalty(choices, defaults, bound.norm / ratio)
     radius = _radius(choices, ratio)
     return NoisyGradientPlan(
         model=model,
@@ -113,10 +119,10 @@ def build_gradient_perturbation(
         bound=bound,
         clip=math.inf,
         sigma=sigma,
-        schedule=_schedule(model, penalty, choices, defaults, radius, sigma / lots.size),
+        schedule=_schedule(model, choices, defaults, radius, sigma / lots.size),
         rule=UpdateRule(
             divisor=lots.size,
-            penalty=penalty,
+            penalty=defaults.penalty,
             radius=radius,
             # The convex schedules are those of plain descent.
             momentum=defaults.momentum if choices.step_sizes == "constant" else 0.0,
@@ -147,13 +153,35 @@ def averaging_start(average: bool | float, defaults: DescentDefaults, steps: int
     return min(steps - 1, int(steps * (1.0 - share)))
 
 
-def _penalty(
-    choices: GradientPerturbationChoices, defaults: DescentDefaults, strong: float
-) -> float:
-    """Return the user's penalty or the default; refuse none where step sizes rest on it."""
+def refuse_divergence(model: LinearModel, schedule: LearningRateSchedule, penalty: float) -> None:
+    """Refuse steps so long that the penalty alone would make weights grow without bound.
+
+    Parameters
+    ----------
+    model : LinearModel
+        For its units.
+    schedule : LearningRateSchedule
+        Step sizes.
+    penalty : float
+        L2 penalty, in scaled units.
+
+    Raises
+    ------
+    ValueError
+        If the first step times the penalty exceeds 2.
+    """
+    if schedule.initial * penalty > 2.0:
+        raise ValueError(
+            f"learning_rate_init={model.units.learning_rate(schedule.initial):.6g} is too long "
+            "for this alpha: weights would grow without bound. Their product must be at most 2."
+        )
+
+
+def _penalty(choices: GradientPerturbationChoices, strong: float) -> float | None:
+    """Return the user's penalty, or the one that step sizes rest on; None for the default."""
     if choices.penalty is None:
         # Steps 1 / (alpha t) make the noise of the weights about 1 at this penalty.
-        return strong if choices.step_sizes == "strongly-convex" else defaults.penalty
+        return strong if choices.step_sizes == "strongly-convex" else None
     if choices.penalty == 0.0 and choices.step_sizes == "strongly-convex":
         raise ValueError(
             "learning_rate='strongly-convex' takes steps 1/(alpha t) and needs alpha > 0, got "
@@ -165,13 +193,12 @@ def _penalty(
 def _radius(choices: GradientPerturbationChoices, ratio: float) -> float:
     """Return the radius of the projection; by default what the noise lets weights reach."""
     if choices.radius is not None:
-        return choices.radius
-    return math.sqrt(ratio) if choices.step_sizes == "convex" else math.inf
+        return min(choices.radius, LARGEST_WEIGHTS)
+    return math.sqrt(ratio) if choices.step_sizes == "convex" else LARGEST_WEIGHTS
 
 
 def _schedule(
     model: LinearModel,
-    penalty: float,
     choices: GradientPerturbationChoices,
     defaults: DescentDefaults,
     radius: float,
@@ -180,17 +207,19 @@ def _schedule(
     """Return the step sizes; `noise` is the deviation of one coordinate of the mean gradient."""
     if choices.step_sizes == "constant":
         step = defaults.initial_step if choices.initial_step is None else choices.initial_step
-        return LearningRateSchedule("constant", step)
+        schedule = LearningRateSchedule("constant", step)
+        refuse_divergence(model, schedule, defaults.penalty)
+        return schedule
     if choices.initial_step is not None:
         raise ValueError(
             "learning_rate_init applies to learning_rate='constant' only: the convex schedules "
             "follow from alpha, radius and the noise."
         )
     if choices.step_sizes == "strongly-convex":
-        longest = 1.0 / (model.loss.smoothness(model.row_norm) + penalty)
-        return LearningRateSchedule("inverse", 1.0 / penalty, cap=longest)
+        longest = 0.5 * longest_step(model, defaults.penalty)
+        return LearningRateSchedule("inverse", 1.0 / defaults.penalty, cap=longest)
     gradient_norm = math.hypot(
-        model.loss.lipschitz(model.row_norm) + penalty * radius,
+        model.loss.lipschitz(model.row_norm) + defaults.penalty * radius,
         math.sqrt(model.n_weights) * noise,
     )
     return LearningRateSchedule("inverse-sqrt", radius / gradient_norm)

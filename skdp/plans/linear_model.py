@@ -17,6 +17,43 @@ _ROUNDING = 1.0 + 1e-12
 
 
 @dataclass(frozen=True)
+class ScaledUnits:
+    """Conversion of the user's numbers, in units of the features, to scaled units.
+
+    Parameters
+    ----------
+    data_norm : float
+        The bound R on the norm of a row.
+    """
+
+    data_norm: float = 1.0
+
+    def penalty(self, alpha: float) -> float:
+        """Return the penalty on scaled weights that equals `alpha` on the user's."""
+        return alpha / self.data_norm**2
+
+    def step(self, learning_rate: float) -> float:
+        """Return the step size on scaled weights that equals one on the user's."""
+        return learning_rate * self.data_norm**2
+
+    def learning_rate(self, step: float) -> float:
+        """Return the user's step size that equals one on scaled weights."""
+        return step / self.data_norm**2
+
+    def weight(self, length: float) -> float:
+        """Return the length of scaled weights that equals one of the user's."""
+        return length * self.data_norm
+
+    def gradient(self, norm: float) -> float:
+        """Return the norm of a scaled gradient that equals one of the user's."""
+        return norm / self.data_norm
+
+    def feature(self, value: float) -> float:
+        """Return the value of a scaled feature that equals one of the user's."""
+        return value / self.data_norm
+
+
+@dataclass(frozen=True)
 class LinearModel:
     """Loss and public shape of a linear classifier in scaled units.
 
@@ -30,6 +67,8 @@ class LinearModel:
         Scores a row gets: 1 for two classes, else the number of classes.
     intercept_value : float
         Value ``s`` of the constant column; 0 without intercept.
+    units : ScaledUnits
+        What a unit of the scaled problem is in the user's.
     """
 
     loss: Any
@@ -37,6 +76,7 @@ class LinearModel:
     n_features: int
     n_outputs: int
     intercept_value: float
+    units: ScaledUnits = ScaledUnits()
 
     @property
     def part_loss(self) -> Any:

@@ -30,6 +30,9 @@ from skdp.solvers import UpdateRule
 Sampling = Literal["full", "poisson", "uniform"]
 Calibration = Literal["pld", "composition"]
 
+# Weights are kept in this ball on every table: far beyond any use, and far from overflow.
+LARGEST_WEIGHTS = 1e100
+
 
 @dataclass(frozen=True)
 class Lots:

@@ -21,6 +21,8 @@ OutputSolver = Literal["newton", "lbfgs", "gd"]
 
 # The tolerance may cost this share of the noise; see minimiser_sensitivity.
 _TOLERANCE_SHARE = 1e-3
+# Below, neither the noise nor the time to reach the tolerance would be of use.
+_SMALLEST_PENALTY = 1e-10
 
 
 def default_tolerance(model: LinearModel, penalty: float) -> float:
@@ -110,8 +112,9 @@ def descent_sensitivity(
     smoothness = model.loss.smoothness(model.row_norm) + penalty
     if not 0.0 < step_size <= 2.0 / smoothness:
         raise ValueError(
-            f"learning_rate_init={step_size:.6g} is too long for solver='gd': it must lie in "
-            f"(0, {2.0 / smoothness:.6g}] (scaled units), twice the inverse smoothness."
+            f"learning_rate_init={model.units.learning_rate(step_size):.6g} is too long for "
+            f"solver='gd': it must lie in (0, {model.units.learning_rate(2.0 / smoothness):.6g}], "
+            "twice the inverse smoothness."
         )
     contraction = max(abs(1.0 - step_size * penalty), abs(1.0 - step_size * smoothness))
     reach = _descent_reach(model, penalty, steps, step_size)
@@ -200,19 +203,20 @@ class OutputPerturbationPlan:
         Raises
         ------
         ValueError
-            If the penalty is zero where strong convexity is needed, or the step is too long.
+            If the penalty is too small where strong convexity is needed, or the step too long.
         """
         tolerance = 0.0
         step = step_size or 1.0 / (model.loss.smoothness(model.row_norm) + penalty)
         if solver == "gd":
             sensitivity = descent_sensitivity(model, penalty, max_iter, step, adjacency)
-        elif penalty > 0.0:
+        elif penalty >= _SMALLEST_PENALTY:
             tolerance = default_tolerance(model, penalty)
             sensitivity = minimiser_sensitivity(model, penalty, tolerance, adjacency)
         else:
             raise ValueError(
-                "alpha=0 has no unique minimiser and no bound on its sensitivity: give a "
-                "positive alpha, or solver='gd', whose T-step bound holds without a penalty."
+                f"alpha below {_SMALLEST_PENALTY:g} times the square of data_norm leaves the "
+                "minimiser's sensitivity without a useful bound: give a larger alpha, or "
+                "solver='gd', whose T-step bound holds even at alpha=0."
             )
         return cls(
             model=model,

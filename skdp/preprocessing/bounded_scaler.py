@@ -7,7 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.inputs import validate_private_data
 
 
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -70,7 +72,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ValueError
             If the bounds do not match the features or are not finite with lower < upper.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        X = validate_private_data(self, X, dtype=[np.float64, np.float32])
         lower, upper = self._bounds(X.shape[1])
         largest = math.sqrt(X.shape[1])
         if self.row_norm is not None and not 0.0 < self.row_norm < math.inf:
@@ -113,6 +115,6 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Rows of norm at most ``data_norm_``.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = validate_private_data(self, X, dtype=[np.float64, np.float32], reset=False)
         scaled = (X - self._centre) * self._scale
         return np.clip(scaled, -self._limit, self._limit, out=scaled).astype(X.dtype, copy=False)

@@ -16,6 +16,7 @@ _ADJACENCY_TEXT = {
 _NOT_COVERED = (
     "anything computed from the rows outside this fit: preprocessing fitted on them, feature "
     "selection, tuning, cross-validation scores, other models",
+    "how long the fit took, and whether validation refused the table (missing values, labels)",
     "the table itself, access to it, and what predictions for new people reveal about them",
 )
 
@@ -40,11 +41,15 @@ def privacy_statement(estimator: Any) -> str:
     TypeError
         If the estimator reports no privacy spending.
     """
-    final = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    final = estimator
+    while hasattr(final, "steps"):
+        final = final.steps[-1][1]
     spent = getattr(final, "privacy_spent_", None)
     if not isinstance(spent, PrivacySpent):
         raise TypeError(
-            f"{type(final).__name__} has no privacy_spent_: fit a private estimator first."
+            f"{type(final).__name__} has no privacy_spent_. Give a fitted private estimator, or a "
+            "pipeline that ends in one; of a search, its best_estimator_, whose statement covers "
+            "the last fit alone."
         )
     lines = [
         f"Privacy statement of {type(final).__name__} (skdp {metadata.version('skdp')})",

@@ -26,6 +26,9 @@ def update(
 ) -> None:
     """Take one step with a noisy gradient sum, project, and add to the running average.
 
+    Weights that overflowed start again from zero: a record's part in the next sum is bounded at
+    finite weights only.
+
     ``rule`` holds (code, divisor, penalty, radius, first decay, second decay, epsilon).
     """
     weights, first, second, average, total_weight, counter = state
@@ -49,7 +52,11 @@ def update(
             step = first[j]
         weights[j] -= rate * step
         square += weights[j] * weights[j]
-    if square > radius * radius:
+    if not square < math.inf:
+        weights[:] = 0.0
+        first[:] = 0.0
+        second[:] = 0.0
+    elif square > radius * radius:
         shrink = radius / math.sqrt(square)
         for j in range(weights.size):
             weights[j] *= shrink

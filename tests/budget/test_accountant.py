@@ -1,6 +1,7 @@
 """The budget: exact sums, refusals before anything is charged, one budget for all copies."""
 
 import copy
+import os
 import pickle
 import threading
 
@@ -121,3 +122,31 @@ def test_repr_says_what_is_spent():
     budget = BudgetAccountant(1.0, 1e-5)
     charge(budget)
     assert "spent epsilon=0.1" in repr(budget) and "1 charges" in repr(budget)
+
+
+@pytest.mark.parametrize("wrong", [{"epsilon": -1.0}, {"epsilon": np.inf}, {"delta": -1e-9}])
+def test_charges_are_never_refunds(wrong):
+    budget = BudgetAccountant(1.0, 1e-5)
+    with pytest.raises(ValueError, match="never refunded"):
+        charge(budget, **wrong)
+    assert budget.spent() == (0.0, 0.0)
+
+
+def test_totals_cannot_be_raised():
+    budget = BudgetAccountant(1.0, 1e-5)
+    for name in ("epsilon", "delta", "adjacency", "composition"):
+        with pytest.raises(AttributeError):
+            setattr(budget, name, 1e-3)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_forked_processes_cannot_charge():
+    budget = BudgetAccountant(1.0, 1e-5)
+    child = os.fork()
+    if child == 0:
+        try:
+            charge(budget)
+        except BudgetExceededError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0

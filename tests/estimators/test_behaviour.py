@@ -318,3 +318,58 @@ def test_physical_batches_do_not_change_the_statistics(table):
     pieces = DPSGDClassifier(physical_batch_size=7, **settings).fit(X, y)
     assert pieces.privacy_spent_.epsilon == whole.privacy_spent_.epsilon
     assert abs(pieces.score(X, y) - whole.score(X, y)) < 0.1
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 100.0, 1e10])
+@pytest.mark.parametrize("data_norm", [0.1, 1.0, 30.0])
+def test_no_penalty_makes_weights_diverge(estimator, alpha, data_norm):
+    X, y = rows()
+    model = estimator(epsilon=5.0, alpha=alpha, data_norm=data_norm).fit(data_norm * X, y)
+    assert np.max(np.abs(model.coef_)) * data_norm < 1e3
+
+
+def test_a_ceiling_on_epsilon_does_not_change_what_runs():
+    X, y = rows(n=5000)
+    fits = [
+        DPSGDClassifier(epsilon, noise_multiplier=40.0).fit(X, y) for epsilon in (None, 5.0, 1000.0)
+    ]
+    assert len({model.privacy_spent_.epsilon for model in fits}) == 1
+    assert len({model.n_iter_ for model in fits}) == 1
+
+
+def test_a_stream_gives_every_fit_its_own_noise(estimator, table):
+    X, y = table
+    stream = RandomStream.from_entropy()
+    one, other = (estimator(random_state=stream).fit(X, y) for _ in range(2))
+    assert not np.any(one.coef_ == other.coef_)
+
+
+def test_sparse_tables_of_other_widths_share_no_noise(estimator, table):
+    X, y = table
+    rows_ = sparse.csr_array(X)
+    wider = sparse.csr_array((rows_.data, rows_.indices, rows_.indptr), shape=(len(y), 5))
+    one, other = (estimator(random_state=0).fit(features, y) for features in (rows_, wider))
+    assert np.min(np.abs(one.coef_ - other.coef_[:, :4])) > 1e-9
+
+
+def test_so_much_noise_that_nothing_is_spent(table):
+    """A multiplier so large that epsilon is zero is as legal as any."""
+    model = DPSGDClassifier(None, 1e-3, noise_multiplier=1e4, max_iter=1).fit(*table)
+    assert model.privacy_spent_.epsilon == 0.0
+
+
+def test_workers_of_a_search_without_a_budget(estimator, table):
+    search = GridSearchCV(estimator(), {"epsilon": [0.5, 1.0]}, cv=2, n_jobs=2).fit(*table)
+    assert 0 < search.best_estimator_.privacy_spent_.epsilon <= 1.0
+    with pytest.raises(TypeError, match="best_estimator_"):
+        privacy_statement(search)
+
+
+def test_workers_of_a_search_cannot_overspend_a_budget(estimator, table):
+    budget = BudgetAccountant(10.0, 1e-3, adjacency=estimator().adjacency)
+    search = GridSearchCV(
+        estimator(accountant=budget), {"alpha": [0.1]}, cv=2, n_jobs=2, error_score="raise"
+    )
+    with pytest.raises(BudgetExceededError, match="another process"):
+        search.fit(*table)
+    assert budget.entries() == []

@@ -7,6 +7,7 @@ from scipy import sparse
 from skdp import DPSGDClassifier, GrpuaLogisticRegression, OperaLogisticRegression
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import PrivacyWarning
+from skdp.mechanisms import RandomStream
 
 
 class Untouchable:
@@ -49,7 +50,7 @@ def test_bad_shared_parameters(estimator, table, name, values, error):
     [
         (OperaLogisticRegression, {"solver": "saga"}, "solver must be one of 'newton'"),
         (OperaLogisticRegression, {"max_iter": 0}, "max_iter"),
-        (OperaLogisticRegression, {"alpha": 0}, "alpha=0 needs solver='gd'"),
+        (OperaLogisticRegression, {"alpha": 0}, "larger alpha, or solver='gd'"),
         (OperaLogisticRegression, {"solver": "gd", "learning_rate_init": 100.0}, "too long"),
         (GrpuaLogisticRegression, {"batch_size": 0}, "batch_size"),
         (GrpuaLogisticRegression, {"batch_size": 301}, "larger than the number of rows"),
@@ -148,3 +149,101 @@ def test_refused_fit_leaves_the_budget_alone(estimator, table):
         with pytest.raises(ValueError, match=r"epsilon|classes"):
             estimator(accountant=budget, **parameters).fit(X, y)
     assert budget.entries() == []
+
+
+def test_messages_quote_no_row(estimator, table):
+    X, y = table
+    text = X.astype(object)
+    text[3, 1] = "HIV positive"
+    for bad in (X[:, 0], text, X + 1j, [["HIV positive"] * 4] * len(y)):
+        with pytest.raises(ValueError, match=r".") as caught:
+            estimator(accountant=Untouchable()).fit(bad, y)
+        message = str(caught.value)
+        assert "HIV" not in message and f"{X[0, 0]:.3f}" not in message
+        assert "[" not in message.replace("categories=[...]", "")
+
+
+def test_missing_values_get_a_private_remedy(estimator, table):
+    X, y = table
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="public rule") as caught:
+        estimator().fit(X, y)
+    assert "HistGradientBoosting" not in str(caught.value)
+
+
+def test_finite_entries_may_not_add_up_to_infinity(estimator, table):
+    X, y = table
+    rows = sparse.csr_array(X)
+    data, indices = rows.data.copy(), rows.indices.copy()
+    data[:2], indices[:2] = 1.7e308, 0
+    bad = sparse.csr_array((data, indices, rows.indptr), shape=X.shape)
+    refuses(estimator, bad, y, "contains infinity, as the sum")
+
+
+def test_entries_stored_twice_count_as_their_sum_whatever_the_flag_says(estimator, table):
+    X, y = table
+    rows = sparse.csr_array(X)
+    split = sparse.csr_array(
+        (np.repeat(rows.data / 4, 4), np.repeat(rows.indices, 4), 4 * rows.indptr), shape=X.shape
+    )
+    split.has_canonical_format = True
+    one, other = (
+        estimator(random_state=RandomStream.from_seed(0)).fit(table, y) for table in (rows, split)
+    )
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-8, atol=1e-9)
+    assert split.nnz == 4 * rows.nnz, "the caller's matrix was changed"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("data_norm", 1e-320),
+        ("data_norm", 1e200),
+        ("alpha", 1e300),
+        ("intercept_scaling", 1e300),
+        ("intercept_scaling", 1e-300),
+    ],
+)
+def test_extreme_numbers_are_refused_before_the_charge(estimator, table, name, value):
+    refuses(estimator, *table, name, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("cls", "parameters", "message"),
+    [
+        (OperaLogisticRegression, {"alpha": 1e-300}, "larger alpha"),
+        (OperaLogisticRegression, {"solver": "gd", "learning_rate_init": 1e300}, "at most 1e"),
+        (DPSGDClassifier, {"learning_rate_init": 1e300}, "learning_rate_init"),
+        (DPSGDClassifier, {"learning_rate_init": 30.0, "alpha": 0.1}, "without bound"),
+        (GrpuaLogisticRegression, {"learning_rate_init": 30.0, "alpha": 0.1}, "without bound"),
+        (DPSGDClassifier, {"max_grad_norm": 1e-9}, "max_grad_norm / data_norm"),
+        (DPSGDClassifier, {"noise_multiplier": 1e-200}, "noise_multiplier"),
+    ],
+)
+def test_numbers_that_cannot_work_are_refused_before_the_charge(table, cls, parameters, message):
+    refuses(cls, *table, message, **parameters)
+
+
+def test_step_limits_are_in_the_users_units(table):
+    X, y = table
+    with pytest.raises(ValueError, match=r"learning_rate_init=100 .*0\.0006"):
+        OperaLogisticRegression(solver="gd", learning_rate_init=100.0, data_norm=100.0).fit(X, y)
+
+
+def test_labels_that_cannot_be_compared(estimator, table):
+    X, y = table
+    mixed = np.where(y == 1, None, "a")
+    refuses(estimator, X, mixed, "cannot be compared|NaN|None|withheld")
+    refuses(estimator, X, y, "one kind", classes=[0, "a"])
+    refuses(estimator, X, y, "one kind", classes=[None, "a"])
+
+
+def test_numpy_scalars_are_as_good_as_python_ones(estimator, table):
+    parameters = {"fit_intercept": np.True_, "adjacency": np.str_("add-remove"), "verbose": False}
+    estimator(epsilon=np.float32(1.0), **parameters).fit(*table)
+
+
+def test_warning_points_at_the_call_of_fit(estimator, table):
+    with pytest.warns(PrivacyWarning) as caught:
+        estimator(delta=0.5).fit(*table)
+    assert caught[0].filename == __file__

@@ -15,6 +15,7 @@ from skdp.mechanisms import (
 
 EPSILONS = [1e-9, 1e-6, 1e-3, 0.1, 1.0, 8.0, 100.0, 1000.0]
 DELTAS = [1e-300, 1e-100, 1e-20, 1e-9, 1e-5, 1e-2, 0.3, 0.9, 0.99]
+GRID = list(itertools.product(EPSILONS, DELTAS))
 
 
 def exact_delta(mu, epsilon):
@@ -31,7 +32,7 @@ def exact_delta(mu, epsilon):
         return phi(mu / 2 - epsilon / mu) - mp.exp(epsilon) * phi(-mu / 2 - epsilon / mu)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), itertools.product(EPSILONS, DELTAS))
+@pytest.mark.parametrize(("epsilon", "delta"), GRID)
 def test_sigma_meets_the_target_and_is_within_1e_9_of_the_least(epsilon, delta):
     sigma = analytic_gaussian_sigma(epsilon, delta)
     with mp.workdps(60):
@@ -40,7 +41,7 @@ def test_sigma_meets_the_target_and_is_within_1e_9_of_the_least(epsilon, delta):
         assert exact_delta(1 / smaller, epsilon) > mp.mpf(delta)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), itertools.product(EPSILONS, DELTAS))
+@pytest.mark.parametrize(("epsilon", "delta"), GRID)
 def test_delta_and_epsilon_are_tight_upper_bounds(epsilon, delta):
     sigma = analytic_gaussian_sigma(epsilon, delta)
     with mp.workdps(60):

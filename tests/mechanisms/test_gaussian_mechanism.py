@@ -68,3 +68,15 @@ def test_contribution_bound_gives_sensitivities():
     for norm, gap in ((0.0, 1.0), (float("inf"), 1.0), (1.0, 0.0), (1.0, 2.5)):
         with pytest.raises(ValueError, match=r"norm|gap"):
             ContributionBound(norm, gap, "test")
+
+
+def test_seeded_calls_share_no_noise():
+    """With shared noise the difference of two releases would be exact."""
+
+    def noisy(value, **changes):
+        settings = {"epsilon": 1.0, "delta": 1e-5, "sensitivity": 1.0, "random_state": 0} | changes
+        return gaussian_mechanism(value, **settings)[0]
+
+    assert noisy([5.0]) == noisy([5.0])
+    for other in (noisy([3.0]) + 2.0, noisy([5.0], delta=1.1e-5), noisy([5.0, 0.0])):
+        assert abs(other - noisy([5.0])) > 1e-6

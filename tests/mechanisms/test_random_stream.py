@@ -100,7 +100,9 @@ def test_random_state_kinds():
     assert resolve_random_state(7).seeded
     assert resolve_random_state(np.int64(7)).seeded
     stream = RandomStream.from_entropy()
-    assert resolve_random_state(stream) is stream
+    uses = [resolve_random_state(stream) for _ in range(2)]
+    assert not uses[0].seeded and resolve_random_state(RandomStream.from_seed(0)).seeded
+    assert not np.intersect1d(uses[0].words(100), uses[1].words(100)).size
     legacy = np.random.RandomState(0)
     first, second = (resolve_random_state(legacy).words(2) for _ in range(2))
     assert not np.array_equal(first, second)

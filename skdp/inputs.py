@@ -1,0 +1,142 @@
+"""scikit-learn's input checks, with messages that quote no private value."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import validate_data
+
+# Messages of scikit-learn's checks that name shapes, types and public names only. The first group
+# is what may be repeated; what follows it in the original may quote rows.
+_HARMLESS = (
+    r"(Found array with \d+ (?:sample|feature)\(s\).*)",
+    r"(Found array with dim \d+.*)",
+    r"(Found input variables with inconsistent numbers of samples: \[[\d, ]+\])",
+    r"(X has \d+ features, but .*)",
+    r"(The feature names should match those that were passed during fit.*)",
+    r"(y should be a 1d array, got an array of shape .*)",
+    r"(y cannot be None)",
+    r"(.* requires y to be passed, but the target y is None.*)",
+    r"(Input y contains (?:NaN|infinity))",
+    r"(Unknown label type: [\w-]+)",
+    r"(Complex data not supported)",
+    r"(Sparse data was passed.*)",
+    r"(Only sparse matrices with 32-bit integer indices are accepted.*)",
+    r"(np\.matrix is not supported.*)",
+    r"(Singleton array .* cannot be considered a valid collection\.)",
+    r"(float\(\) argument must be a string or a (?:real )?number, not '\w+')",
+    r"(The type of target cannot be used to compute OOB estimates.*)",
+)
+
+_REMEDIES = (
+    (
+        r"Expected 2D array, got (scalar|1D) array instead",
+        "Expected 2D array, got {0} array instead. Reshape your data: X.reshape(-1, 1) if it has a "
+        "single feature, X.reshape(1, -1) if it is a single row.",
+    ),
+    (
+        r"Input X contains (NaN|infinity)",
+        "Input X contains {0}. Complete or drop such rows by a public rule that looks at one row "
+        "at a time; an imputer fitted on the table would not be private.",
+    ),
+    (
+        r"could not convert string to float|Unable to convert array of bytes/strings",
+        "X holds text where numbers are needed. Encode categories by a public list of them, for "
+        "example with OneHotEncoder(categories=[...]).",
+    ),
+)
+
+
+def validate_private_data(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
+    """Run scikit-learn's `validate_data`, and repeat of its errors only what is public.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets ``n_features_in_`` and ``feature_names_in_``.
+    X, y : array-like
+        What is checked.
+    **checks : dict
+        Passed on.
+
+    Returns
+    -------
+    ndarray, sparse matrix or tuple
+        What `validate_data` returns.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `validate_data` does, without values of rows.
+    """
+    try:
+        return validate_data(estimator, X, y, **checks)
+    except (ValueError, TypeError) as error:
+        message, kind = public_message(str(error)), type(error)
+    raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
+
+
+def canonical_rows(X: Any) -> Any:
+    """Return the matrix with no entry stored twice, without touching the caller's.
+
+    Finite entries of one cell can add up to infinity, so that sums are checked again. A flag that
+    says there are none is not trusted: a caller may have set it.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+        Rows.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+        The same rows.
+
+    Raises
+    ------
+    ValueError
+        If a sum is not finite.
+    """
+    if not sparse.issparse(X):
+        return X
+    rows = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+    if rows.has_canonical_format:
+        return rows
+    rows = rows.copy()
+    rows.sum_duplicates()
+    if not np.all(np.isfinite(rows.data)):
+        raise ValueError(
+            "Input X contains infinity, as the sum of entries that are stored more than once for "
+            "one row and column."
+        )
+    return rows
+
+
+def public_message(message: str) -> str:
+    """Return the part of an error message that quotes no value, or a general one.
+
+    Parameters
+    ----------
+    message : str
+        The original message.
+
+    Returns
+    -------
+    str
+        What may be shown.
+    """
+    for pattern, remedy in _REMEDIES:
+        found = re.match(pattern, message)
+        if found:
+            return remedy.format(*found.groups())
+    for pattern in _HARMLESS:
+        found = re.match(pattern, message)
+        if found:
+            return found.group(1)
+    return (
+        "X must be a numeric table and y a column of labels of the same length. The original "
+        "message is withheld, since it may quote private values."
+    )
