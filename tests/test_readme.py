@@ -25,7 +25,7 @@ def test_readme_python_runs():
 def test_readme_example_is_short():
     first = blocks(ROOT / "README.md", "python")[0].strip().splitlines()
     code = [line for line in first if line.strip() and not line.lstrip().startswith("#")]
-    assert len(code) <= 12
+    assert len(code) <= 10
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda p: p.name)

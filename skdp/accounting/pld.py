@@ -117,7 +117,8 @@ class PLDAccountant(Accountant):
                 sampled.append((pair, count))
             elif isinstance(leaf, PureDPEvent | ApproxDPEvent):
                 delta = leaf.delta if isinstance(leaf, ApproxDPEvent) else 0.0
-                other.append((RandomisedResponsePair(leaf.epsilon, delta), count))
+                if max(leaf.epsilon, delta) > 0.0:
+                    other.append((RandomisedResponsePair(leaf.epsilon, delta), count))
         mu = math.sqrt(math.fsum(squares))
         if not sampled and not other:
             return exact(mu)

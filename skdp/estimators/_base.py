@@ -183,7 +183,9 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
                 at_most=1e10,
                 remedy="The intercept's column is to be comparable to a row.",
             )
-        check_integer("verbose", int(self.verbose) if self.verbose is True else self.verbose)
+        check_integer(
+            "verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose
+        )
         if self.accountant is not None and not callable(getattr(self.accountant, "reserve", None)):
             raise TypeError(
                 "accountant must be None or a budget such as skdp.budget.BudgetAccountant, got "

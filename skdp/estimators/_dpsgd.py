@@ -62,8 +62,8 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
         ``"linear"`` decays from `learning_rate_init` to `learning_rate_final` times it over the
         first `decay_share` of the steps and stays there.
     learning_rate_init : float or None, default=None
-        First step size on the mean loss (for ``"adam"``, in units of the weights); None follows
-        the noise level.
+        First step size on the mean loss; None follows the noise level. For ``"adam"`` it is in
+        units of the weights, and None takes ``0.2 / data_norm``.
     learning_rate_final : float, default=0.1
         Last step size of ``"linear"`` as a share of the first, in (0, 1].
     decay_share : float, default=0.5
@@ -99,6 +99,13 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Feature names, if `X` had any.
+
+    Notes
+    -----
+    Everything left to ``"auto"`` follows from n, epsilon, delta, the adjacency and the number of
+    classes: all rows in each of 150 to 300 steps while the table is small, Poisson lots beyond;
+    a clipping norm that grows with the signal-to-noise ratio. The rules are in
+    ``docs/defaults.md``.
 
     See Also
     --------

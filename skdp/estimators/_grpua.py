@@ -101,7 +101,8 @@ class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):
     calibration : {"pld", "composition"}, default="pld"
         How the noise is found: numerical composition of privacy-loss distributions, or the
         paper's route, the analytic Gaussian mechanism in each step with amplification by
-        subsampling and advanced composition.
+        subsampling and advanced composition. The second takes several times the noise; the
+        report then shows the smaller epsilon that this noise really costs.
     physical_batch_size : int or None, default=None
         At most so many rows are handled at once; it bounds memory, not the lots.
     accountant : BudgetAccountant or None, default=None

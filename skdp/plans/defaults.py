@@ -81,6 +81,8 @@ _INTERCEPT_VALUE = 0.2
 _FEWEST_STEPS, _MOST_STEPS = 150, 300
 _MOMENTUM = 0.9
 _AVERAGE_SHARE = 0.25
+# Adam's steps are lengths of weights, whatever the size of the noisy gradient.
+ADAM_STEP = 0.2
 # Gradients of single rows that a whole fit may take before lots get smaller than the table.
 _ROW_GRADIENTS = 2e7
 _SMALLEST_DEFAULT_LOT = 1024

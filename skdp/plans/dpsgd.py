@@ -13,6 +13,7 @@ from typing import Literal
 
 from skdp.mechanisms.contribution import ContributionBound
 from skdp.plans.defaults import (
+    ADAM_STEP,
     DescentDefaults,
     PublicNumbers,
     default_clip,
@@ -112,6 +113,8 @@ def _calibrated_multiplier(lots: Lots, numbers: PublicNumbers, steps: int) -> fl
 
 
 def _schedule(choices: DPSGDChoices, default_step: float, steps: int) -> LearningRateSchedule:
+    if choices.solver == "adam":
+        default_step = ADAM_STEP
     initial = default_step if choices.initial_step is None else choices.initial_step
     if choices.learning_rate == "constant":
         return LearningRateSchedule("constant", initial)

@@ -226,14 +226,14 @@ def test_numbers_that_cannot_work_are_refused_before_the_charge(table, cls, para
 
 def test_step_limits_are_in_the_users_units(table):
     X, y = table
-    with pytest.raises(ValueError, match=r"learning_rate_init=100 .*0\.0006"):
+    with pytest.raises(ValueError, match=r"learning_rate_init=100 .*0\.00056"):
         OperaLogisticRegression(solver="gd", learning_rate_init=100.0, data_norm=100.0).fit(X, y)
 
 
 def test_labels_that_cannot_be_compared(estimator, table):
     X, y = table
     mixed = np.where(y == 1, None, "a")
-    refuses(estimator, X, mixed, "cannot be compared|NaN|None|withheld")
+    refuses(estimator, X, mixed, "cannot be compared|Unknown label type")
     refuses(estimator, X, y, "one kind", classes=[0, "a"])
     refuses(estimator, X, y, "one kind", classes=[None, "a"])
 
