@@ -219,7 +219,8 @@ def main() -> None:
         "",
         f"n = {arguments.rows:,}, d = {arguments.columns}, one thread, medians of "
         f"{arguments.repeats} alternating runs. Seconds are of one machine; compare the ratios.",
-        "Regenerate with `python examples/benchmarks/speed.py --markdown docs/speed.md`.",
+        "Regenerate with `python examples/benchmarks/speed.py --repeats "
+        f"{arguments.repeats} --markdown docs/speed.md`.",
         "",
         "| skdp | | peer | | ratio |",
         "|---|---|---|---|---|",
