@@ -73,10 +73,7 @@ def minimiser_sensitivity(
         approximate minimiser can be.
     """
     reach = model.loss.minimiser_norm_bound(model.row_norm, penalty) + tolerance / penalty
-    if adjacency == "replace-one":
-        gap = model.loss.gradient_gap(model.row_norm, reach)
-    else:
-        gap = model.loss.zero_out_gap(model.row_norm, reach)
+    gap = _gradient_gap(model, reach, adjacency)
     return (gap + 2.0 * model.n_rows * tolerance) / (model.n_rows * penalty)
 
 
@@ -118,11 +115,15 @@ def descent_sensitivity(
         )
     contraction = max(abs(1.0 - step_size * penalty), abs(1.0 - step_size * smoothness))
     reach = _descent_reach(model, penalty, steps, step_size)
-    if adjacency == "replace-one":
-        gap = model.loss.gradient_gap(model.row_norm, reach)
-    else:
-        gap = model.loss.zero_out_gap(model.row_norm, reach)
+    gap = _gradient_gap(model, reach, adjacency)
     return step_size * gap / model.n_rows * _geometric_sum(contraction, steps)
+
+
+def _gradient_gap(model: LinearModel, reach: float, adjacency: Adjacency) -> float:
+    """Bound what one record can change of a gradient sum at weights of norm up to `reach`."""
+    if adjacency == "replace-one":
+        return model.loss.gradient_gap(model.row_norm, reach)
+    return model.loss.zero_out_gap(model.row_norm, reach)
 
 
 def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: float) -> float:

@@ -190,10 +190,6 @@ class RegularisedObjective:
 
         return multiply
 
-    def hessian_vector_product(self, weights: Vector, vector: Vector) -> Vector:
-        """Return the product of the Hessian at ``weights`` and ``vector``, without forming it."""
-        return self.hessian_operator(weights)(vector)
-
     def _curvature(self, scores: NDArray, targets: NDArray) -> NDArray:
         """Return what the second derivatives of each row's loss in its scores are made of.
 

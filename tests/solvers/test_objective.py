@@ -75,7 +75,7 @@ def test_hessian_is_the_slope_of_the_gradient(loss, layout, make_targets):
 def test_products_with_the_hessian_do_not_need_it(loss, layout, make_targets):
     _, _, objective, weights = problem(loss, layout, make_targets)
     vector = np.random.default_rng(0).normal(size=weights.size)
-    product = objective.hessian_vector_product(weights, vector)
+    product = objective.hessian_operator(weights)(vector)
     np.testing.assert_allclose(product, objective.hessian(weights) @ vector, atol=1e-13)
     part = np.arange(5, 50)
     np.testing.assert_allclose(

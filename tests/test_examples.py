@@ -1,4 +1,4 @@
-"""Untuned defaults on real tables reach the accuracy that the documentation promises.
+"""The examples run, and untuned defaults reach the accuracy that the documentation promises.
 
 Adult needs the data files (environment variable SKDP_DATA) and is skipped without them; the
 breast cancer table ships with scikit-learn. Seeds are fixed, so that the figures do not wander.
@@ -89,3 +89,11 @@ def test_quickstart_prints_its_table():
     for line in printed[2:]:
         accuracy, area, epsilon = map(float, line.split()[1:4])
         assert accuracy > 0.7 and area > 0.7 and 0.999 <= epsilon <= 1.0
+
+
+def test_gallery_runs(tmp_path):
+    pytest.importorskip("matplotlib", reason="needs the plot extra")
+    picture = tmp_path / "curve.png"
+    script = ROOT / "examples" / "plot_privacy_curve.py"
+    subprocess.run([sys.executable, str(script), str(picture)], check=True)
+    assert picture.stat().st_size > 10_000
