@@ -103,7 +103,7 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
     Notes
     -----
     Everything left to ``"auto"`` follows from n, epsilon, delta, the adjacency and the number of
-    classes: all rows in each of 150 to 300 steps while the table is small, Poisson lots beyond;
+    classes: all rows in each of 150 to 400 steps while the table is small, Poisson lots beyond;
     a clipping norm that grows with the signal-to-noise ratio. The rules are in
     ``docs/defaults.md``.
 

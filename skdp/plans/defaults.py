@@ -78,7 +78,7 @@ class DescentDefaults:
 
 # Value of the constant column: a larger one costs row norm, a smaller one slows the intercept.
 _INTERCEPT_VALUE = 0.2
-_FEWEST_STEPS, _MOST_STEPS = 150, 300
+_FEWEST_STEPS, _MOST_STEPS = 150, 400
 _MOMENTUM = 0.9
 _AVERAGE_SHARE = 0.25
 # Adam's steps are lengths of weights, whatever the size of the noisy gradient.
@@ -86,9 +86,13 @@ ADAM_STEP = 0.2
 # Gradients of single rows that a whole fit may take before lots get smaller than the table.
 _ROW_GRADIENTS = 2e7
 _SMALLEST_DEFAULT_LOT = 1024
-# Standard deviation that the noise of all steps together may give to the margin of a row.
+# Standard deviation that the noise of all steps together may give to the margin of a row, and the
+# signal-to-noise ratio from which it grows: weights get larger where there is much to learn.
 _MARGIN_NOISE = 2.0
 _MARGIN_NOISE_UNCLIPPED = 1.0
+_MUCH_SIGNAL = 1000.0
+# Share of the longest step at which heavy-ball descent is stable on every table.
+_STABLE_SHARE = 0.925
 
 
 def default_intercept_value() -> float:
@@ -133,14 +137,20 @@ def _rule_steps(model: LinearModel, numbers: PublicNumbers) -> int:
     if numbers.epsilon is None:
         return _FEWEST_STEPS
     ratio = numbers.signal_to_noise
-    travel = _MARGIN_NOISE * ratio / default_clip(model, ratio)
-    steps = math.ceil((1.0 - _MOMENTUM) * travel / longest_step(model))
+    travel = _margin_noise(ratio, clipped=True) * ratio / default_clip(model, ratio)
+    steps = math.ceil((1.0 - _MOMENTUM) * travel / _longest_step(model, 0.0, _MOMENTUM))
     return min(_MOST_STEPS, max(_FEWEST_STEPS, steps))
 
 
-def longest_step(model: LinearModel, penalty: float = 0.0) -> float:
-    """Return the longest step at which descent is stable on every table."""
-    return 2.0 / (model.loss.smoothness(model.row_norm) + penalty)
+def _margin_noise(ratio: float, *, clipped: bool) -> float:
+    base = _MARGIN_NOISE if clipped else _MARGIN_NOISE_UNCLIPPED
+    return base * math.sqrt(max(1.0, ratio / _MUCH_SIGNAL))
+
+
+def _longest_step(model: LinearModel, penalty: float, momentum: float) -> float:
+    """Return a step at which heavy-ball descent is stable on every table."""
+    smoothness = model.loss.smoothness(model.row_norm) + penalty
+    return _STABLE_SHARE * 2.0 * (1.0 + momentum) / smoothness
 
 
 def noisy_descent_defaults(
@@ -180,12 +190,12 @@ def noisy_descent_defaults(
     DescentDefaults
         The defaults.
     """
-    noise = _MARGIN_NOISE if clipped else _MARGIN_NOISE_UNCLIPPED
+    noise = _margin_noise(signal_to_noise, clipped=clipped)
     momentum = _MOMENTUM if momentum is None else momentum
     penalty = 0.15 * bound / signal_to_noise if penalty is None else penalty
     step = (1.0 - momentum) * noise * signal_to_noise / (bound * steps)
     return DescentDefaults(
-        initial_step=min(step, longest_step(model, penalty)),
+        initial_step=min(step, _longest_step(model, penalty, momentum)),
         momentum=momentum,
         penalty=penalty,
         average_share=_AVERAGE_SHARE,

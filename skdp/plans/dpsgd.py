@@ -85,7 +85,7 @@ def build_dpsgd(
     )
     schedule = _schedule(choices, defaults.initial_step, steps)
     if choices.solver == "sgd":
-        refuse_divergence(model, schedule, defaults.penalty)
+        refuse_divergence(model, schedule, defaults)
     return NoisyGradientPlan(
         model=model,
         adjacency=numbers.adjacency,

@@ -19,7 +19,6 @@ from skdp.plans.defaults import (
     PublicNumbers,
     default_lot_size,
     default_steps,
-    longest_step,
     noisy_descent_defaults,
 )
 from skdp.plans.linear_model import LinearModel
@@ -153,7 +152,9 @@ def averaging_start(average: bool | float, defaults: DescentDefaults, steps: int
     return min(steps - 1, int(steps * (1.0 - share)))
 
 
-def refuse_divergence(model: LinearModel, schedule: LearningRateSchedule, penalty: float) -> None:
+def refuse_divergence(
+    model: LinearModel, schedule: LearningRateSchedule, defaults: DescentDefaults
+) -> None:
     """Refuse steps so long that the penalty alone would make weights grow without bound.
 
     Parameters
@@ -162,18 +163,19 @@ def refuse_divergence(model: LinearModel, schedule: LearningRateSchedule, penalt
         For its units.
     schedule : LearningRateSchedule
         Step sizes.
-    penalty : float
-        L2 penalty, in scaled units.
+    defaults : DescentDefaults
+        Penalty and momentum.
 
     Raises
     ------
     ValueError
-        If the first step times the penalty exceeds 2.
+        If the first step times the penalty exceeds 2 (1 + momentum).
     """
-    if schedule.initial * penalty > 2.0:
+    if schedule.initial * defaults.penalty > 2.0 * (1.0 + defaults.momentum):
         raise ValueError(
             f"learning_rate_init={model.units.learning_rate(schedule.initial):.6g} is too long "
-            "for this alpha: weights would grow without bound. Their product must be at most 2."
+            "for this alpha: weights would grow without bound. Their product must be at most "
+            "2 (1 + momentum)."
         )
 
 
@@ -208,7 +210,7 @@ def _schedule(
     if choices.step_sizes == "constant":
         step = defaults.initial_step if choices.initial_step is None else choices.initial_step
         schedule = LearningRateSchedule("constant", step)
-        refuse_divergence(model, schedule, defaults.penalty)
+        refuse_divergence(model, schedule, defaults)
         return schedule
     if choices.initial_step is not None:
         raise ValueError(
@@ -216,7 +218,7 @@ def _schedule(
             "follow from alpha, radius and the noise."
         )
     if choices.step_sizes == "strongly-convex":
-        longest = 0.5 * longest_step(model, defaults.penalty)
+        longest = 1.0 / (model.loss.smoothness(model.row_norm) + defaults.penalty)
         return LearningRateSchedule("inverse", 1.0 / defaults.penalty, cap=longest)
     gradient_norm = math.hypot(
         model.loss.lipschitz(model.row_norm) + defaults.penalty * radius,
