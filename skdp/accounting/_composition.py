@@ -91,7 +91,7 @@ class TiltedLoss:
         # The second is Chernoff's bound, which needs no more than the moment.
         total = min(float(np.sum(terms)) + self.missing * peak, (1.0 + self.missing) * peak)
         if total <= 0.0:
-            return min(1.0, self.infinite)
+            return min(1.0, self.infinite + sys.float_info.min)
         log_value = self.log_moment - self.tilt * epsilon + math.log(total)
         slack = 1e-12 + 8.0 * _UNIT_ROUNDOFF * (abs(self.log_moment) + abs(self.tilt * epsilon))
         value = math.exp(min(log_value + slack, 0.0))

@@ -141,9 +141,11 @@ class LossEstimate:
             return 0.0
         low, high = 0.0, 1.0 / max(self.deviation, 1e-290)
         while too_small(high):
-            low, high = high, 2.0 * high
+            # With a heavy tail the variance may grow a lot within the last doubling, which is then
+            # still searched.
             if high**2 * self.cumulants(high)[2] > _LARGEST_TILT**2 or high > 1e150:
-                return low
+                return high
+            low, high = high, 2.0 * high
         for _ in range(24):
             middle = 0.5 * (low + high)
             if too_small(middle):

@@ -26,6 +26,8 @@ _LARGEST_RETRIES = 4
 _LARGEST_ROUNDS = 45  # of estimating alone
 _SINGLE_STAGE = 256  # counts up to this are composed in one transform
 _FEW = 16  # releases
+_HALVINGS = 10
+_LARGEST_SHIFT = 1e150
 _FINE_CELLS = 2**13
 _LARGEST_CELLS = 2**19  # of one release
 _LARGEST_LATTICE = 2**30  # of one release that has only two losses
@@ -56,7 +58,9 @@ class PLDAccountant(Accountant):
     discrete one that dominates it (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, 2022), and
     these are convolved by Fourier transform with exponential tilting. Discretisation, truncation
     and rounding are all counted against the caller, so results are upper bounds; the excess is a
-    few parts in 10^4 of delta, about 10^-5 of epsilon. Plans of bare Gaussians are exact.
+    few parts in 10^4 of delta, about 10^-5 of epsilon. With heavy tails (little noise on rarely
+    sampled rows, at a delta near the chance of being sampled at all) bounds are looser and may rise
+    where the truth falls. Plans of bare Gaussians are exact.
 
     Examples
     --------
@@ -80,21 +84,25 @@ class PLDAccountant(Accountant):
             lambda mu: gaussian_profile.epsilon(mu, delta),
             lambda pairs: direction_epsilon(pairs, delta),
         )
-        return min(value, self._renyi().epsilon(delta)) if value > _LARGE_EPSILON else value
+        if value <= _LARGE_EPSILON or self._noiseless():
+            return value
+        return min(value, self._renyi().epsilon(delta))
 
     def _delta(self, epsilon: float) -> float:
         if math.isinf(epsilon):
-            kept = (
-                (1.0 - leaf.delta) ** count
-                for leaf, count in self._counts.items()
-                if isinstance(leaf, ApproxDPEvent)
-            )
-            return 1.0 - math.prod(kept)
+            return self._worst(lambda mu: float(math.isinf(mu)), lambda pairs: _extremes(pairs)[0])
         value = self._worst(
             lambda mu: gaussian_profile.delta(mu, epsilon),
             lambda pairs: direction_delta(pairs, epsilon),
         )
-        return min(value, self._renyi().delta(epsilon)) if value > _LARGE_DELTA else value
+        if value <= _LARGE_DELTA or self._noiseless():
+            return value
+        return min(value, self._renyi().delta(epsilon))
+
+    def _noiseless(self) -> bool:
+        """Tell whether some release has so little noise that its moments overflow."""
+        pairs = (sampled_gaussian(leaf, self._adjacency) for leaf in self._counts)
+        return any(pair is not None and pair.mu > _LARGEST_SHIFT for pair in pairs)
 
     def _renyi(self) -> RDPAccountant:
         """Return an accountant whose bounds also hold, and which no loss is too large for.
@@ -113,6 +121,9 @@ class PLDAccountant(Accountant):
             pair = sampled_gaussian(leaf, self._adjacency)
             if mu is not None:
                 squares.append(count * mu * mu)
+            elif pair is not None and pair.mu > _LARGEST_SHIFT:
+                # Whoever is sampled is seen: any two results differ with the rate at most.
+                other.append((RandomisedResponsePair(0.0, pair.rate), count))
             elif pair is not None:
                 sampled.append((pair, count))
             elif isinstance(leaf, PureDPEvent | ApproxDPEvent):
@@ -220,7 +231,30 @@ def direction_delta(pairs: Pairs, epsilon: float) -> float:
         following = max(math.exp(min(log_guess, 0.0)), 1e-6 * guess)
         if following > 0.1 * guess:
             break
-    return min(variation, compose_pairs(pairs, estimate, tilt, guess).delta(epsilon))
+    value = min(variation, compose_pairs(pairs, estimate, tilt, guess).delta(epsilon))
+    return _improved(pairs, epsilon, value)
+
+
+def _improved(pairs: Pairs, epsilon: float, value: float) -> float:
+    """Lower a bound on delta as far as the bounds on epsilon allow.
+
+    Where the losses that matter are hard to find from epsilon, they are easier to find from delta:
+    an epsilon at most the one asked for proves its delta.
+    """
+    if value <= 1e-290 or direction_epsilon(pairs, 0.5 * value) > epsilon:
+        return value
+    high, leap = math.log(0.5 * value), math.log(4.0)
+    low = high - leap
+    while low > -690.0 and direction_epsilon(pairs, math.exp(low)) <= epsilon:
+        high, leap = low, 2.0 * leap
+        low -= leap
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if direction_epsilon(pairs, math.exp(middle)) <= epsilon:
+            high = middle
+        else:
+            low = middle
+    return math.exp(high) * (1.0 + 1e-12)
 
 
 def compose_pairs(pairs: Pairs, estimate: LossEstimate, tilt: float, delta: float) -> TiltedLoss:
@@ -250,12 +284,11 @@ def compose_pairs(pairs: Pairs, estimate: LossEstimate, tilt: float, delta: floa
     tail = max(_NEGLECTED * delta / _total(pairs), _SMALLEST_TAIL)
     log_tail = math.log(max(_NEGLECTED * delta, _SMALLEST_TAIL))
     window = estimate.window(tilt, log_tail, math.log(_MISSING))
-    blocks = [_block_length(count) for _, count in pairs]
-    times = [-(-count // block) for (_, count), block in zip(pairs, blocks, strict=True)]
+    segments = [segment for pair, count in pairs for segment in _segments(pair, count)]
     # A grid of step h multiplies delta by about 1 + n tilt^2 h^2 / 12; both stages share that.
-    blocked = sum(count for (_, count), block in zip(pairs, blocks, strict=True) if block > 1)
+    blocked = sum(length * times for _, length, times in segments if length > 1)
     scale = math.sqrt(12.0 * _TOLERANCE) / max(tilt, 1.0 / max(estimate.deviation, 1e-290))
-    coarse = scale / math.sqrt(sum(times) * (2 if blocked else 1))
+    coarse = scale / math.sqrt(sum(n for *_, n in segments) * (2 if blocked else 1))
     fine = scale / math.sqrt(2 * blocked) if blocked else coarse
     if _total(pairs) <= _FEW:
         # So few losses are not smooth on the scale of their sum; a fine grid is cheap here.
@@ -264,8 +297,8 @@ def compose_pairs(pairs: Pairs, estimate: LossEstimate, tilt: float, delta: floa
     coarse = _admissible_step(pairs, max(coarse, window.width / _LARGEST_WINDOW), tail)
     tilt = min(tilt, _LARGEST_TILTED_STEP / coarse)
     parts = [
-        (_block(pair, block, fine, coarse, tilt, tail, log_tail - math.log(n), _MISSING / n), n)
-        for (pair, _), block, n in zip(pairs, blocks, times, strict=True)
+        (_block(pair, length, fine, coarse, tilt, tail, log_tail - math.log(n), _MISSING / n), n)
+        for pair, length, n in segments
     ]
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
@@ -329,14 +362,13 @@ def _total(pairs: Pairs) -> int:
     return sum(count for _, count in pairs)
 
 
-def _block_length(count: int) -> int:
-    """Choose how many releases make a block; whole blocks may exceed the count very slightly."""
+def _segments(pair: Pair, count: int) -> list[tuple[Pair, int, int]]:
+    """Cut a repetition into blocks: the pair, the length of a block, and how many there are."""
     if count <= _SINGLE_STAGE:
-        return 1
-    root = math.isqrt(count)
-    lengths = np.arange(root // 2, 2 * root + 1, dtype=object if count > 2**60 else np.int64)
-    excess = lengths * (-(-count // lengths)) - count
-    return int(lengths[int(np.argmin(excess))])
+        return [(pair, 1, count)]
+    length = math.isqrt(count)
+    times, rest = divmod(count, length)
+    return [(pair, length, times)] + ([(pair, rest, 1)] if rest else [])
 
 
 def _invert(loss: TiltedLoss, delta: float) -> float:
@@ -348,6 +380,8 @@ def _invert(loss: TiltedLoss, delta: float) -> float:
         return 0.0
     low, low_log = 0.0, math.log(value / delta)
     high = float(loss.indices[-1]) * loss.step
+    if loss.delta(high) > delta:
+        return math.inf
     high_log = math.log(loss.infinite / delta) if loss.infinite > 0.0 else -math.inf
     centre = float(np.dot(loss.weights, loss.indices)) * loss.step
     x = centre if low < centre < high else 0.5 * (low + high)
