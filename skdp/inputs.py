@@ -26,9 +26,7 @@ _HARMLESS = (
     r"(Sparse data was passed.*)",
     r"(Only sparse matrices with 32-bit integer indices are accepted.*)",
     r"(np\.matrix is not supported.*)",
-    r"(Singleton array .* cannot be considered a valid collection\.)",
     r"(float\(\) argument must be a string or a (?:real )?number, not '\w+')",
-    r"(The type of target cannot be used to compute OOB estimates.*)",
 )
 
 _REMEDIES = (
