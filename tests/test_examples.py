@@ -5,13 +5,14 @@ breast cancer table ships with scikit-learn. Seeds are fixed, so that the figure
 """
 
 import functools
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from _datasets import load_adult, load_breast_cancer
+from _datasets import _NUCLEUS, load_adult, load_breast_cancer
 
 from skdp import (
     DPSGDClassifier,
@@ -89,6 +90,14 @@ def test_quickstart_prints_its_table():
     for line in printed[2:]:
         accuracy, area, epsilon = map(float, line.split()[1:4])
         assert accuracy > 0.7 and area > 0.7 and 0.999 <= epsilon <= 1.0
+
+
+def test_quickstart_and_benchmark_share_their_bounds():
+    """Each stands alone for its reader, so the same public bounds are written twice."""
+    spec = importlib.util.spec_from_file_location("quickstart", ROOT / "examples" / "quickstart.py")
+    quickstart = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(quickstart)
+    assert {name: tuple(map(float, b)) for name, b in quickstart.MEASUREMENTS.items()} == _NUCLEUS
 
 
 def test_gallery_runs(tmp_path):

@@ -62,9 +62,10 @@ class PLDAccountant(Accountant):
             lambda mu: gaussian_profile.epsilon(mu, delta),
             lambda pairs: direction_epsilon(pairs, delta),
         )
-        if value <= _LARGE_EPSILON or self._noiseless():
+        if value <= _LARGE_EPSILON:
             return value
-        return min(value, self._renyi().epsilon(delta))
+        value = min(value, gaussian_profile.epsilon(self._mu_of_all_rows(), delta))
+        return value if self._noiseless() else min(value, self._renyi().epsilon(delta))
 
     def _delta(self, epsilon: float) -> float:
         if math.isinf(epsilon):
@@ -73,9 +74,27 @@ class PLDAccountant(Accountant):
             lambda mu: gaussian_profile.delta(mu, epsilon),
             lambda pairs: direction_delta(pairs, epsilon),
         )
-        if value <= _LARGE_DELTA or self._noiseless():
+        if value <= _LARGE_DELTA:
             return value
-        return min(value, self._renyi().delta(epsilon))
+        value = min(value, gaussian_profile.delta(self._mu_of_all_rows(), epsilon))
+        return value if self._noiseless() else min(value, self._renyi().delta(epsilon))
+
+    def _mu_of_all_rows(self) -> float:
+        """Return the Gaussian-DP parameter if every sample held all rows; inf if there is none.
+
+        Sampling can only help: the divergences of a sampled release are mixtures, with the rate
+        as weight, of those of the full one and of equal distributions, which are the least.
+        """
+        squares = []
+        for leaf, count in self._counts.items():
+            mu = gaussian_mu(leaf, self._adjacency)
+            pair = sampled_gaussian(leaf, self._adjacency)
+            if mu is None and pair is not None:
+                mu = 2.0 * pair.mu if pair.kind == "poisson-replace-one" else pair.mu
+            if mu is None:
+                return math.inf
+            squares.append(count * mu * mu)
+        return math.sqrt(sum(squares))
 
     def _noiseless(self) -> bool:
         """Tell whether some release has so little noise that its moments overflow."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.losses._bounds import ROUND_UP
 
 
-class MarginLoss:
+class MarginLoss(ABC):
     """Base of losses that depend on the margin m = t * score, with labels t in {-1, +1}.
 
     Subclasses set ``kind`` and ``width`` (what compiled kernels branch on), ``value_at_zero``,
@@ -111,6 +112,6 @@ class MarginLoss:
         """Return easier losses whose minimisers, in this order, are starting points for this."""
         return ()
 
+    @abstractmethod
     def _product_bound(self) -> float:
         """Return the supremum of ``-m * derivative(m)`` over all margins."""
-        raise NotImplementedError
