@@ -5,6 +5,7 @@ it costs, and calibration turns a target into a noise multiplier.
 """
 
 from skdp.accounting._base import Accountant
+from skdp.accounting._value import PrivacyValue
 from skdp.accounting.calibration import (
     calibrate_event,
     calibrate_noise_multiplier,
@@ -34,6 +35,7 @@ __all__ = [
     "GaussianEvent",
     "PLDAccountant",
     "PoissonSampledEvent",
+    "PrivacyValue",
     "PureDPEvent",
     "RDPAccountant",
     "RepeatedEvent",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from skdp.accounting._leaves import ADJACENCIES, gaussian_mu
+from skdp.accounting._value import PrivacyValue
 from skdp.accounting.events import (
     ApproxDPEvent,
     ComposedEvent,
@@ -30,12 +31,22 @@ class Accountant(ABC):
 
     Notes
     -----
-    Every number returned is an upper bound on the true cost. The list of events must not depend on
-    earlier results (the queries themselves may): stopping when a bound is reached needs a privacy
-    filter instead.
+    Every number returned is an upper bound on the true cost, unless it says otherwise
+    (`PrivacyValue.is_guarantee`). The list of events must not depend on earlier results (the
+    queries themselves may): stopping when a bound is reached needs a privacy filter instead.
     """
 
     name: ClassVar[str]
+
+    @property
+    def is_upper_bound(self) -> bool:
+        """Whether results are proved to be at least the truth."""
+        return True
+
+    @property
+    def is_differential_privacy(self) -> bool:
+        """Whether results are about differential privacy."""
+        return True
 
     def __init__(self, adjacency: str = "add-remove") -> None:
         if adjacency not in ADJACENCIES:
@@ -107,7 +118,7 @@ class Accountant(ABC):
             self._counts[leaf] = self._counts.get(leaf, 0) + times
         return self
 
-    def epsilon(self, delta: float) -> float:
+    def epsilon(self, delta: float) -> PrivacyValue:
         """Return an upper bound on epsilon at a given delta.
 
         Parameters
@@ -117,8 +128,9 @@ class Accountant(ABC):
 
         Returns
         -------
-        float
-            Epsilon in nats, ``>= 0``; infinite when no bound holds at this delta.
+        PrivacyValue
+            Epsilon in nats, ``>= 0``; infinite when no bound holds at this delta. A float that
+            also knows its lower bound and unpacks as ``lower, upper``.
 
         Raises
         ------
@@ -127,12 +139,9 @@ class Accountant(ABC):
         """
         if not 0 <= delta < 1:
             raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
-        basic = self._basic_epsilon(float(delta))
-        if delta == 0 or basic == 0:
-            return basic
-        return float(min(basic, max(0.0, self._epsilon(float(delta)))))
+        return self._value(self._bounded_epsilon(float(delta)))
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, epsilon: float) -> PrivacyValue:
         """Return an upper bound on delta at a given epsilon.
 
         Parameters
@@ -142,8 +151,9 @@ class Accountant(ABC):
 
         Returns
         -------
-        float
-            Failure probability, in [0, 1].
+        PrivacyValue
+            Failure probability, in [0, 1]. A float that also knows its lower bound and unpacks as
+            ``lower, upper``.
 
         Raises
         ------
@@ -152,10 +162,7 @@ class Accountant(ABC):
         """
         if not epsilon >= 0:
             raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
-        basic = self._basic_epsilon(0.0)
-        if math.isfinite(basic) and epsilon >= basic:
-            return 0.0
-        return float(min(1.0, max(0.0, self._delta(float(epsilon)))))
+        return self._value(self._bounded_delta(float(epsilon)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the accountant's state as a dictionary of plain values, fit for JSON.
@@ -195,6 +202,40 @@ class Accountant(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(adjacency={self._adjacency!r}, event={self.event!r})"
+
+    def _value(self, interval: tuple[float, float]) -> PrivacyValue:
+        """Wrap a lower and an upper bound."""
+        lower, upper = interval
+        return PrivacyValue(
+            upper,
+            min(lower, upper),
+            is_upper_bound=self.is_upper_bound,
+            is_differential_privacy=self.is_differential_privacy,
+        )
+
+    def _bounded_epsilon(self, delta: float) -> tuple[float, float]:
+        """Return lower and upper bounds on epsilon for a legal delta."""
+        basic = self._basic_epsilon(delta)
+        if basic == 0.0 or delta == 0.0:
+            return 0.0, basic
+        lower, upper = self._epsilon_interval(delta)
+        return max(0.0, lower), min(basic, max(0.0, upper))
+
+    def _bounded_delta(self, epsilon: float) -> tuple[float, float]:
+        """Return lower and upper bounds on delta for a legal epsilon."""
+        basic = self._basic_epsilon(0.0)
+        if math.isfinite(basic) and epsilon >= basic:
+            return 0.0, 0.0
+        lower, upper = self._delta_interval(epsilon)
+        return min(1.0, max(0.0, lower)), min(1.0, max(0.0, upper))
+
+    def _epsilon_interval(self, delta: float) -> tuple[float, float]:
+        """Bound epsilon on both sides; an accountant with an upper bound alone keeps this."""
+        return 0.0, self._epsilon(delta)
+
+    def _delta_interval(self, epsilon: float) -> tuple[float, float]:
+        """Bound delta on both sides; an accountant with an upper bound alone keeps this."""
+        return 0.0, self._delta(epsilon)
 
     def _basic_epsilon(self, delta: float) -> float:
         """Bound epsilon by basic composition, where each leaf states an epsilon of its own."""

@@ -16,6 +16,7 @@ from skdp.accounting import (
     GDPAccountant,
     PLDAccountant,
     PoissonSampledEvent,
+    PrivacyValue,
     PureDPEvent,
     RDPAccountant,
     RepeatedEvent,
@@ -132,7 +133,7 @@ class AccountantContract:
         first = (accountant.epsilon(1e-5), accountant.delta(1.0))
         assert (accountant.epsilon(1e-5), accountant.delta(1.0)) == first
         assert accountant.to_dict() == before
-        assert all(type(value) is float for value in first)
+        assert all(isinstance(value, PrivacyValue) for value in first)
 
     def test_gaussian_without_delta_is_infinite(self, adjacency):
         assert self.make(adjacency, GaussianEvent(1.0)).epsilon(0.0) == math.inf

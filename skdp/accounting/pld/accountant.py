@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 from skdp.accounting import gaussian_profile
 from skdp.accounting._base import Accountant
-from skdp.accounting._directions import Pairs, direction_delta, direction_epsilon, extremes
-from skdp.accounting._dominating_pairs import GaussianMixturePair, Pair, RandomisedResponsePair
 from skdp.accounting._leaves import gaussian_mu, sampled_gaussian
 from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
+from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
+from skdp.accounting.pld.lattice_bounds import Pairs, direction_delta, direction_epsilon, extremes
+from skdp.accounting.pld.pairs import Pair
+from skdp.accounting.pld.randomised_response import RandomisedResponsePair
 from skdp.accounting.rdp import RDPAccountant
 
 _LARGE_EPSILON = 20.0  # beyond these two, Renyi divergences are consulted as well
@@ -65,7 +67,7 @@ class PLDAccountant(Accountant):
         if value <= _LARGE_EPSILON:
             return value
         value = min(value, gaussian_profile.epsilon(self._mu_of_all_rows(), delta))
-        return value if self._noiseless() else min(value, self._renyi().epsilon(delta))
+        return value if self._noiseless() else min(value, self._renyi().epsilon(delta).upper)
 
     def _delta(self, epsilon: float) -> float:
         if math.isinf(epsilon):
@@ -77,7 +79,7 @@ class PLDAccountant(Accountant):
         if value <= _LARGE_DELTA:
             return value
         value = min(value, gaussian_profile.delta(self._mu_of_all_rows(), epsilon))
-        return value if self._noiseless() else min(value, self._renyi().delta(epsilon))
+        return value if self._noiseless() else min(value, self._renyi().delta(epsilon).upper)
 
     def _mu_of_all_rows(self) -> float:
         """Return the Gaussian-DP parameter if every sample held all rows; inf if there is none.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import erfcx
 
-from skdp.accounting._dominating_pairs import Array, Pair
+from skdp.accounting.pld.pairs import Array, Pair
 
 _LARGEST_TILT = 60.0  # in units of the inverse standard deviation of the tilted loss
 _SQRT2 = math.sqrt(2.0)

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from skdp.accounting._dominating_pairs import Array
-from skdp.accounting._saddlepoint import WindowEstimate
+from skdp.accounting.pld.estimates import WindowEstimate
+from skdp.accounting.pld.pairs import Array
 
 _UNIT_ROUNDOFF = 2.0**-53
 _NEGLIGIBLE = -60.0  # log modulus below which a transform value is set to zero (and bounded)

@@ -1,8 +1,6 @@
-"""Dominating pairs of single releases, cut into cells of the privacy loss.
+"""Dominating pairs of Gaussian releases, sampled or not, cut into cells of the privacy loss.
 
-A pair ``(P, Q)`` dominates a mechanism when its hockey-stick divergence bounds the mechanism's at
-every epsilon; compositions are then dominated by products of pairs (Zhu, Dong and Wang, 2022,
-Theorem 10). With ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and unit noise, the pairs are
+With ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and unit noise, the pairs are
 
 - ``"gaussian"``: N(mu) against N(0);
 - ``"remove"`` / ``"add"``: (1-q) N(0) + q N(mu) against N(0), and the reverse (Poisson sampling,
@@ -15,53 +13,20 @@ Theorem 10). With ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and unit noise, the pai
   of "add", both for x > mu/2, and zero with mass ``(1-p) (1 - 2 Phi(-mu/2))``. The larger of the
   two composed directions is *not* a bound here: one pair of neighbours may act as "remove" at one
   step and as "add" at another (Lebeda, Regehr, Kamath and Steinke, 2024).
-
-`node_masses` connects the dots (Doroshenko et al., 2022): the mass of each cell moves to the two
-ends of the cell so that its mass under P and under Q are both kept. The discrete pair dominates.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-Array = NDArray[np.float64]
+from skdp.accounting.pld.pairs import Array, NodeMasses, spread
 
 _SMALLEST_TAIL = 1e-300
 _LARGE = 700.0  # exponents are cut here; every cut errs towards a larger privacy loss
-
-
-class NodeMasses(NamedTuple):
-    """Probabilities under P at the given losses, and at an infinite loss."""
-
-    masses: Array
-    infinite: float
-
-
-class Pair(Protocol):
-    """A dominating pair of one release.
-
-    ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the others;
-    ``atomic`` says that these are few. ``variation`` bounds the total variation distance.
-    """
-
-    failure: float
-    largest_loss: float
-    atomic: bool
-    variation: float
-
-    def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
-
-    def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
-
-    def grid(self, step: float, tail: float) -> tuple[NDArray[np.int64], Array, float]:
-        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
 
 
 class GaussianMixturePair:
@@ -151,17 +116,17 @@ class GaussianMixturePair:
             Mass below the first loss is moved up to it, mass above the last one to infinity.
         """
         if self.kind == "add":
-            return _spread(edges, *self._down_cells(edges))
+            return spread(edges, *self._down_cells(edges))
         if self.kind == "poisson-replace-one":
-            return _spread(edges, *self._replace_cells(edges))
+            return spread(edges, *self._replace_cells(edges))
         if self.kind != "uniform-replace-one":
-            return _spread(edges, *self._up_cells(edges))
+            return spread(edges, *self._up_cells(edges))
         zero = int(np.searchsorted(edges, 0.0))
         negative, _, below, _ = cells = self._down_cells(edges[: zero + 1])
         masses = np.zeros(len(edges))
-        masses[: zero + 1] += _spread(edges[: zero + 1], negative, cells[1], below, 0.0).masses
+        masses[: zero + 1] += spread(edges[: zero + 1], negative, cells[1], below, 0.0).masses
         mass, excess, _, above = self._up_cells(edges[zero:])
-        positive = _spread(edges[zero:], mass, excess, 0.0, above)
+        positive = spread(edges[zero:], mass, excess, 0.0, above)
         masses[zero:] += positive.masses
         masses[zero] += (1.0 - self.rate) * math.erf(0.5 * self.mu / math.sqrt(2.0))
         return NodeMasses(masses, positive.infinite)
@@ -248,46 +213,6 @@ class GaussianMixturePair:
         return (1.0 - q) * still + q * up, excess, float(below), float(above)
 
 
-class RandomisedResponsePair:
-    """The pair that dominates every (epsilon, delta)-DP mechanism (Kairouz, Oh, Viswanath, 2015).
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy parameter in nats.
-    delta : float, default=0.0
-        Failure probability.
-    """
-
-    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
-        self.largest_loss = epsilon
-        self.failure = delta
-        self.atomic = True
-        self.variation = delta + (1.0 - delta) * math.tanh(0.5 * epsilon)
-
-    def span(self, tail: float) -> tuple[float, float]:
-        """Return the smallest and the largest loss."""
-        return -self.largest_loss, self.largest_loss
-
-    def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return both losses with their probabilities."""
-        kept = 1.0 - self.failure
-        down = kept * math.exp(-self.largest_loss) / (1.0 + math.exp(-self.largest_loss))
-        up = kept / (1.0 + math.exp(-self.largest_loss))
-        return np.array([-self.largest_loss, self.largest_loss]), np.array([down, up])
-
-    def grid(self, step: float, tail: float) -> tuple[NDArray[np.int64], Array, float]:
-        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
-        losses, probabilities = self.sketch(tail)
-        lower = np.floor(losses / step)
-        offset = losses - lower * step
-        share = np.clip(np.expm1(-offset) / math.expm1(-step), 0.0, 1.0)
-        indices = np.concatenate([lower, lower + 1.0]).astype(np.int64)
-        masses = np.concatenate([probabilities * (1.0 - share), probabilities * share])
-        order = np.argsort(indices, kind="stable")
-        return indices[order], masses[order], self.failure
-
-
 def _normal_cells(x: Array) -> Array:
     """Return the standard normal mass between consecutive points, from the nearer tail.
 
@@ -304,18 +229,3 @@ def _normal_cells(x: Array) -> Array:
     left, right = x[:-1], x[1:]
     flip = left + right > 0.0
     return ndtr(np.where(flip, -left, right)) - ndtr(np.where(flip, -right, left))
-
-
-def _spread(edges: Array, mass: Array, excess: Array, below: float, above: float) -> NodeMasses:
-    """Move each cell's mass to its ends, keeping its masses under P and Q.
-
-    ``excess`` is the mass under P less ``e^l`` times that under Q, ``l`` the lower end: what the
-    upper end receives, times ``1 - e^-width``. Clipping to [0, mass] only matters for rounding.
-    """
-    share = -np.expm1(-np.diff(edges))
-    upper = np.where(share > 0.0, np.clip(excess / np.maximum(share, 1e-300), 0.0, mass), mass)
-    nodes = np.zeros(len(edges))
-    nodes[:-1] += mass - upper
-    nodes[1:] += upper
-    nodes[0] += below
-    return NodeMasses(nodes, above)

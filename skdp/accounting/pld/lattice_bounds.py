@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from skdp.accounting._composition import TiltedLoss, compose, tilt_masses
-from skdp.accounting._dominating_pairs import Pair
-from skdp.accounting._saddlepoint import LossEstimate
+from skdp.accounting.pld.estimates import LossEstimate
+from skdp.accounting.pld.lattice import TiltedLoss, compose, tilt_masses
+from skdp.accounting.pld.pairs import Pair
 
 _TOLERANCE = 3e-4  # relative excess of delta due to the grids
 _NEGLECTED = 1e-6  # share of delta that truncations may add
