@@ -15,7 +15,7 @@ PUBLIC_MODULES = (
     *(
         importlib.import_module(f"skdp.{name}")
         for name in (
-            *("accounting", "mechanisms", "losses", "solvers"),
+            *("accounting", "accounting.distributions", "mechanisms", "losses", "solvers"),
             *("budget", "preprocessing", "reporting", "testing"),
         )
     ),

@@ -100,9 +100,57 @@ def test_quickstart_and_benchmark_share_their_bounds():
     assert {name: tuple(map(float, b)) for name, b in quickstart.MEASUREMENTS.items()} == _NUCLEUS
 
 
-def test_gallery_runs(tmp_path):
+def load_script(path):
+    """Import a script by its place; its name may be that of a module elsewhere."""
+    spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+@pytest.mark.parametrize("name", ["plot_privacy_curve.py", "paper/plot_moments_accountant.py"])
+def test_gallery_runs(name, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the plot extra")
     picture = tmp_path / "curve.png"
-    script = ROOT / "examples" / "plot_privacy_curve.py"
-    subprocess.run([sys.executable, str(script), str(picture)], check=True)
-    assert picture.stat().st_size > 10_000
+    script = ROOT / "examples" / name
+    subprocess.run([sys.executable, str(script), str(picture)], check=True, capture_output=True)
+    assert 10_000 < picture.stat().st_size < 80_000
+
+
+def test_paper_table_states_what_the_papers_print():
+    """Six digits of the seeds' recipes, from independent recomputation, beside the printed ones."""
+    script = load_script(ROOT / "examples" / "paper" / "plot_moments_accountant.py")
+    found = {}
+    for line in script.table()[1:]:
+        words = line[42:].split()
+        found[line[:42].strip()] = (float(words[0]), float(words[1]), " ".join(words[2:]))
+    assert found["moments (Abadi et al.)"] == (1.258575, 2.575873, "printed 1.26 and 2.55")
+    strong = found["strong composition, printed"]
+    assert strong == (9.339065, 24.205145, "printed 9.34 and 24.22, no bound")
+    assert found["generic (Triastcyn & Faltings), printed"][2] == "no bound"
+    assert found["generic (Triastcyn & Faltings), printed"][0] == 1.230881
+    assert found["Renyi"][0] == pytest.approx(1.035385, abs=2e-6)
+    curve = "privacy-loss distribution"
+    assert found[curve][:2] == pytest.approx((0.946872, 2.033074), rel=1e-4)
+    assert found[f"{curve}, replace-one"][:2] == pytest.approx((1.993132, 4.377212), rel=1e-4)
+
+
+def test_accounting_benchmark_measures_and_certifies(monkeypatch):
+    """Without peers, which take their time: one row per plan, and bounds on the right side."""
+    script = load_script(ROOT / "examples" / "benchmarks" / "accounting.py")
+    monkeypatch.setattr(script, "PEERS", {})
+    rows = script.speed(repeats=1)[2:]
+    exact = (0.94687, 2.03307, 0.62204, 2.29537, 5.12310, 2.05080, 4.37718, 6.65378)
+    epsilons = [float(row.split(" | ")[4]) for row in rows]
+    assert epsilons == pytest.approx(exact, rel=1e-4)
+    for rate, sigma, steps in (script.GAUSSIAN, script.SAMPLED):
+        for delta in script.DELTAS:
+            lower, upper = script.skdp_epsilon(rate, sigma, steps, delta)
+            assert 0 < lower <= upper <= lower * (1 + 1e-3)
+    for row, delta in zip(script.certainty()[4:10], script.DELTAS, strict=True):
+        printed = [float(cell) for cell in row.strip("| ").split(" | ")]
+        assert printed[0] == delta and printed[1] <= printed[2] + 1e-6
+    assert script.judged(0.9, 1.0).startswith("**0.900000**")
+    assert (
+        script.judged(1.0, 1.0) == "1.000000" and script.judged("ValueError", 1.0) == "ValueError"
+    )

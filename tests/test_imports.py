@@ -123,13 +123,17 @@ def test_public_names():
     wanted = {
         skdp: "OperaLogisticRegression OperaSVC GrpuaLogisticRegression GrpuaSVC DPSGDClassifier",
         accounting: "GaussianEvent PoissonSampledEvent UniformSampledEvent ComposedEvent "
-        "RepeatedEvent PureDPEvent ApproxDPEvent PLDAccountant RDPAccountant GDPAccountant "
-        "calibrate_noise_multiplier dpsgd_epsilon",
+        "RepeatedEvent PureDPEvent ApproxDPEvent LaplaceEvent DiscreteGaussianEvent "
+        "DiscreteLaplaceEvent PLDAccountant RDPAccountant GDPAccountant "
+        "LastIterateEvent HiddenStateAccountant MomentsAccountant GenericAccountant RenyiEvent "
+        "BayesianAccountant BasicCompositionAccountant AdvancedCompositionAccountant "
+        "OptimalCompositionAccountant group_privacy group_delta group_epsilon renyi_divergence "
+        "calibrate_noise_multiplier calibrate_steps calibrate_sample_rate dpsgd_epsilon",
         mechanisms: "analytic_gaussian_sigma analytic_gaussian_epsilon analytic_gaussian_delta "
         "classical_gaussian_sigma gaussian_mechanism",
         budget: "BudgetAccountant BudgetExceededError",
         preprocessing: "BoundedScaler",
-        reporting: "PrivacySpent privacy_statement",
+        reporting: "PrivacyCurveDisplay PrivacySpent privacy_statement",
         testing: "replay_on_neighbour",
     }
     for module, names in wanted.items():

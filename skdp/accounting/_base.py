@@ -7,13 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from skdp.accounting._leaves import ADJACENCIES, gaussian_mu
+from skdp.accounting._leaves import ADJACENCIES, stated_guarantee
 from skdp.accounting._value import PrivacyValue
 from skdp.accounting.events import (
-    ApproxDPEvent,
     ComposedEvent,
     Event,
-    PureDPEvent,
     RepeatedEvent,
     leaf_counts,
 )
@@ -37,6 +35,8 @@ class Accountant(ABC):
     """
 
     name: ClassVar[str]
+    # Constructor parameters beyond the adjacency, kept as attributes of plain values.
+    _parameters: ClassVar[tuple[str, ...]] = ()
 
     @property
     def is_upper_bound(self) -> bool:
@@ -170,9 +170,15 @@ class Accountant(ABC):
         Returns
         -------
         dict
-            The kind of accountant, the adjacency and the history.
+            The kind of accountant, its parameters and the history.
         """
-        return {"type": self.name, "adjacency": self._adjacency, "event": self.event.to_dict()}
+        parameters = {name: getattr(self, name) for name in self._parameters}
+        return {
+            "type": self.name,
+            "adjacency": self._adjacency,
+            **parameters,
+            "event": self.event.to_dict(),
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -186,7 +192,7 @@ class Accountant(ABC):
         Returns
         -------
         Accountant
-            An accountant of this class with the same adjacency and history.
+            An accountant of this class with the same parameters and history.
 
         Raises
         ------
@@ -198,10 +204,16 @@ class Accountant(ABC):
                 f"these data describe an accountant of type {data.get('type')!r}, "
                 f"{cls.__name__} reads {cls.name!r}."
             )
-        return cls(adjacency=data["adjacency"]).compose(Event.from_dict(data["event"]))
+        parameters = {name: data[name] for name in cls._parameters if name in data}
+        accountant = cls(adjacency=data["adjacency"], **parameters)
+        return accountant.compose(Event.from_dict(data["event"]))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(adjacency={self._adjacency!r}, event={self.event!r})"
+        parameters = "".join(f", {name}={getattr(self, name)!r}" for name in self._parameters)
+        return (
+            f"{type(self).__name__}(adjacency={self._adjacency!r}{parameters}, "
+            f"event={self.event!r})"
+        )
 
     def _value(self, interval: tuple[float, float]) -> PrivacyValue:
         """Wrap a lower and an upper bound."""
@@ -241,12 +253,11 @@ class Accountant(ABC):
         """Bound epsilon by basic composition, where each leaf states an epsilon of its own."""
         total, missing = 0.0, 0.0
         for leaf, count in self._counts.items():
-            if gaussian_mu(leaf, self._adjacency) == 0.0:
-                continue
-            if not isinstance(leaf, PureDPEvent | ApproxDPEvent):
+            stated = stated_guarantee(leaf, self._adjacency)
+            if stated is None:
                 return math.inf
-            total += count * leaf.epsilon
-            missing += count * getattr(leaf, "delta", 0.0)
+            total += count * stated[0]
+            missing += count * stated[1]
         return total if missing <= delta else math.inf
 
     def _advice(self, leaf: Event) -> str:

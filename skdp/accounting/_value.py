@@ -79,3 +79,30 @@ class PrivacyValue(float):
 
     # numpy and json take a float subclass for a float; printing should too.
     __str__ = float.__repr__
+
+
+def check_guarantee(name: str, value: float) -> None:
+    """Refuse a number that says of itself that it is no guarantee.
+
+    Parameters
+    ----------
+    name : str
+        What the number is, for the message.
+    value : float
+        A number. A plain float is taken at its word.
+
+    Raises
+    ------
+    ValueError
+        If the number is no upper bound, or not about differential privacy.
+    """
+    if not isinstance(value, PrivacyValue) or value.is_guarantee:
+        return
+    if not value.is_differential_privacy:
+        reason = "is not about differential privacy: it depends on the data at hand"
+    else:
+        reason = "is an estimate or a printed formula, not an upper bound: the truth may be more"
+    raise ValueError(
+        f"{name}={float(value)!r} {reason}. It is no guarantee and cannot be charged or reported "
+        "as one; use an accountant whose results are guarantees, such as PLDAccountant."
+    )

@@ -2,145 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from fractions import Fraction
 
-from skdp.accounting import gaussian_profile
 from skdp.accounting._base import Accountant
-from skdp.accounting.events import (
-    Event,
-    GaussianEvent,
-    PoissonSampledEvent,
-    RepeatedEvent,
-    UniformSampledEvent,
-)
+from skdp.accounting._central_limit import guess
+from skdp.accounting._search import Axis, dearest_affordable
+from skdp.accounting._target import Target, check_count, check_positive, check_rate
+from skdp.accounting.dpsgd import dpsgd_epsilon, dpsgd_event
+from skdp.accounting.events import Event
+from skdp.accounting.registry import resolve_accountant
 from skdp.exceptions import CalibrationError
 
-_RELATIVE_TOLERANCE = 1e-4
-_MAX_EVALUATIONS = 100
+__all__ = [
+    "calibrate_event",
+    "calibrate_noise_multiplier",
+    "dpsgd_epsilon",
+    "dpsgd_event",
+    "resolve_accountant",
+]
 
-
-def resolve_accountant(accountant: str | type[Accountant]) -> type[Accountant]:
-    """Return the accountant class that a name stands for.
-
-    Parameters
-    ----------
-    accountant : {"pld", "rdp", "gdp"} or Accountant class
-        A name, or a class, which is returned as it is.
-
-    Returns
-    -------
-    type
-        A subclass of `Accountant`.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
-    """
-    if isinstance(accountant, type) and issubclass(accountant, Accountant):
-        return accountant
-    from skdp.accounting.gdp import GDPAccountant
-    from skdp.accounting.pld import PLDAccountant
-    from skdp.accounting.rdp import RDPAccountant
-
-    known: dict[object, type[Accountant]] = {
-        cls.name: cls for cls in (PLDAccountant, RDPAccountant, GDPAccountant)
-    }
-    if accountant not in known:
-        raise ValueError(
-            f"accountant must be one of {tuple(known)} or an Accountant class, got {accountant!r}."
-        )
-    return known[accountant]
-
-
-def dpsgd_event(
-    noise_multiplier: float, sample_rate: float, steps: int, *, sampling: str = "poisson"
-) -> Event:
-    """Describe noisy gradient descent on sampled batches.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Standard deviation of the noise on the summed gradient over the clipping norm, positive.
-    sample_rate : float
-        Probability that a record enters a batch; for uniform sampling batch size over data set
-        size.
-    steps : int
-        Number of steps, at least 1.
-    sampling : {"poisson", "uniform"}, default="poisson"
-        Independent inclusion of each record, or a uniform subset of fixed size.
-
-    Returns
-    -------
-    Event
-        The repeated step.
-    """
-    inner = GaussianEvent(noise_multiplier)
-    if sampling == "poisson":
-        return RepeatedEvent(PoissonSampledEvent(sample_rate, inner), steps)
-    if sampling != "uniform":
-        raise ValueError(f"sampling must be 'poisson' or 'uniform', got {sampling!r}.")
-    if not 0 < sample_rate <= 1:
-        raise ValueError(f"sample_rate must lie in (0, 1], got {sample_rate!r}.")
-    ratio = Fraction(sample_rate).limit_denominator(10**8)
-    if ratio.numerator / ratio.denominator < sample_rate:
-        # No small fraction is that float: round the rate up, which never understates the cost.
-        ratio = Fraction(sample_rate)
-    return RepeatedEvent(UniformSampledEvent(ratio.numerator, ratio.denominator, inner), steps)
-
-
-def dpsgd_epsilon(
-    noise_multiplier: float,
-    sample_rate: float,
-    steps: int,
-    delta: float,
-    *,
-    adjacency: str = "add-remove",
-    accountant: str | type[Accountant] = "pld",
-    sampling: str = "poisson",
-) -> float:
-    """Return the epsilon that noisy gradient descent on sampled batches costs.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Standard deviation of the noise on the summed gradient over the clipping norm, positive.
-    sample_rate : float
-        Probability that a record enters a batch, in [0, 1]; for uniform sampling batch size over
-        data set size, in (0, 1].
-    steps : int
-        Number of steps, fixed in advance.
-    delta : float
-        Failure probability, in [0, 1).
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
-    accountant : {"pld", "rdp", "gdp"} or Accountant class, default="pld"
-        Who computes the bound.
-    sampling : {"poisson", "uniform"}, default="poisson"
-        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
-
-    Returns
-    -------
-    float
-        An upper bound on epsilon, in nats.
-
-    Raises
-    ------
-    ValueError
-        If a parameter lies outside its range.
-    UnsupportedEventError
-        If the accountant has no proved bound for this sampling under this adjacency.
-
-    Examples
-    --------
-    >>> from skdp.accounting import dpsgd_epsilon
-    >>> round(dpsgd_epsilon(4.0, 0.01, 10_000, 1e-5), 3)
-    0.947
-    """
-    event = dpsgd_event(noise_multiplier, sample_rate, steps, sampling=sampling)
-    return resolve_accountant(accountant)(adjacency).compose(event).epsilon(delta)
+NOISE_RANGE = (1e-3, 1e12)
 
 
 def calibrate_noise_multiplier(
@@ -168,8 +49,9 @@ def calibrate_noise_multiplier(
         Number of steps, fixed in advance, at least 1.
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         The relation between neighbouring data sets.
-    accountant : {"pld", "rdp", "gdp"} or Accountant class, default="pld"
-        Whose bound must meet the target.
+    accountant : str or Accountant class, default="pld"
+        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
+        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
     sampling : {"poisson", "uniform"}, default="poisson"
         Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
 
@@ -177,16 +59,19 @@ def calibrate_noise_multiplier(
     -------
     float
         Standard deviation of the noise on the summed gradient over the clipping norm. The
-        accountant's epsilon there is at most the target and within 1e-4 of it, relatively.
+        accountant's epsilon there is at most the target and within 1e-4 of it, relatively, unless
+        even the least noise considered, 1e-3, meets the target.
 
     Raises
     ------
-    ValueError
-        If a parameter lies outside its range.
+    TypeError, ValueError
+        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
+        are no guarantee (`PrivacyValue.is_guarantee`).
     UnsupportedEventError
         If the accountant has no proved bound for this plan.
     CalibrationError
-        If no noise multiplier in the searched range meets the target.
+        If no noise multiplier up to 1e12 meets the target; the message names the nearest targets
+        that one meets.
 
     Examples
     --------
@@ -194,25 +79,14 @@ def calibrate_noise_multiplier(
     >>> round(calibrate_noise_multiplier(1.0, 1e-5, 0.01, 10_000), 2)
     3.81
     """
-    if not 0 < sample_rate <= 1:
-        raise ValueError(f"sample_rate must lie in (0, 1], got {sample_rate!r}.")
-    _check_target(epsilon, delta)
+    rate = check_rate("sample_rate", sample_rate)
+    steps = check_count("steps", steps)
+    target = Target.above_zero(epsilon, delta, adjacency, accountant)
 
     def make_event(z: float) -> Event:
-        return dpsgd_event(z, sample_rate, steps, sampling=sampling)
+        return dpsgd_event(z, rate, steps, sampling=sampling)
 
-    initial = _initial_guess(gaussian_profile.mu(epsilon, delta), sample_rate, steps, adjacency)
-    return calibrate_event(
-        make_event, epsilon, delta, adjacency=adjacency, accountant=accountant, initial=initial
-    )
-
-
-def _initial_guess(mu: float, rate: float, steps: int, adjacency: str) -> float:
-    """Invert the central limit of many sampled steps, which tends to a Gaussian of shift ``mu``."""
-    moved = 2.0 if adjacency == "replace-one" else 1.0
-    if rate == 1.0:
-        return moved * math.sqrt(steps) / mu
-    return moved / math.sqrt(math.log1p((mu / rate) ** 2 / steps))
+    return least_noise(target, make_event)
 
 
 def calibrate_event(
@@ -222,8 +96,8 @@ def calibrate_event(
     *,
     adjacency: str = "add-remove",
     accountant: str | type[Accountant] = "pld",
-    bracket: tuple[float, float] = (1e-3, 1e12),
-    initial: float = 1.0,
+    bracket: tuple[float, float] = NOISE_RANGE,
+    initial: float | None = None,
 ) -> float:
     """Return the smallest noise parameter with which a plan meets a privacy target.
 
@@ -235,16 +109,18 @@ def calibrate_event(
     epsilon : float
         Target in nats, positive.
     delta : float
-        Target failure probability, in (0, 1).
+        Target failure probability, in [0, 1). Noise that is Gaussian needs a positive one.
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         The relation between neighbouring data sets.
-    accountant : {"pld", "rdp", "gdp"} or Accountant class, default="pld"
-        Whose bound must meet the target.
+    accountant : str or Accountant class, default="pld"
+        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
+        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
     bracket : tuple of two floats, default=(1e-3, 1e12)
         Smallest and largest noise parameter considered. The smallest is returned when it meets the
         target already.
-    initial : float, default=1.0
-        Where to start; a good guess saves evaluations.
+    initial : float or None, default=None
+        Where to start; a good guess saves evaluations. None takes the central limit of the plan's
+        Gaussian parts for a guess.
 
     Returns
     -------
@@ -254,82 +130,104 @@ def calibrate_event(
 
     Raises
     ------
-    ValueError
-        If a parameter lies outside its range.
+    TypeError, ValueError
+        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
+        are no guarantee (`PrivacyValue.is_guarantee`).
     UnsupportedEventError
         If the accountant has no proved bound for the plan.
     CalibrationError
-        If even the largest noise parameter does not meet the target.
+        If even the largest noise parameter does not meet the target; the message names the nearest
+        targets that it does meet.
+
+    Notes
+    -----
+    The search interpolates between evaluated points in logarithmic coordinates; mostly three or
+    four evaluations are enough. It trusts evaluations only: a bound that is not exactly monotone
+    costs more of them, never the target.
+
+    Examples
+    --------
+    >>> from skdp.accounting import ComposedEvent, GaussianEvent, PureDPEvent, calibrate_event
+    >>> plan = lambda z: ComposedEvent((PureDPEvent(0.2), GaussianEvent(z)))
+    >>> round(calibrate_event(plan, 1.0, 1e-6), 2)
+    5.04
     """
-    _check_target(epsilon, delta)
-    smallest, largest = bracket
-    if not 0 < smallest < largest < math.inf:
+    smallest, largest = (check_positive("each end of bracket", end) for end in bracket)
+    if not smallest < largest:
         raise ValueError(f"bracket must hold 0 < smallest < largest, both finite, got {bracket!r}.")
-    cls = resolve_accountant(accountant)
-
-    def cost(z: float) -> float:
-        return cls(adjacency).compose(make_event(z)).epsilon(delta)
-
-    return _search(cost, epsilon, delta, smallest, largest, min(max(initial, smallest), largest))
+    target = Target(epsilon, delta, adjacency, accountant)
+    first = None if initial is None else check_positive("initial", initial)
+    return least_noise(target, make_event, (smallest, largest), first)
 
 
-def _search(
-    cost: Callable[[float], float],
-    epsilon: float,
-    delta: float,
-    smallest: float,
-    largest: float,
-    z: float,
+def least_noise(
+    target: Target,
+    make_event: Callable[[float], Event],
+    bracket: tuple[float, float] = NOISE_RANGE,
+    initial: float | None = None,
 ) -> float:
-    """Find where a decreasing cost falls to ``epsilon``, from the side that keeps the target."""
-    # Aim a little inside, so that the point which ends the search is itself within the target.
-    aim = math.log(epsilon) + math.log1p(-0.5 * _RELATIVE_TOLERANCE)
-    low: tuple[float, float] | None = None  # (log z, log cost): too little noise
-    high: tuple[float, float] | None = None  # enough noise
-    for _ in range(_MAX_EVALUATIONS):
-        value = cost(z)
-        point = (math.log(z), math.log(value) if value > 0.0 else -math.inf)
-        if value <= epsilon:
-            if value >= epsilon * (1.0 - _RELATIVE_TOLERANCE) or z <= smallest:
-                return z
-            high = point
-        else:
-            if z >= largest:
-                raise CalibrationError(
-                    f"no noise up to {largest!r} meets epsilon={epsilon!r} at delta={delta!r}: "
-                    f"the accountant reports {value!r} there. Raise epsilon or delta, take fewer "
-                    f"steps, or spend less on the noise-free part of the plan."
-                )
-            low = point
-        if low is not None and high is not None and high[0] - low[0] <= 1e-9:
-            break
-        z = min(max(math.exp(_next_point(low, high, aim)), smallest), largest)
-    if high is None:
+    """Return the smallest noise parameter with which a family of plans meets a target.
+
+    Parameters
+    ----------
+    target : Target
+        How much may be spent.
+    make_event : callable
+        Maps the noise parameter to the event of the whole plan.
+    bracket : tuple of two floats
+        Smallest and largest noise parameter considered.
+    initial : float or None
+        Where to start; None asks the central limit theorem.
+
+    Returns
+    -------
+    float
+        See `calibrate_event`.
+    """
+    smallest, largest = bracket
+    somewhere = min(max(initial or 1.0, smallest), largest)
+    axis = Axis(cheapest=largest, dearest=smallest)
+    found = dearest_plan(target, make_event, axis, somewhere, there=initial is not None)
+    if found is None:
         raise CalibrationError(
-            f"no noise multiplier was found that meets epsilon={epsilon!r} at delta={delta!r}; "
-            f"give a better bracket or a better initial value."
+            f"no noise up to {largest!r} meets epsilon={target.epsilon!r} at "
+            f"delta={target.delta!r}: {target.nearest(make_event(largest))}. Raise epsilon or "
+            f"delta, take fewer steps, or spend less on the noise-free part of the plan."
         )
-    return math.exp(high[0])
+    return found
 
 
-def _next_point(
-    low: tuple[float, float] | None, high: tuple[float, float] | None, aim: float
-) -> float:
-    """Choose the next log noise: between two sides by interpolation, outside them by a leap."""
-    if low is None or high is None:
-        x, y = low or high or (0.0, aim)
-        # The cost falls like 1/noise or faster, so this step lands near or beyond the target.
-        leap = y - aim if math.isfinite(y) else math.copysign(1.0, y)
-        return x + 1.02 * min(max(leap, -2.0), 2.0)
-    width = high[0] - low[0]
-    if width > 2.5 or not (math.isfinite(low[1]) and math.isfinite(high[1])):
-        return low[0] + 0.5 * width
-    share = (low[1] - aim) / (low[1] - high[1])
-    return low[0] + min(max(share, 0.02), 0.98) * width
+def dearest_plan(
+    target: Target,
+    make_event: Callable[[float], Event],
+    axis: Axis,
+    somewhere: float,
+    *,
+    there: bool = False,
+) -> float | None:
+    """Return the parameter whose plan spends most of a target without exceeding it.
 
+    Parameters
+    ----------
+    target : Target
+        How much may be spent.
+    make_event : callable
+        Maps the parameter to the event of the whole plan.
+    axis : Axis
+        The admissible parameters.
+    somewhere : float
+        An admissible parameter of usual size.
+    there : bool, default=False
+        Whether to start at that parameter, and not where the central limit theorem says.
 
-def _check_target(epsilon: float, delta: float) -> None:
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise ValueError(f"epsilon must be a finite number > 0, got {epsilon!r}.")
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie in the open interval (0, 1), got {delta!r}.")
+    Returns
+    -------
+    float or None
+        None if not even the cheapest plan meets the target.
+    """
+    start, slope = guess(make_event, target, axis, somewhere)
+
+    def cost(parameter: float) -> float:
+        return target.spent(make_event(parameter))
+
+    return dearest_affordable(cost, target.epsilon, axis, somewhere if there else start, slope)

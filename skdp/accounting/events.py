@@ -26,6 +26,14 @@ def _check_integer(owner: str, name: str, value: object, minimum: int) -> int:
     return int(value)
 
 
+def _check_noise_multiplier(event: Any) -> None:
+    owner = type(event).__name__
+    z = _check_real(owner, "noise_multiplier", event.noise_multiplier)
+    if not (math.isfinite(z) and z > 0):
+        raise ValueError(f"{owner}: noise_multiplier must be a finite number > 0, got {z!r}.")
+    object.__setattr__(event, "noise_multiplier", z)
+
+
 def _check_event(owner: str, name: str, value: object) -> None:
     if not isinstance(value, Event):
         raise TypeError(f"{owner}: {name} must be an Event, got {value!r}.")
@@ -82,12 +90,17 @@ class Event:
         name = parameters.pop("type", None)
         if name not in Event._types:
             raise ValueError(f"unknown event type {name!r}; known: {sorted(Event._types)}.")
+        return Event._types[name]._from_parameters(parameters)
+
+    @classmethod
+    def _from_parameters(cls, parameters: dict[str, Any]) -> Event:
+        """Rebuild an event of this class from what `to_dict` says of its parameters."""
         for key, value in parameters.items():
             if isinstance(value, Mapping):
                 parameters[key] = Event.from_dict(value)
             elif isinstance(value, list | tuple):
                 parameters[key] = tuple(Event.from_dict(item) for item in value)
-        return Event._types[name](**parameters)
+        return cls(**parameters)
 
 
 @dataclass(frozen=True)
@@ -106,12 +119,85 @@ class GaussianEvent(Event):
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        z = _check_real("GaussianEvent", "noise_multiplier", self.noise_multiplier)
-        if not (math.isfinite(z) and z > 0):
-            raise ValueError(
-                f"GaussianEvent: noise_multiplier must be a finite number > 0, got {z!r}."
-            )
-        object.__setattr__(self, "noise_multiplier", z)
+        _check_noise_multiplier(self)
+
+
+@dataclass(frozen=True)
+class LaplaceEvent(Event):
+    """One release with Laplace noise, of density proportional to ``e^(-|x| / b)``.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Scale ``b`` of the noise over a public bound, positive. Standing alone, the bound is the L1
+        sensitivity of the query under the adjacency in force, so the release is exactly
+        ``1 / noise_multiplier``-DP. Inside a sampled event, the bound is the largest L1 norm of one
+        record's contribution to the sum.
+
+    Notes
+    -----
+    Vectors with independent noise in each coordinate are covered. With coordinates shifted by
+    ``t_1, t_2, ...`` (in units of b) the release is at most as revealing as a single coordinate
+    shifted by their sum: a shift ``t`` has the profile ``1 - e^((eps - t)/2)`` for
+    ``|eps| <= t``; a second one by ``s`` is dominated by randomised response, which turns it into
+    at most ``1 - e^((eps - t)/2) / cosh(s/2)``, and ``cosh(s/2) <= e^(s/2)``.
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _check_noise_multiplier(self)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianEvent(Event):
+    """One release of an integer with discrete Gaussian noise (Canonne, Kamath and Steinke, 2020).
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        ``sigma / sensitivity``, positive, where ``P(X = x)`` is proportional to
+        ``e^(-x^2 / (2 sigma^2))`` on the integers. ``sigma`` is not quite the standard deviation.
+    sensitivity : int, default=1
+        Largest change of the query, a single integer, under the adjacency in force.
+    """
+
+    noise_multiplier: float
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        _check_noise_multiplier(self)
+        size = _check_integer(type(self).__name__, "sensitivity", self.sensitivity, 1)
+        object.__setattr__(self, "sensitivity", size)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplaceEvent(Event):
+    """One release of integers with discrete Laplace (two-sided geometric) noise.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        ``b / sensitivity``, positive, where ``P(X = x)`` is proportional to ``e^(-|x| / b)`` on
+        the integers. The release is exactly ``1 / noise_multiplier``-DP.
+    sensitivity : int, default=1
+        Largest change of the query under the adjacency in force: of an integer, or in the L1 norm
+        of a vector of integers with independent noise.
+
+    Notes
+    -----
+    At losses that it attains, the profile is that of a `LaplaceEvent` with the same multiplier, and
+    between them linear in ``e^eps``: a little more, and most at a sensitivity of 1, where this is
+    randomised response.
+    """
+
+    noise_multiplier: float
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        _check_noise_multiplier(self)
+        size = _check_integer(type(self).__name__, "sensitivity", self.sensitivity, 1)
+        object.__setattr__(self, "sensitivity", size)
 
 
 @dataclass(frozen=True)
@@ -129,8 +215,9 @@ class PoissonSampledEvent(Event):
     -----
     With an inner ``GaussianEvent(z)`` the dominating pair is, in units of the noise,
     ``(1-q) N(0) + q N(1/z)`` against ``N(0)`` under add-remove and
-    ``(1-q) N(0) + q N(1/z)`` against ``(1-q) N(0) + q N(-1/z)`` under replace-one. The divisor of
-    the released mean must not depend on the realised size of the sample.
+    ``(1-q) N(0) + q N(1/z)`` against ``(1-q) N(0) + q N(-1/z)`` under replace-one; with an inner
+    ``LaplaceEvent(z)`` they are the same with Laplace distributions. The divisor of the released
+    mean must not depend on the realised size of the sample.
     """
 
     sample_rate: float

@@ -111,11 +111,31 @@ def delta(mu: float, epsilon: float) -> float:
     float
         A number in ``[0, 1]``; never zero when ``mu > 0``, because the true value is not.
     """
+    return delta_bounds(mu, epsilon)[1]
+
+
+def delta_bounds(mu: float, epsilon: float) -> tuple[float, float]:
+    """Return a lower and an upper bound on ``delta(epsilon; mu)``.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
+    epsilon : float
+        Privacy-loss threshold in nats, ``epsilon >= 0``.
+
+    Returns
+    -------
+    tuple of float
+        Numbers in ``[0, 1]``.
+    """
     if mu <= 0.0:
-        return 0.0
+        return 0.0, 0.0
     log_value, error = _evaluate(mu, epsilon)
-    value = math.exp(min(0.0, log_value + error + 4.0 * _UNIT_ROUNDOFF))
-    return max(value, sys.float_info.min)
+    error += 4.0 * _UNIT_ROUNDOFF
+    upper = max(math.exp(min(0.0, log_value + error)), sys.float_info.min)
+    lower = math.exp(log_value - error)
+    return (lower if lower >= sys.float_info.min else 0.0), upper
 
 
 def epsilon(mu: float, delta: float) -> float:
@@ -133,18 +153,36 @@ def epsilon(mu: float, delta: float) -> float:
     float
         Epsilon in nats; infinite when ``delta`` is zero and ``mu`` is not.
     """
+    return epsilon_bounds(mu, delta)[1]
+
+
+def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
+    """Return a lower and an upper bound on the smallest ``epsilon`` that meets ``delta``.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
+    delta : float
+        Target probability, in ``[0, 1)``.
+
+    Returns
+    -------
+    tuple of float
+        Epsilons in nats; infinite when ``delta`` is zero and ``mu`` is not.
+    """
     if mu <= 0.0:
-        return 0.0
+        return 0.0, 0.0
     if delta <= 0.0 or mu == math.inf:
-        return math.inf
+        return math.inf, math.inf
     target = math.log(delta)
     if sum(_evaluate(mu, 0.0)) <= target:
-        return 0.0
+        return 0.0, 0.0
     # Chernoff: delta(eps) <= exp(-(eps - mu^2/2)^2 / (2 mu^2)), so this starts beyond the root, and
     # because log delta is concave in epsilon, Newton's iterates descend to it monotonically.
     low, high = 0.0, mu * (0.5 * mu + math.sqrt(-2.0 * target))
     if not math.isfinite(high):
-        return math.inf
+        return 0.0, math.inf
     x, slope, error = high, -1.0, 0.0
     for _ in range(_MAX_ITERATIONS):
         value, error = _evaluate(mu, x)
@@ -163,7 +201,7 @@ def epsilon(mu: float, delta: float) -> float:
             break
         x = following
     margin = (error + 4.0 * _UNIT_ROUNDOFF * -target) / -slope
-    return x * (1.0 + _SAFETY) + margin
+    return max(x * (1.0 - _SAFETY) - margin, 0.0), x * (1.0 + _SAFETY) + margin
 
 
 def mu(epsilon: float, delta: float) -> float:

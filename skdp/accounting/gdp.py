@@ -1,11 +1,19 @@
 """Gaussian differential privacy: exact accounting of unsampled Gaussian mechanisms."""
 
+from __future__ import annotations
+
 import math
+from typing import ClassVar
+
+from scipy.special import ndtr
 
 from skdp.accounting import gaussian_profile
 from skdp.accounting._base import Accountant
-from skdp.accounting._leaves import gaussian_mu
+from skdp.accounting._leaves import SampledGaussian, gaussian_mu, sampled_gaussian
 from skdp.accounting.events import Event
+
+_SQRT2 = math.sqrt(2.0)
+_LARGEST_SQUARE = 700.0  # the exponential of more overflows
 
 
 class GDPAccountant(Accountant):
@@ -17,11 +25,26 @@ class GDPAccountant(Accountant):
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         The relation between neighbouring data sets.
+    subsampling : {"refuse", "clt"}, default="refuse"
+        What to do with a Gaussian on a proper sample, which is not Gaussian. ``"refuse"`` supports
+        none. ``"clt"`` puts the limit of many rarely sampled steps in its place: an estimate that
+        may lie on either side of the truth. Results then say that they are no bound, and neither a
+        budget nor a calibration accepts them.
 
     Notes
     -----
     Releases that are mu_t-GDP compose to sqrt(sum mu_t^2)-GDP, and the profile of the whole is the
     Gaussian one (Dong, Roth and Su, 2022, Corollary 3.3): nothing is lost.
+
+    As T grows and ``q sqrt(T)`` tends to a constant, T sampled steps tend to mu-GDP with
+    (m is the shift between the mixture components in units of the noise)
+
+    - ``mu = q sqrt(T (e^(m^2) - 1))`` for Poisson samples under add-remove (Bu, Dong, Long and Su,
+      2020),
+    - ``mu = 2 q sqrt(T sinh(m^2))`` for Poisson samples under replace-one, by the same central
+      limit: the loss of a step tends to ``q (e^(m x - m^2/2) - e^(-m x - m^2/2))``,
+    - ``mu = q sqrt(2 T (e^(m^2) Phi(3m/2) + 3 Phi(-m/2) - 2))`` for samples of fixed size under
+      replace-one (Dong, Roth and Su, 2022, Corollary 5.4).
 
     Examples
     --------
@@ -31,21 +54,67 @@ class GDPAccountant(Accountant):
     """
 
     name = "gdp"
+    _parameters: ClassVar[tuple[str, ...]] = ("subsampling",)
+
+    def __init__(self, adjacency: str = "add-remove", *, subsampling: str = "refuse") -> None:
+        super().__init__(adjacency)
+        if subsampling not in ("refuse", "clt"):
+            raise ValueError(f"subsampling must be 'refuse' or 'clt', got {subsampling!r}.")
+        self.subsampling = subsampling
+
+    @property
+    def is_upper_bound(self) -> bool:
+        """Whether results are proved to be at least the truth: not with the central limit."""
+        return self.subsampling == "refuse"
 
     @property
     def mu(self) -> float:
-        """The total ``mu`` of the history."""
-        squares = (
-            count * (gaussian_mu(leaf, self._adjacency) or 0.0) ** 2
-            for leaf, count in self._counts.items()
+        """The total ``mu`` of the history; an estimate with ``subsampling="clt"``."""
+        return math.sqrt(
+            math.fsum(count * self._square(leaf) for leaf, count in self._counts.items())
         )
-        return math.sqrt(math.fsum(squares))
+
+    def _square(self, leaf: Event) -> float:
+        mu = gaussian_mu(leaf, self._adjacency)
+        if mu is not None:
+            return mu * mu
+        pair = sampled_gaussian(leaf, self._adjacency)
+        assert pair is not None
+        return limiting_square(pair)
 
     def _supports_leaf(self, leaf: Event) -> bool:
-        return gaussian_mu(leaf, self._adjacency) is not None
+        if gaussian_mu(leaf, self._adjacency) is not None:
+            return True
+        return self.subsampling == "clt" and sampled_gaussian(leaf, self._adjacency) is not None
 
     def _epsilon(self, delta: float) -> float:
         return gaussian_profile.epsilon(self.mu, delta)
 
     def _delta(self, epsilon: float) -> float:
         return gaussian_profile.delta(self.mu, epsilon)
+
+
+def limiting_square(pair: SampledGaussian) -> float:
+    """Return what one sampled step adds to the square of mu in the limit of many.
+
+    Parameters
+    ----------
+    pair : SampledGaussian
+        A Gaussian on a proper sample.
+
+    Returns
+    -------
+    float
+        ``mu^2 / T``; infinite if it overflows.
+    """
+    square = pair.mu * pair.mu
+    if square > _LARGEST_SQUARE:
+        return math.inf
+    if pair.kind == "poisson-add-remove":
+        return pair.rate**2 * math.expm1(square)
+    if pair.kind == "poisson-replace-one":
+        return 4.0 * pair.rate**2 * math.sinh(square)
+    # e^(m^2) Phi(3m/2) + 3 Phi(-m/2) - 2, with the terms that cancel taken together.
+    inside = math.expm1(square) * float(ndtr(1.5 * pair.mu))
+    inside += 0.5 * (math.erf(1.5 * pair.mu / _SQRT2) - 3.0 * math.erf(0.5 * pair.mu / _SQRT2))
+    return 2.0 * pair.rate**2 * max(0.0, inside)

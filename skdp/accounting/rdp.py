@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from skdp.accounting import _renyi
 from skdp.accounting._base import Accountant
 from skdp.accounting._leaves import gaussian_mu, sampled_gaussian
+from skdp.accounting._noise_moments import noise_log_moment
 from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
 
 # Orders minus one of the first, coarse scan; the best is then refined between its neighbours.
@@ -70,6 +71,7 @@ class RDPAccountant(Accountant):
             isinstance(leaf, PureDPEvent | ApproxDPEvent)
             or gaussian_mu(leaf, self._adjacency) is not None
             or sampled_gaussian(leaf, self._adjacency) is not None
+            or noise_log_moment(leaf, self._adjacency, 2.0) is not None
         )
 
     def _leaf_log_moment(self, leaf: Event, order: float) -> float:
@@ -78,6 +80,9 @@ class RDPAccountant(Accountant):
         mu = gaussian_mu(leaf, self._adjacency)
         if mu is not None:
             return 0.5 * order * (order - 1.0) * mu * mu
+        noise = noise_log_moment(leaf, self._adjacency, order)
+        if noise is not None:
+            return noise
         pair = sampled_gaussian(leaf, self._adjacency)
         assert pair is not None
         if pair.kind == "poisson-replace-one":

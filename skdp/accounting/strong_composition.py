@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 
 from skdp.accounting import gaussian_profile
+from skdp.accounting._scalar_search import golden_section
+from skdp.accounting.advanced_composition import check_split, mean_loss
 from skdp.exceptions import CalibrationError
 
-_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _LARGEST_STEP_DELTA = 0.99  # a step may fail with a larger probability, but gains nothing by it
 
 
@@ -65,10 +66,9 @@ def composition_noise_multiplier(
     Vadhan, 2010, Theorem III.3), with ``m`` the bound chosen by ``mean_term``.
     """
     _check(epsilon, delta, sample_rate, steps, mean_term)
+    check_split(split)
     if split == "best":
         mu = _best_mu(epsilon, delta, sample_rate, steps, mean_term)
-    elif isinstance(split, str) or not 0.0 < split < 1.0:
-        raise ValueError(f"split must be 'best' or lie in (0, 1), got {split!r}.")
     else:
         mu = _step_mu(epsilon, delta, sample_rate, steps, mean_term, float(split))
     if not mu > 0.0 or not math.isfinite(2.0 / mu):
@@ -94,11 +94,8 @@ def _check(epsilon: float, delta: float, sample_rate: float, steps: int, mean_te
 
 def _composed(step_epsilon: float, steps: int, delta_prime: float, mean_term: str) -> float:
     """Epsilon of the composition of ``steps`` pure-DP steps at ``delta_prime``."""
-    if mean_term == "tanh":
-        mean = math.tanh(0.5 * step_epsilon)
-    else:
-        mean = math.expm1(min(step_epsilon, 700.0))
-    return step_epsilon * (math.sqrt(-2.0 * steps * math.log(delta_prime)) + steps * mean)
+    spread = step_epsilon * math.sqrt(-2.0 * steps * math.log(delta_prime))
+    return spread + steps * mean_loss(step_epsilon, mean_term)
 
 
 def _step_epsilon(epsilon: float, steps: int, delta_prime: float, mean_term: str) -> float:
@@ -140,16 +137,4 @@ def _best_mu(epsilon: float, delta: float, rate: float, steps: int, mean_term: s
         share = 1.0 / (1.0 + math.exp(-log_odds))
         return _step_mu(epsilon, delta, rate, steps, mean_term, share)
 
-    left, right = -18.0, 18.0
-    inner = [right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)]
-    values = [value(inner[0]), value(inner[1])]
-    for _ in range(60):
-        if values[0] >= values[1]:
-            right, inner[1], values[1] = inner[1], inner[0], values[0]
-            inner[0] = right - _GOLDEN * (right - left)
-            values[0] = value(inner[0])
-        else:
-            left, inner[0], values[0] = inner[0], inner[1], values[1]
-            inner[1] = left + _GOLDEN * (right - left)
-            values[1] = value(inner[1])
-    return max(values)
+    return -golden_section(lambda log_odds: -value(log_odds), -18.0, 18.0, 60)[1]

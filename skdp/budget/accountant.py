@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, Literal
 
 from skdp.accounting import Event, GDPAccountant
+from skdp.accounting._value import check_guarantee
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 
@@ -126,7 +127,8 @@ class BudgetAccountant:
         adjacency : {"replace-one", "add-remove"}
             The relation that `event`, `epsilon` and `delta` refer to.
         epsilon, delta : float
-            A guarantee of the event by itself, used by ``composition="basic"``.
+            A guarantee of the event by itself, used by ``composition="basic"``. Numbers that say
+            of themselves that they are none (`PrivacyValue.is_guarantee`) are refused.
         label : str
             What the charge is for.
 
@@ -156,6 +158,8 @@ class BudgetAccountant:
                 f"A charge needs a finite epsilon >= 0 and a delta in [0, 1), got epsilon="
                 f"{epsilon!r} and delta={delta!r}: charges are never refunded."
             )
+        check_guarantee("epsilon", epsilon)
+        check_guarantee("delta", delta)
         entry = BudgetEntry(label, event, epsilon, delta)
         with self._lock:
             if not self._fits(entry):

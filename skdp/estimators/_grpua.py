@@ -28,7 +28,7 @@ class _GrpuaClassifier(NoisyGradientClassifier):
         super()._check_parameters()
         check_choice("learning_rate", self.learning_rate, ("constant", "strongly-convex", "convex"))
         check_choice("sampling", self.sampling, ("poisson", "uniform"))
-        check_choice("calibration", self.calibration, ("pld", "composition"))
+        check_choice("calibration", self.calibration, ("pld", "composition", "hidden-state"))
         check_real("radius", self.radius, above=0.0, allowed=(None,))
         if self.sampling == "uniform" and self.adjacency != "replace-one":
             raise ValueError(
@@ -98,11 +98,13 @@ class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):
     sampling : {"poisson", "uniform"}, default="poisson"
         How lots smaller than n are drawn: each row independently, or a uniform subset of fixed
         size without replacement (the paper's).
-    calibration : {"pld", "composition"}, default="pld"
-        How the noise is found: numerical composition of privacy-loss distributions, or the
-        paper's route, the analytic Gaussian mechanism in each step with amplification by
-        subsampling and advanced composition. The second takes several times the noise; the
-        report then shows the smaller epsilon that this noise really costs.
+    calibration : {"pld", "composition", "hidden-state"}, default="pld"
+        How the noise is found. ``"pld"``: numerical composition of privacy-loss distributions,
+        which pays for every iterate. ``"composition"``: the paper's route, the analytic Gaussian
+        mechanism in each step with amplification by subsampling and advanced composition; it
+        takes several times the noise, and the report shows the smaller epsilon that this noise
+        really costs. ``"hidden-state"`` pays for the last iterate alone, so that noise stops
+        growing with the number of steps; see Notes.
     physical_batch_size : int or None, default=None
         At most so many rows are handled at once; it bounds memory, not the lots.
     accountant : BudgetAccountant or None, default=None
@@ -129,6 +131,17 @@ class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Feature names, if `X` had any.
+
+    Notes
+    -----
+    With ``calibration="hidden-state"`` the fit releases its last iterate alone and charges for
+    nothing else. The theorem needs a constant step of at most ``2 / M`` (M the smoothness of the
+    penalised loss), no momentum, no averaging, and a penalty or a projection. Defaults then follow
+    it: `alpha` is larger, the step is ``1 / M``, more steps are taken and each reads all rows,
+    weights are projected onto a ball that holds every minimiser, and ``average=True`` means the
+    last iterate. Poisson lots need shorter steps where they are small. Parameters that contradict
+    the theorem raise a ValueError that names each failed condition. The gain is large for many
+    steps, and none where steps are too few to forget: see ``docs/hidden_state.md``.
 
     See Also
     --------
@@ -239,7 +252,7 @@ class GrpuaSVC(SmoothedHingeMixin, _GrpuaClassifier):
         Share of the last iterates that are averaged.
     sampling : {"poisson", "uniform"}, default="poisson"
         How lots smaller than n are drawn.
-    calibration : {"pld", "composition"}, default="pld"
+    calibration : {"pld", "composition", "hidden-state"}, default="pld"
         How the noise is found; see `GrpuaLogisticRegression`.
     physical_batch_size : int or None, default=None
         At most so many rows are handled at once; it bounds memory, not the lots.
@@ -266,6 +279,12 @@ class GrpuaSVC(SmoothedHingeMixin, _GrpuaClassifier):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Feature names, if `X` had any.
+
+    Notes
+    -----
+    ``calibration="hidden-state"`` charges for the last iterate alone, under the conditions that
+    `GrpuaLogisticRegression` lists; the smoothness of the loss is the squared row norm over twice
+    `half_width`, so that a narrow kink means short steps.
 
     References
     ----------

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.accounting import PLDAccountant
+from skdp.accounting import Accountant
+from skdp.accounting.calibration import resolve_accountant
 from skdp.estimators._base import PrivateLinearClassifier
 from skdp.estimators._callbacks import FitProgress
 from skdp.estimators._parameters import check_integer, check_real
@@ -27,6 +28,10 @@ _THEOREM = {
     ("poisson", "replace-one"): "Poisson-subsampled Gaussian, antiparallel pair (docs/proofs)",
     ("uniform", "replace-one"): "uniformly subsampled Gaussian, symmetric pair (docs/proofs)",
 }
+_LAST_ITERATE_THEOREM = (
+    "last iterate of convex noisy gradient descent, by shifted interpolation (Bok, Su & Altschuler "
+    "2024; docs/proofs)"
+)
 
 
 class NoisyGradientClassifier(PrivateLinearClassifier):
@@ -65,27 +70,43 @@ class NoisyGradientClassifier(PrivateLinearClassifier):
             )
 
     def _account(self, plan: NoisyGradientPlan, seeded: bool) -> PrivacySpent:
-        epsilon = PLDAccountant(adjacency=plan.adjacency).compose(plan.event).epsilon(self.delta)
+        accountant: Accountant = resolve_accountant(plan.accountant)(adjacency=plan.adjacency)
+        epsilon = accountant.compose(plan.event).epsilon(self.delta)
         theorem = _THEOREM[plan.lots.sampling, plan.adjacency]
         return PrivacySpent(
             epsilon=self._claim(epsilon),
             delta=float(self.delta),
             adjacency=plan.adjacency,
             event=plan.event,
-            accountant="pld",
+            accountant=plan.accountant,
             mechanism=(
                 f"noisy gradients: {plan.steps} steps, expected lot {plan.lots.size:g}, noise "
                 f"multiplier {plan.noise_multiplier:.6g} on sums whose records contribute norm "
-                f"at most {plan.bound.norm:.6g} (scaled units); {theorem}"
+                f"at most {plan.bound.norm:.6g} (scaled units); "
+                f"{_LAST_ITERATE_THEOREM if plan.last_iterate_only else theorem}"
             ),
             assumptions=self._assumptions(
                 _SAMPLING_TEXT[plan.lots.sampling],
                 "sums are divided by the public expected lot size",
-                "n_iter_ and noise_multiplier_ are public numbers; every iterate is paid for",
+                *self._what_is_paid_for(plan),
                 plan.bound.reason,
             ),
             released=("coef_", "intercept_", "classes_"),
             seeded=seeded,
+        )
+
+    def _what_is_paid_for(self, plan: NoisyGradientPlan) -> tuple[str, ...]:
+        public = "n_iter_ and noise_multiplier_ are public numbers"
+        if not plan.last_iterate_only:
+            return (f"{public}; every iterate is paid for",)
+        radius = f"the ball of radius {plan.rule.radius:.6g} (scaled units)"
+        return (
+            public,
+            "only the last iterate leaves the fit, as coef_ and intercept_: no earlier iterate, no "
+            "average of iterates, no loss and no time of stopping that depends on rows",
+            "the objective is convex and smooth, steps start at zero and are all of size "
+            f"{plan.schedule.initial:.6g}, and each, noise included, ends with a projection onto "
+            f"{radius}",
         )
 
     def _claim(self, epsilon: float) -> float:

@@ -86,6 +86,9 @@ ADAM_STEP = 0.2
 # Gradients of single rows that a whole fit may take before lots get smaller than the table.
 _ROW_GRADIENTS = 2e7
 _SMALLEST_DEFAULT_LOT = 1024
+# The same for a fit that pays for its last iterate alone, and its length in relaxation times.
+_ROW_GRADIENTS_TO_THE_LIMIT = 5e7
+_RELAXATIONS = 3.0
 # Standard deviation that the noise of all steps together may give to the margin of a row, and the
 # signal-to-noise ratio from which it grows: weights get larger where there is much to learn.
 _MARGIN_NOISE = 2.0
@@ -130,6 +133,62 @@ def default_steps(model: LinearModel, numbers: PublicNumbers, batch_size: int | 
     if batch_size is None:
         return steps
     return max(steps, math.ceil(5.0 * numbers.n_rows / batch_size))
+
+
+def default_last_iterate_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
+    """Return the L2 penalty of a descent that pays for its last iterate alone, in scaled units.
+
+    Run to its limit, such a descent has the noise of output perturbation where the table has no
+    curvature, and less elsewhere: the more there is to learn, the more of the former it can bear.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Loss and public shape.
+    numbers : PublicNumbers
+        Table size and target.
+
+    Returns
+    -------
+    float
+        The penalty.
+    """
+    ratio = numbers.signal_to_noise
+    noise = 0.3 * max(1.0, ratio / 100.0) ** (1.0 / 3.0)
+    return model.loss.lipschitz(model.row_norm) / (noise * ratio)
+
+
+def default_last_iterate_steps(
+    model: LinearModel, numbers: PublicNumbers, batch_size: int | None, relaxation: float
+) -> int:
+    """Return the number of steps of a run that pays for its last iterate alone.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Loss and public shape.
+    numbers : PublicNumbers
+        Table size and target.
+    batch_size : int or None
+        The user's lot size; None for all rows.
+    relaxation : float
+        Number of steps in which distances shrink by a factor e, or after which the noise stops
+        growing.
+
+    Returns
+    -------
+    int
+        As many as bring iterates close to the limit, or as are affordable, since further ones
+        cost little privacy; the steps of a descent that pays for all iterates where not even early
+        ones would be forgotten.
+    """
+    rule = default_steps(model, numbers, batch_size)
+    lot = numbers.n_rows if batch_size is None else batch_size
+    wanted = max(_RELAXATIONS * relaxation, _FEWEST_STEPS)
+    if batch_size is not None:
+        wanted = max(wanted, 5.0 * numbers.n_rows / batch_size)
+    affordable = max(float(rule), _ROW_GRADIENTS_TO_THE_LIMIT / lot)
+    return math.ceil(min(wanted, affordable)) if affordable >= relaxation else rule
 
 
 def _rule_steps(model: LinearModel, numbers: PublicNumbers) -> int:

@@ -21,6 +21,7 @@ from skdp.plans.defaults import (
     default_steps,
     noisy_descent_defaults,
 )
+from skdp.plans.last_iterate import build_last_iterate
 from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import (
     LARGEST_WEIGHTS,
@@ -86,8 +87,13 @@ def build_gradient_perturbation(
     Raises
     ------
     ValueError
-        If the step sizes need a positive penalty and there is none.
+        If the step sizes need a positive penalty and there is none, or if the choices are not
+        those of a run whose early iterates may be forgotten, for ``calibration="hidden-state"``.
     """
+    if choices.calibration == "hidden-state":
+        size = choices.batch_size or numbers.n_rows
+        lots = choose_lots(model, numbers, choices.sampling, size, choices.max_iter)
+        return build_last_iterate(model, numbers, choices, lots)
     bound = lipschitz_contribution(model)
     lots = choose_lots(model, numbers, choices.sampling, choices.batch_size, choices.max_iter)
     steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)

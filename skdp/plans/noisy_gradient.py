@@ -3,17 +3,20 @@
 At step t a lot of rows is drawn, the gradients of its rows are summed, noise is added to the
 sum, and the sum is divided by the *public* expected lot size. What follows (step size, momentum,
 projection, averaging) is post-processing of the noisy sums, so that releasing every iterate is
-paid for. Proofs: ``docs/proofs/gradient_perturbation.md`` and ``docs/proofs/dpsgd.md``.
+paid for; a plan that releases its last iterate alone may pay for that alone. Proofs:
+``docs/proofs/gradient_perturbation.md``, ``docs/proofs/dpsgd.md``, ``docs/proofs/hidden_state.md``.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from skdp.accounting import (
     Event,
     GaussianEvent,
+    LastIterateEvent,
     PoissonSampledEvent,
     RepeatedEvent,
     UniformSampledEvent,
@@ -28,7 +31,7 @@ from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
 Sampling = Literal["full", "poisson", "uniform"]
-Calibration = Literal["pld", "composition"]
+Calibration = Literal["pld", "composition", "hidden-state"]
 
 # Weights are kept in this ball on every table: far beyond any use, and far from overflow.
 LARGEST_WEIGHTS = 1e100
@@ -111,6 +114,9 @@ class NoisyGradientPlan:
     average_from : int
         The released weights are the mean of the iterates from this step (counted from 0) on;
         ``steps - 1`` releases the last.
+    last_iterate_only : bool, default=False
+        Whether the event relies on earlier iterates staying hidden; then steps must be plain,
+        equally long, unclipped and not averaged.
     """
 
     model: LinearModel
@@ -123,6 +129,31 @@ class NoisyGradientPlan:
     schedule: LearningRateSchedule
     rule: UpdateRule
     average_from: int
+    last_iterate_only: bool = False
+
+    def __post_init__(self) -> None:
+        plain = self.rule.code == 0.0 and self.rule.momentum == 0.0 and math.isinf(self.clip)
+        constant = self.schedule.kind == "constant" and math.isinf(self.schedule.cap)
+        if self.last_iterate_only and not (
+            plain and constant and self.average_from == self.steps - 1
+        ):
+            raise ValueError(
+                "last_iterate_only needs plain steps of constant size without momentum, clipping "
+                "or averaging."
+            )
+
+    @property
+    def accountant(self) -> str:
+        """Name of the accountant that bounds the event."""
+        return "hidden-state" if self.last_iterate_only else "pld"
+
+    @property
+    def diameter(self) -> float | None:
+        """Diameter of the set that iterates are projected onto; None if it is of no use."""
+        if self.rule.radius >= LARGEST_WEIGHTS:
+            return None
+        # Problems that are solved side by side have a ball each.
+        return 2.0 * self.rule.radius * math.sqrt(self.model.n_parts)
 
     @property
     def sensitivity(self) -> float:
@@ -136,9 +167,22 @@ class NoisyGradientPlan:
 
     @property
     def event(self) -> Event:
-        """What all steps together amount to, for the accountants."""
+        """What the fit releases, for the accountants: all steps, or the last iterate alone."""
         ratio = self.sensitivity / self.bound.norm
-        return RepeatedEvent(self.lots.event(self.noise_multiplier, ratio), self.steps)
+        step = self.lots.event(self.noise_multiplier, ratio)
+        if not self.last_iterate_only:
+            return RepeatedEvent(step, self.steps)
+        penalty = self.rule.penalty
+        return LastIterateEvent.from_units(
+            step,
+            self.steps,
+            step_size=self.schedule.initial,
+            smoothness=self.model.loss.smoothness(self.model.row_norm) + penalty,
+            strong_convexity=penalty,
+            diameter=self.diameter,
+            noise=self.sigma / self.rule.divisor,
+            dataset_size=self.lots.n_rows if self.lots.sampling == "poisson" else None,
+        )
 
 
 def calibrate_sigma(

@@ -1,6 +1,7 @@
-"""What was spent, said in numbers and in words."""
+"""What was spent, said in numbers, in words and in pictures."""
 
+from skdp.reporting.privacy_curve import PrivacyCurveDisplay
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.statement import privacy_statement
 
-__all__ = ["PrivacySpent", "privacy_statement"]
+__all__ = ["PrivacyCurveDisplay", "PrivacySpent", "privacy_statement"]

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from skdp.accounting import Accountant, Event
-from skdp.accounting.calibration import resolve_accountant
+from skdp.accounting import Accountant, Event, PrivacyValue
+from skdp.accounting._value import check_guarantee
+from skdp.accounting.registry import resolve_accountant
 from skdp.mechanisms.contribution import Adjacency
 
 
@@ -38,6 +39,12 @@ class PrivacySpent:
     seeded : bool
         Whether the noise came from a seed: then the guarantee does not hold against whoever
         knows the seed.
+
+    Raises
+    ------
+    ValueError
+        If epsilon or delta say of themselves that they are no guarantee, or the accountant is one
+        that gives none.
     """
 
     epsilon: float
@@ -50,29 +57,39 @@ class PrivacySpent:
     released: tuple[str, ...]
     seeded: bool
 
+    def __post_init__(self) -> None:
+        check_guarantee("epsilon", self.epsilon)
+        check_guarantee("delta", self.delta)
+        accountant = resolve_accountant(self.accountant)(adjacency=self.adjacency)
+        if not (accountant.is_upper_bound and accountant.is_differential_privacy):
+            raise ValueError(
+                f"accountant={self.accountant!r} does not return guarantees of differential "
+                "privacy and cannot stand behind a record; use 'pld'."
+            )
+
     def __iter__(self) -> Iterator[float]:
         return iter((self.epsilon, self.delta))
 
-    def epsilon_at(self, delta: float) -> float:
+    def epsilon_at(self, delta: float) -> PrivacyValue:
         """Return an upper bound on epsilon at another delta.
 
         Parameters
         ----------
         delta : float
-            In (0, 1).
+            In [0, 1).
 
         Returns
         -------
-        float
-            Epsilon; never more than `epsilon` at or above the reported delta.
+        PrivacyValue
+            Epsilon, with its lower bound; never more than `epsilon` at or above the reported delta.
         """
-        epsilon = self._composed().epsilon(delta)
-        return min(epsilon, self.epsilon) if delta >= self.delta else epsilon
+        value = self._composed().epsilon(delta)
+        return _at_most(value, self.epsilon) if delta >= self.delta else value
 
-    def delta_at(self, epsilon: float) -> float:
+    def delta_at(self, epsilon: float) -> PrivacyValue:
         """Return an upper bound on delta at another epsilon (non-negative)."""
-        delta = self._composed().delta(epsilon)
-        return min(delta, self.delta) if epsilon >= self.epsilon else delta
+        value = self._composed().delta(epsilon)
+        return _at_most(value, self.delta) if epsilon >= self.epsilon else value
 
     def _composed(self) -> Accountant:
         return resolve_accountant(self.accountant)(adjacency=self.adjacency).compose(self.event)
@@ -127,3 +144,41 @@ class PrivacySpent:
             for name, text in rows
         )
         return f"<table><caption>Privacy spent</caption>{cells}</table>"
+
+
+def _at_most(value: PrivacyValue, reported: float) -> PrivacyValue:
+    """Lower a bound to one that was proved otherwise."""
+    if value.upper <= reported:
+        return value
+    return PrivacyValue(reported, min(value.lower, reported))
+
+
+def spending_of(estimator: Any) -> tuple[Any, PrivacySpent]:
+    """Return the last step of a pipeline, or the estimator itself, and what it spent.
+
+    Parameters
+    ----------
+    estimator : estimator with ``privacy_spent_``, or a pipeline that ends in one
+        What was fitted.
+
+    Returns
+    -------
+    estimator, PrivacySpent
+        The estimator proper and its record.
+
+    Raises
+    ------
+    TypeError
+        If the estimator reports no privacy spending.
+    """
+    final = estimator
+    while hasattr(final, "steps"):
+        final = final.steps[-1][1]
+    spent = getattr(final, "privacy_spent_", None)
+    if not isinstance(spent, PrivacySpent):
+        raise TypeError(
+            f"{type(final).__name__} has no privacy_spent_. Give a fitted private estimator, or a "
+            "pipeline that ends in one; of a search, its best_estimator_, whose record covers the "
+            "last fit alone."
+        )
+    return final, spent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 from typing import Any
 
-from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.reporting.privacy_spent import spending_of
 
 _ADJACENCY_TEXT = {
     "replace-one": "two tables are neighbours if one row is replaced by another (n is public)",
@@ -41,16 +41,7 @@ def privacy_statement(estimator: Any) -> str:
     TypeError
         If the estimator reports no privacy spending.
     """
-    final = estimator
-    while hasattr(final, "steps"):
-        final = final.steps[-1][1]
-    spent = getattr(final, "privacy_spent_", None)
-    if not isinstance(spent, PrivacySpent):
-        raise TypeError(
-            f"{type(final).__name__} has no privacy_spent_. Give a fitted private estimator, or a "
-            "pipeline that ends in one; of a search, its best_estimator_, whose statement covers "
-            "the last fit alone."
-        )
+    final, spent = spending_of(estimator)
     lines = [
         f"Privacy statement of {type(final).__name__} (skdp {metadata.version('skdp')})",
         "",

@@ -9,19 +9,30 @@ from typing import ClassVar
 import pytest
 
 from skdp.accounting import (
+    AdvancedCompositionAccountant,
     ApproxDPEvent,
+    BasicCompositionAccountant,
+    BayesianAccountant,
     ComposedEvent,
     Event,
     GaussianEvent,
     GDPAccountant,
+    GenericAccountant,
+    HiddenStateAccountant,
+    LastIterateEvent,
+    MomentsAccountant,
+    OptimalCompositionAccountant,
     PLDAccountant,
     PoissonSampledEvent,
     PrivacyValue,
     PureDPEvent,
     RDPAccountant,
+    RenyiEvent,
     RepeatedEvent,
     UniformSampledEvent,
 )
+from skdp.accounting.distributions import Gamma
+from skdp.accounting.registry import accountants, resolve_accountant
 from skdp.exceptions import UnsupportedEventError
 
 
@@ -162,6 +173,7 @@ class AccountantContract:
 SAMPLED = [PoissonSampledEvent(0.1, GaussianEvent(2.0)), GaussianEvent(1.5)]
 UNIFORM = [UniformSampledEvent(3, 20, GaussianEvent(4.0))]
 KNOWN = [PureDPEvent(0.3)]
+OUTCOME = RenyiEvent(Gamma(2.5, 0.9), Gamma(2.5, 1.0))
 
 
 class TestGDPAccountant(AccountantContract):
@@ -193,6 +205,71 @@ class TestRDPAccountant(AccountantContract):
             assert accountant.delta(accountant.epsilon(delta)) == pytest.approx(delta, rel=0.5)
 
 
+FULL_RUN = LastIterateEvent(GaussianEvent(20.0), 500, 0.8, strong_convexity=0.05)
+POISSON_RUN = LastIterateEvent(
+    PoissonSampledEvent(0.1, GaussianEvent(3.0)), 900, 0.4, diameter=2.0, dataset_size=500
+)
+UNIFORM_RUN = LastIterateEvent(
+    UniformSampledEvent(3, 20, GaussianEvent(9.0)), 400, 1.0, strong_convexity=0.1
+)
+
+
+class TestHiddenStateAccountant(AccountantContract):
+    cls = HiddenStateAccountant
+    events: ClassVar = {
+        "add-remove": [FULL_RUN, POISSON_RUN, *SAMPLED],
+        "replace-one": [FULL_RUN, POISSON_RUN, UNIFORM_RUN, *SAMPLED],
+    }
+
+    def test_order_and_nesting_do_not_matter(self, adjacency):
+        # The windows of several runs are improved one after the other.
+        events = self.events[adjacency]
+        one = self.make(adjacency, *events, *events)
+        two = self.make(adjacency, RepeatedEvent(ComposedEvent(tuple(reversed(events))), 2))
+        assert one.epsilon(1e-5) == pytest.approx(two.epsilon(1e-5), rel=1e-2)
+
+    def test_epsilon_and_delta_agree(self, adjacency):
+        # Windows are chosen for a delta or for an epsilon; either choice is a valid bound.
+        accountant = self.make(adjacency, *self.events[adjacency])
+        for delta in (1e-9, 1e-4, 1e-2):
+            assert accountant.delta(accountant.epsilon(delta)) == pytest.approx(delta, rel=0.1)
+
+
+class TestMomentsAccountant(AccountantContract):
+    cls = MomentsAccountant
+    events: ClassVar = {"add-remove": SAMPLED + KNOWN, "replace-one": SAMPLED + UNIFORM + KNOWN}
+
+
+class TestGenericAccountant(AccountantContract):
+    cls = GenericAccountant
+    events: ClassVar = {
+        "add-remove": [*SAMPLED, *KNOWN, OUTCOME],
+        "replace-one": [*SAMPLED, *UNIFORM, OUTCOME],
+    }
+
+
+class TestBayesianAccountant(AccountantContract):
+    """Without observations, which carry no guarantee that laws could be about."""
+
+    cls = BayesianAccountant
+    events: ClassVar = {"add-remove": SAMPLED + KNOWN, "replace-one": SAMPLED + UNIFORM}
+
+
+class TestBasicCompositionAccountant(AccountantContract):
+    cls = BasicCompositionAccountant
+    events: ClassVar = {"add-remove": SAMPLED + KNOWN, "replace-one": SAMPLED + UNIFORM + KNOWN}
+
+
+class TestAdvancedCompositionAccountant(AccountantContract):
+    cls = AdvancedCompositionAccountant
+    events: ClassVar = {"add-remove": SAMPLED + KNOWN, "replace-one": SAMPLED + UNIFORM + KNOWN}
+
+
+class TestOptimalCompositionAccountant(AccountantContract):
+    cls = OptimalCompositionAccountant
+    events: ClassVar = {"add-remove": SAMPLED + KNOWN, "replace-one": SAMPLED + UNIFORM + KNOWN}
+
+
 class TestPLDAccountant(AccountantContract):
     cls = PLDAccountant
     events: ClassVar = {"add-remove": SAMPLED + KNOWN, "replace-one": SAMPLED + UNIFORM + KNOWN}
@@ -216,3 +293,13 @@ def test_pure_dp_composes_no_worse_than_basic(cls):
     assert accountant.epsilon(0.0) == pytest.approx(1.0)
     assert accountant.epsilon(1e-12) <= 1.0 + 1e-12
     assert accountant.delta(1.0) == 0.0
+
+
+def test_every_accountant_keeps_the_contract_and_has_a_name():
+    tested = {cls.cls for cls in AccountantContract.__subclasses__()}
+    assert set(accountants().values()) == tested
+    for name, cls in accountants().items():
+        assert resolve_accountant(name) is cls is resolve_accountant(cls)
+    for bad in ("gauss", None, int):
+        with pytest.raises(ValueError, match="accountant must be one of"):
+            resolve_accountant(bad)

@@ -1,14 +1,18 @@
 """Calibration: the target is met, nearly exhausted, and equal to the published noise."""
 
 import math
+import re
 
 import pytest
+from dp_accounting.pld import privacy_loss_distribution as dp_pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.accounting import (
+    ApproxDPEvent,
     ComposedEvent,
     GaussianEvent,
+    GDPAccountant,
     PLDAccountant,
     PoissonSampledEvent,
     PureDPEvent,
@@ -110,6 +114,121 @@ def test_calibrated_cost_never_exceeds_the_target(
     assert cost >= epsilon * (1 - 1e-4) or z <= 1.0001e-3
 
 
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    log_epsilon=st.floats(-6.9, 4.6),
+    log_delta=st.floats(-34.5, -2.3),
+    log_rate=st.floats(-16, 0),
+    log_steps=st.floats(0, 23),
+    adjacency=st.sampled_from(["add-remove", "replace-one"]),
+)
+def test_extreme_targets_of_noise_are_met_or_refused(
+    log_epsilon, log_delta, log_rate, log_steps, adjacency
+):
+    target = (math.exp(log_epsilon), math.exp(log_delta))
+    plan = (math.exp(log_rate), int(math.exp(log_steps)))
+    how = {"adjacency": adjacency, "accountant": "rdp"}
+    try:
+        z = calibrate_noise_multiplier(*target, *plan, **how)
+    except CalibrationError as error:
+        assert named("epsilon", str(error)) > target[0]
+        return
+    cost = dpsgd_epsilon(z, *plan, target[1], **how)
+    assert cost <= target[0]
+    assert cost >= target[0] * (1 - 1e-4) or z == 1e-3
+
+
+ACCOUNTANTS = ("pld", "rdp", "generic", "moments", "optimal", "advanced", "basic", "hidden-state")
+
+
+@pytest.mark.parametrize("accountant", ACCOUNTANTS)
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_every_accountant_is_met_within_one_part_in_ten_thousand(accountant, adjacency):
+    how = {"adjacency": adjacency, "accountant": accountant}
+    for epsilon, delta, rate, steps in ((0.7, 1e-5, 0.01, 500), (3, 1e-6, 0.2, 7), (1, 1e-4, 1, 9)):
+        z = calibrate_noise_multiplier(epsilon, delta, rate, steps, **how)
+        assert epsilon * (1 - 1e-4) <= dpsgd_epsilon(z, rate, steps, delta, **how) <= epsilon
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "rate", "steps"),
+    [(1.0, 1e-5, 0.01, 2000), (0.3, 1e-6, 0.02, 300), (8.0, 1e-5, 0.02, 500)],
+)
+def test_an_independent_accountant_agrees_on_noise(epsilon, delta, rate, steps):
+    """Its excess, seen by refining its grid, is below 3e-5 here; ours stays within 1e-4."""
+    z = calibrate_noise_multiplier(epsilon, delta, rate, steps)
+    step = dp_pld.from_gaussian_mechanism(z, sampling_prob=rate, value_discretization_interval=4e-5)
+    cost = step.self_compose(steps).get_epsilon_for_delta(delta)
+    assert epsilon * (1 - 1e-4) <= cost <= epsilon * (1 + 3e-5)
+
+
+def test_the_noise_of_the_benchmark():
+    """Numerical composition elsewhere needs 1.84281, without saying how exact that is."""
+    assert 1.8425 < calibrate_noise_multiplier(1, 1e-5, sample_rate=0.01, steps=2000) <= 1.8429
+
+
+@pytest.mark.parametrize(
+    ("target", "most"),
+    [
+        ((1.0, 1e-5, 0.01, 2000), 3),
+        ((0.94687, 1e-5, 0.01, 10**4), 3),
+        ((2.29537, 1e-5, 0.004, 15000), 4),
+        ((5.12310, 1e-6, 0.001, 50000), 5),
+        ((2.05080, 1e-6, 0.1, 500), 4),
+        ((4.37718, 1e-5, 1.0, 100), 2),
+    ],
+)
+def test_few_evaluations_are_needed(target, most):
+    class Counting(PLDAccountant):
+        name = "counting"
+        evaluations = 0
+
+        def epsilon(self, delta):
+            Counting.evaluations += 1
+            return super().epsilon(delta)
+
+    calibrate_noise_multiplier(*target, accountant=Counting)
+    assert Counting.evaluations <= most
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-4, 3e-3])
+def test_bounds_that_are_not_monotone_are_met(size):
+    class Bumpy(RDPAccountant):
+        name = "bumpy"
+        evaluations = 0
+
+        def _epsilon(self, delta):
+            Bumpy.evaluations += 1
+            value = super()._epsilon(delta)
+            return value * (1 + size * math.sin(1e9 * value))
+
+    for epsilon in (0.3, 1.0, 4.0):
+        z = calibrate_noise_multiplier(epsilon, 1e-5, 0.01, 2000, accountant=Bumpy)
+        assert dpsgd_epsilon(z, 0.01, 2000, 1e-5, accountant=Bumpy) <= epsilon
+        steady = calibrate_noise_multiplier(epsilon, 1e-5, 0.01, 2000, accountant="rdp")
+        assert z == pytest.approx(steady, rel=3 * size + 1e-4)
+    assert Bumpy.evaluations <= 3 * 60
+
+
+def test_estimates_are_refused_by_name_for_noise():
+    class Limit(GDPAccountant):
+        name = "limit"
+
+        def __init__(self, adjacency="add-remove"):
+            super().__init__(adjacency, subsampling="clt")
+
+    with pytest.raises(ValueError, match=r"Limit \('limit'\) .* no upper bounds"):
+        calibrate_noise_multiplier(1.0, 1e-5, 0.01, 2000, accountant=Limit)
+    with pytest.raises(ValueError, match=r"BayesianAccountant .* not differential privacy"):
+        calibrate_noise_multiplier(1.0, 1e-5, 0.01, 2000, accountant="bayesian")
+
+
+def test_a_start_may_be_given_and_changes_nothing_else():
+    for initial in (None, 1e-3, 0.7, 5e8):
+        z = calibrate_event(GaussianEvent, 1.0, 1e-6, initial=initial, accountant="gdp")
+        assert z == pytest.approx(analytic_gaussian_sigma(1.0, 1e-6), rel=1e-4)
+
+
 def test_generic_calibration_of_a_mixed_plan():
     def plan(z):
         step = PoissonSampledEvent(0.05, GaussianEvent(z))
@@ -122,12 +241,52 @@ def test_generic_calibration_of_a_mixed_plan():
         assert 0.7 * (1 - 1e-4) <= cost <= 0.7
 
 
+def named(name, text):
+    return float(re.search(rf"{name}=([0-9.e+-]+[0-9]) at this", text).group(1))
+
+
 def test_impossible_targets_are_explained():
     def plan(z):
         return ComposedEvent((PureDPEvent(1.0), GaussianEvent(z)))
 
-    with pytest.raises(CalibrationError, match=r"epsilon=0.5.*Raise epsilon"):
+    with pytest.raises(CalibrationError, match=r"epsilon=0.5.*Raise epsilon") as caught:
         calibrate_event(plan, 0.5, 1e-6)
+    epsilon, delta = named("epsilon", str(caught.value)), named("delta", str(caught.value))
+    # Randomised response alone: its profile in closed form.
+    assert delta == pytest.approx((math.e - math.exp(0.5)) / (1 + math.e), rel=1e-4)
+    assert epsilon == pytest.approx(math.log(math.e - 1e-6 * (1 + math.e)), rel=1e-5)
+    for target in ((epsilon, 1e-6), (0.5, delta)):
+        assert 1e-3 < calibrate_event(plan, *target) <= 1e12
+
+
+def test_deltas_below_a_failure_are_explained():
+    def plan(z):
+        return ComposedEvent((ApproxDPEvent(0.1, 1e-4), GaussianEvent(z)))
+
+    for accountant in ("pld", "rdp"):
+        with pytest.raises(CalibrationError, match="nearest possible is delta=") as caught:
+            calibrate_event(plan, 1.0, 1e-6, accountant=accountant)
+        delta = named("delta", str(caught.value))
+        assert 1e-4 <= delta <= 1.01e-4
+        calibrate_event(plan, 1.0, delta, accountant=accountant)
+
+
+def test_no_delta_at_all_is_explained():
+    with pytest.raises(CalibrationError, match="no epsilon at this delta and no delta below 1"):
+        calibrate_event(
+            lambda z: ComposedEvent((ApproxDPEvent(0.0, 1.0), GaussianEvent(z))), 1.0, 1e-6
+        )
+
+
+def test_accountants_of_few_moments_name_their_least_epsilon():
+    with pytest.raises(CalibrationError, match="nearest possible are epsilon=") as caught:
+        calibrate_noise_multiplier(0.2, 1e-5, 0.01, 2000, accountant="moments")
+    # Without any loss, moments up to 32 still give log(1/delta) / 32.
+    epsilon, delta = named("epsilon", str(caught.value)), named("delta", str(caught.value))
+    assert epsilon == pytest.approx(math.log(1e5) / 32, rel=1e-5)
+    assert delta == pytest.approx(math.exp(-0.2 * 32), rel=1e-3)
+    for target in ((epsilon, 1e-5), (0.2, delta)):
+        calibrate_noise_multiplier(*target, 0.01, 2000, accountant="moments")
 
 
 def test_enough_already_at_the_least_noise():
@@ -140,9 +299,15 @@ def test_enough_already_at_the_least_noise():
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"delta": 1.0}, "delta must lie"),
         ({"sample_rate": 0.0}, "sample_rate must lie"),
-        ({"steps": 0.5}, "count must be an integer"),
+        ({"epsilon": math.nan}, "epsilon must be"),
+        ({"delta": math.nan}, "delta must lie"),
+        ({"delta": 0.0}, "delta must lie"),
+        ({"sample_rate": math.nan}, "sample_rate must lie"),
+        ({"steps": 0.5}, "steps must be an integer >= 1"),
+        ({"steps": 0}, "steps must be an integer >= 1"),
+        ({"steps": True}, "steps must be an integer >= 1"),
         ({"sampling": "shuffled"}, "sampling must be"),
-        ({"accountant": "moments"}, "accountant must be one of"),
+        ({"accountant": "magic"}, "accountant must be one of"),
         ({"adjacency": "zero-out"}, "adjacency must be one of"),
     ],
 )
@@ -150,6 +315,32 @@ def test_bad_parameters_are_named(change, message):
     plan = {"epsilon": 1.0, "delta": 1e-5, "sample_rate": 0.1, "steps": 10, **change}
     with pytest.raises(ValueError, match=message):
         calibrate_noise_multiplier(**plan)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epsilon": True}, {"epsilon": "1"}, {"delta": None}, {"sample_rate": False}],
+)
+def test_parameters_of_the_wrong_type_are_named(change):
+    plan = {"epsilon": 1.0, "delta": 1e-5, "sample_rate": 0.1, "steps": 10, **change}
+    with pytest.raises(TypeError, match=f"{next(iter(change))} must be a real number"):
+        calibrate_noise_multiplier(**plan)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"bracket": (2.0, 1.0)}, ValueError, "bracket must hold"),
+        ({"bracket": (0.0, 1.0)}, ValueError, "bracket must be a finite number > 0"),
+        ({"bracket": (1.0, math.inf)}, ValueError, "bracket must be a finite number > 0"),
+        ({"initial": 0.0}, ValueError, "initial must be"),
+        ({"initial": "one"}, TypeError, "initial must be a real number"),
+        ({"delta": -0.1}, ValueError, "delta must lie"),
+    ],
+)
+def test_bad_parameters_of_the_general_calibration_are_named(change, error, message):
+    with pytest.raises(error, match=message):
+        calibrate_event(**{"make_event": GaussianEvent, "epsilon": 1.0, "delta": 1e-5, **change})
 
 
 def test_unsupported_sampling_is_refused_by_name():

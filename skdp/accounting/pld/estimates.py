@@ -19,6 +19,34 @@ _LARGEST_TILT = 60.0  # in units of the inverse standard deviation of the tilted
 _SQRT2 = math.sqrt(2.0)
 
 
+def atoms_cumulants(losses: Array, masses: Array, tilt: float) -> tuple[float, float, float]:
+    """Return the log moment of a list of losses and its first two derivatives.
+
+    Parameters
+    ----------
+    losses : ndarray
+        Losses in nats.
+    masses : ndarray
+        Their probabilities under P.
+    tilt : float
+        Exponent ``theta`` of ``E[e^(theta L)]``.
+
+    Returns
+    -------
+    tuple of float
+        The log moment, and the mean and the variance of the tilted loss.
+    """
+    kept = masses > 0.0
+    losses = losses[kept]
+    exponents = np.log(masses[kept]) + tilt * losses
+    top = float(np.max(exponents))
+    weights = np.exp(exponents - top)
+    total = float(np.sum(weights))
+    mean = float(np.dot(weights, losses)) / total
+    variance = float(np.dot(weights, (losses - mean) ** 2)) / total
+    return top + math.log(total), mean, variance
+
+
 class WindowEstimate(NamedTuple):
     """Exponents of Chernoff bounds that place a window: any positive values make valid ones.
 

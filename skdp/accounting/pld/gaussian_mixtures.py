@@ -23,7 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from skdp.accounting.pld.pairs import Array, NodeMasses, spread
+from skdp.accounting import gaussian_profile
+from skdp.accounting._leaves import log_mixture
+from skdp.accounting.pld.gaussian_rules import Mixture
+from skdp.accounting.pld.gaussian_transforms import GaussianMixtureLoss
+from skdp.accounting.pld.optimistic import lowered
+from skdp.accounting.pld.pairs import Array, Indices, NodeMasses, spread
 
 _SMALLEST_TAIL = 1e-300
 _LARGE = 700.0  # exponents are cut here; every cut errs towards a larger privacy loss
@@ -47,8 +52,11 @@ class GaussianMixturePair:
         self.rate = rate
         self.mu = mu
         self.failure = 0.0
+        self.cut_mass = 0.0
         self.atomic = False
+        self.lattice = self.origin = 0.0
         distance = 2.0 * mu if kind == "poisson-replace-one" else mu
+        self._loss = GaussianMixtureLoss(Mixture(kind, rate, mu))
         self.variation = rate * math.erf(0.5 * distance / math.sqrt(2.0))
         self.largest_loss = -math.log1p(-rate) if kind == "add" else math.inf
 
@@ -92,15 +100,25 @@ class GaussianMixturePair:
         edges = np.concatenate([[edges[0] - margin], edges, [edges[-1] + margin]])
         return edges, self.node_masses(edges).masses
 
-    def grid(self, step: float, tail: float) -> tuple[NDArray[np.int64], Array, float]:
+    def grid(self, step: float, tail: float, aligned: bool = False) -> tuple[Indices, Array, float]:
         """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
+        indices, nodes = self._nodes_on_grid(step, tail)
+        return indices, nodes.masses, nodes.infinite
+
+    def optimistic_grid(
+        self, step: float, tail: float, aligned: bool = False
+    ) -> tuple[Indices, Array, float]:
+        """Return the same for a discrete pair that this one dominates."""
+        indices, nodes = self._nodes_on_grid(step, tail)
+        return indices, lowered(step, nodes, int(-indices[0])), 0.0
+
+    def _nodes_on_grid(self, step: float, tail: float) -> tuple[Indices, NodeMasses]:
         low, high = self.span(tail)
         first, last = math.floor(low / step), math.ceil(high / step) + 1
         if self.kind == "uniform-replace-one":
             first, last = min(first, -1), max(last, 1)
         indices = np.arange(first, last + 1, dtype=np.int64)
-        nodes = self.node_masses(np.asarray(indices * step, dtype=np.float64))
-        return indices, nodes.masses, nodes.infinite
+        return indices, self.node_masses(np.asarray(indices * step, dtype=np.float64))
 
     def node_masses(self, edges: Array) -> NodeMasses:
         """Spread P's mass over the given losses, dominating the pair.
@@ -122,14 +140,68 @@ class GaussianMixturePair:
         if self.kind != "uniform-replace-one":
             return spread(edges, *self._up_cells(edges))
         zero = int(np.searchsorted(edges, 0.0))
-        negative, _, below, _ = cells = self._down_cells(edges[: zero + 1])
-        masses = np.zeros(len(edges))
-        masses[: zero + 1] += spread(edges[: zero + 1], negative, cells[1], below, 0.0).masses
+        mass, excess, below, _ = self._down_cells(edges[: zero + 1])
+        negative = spread(edges[: zero + 1], mass, excess, below, 0.0)
         mass, excess, _, above = self._up_cells(edges[zero:])
         positive = spread(edges[zero:], mass, excess, 0.0, above)
+        masses = np.zeros(len(edges))
+        masses[: zero + 1] += negative.masses
         masses[zero:] += positive.masses
         masses[zero] += (1.0 - self.rate) * math.erf(0.5 * self.mu / math.sqrt(2.0))
-        return NodeMasses(masses, positive.infinite)
+        falling = np.concatenate([negative.falling, positive.falling])
+        rising = np.concatenate([negative.rising, positive.rising])
+        return NodeMasses(masses, positive.infinite, falling, rising, below)
+
+    def cumulants(self, theta: float) -> tuple[float, float, float]:
+        """Return the log moment of the loss and its first two derivatives, estimated."""
+        if self.kind == "gaussian":
+            square = self.mu * self.mu
+            return 0.5 * square * theta * (theta + 1.0), square * (theta + 0.5), square
+        return self._loss.cumulants(theta)
+
+    def log_transform(self, z: NDArray[np.complex128]) -> tuple[NDArray[np.complex128], Array]:
+        """Return log E_P[e^(z L)] and bounds on its absolute error; see `Pair`."""
+        if self.kind == "gaussian":
+            values = 0.5 * self.mu * self.mu * z * (z + 1.0)
+            return values, 8.0 * 2.0**-53 * np.abs(values)
+        return self._loss.log_transform(z)
+
+    @property
+    def largest_tilt(self) -> float:
+        """A tilt at which moments are not yet out of reach."""
+        return math.inf if self.kind == "gaussian" else self._loss.largest_tilt
+
+    def decay(self, theta: float, frequency: float) -> float:
+        """Bound how much smaller the moments are at all frequencies from a given one on."""
+        if self.kind == "gaussian":
+            return -0.5 * (self.mu * frequency) ** 2
+        return self._loss.decay(theta, frequency)
+
+    def truncated(self, tail: float) -> GaussianMixtureLoss:
+        """Return the loss with all but about ``tail`` of its mass, the largest values cut off."""
+        if self.kind in ("gaussian", "add"):
+            return self._loss
+        cut = self._support(tail)[1]
+        return GaussianMixtureLoss(Mixture(self.kind, self.rate, self.mu, cut))
+
+    def profile(self, epsilon: float) -> tuple[float, float] | None:
+        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``; see `Pair`."""
+        q = self.rate
+        if self.kind == "poisson-replace-one":
+            return None
+        # Mixtures have the Gaussian divergence at another epsilon, times a factor.
+        factor, inner = q, epsilon
+        if self.kind == "add":
+            factor = q - (1.0 - q) * math.expm1(epsilon)
+            if factor <= 0.0:
+                return 0.0, 0.0
+            inner = epsilon + math.log(q) - math.log(factor)
+        elif q < 1.0:
+            inner = log_mixture(1.0 / q, epsilon)
+        slip = 1e-15 * (1.0 + inner) if q < 1.0 else 0.0
+        low = gaussian_profile.delta(self.mu, inner + slip) * (1.0 - 2e-9)
+        high = gaussian_profile.delta(self.mu, max(inner - slip, 0.0))
+        return factor * low, factor * high * (1.0 + 1e-14)
 
     def _support(self, tail: float) -> tuple[float, float]:
         """Interval of x outside which P has at most about ``tail`` on either side."""

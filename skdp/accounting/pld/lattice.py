@@ -87,7 +87,7 @@ class TiltedLoss:
         excess = self.indices[first:] * self.step - epsilon
         excess = np.maximum(excess, 0.0)
         terms = self.weights[first:] * np.exp(-self.tilt * excess) * -np.expm1(-excess)
-        peak = math.exp(self._log_peak())
+        peak = largest_contribution(self.tilt)
         # The second is Chernoff's bound, which needs no more than the moment.
         total = min(float(np.sum(terms)) + self.missing * peak, (1.0 + self.missing) * peak)
         if total <= 0.0:
@@ -96,12 +96,6 @@ class TiltedLoss:
         slack = 1e-12 + 8.0 * _UNIT_ROUNDOFF * (abs(self.log_moment) + abs(self.tilt * epsilon))
         value = math.exp(min(log_value + slack, 0.0))
         return min(1.0, self.infinite + max(value, sys.float_info.min))
-
-    def _log_peak(self) -> float:
-        """Logarithm of the largest value of e^(-theta u) (1 - e^-u) over u >= 0."""
-        if self.tilt <= 0.0:
-            return 0.0
-        return -self.tilt * math.log1p(1.0 / self.tilt) - math.log1p(self.tilt)
 
     def coarsen(self, factor: int) -> TiltedLoss:
         """Move the weights to every ``factor``-th loss, dominating the distribution.
@@ -138,6 +132,24 @@ class TiltedLoss:
             self.tilt,
             self.missing,
         )
+
+
+def largest_contribution(tilt: float) -> float:
+    """Return the largest value of ``e^(-tilt u) (1 - e^-u)`` over ``u >= 0``.
+
+    Parameters
+    ----------
+    tilt : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        What a unit of tilted weight adds to delta at most.
+    """
+    if tilt <= 0.0:
+        return 1.0
+    return math.exp(-tilt * math.log1p(1.0 / tilt) - math.log1p(tilt))
 
 
 def _normalised(
@@ -232,8 +244,8 @@ def compose(
         for loss, count in parts
     )
 
-    window = _window(parts, exponents, log_infinite, log_alias, largest_size)
-    weights, error = _convolve(parts, window.first, window.size)
+    window = place_window(parts, exponents, log_infinite, log_alias, largest_size)
+    weights, error = convolve(parts, window.first, window.size)
     indices = np.arange(window.first, window.first + window.size, dtype=np.int64)
     scale = np.exp(np.minimum(log_moment - tilt * step * indices, _LARGE))
     weights, cut = _raise(weights, error, scale, _RAISED * math.exp(log_infinite))
@@ -242,7 +254,7 @@ def compose(
     return _normalised(indices, weights, log_moment, infinite, step, tilt, missing)
 
 
-class _Window(NamedTuple):
+class Window(NamedTuple):
     """Indices ``first`` to ``first + size - 1``, and bounds on what lies outside.
 
     ``above`` bounds the probability under P above the window, ``below`` the tilted one below it.
@@ -254,13 +266,13 @@ class _Window(NamedTuple):
     below: float
 
 
-def _window(
+def place_window(
     parts: Sequence[tuple[TiltedLoss, int]],
     exponents: WindowEstimate,
     log_infinite: float,
     log_alias: float,
     largest_size: int,
-) -> _Window:
+) -> Window:
     """Place the window of a composition by Chernoff bounds on the parts' own moments."""
     step, tilt = parts[0][0].step, parts[0][0].tilt
 
@@ -292,7 +304,7 @@ def _window(
     last = first + size - 1
     log_above = above_bound[1] - above_bound[0] * step * (last + 1) + _MOMENT_SLACK
     log_below = below_bound[1] - tilted + below_bound[0] * step * first + _MOMENT_SLACK
-    return _Window(
+    return Window(
         first,
         size,
         math.exp(min(log_above, 0.0)) if last < largest else 0.0,
@@ -315,9 +327,7 @@ def _raise(weights: Array, error: float, scale: Array, allowance: float) -> tupl
     return out, float(np.max(lost, where=top, initial=0.0))
 
 
-def _convolve(
-    parts: Sequence[tuple[TiltedLoss, int]], first: int, size: int
-) -> tuple[Array, float]:
+def convolve(parts: Sequence[tuple[TiltedLoss, int]], first: int, size: int) -> tuple[Array, float]:
     """Return the convolved weights on the window, and a bound on the rounding error of each.
 
     The heaviest weight ``a`` of each part is put at index 0, where its transform is the constant

@@ -74,7 +74,7 @@ def _attempt(pairs: Pairs, delta: float) -> tuple[float, float]:
     expected = 2.0 * max(estimate.cumulants(tilt)[1], 0.0) + 10.0 * estimate.deviation
     for _ in range(_ROUNDS):
         loss = compose_pairs(pairs, estimate, tilt, delta)
-        epsilon = _invert(loss, delta)
+        epsilon = invert(loss, delta)
         best = min(best, epsilon)
         if not math.isfinite(epsilon):
             break
@@ -104,6 +104,30 @@ def direction_delta(pairs: Pairs, epsilon: float) -> float:
     failure, largest, variation = extremes(pairs)
     if epsilon >= largest:
         return failure
+    estimate, tilt, guess = estimate_at(pairs, epsilon)
+    value = min(variation, compose_pairs(pairs, estimate, tilt, guess).delta(epsilon))
+    return _improved(pairs, epsilon, value)
+
+
+def estimate_at(pairs: Pairs, epsilon: float) -> tuple[LossEstimate, float, float]:
+    """Estimate a composition near an epsilon.
+
+    Parameters
+    ----------
+    pairs : sequence of (Pair, int)
+        Dominating pairs and how often each is composed.
+    epsilon : float
+        Privacy parameter in nats.
+
+    Returns
+    -------
+    LossEstimate
+        Estimates with as much of the tails as matters.
+    float
+        The tilt that suits.
+    float
+        The size of delta, about.
+    """
     # How far the tails matter depends on the delta to be found: descend to it.
     following = 1e-3
     for _ in range(_LARGEST_ROUNDS):
@@ -116,8 +140,7 @@ def direction_delta(pairs: Pairs, epsilon: float) -> float:
         following = max(math.exp(min(log_guess, 0.0)), 1e-6 * guess)
         if following > 0.1 * guess:
             break
-    value = min(variation, compose_pairs(pairs, estimate, tilt, guess).delta(epsilon))
-    return _improved(pairs, epsilon, value)
+    return estimate, tilt, guess
 
 
 def _improved(pairs: Pairs, epsilon: float, value: float) -> float:
@@ -192,7 +215,11 @@ def compose_pairs(pairs: Pairs, estimate: LossEstimate, tilt: float, delta: floa
 
 def _admissible_step(pairs: Pairs, step: float, tail: float) -> float:
     """Enlarge a step until no release has too many cells; put the largest atoms on the grid."""
-    atoms = [(n * pair.largest_loss, pair.largest_loss) for pair, n in pairs if pair.atomic]
+    atoms = [
+        (n * pair.largest_loss, pair.largest_loss)
+        for pair, n in pairs
+        if pair.lattice > 0.0 and math.isfinite(pair.largest_loss)
+    ]
     for pair, _ in pairs:
         low, high = pair.span(tail)
         cells = _LARGEST_LATTICE if pair.atomic else _LARGEST_CELLS
@@ -256,22 +283,37 @@ def _segments(pair: Pair, count: int) -> list[tuple[Pair, int, int]]:
     return [(pair, length, times)] + ([(pair, rest, 1)] if rest else [])
 
 
-def _invert(loss: TiltedLoss, delta: float) -> float:
-    """Return an epsilon at which the distribution's delta is at most the target, near equality."""
+def invert(loss: TiltedLoss, delta: float, origin: float = 0.0) -> float:
+    """Return an epsilon at which a distribution's delta is at most the target, near equality.
+
+    Parameters
+    ----------
+    loss : TiltedLoss
+        Upper bound on a composed distribution.
+    delta : float
+        Target, positive.
+    origin : float, default=0.0
+        The loss from which its indices count.
+
+    Returns
+    -------
+    float
+        Epsilon in nats, possibly infinite.
+    """
     if loss.infinite >= delta:
         return math.inf
-    value = loss.delta(0.0)
+    value = loss.delta(-origin)
     if value <= delta:
         return 0.0
     low, low_log = 0.0, math.log(value / delta)
-    high = float(loss.indices[-1]) * loss.step
-    if loss.delta(high) > delta:
+    high = float(loss.indices[-1]) * loss.step + origin
+    if high <= 0.0 or loss.delta(high - origin) > delta:
         return math.inf
     high_log = math.log(loss.infinite / delta) if loss.infinite > 0.0 else -math.inf
-    centre = float(np.dot(loss.weights, loss.indices)) * loss.step
+    centre = float(np.dot(loss.weights, loss.indices)) * loss.step + origin
     x = centre if low < centre < high else 0.5 * (low + high)
     for _ in range(100):
-        value = loss.delta(x)
+        value = loss.delta(x - origin)
         log_ratio = math.log(value / delta) if value > 0.0 else -math.inf
         previous = (low, low_log) if log_ratio > 0.0 else (high, high_log)
         if log_ratio > 0.0:

@@ -5,7 +5,8 @@ every epsilon; compositions are then dominated by products of pairs (Zhu, Dong a
 Theorem 10).
 
 `spread` connects the dots (Doroshenko et al., 2022): the mass of each cell moves to the two ends of
-the cell so that its mass under P and under Q are both kept. The discrete pair dominates.
+the cell so that its mass under P and under Q are both kept. The discrete pair dominates. From the
+same cells `optimistic.lowered` makes one that is dominated.
 """
 
 from __future__ import annotations
@@ -16,26 +17,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+Indices = NDArray[np.int64]
+
+_LARGEST_RATIO = 2.0**48
+_ON_THE_GRID = 2e-15  # relative deviation of a lattice from a multiple of the step: rounding
 
 
 class NodeMasses(NamedTuple):
-    """Probabilities under P at the given losses, and at an infinite loss."""
+    """Probabilities under P at the given losses, and at an infinite loss.
+
+    ``falling`` and ``rising`` are the parts that come from inside the cells, moved to the lower and
+    to the upper end; ``below`` is the part that the first node got from below it.
+    """
 
     masses: Array
     infinite: float
+    falling: Array
+    rising: Array
+    below: float = 0.0
 
 
 class Pair(Protocol):
     """A dominating pair of one release.
 
-    ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the others;
-    ``atomic`` says that these are few. ``variation`` bounds the total variation distance.
+    ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the others.
+    ``atomic`` says that all losses are atoms. Atoms are at ``origin`` plus multiples of
+    ``lattice``, which is 0 if there are none; a grid is aligned if it starts from there.
+    ``variation`` bounds the total variation distance.
     """
 
     failure: float
     largest_loss: float
     atomic: bool
+    lattice: float
+    origin: float
     variation: float
+
+    @property
+    def cut_mass(self) -> float:
+        """Probability under P of losses that the moments leave out."""
+
+    @property
+    def largest_tilt(self) -> float:
+        """A tilt at which moments are not yet out of reach."""
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
@@ -43,8 +68,31 @@ class Pair(Protocol):
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""
 
-    def grid(self, step: float, tail: float) -> tuple[NDArray[np.int64], Array, float]:
-        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
+    def grid(self, step: float, tail: float, aligned: bool = False) -> tuple[Indices, Array, float]:
+        """Return indices of losses in units of ``step``, their masses, and the infinite mass.
+
+        If ``aligned``, indices count from ``origin``, else from a loss of 0.
+        """
+
+    def optimistic_grid(
+        self, step: float, tail: float, aligned: bool = False
+    ) -> tuple[Indices, Array, float]:
+        """Return the same for a discrete pair that this one dominates."""
+
+    def cumulants(self, theta: float) -> tuple[float, float, float]:
+        """Return log E[e^(theta L)] and its first two derivatives, estimated."""
+
+    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
+        """Return log E[e^(zL)] over finite losses, and bounds on its absolute error.
+
+        All of ``z`` have the same positive real part. Any branch of the logarithm will do.
+        """
+
+    def decay(self, theta: float, frequency: float) -> float:
+        """Bound log |phi(theta + iv)| - log phi(theta) for all ``v >= frequency``."""
+
+    def profile(self, epsilon: float) -> tuple[float, float] | None:
+        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``, where known closely."""
 
 
 def spread(edges: Array, mass: Array, excess: Array, below: float, above: float) -> NodeMasses:
@@ -54,9 +102,113 @@ def spread(edges: Array, mass: Array, excess: Array, below: float, above: float)
     upper end receives, times ``1 - e^-width``. Clipping to [0, mass] only matters for rounding.
     """
     share = -np.expm1(-np.diff(edges))
-    upper = np.where(share > 0.0, np.clip(excess / np.maximum(share, 1e-300), 0.0, mass), mass)
+    rising = np.where(share > 0.0, np.clip(excess / np.maximum(share, 1e-300), 0.0, mass), mass)
+    falling = mass - rising
     nodes = np.zeros(len(edges))
-    nodes[:-1] += mass - upper
-    nodes[1:] += upper
+    nodes[:-1] += falling
+    nodes[1:] += rising
     nodes[0] += below
-    return NodeMasses(nodes, above)
+    return NodeMasses(nodes, above, falling, rising, below)
+
+
+def subdivision(lattice: float, step: float) -> int:
+    """Return how many steps a lattice's distance has, 0 if it is no multiple of the step.
+
+    Parameters
+    ----------
+    lattice : float
+        Distance of the lattice, in nats.
+    step : float
+        Step of the grid, in nats.
+
+    Returns
+    -------
+    int
+        The ratio, if it is a whole number up to rounding.
+    """
+    ratio = lattice / step
+    if ratio > _LARGEST_RATIO:
+        return 0
+    nearest = round(ratio)
+    return nearest if nearest > 0 and abs(ratio - nearest) <= _ON_THE_GRID * ratio else 0
+
+
+def place(losses: Array, masses: Array, step: float) -> tuple[Indices, NodeMasses]:
+    """Put atoms on a grid, dominating them.
+
+    Parameters
+    ----------
+    losses : ndarray
+        Increasing losses.
+    masses : ndarray
+        Their probabilities under P.
+    step : float
+        Step of the grid, in nats.
+
+    Returns
+    -------
+    tuple
+        Indices, with gaps where there is nothing, and what is there. Cells are those from each
+        index to the next.
+    """
+    lower = np.floor(losses / step)
+    offset = losses - lower * step
+    share = np.clip(np.expm1(-offset) / np.expm1(-step), 0.0, 1.0)
+    cells = lower.astype(np.int64)
+    indices = np.unique(np.concatenate([cells, cells + 1]))
+    at = np.searchsorted(indices, cells)
+    falling, rising = np.zeros(len(indices)), np.zeros(len(indices))
+    np.add.at(falling, at, masses * (1.0 - share))
+    np.add.at(rising, at, masses * share)
+    nodes = falling.copy()
+    nodes[1:] += rising[:-1]  # both ends of a cell that holds an atom are in the list
+    return indices, NodeMasses(nodes, 0.0, falling[:-1], rising[:-1])
+
+
+def atoms_transform(losses: Array, masses: Array, z: Complex) -> tuple[Complex, Array]:
+    """Return ``log_transform`` of a short list of atoms.
+
+    Parameters
+    ----------
+    losses : ndarray
+        Losses in nats.
+    masses : ndarray
+        Their probabilities under P, which sum to one.
+    z : ndarray of complex
+        Arguments.
+
+    Returns
+    -------
+    tuple of ndarray
+        Values and bounds on their errors.
+    """
+    exponents = z[:, None] * losses
+    top = float(np.max(z[0].real * losses))
+    terms = masses * np.exp(exponents - top)
+    value = np.sum(terms, axis=1)
+    size = np.sum(masses * np.exp(z[0].real * losses - top) * (4.0 + np.abs(exponents)), axis=1)
+    modulus = np.maximum(np.abs(value), 1e-300)
+    return np.log(value + 0.0) + top, 4.0 * 2.0**-53 * (size / modulus + abs(top))
+
+
+def log_one_plus(u: Complex) -> Complex:
+    """Return log(1 + u), with an error relative to ``u`` where that is small.
+
+    Parameters
+    ----------
+    u : ndarray of complex
+        Arguments.
+
+    Returns
+    -------
+    ndarray of complex
+        Values of the principal branch.
+    """
+    square = u.real**2 + u.imag**2
+    near = 0.5 * np.log1p(np.maximum(2.0 * u.real + square, -0.9))
+    with np.errstate(divide="ignore"):
+        far = np.log(np.abs(1.0 + u))
+    out = np.empty(u.shape, dtype=np.complex128)
+    out.real = np.where(square < 0.04, near, far)
+    out.imag = np.arctan2(u.imag, 1.0 + u.real)
+    return out

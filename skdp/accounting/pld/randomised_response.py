@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdp.accounting.pld.pairs import Array
+from skdp.accounting.pld.discrete import AtomicPair
+from skdp.accounting.pld.laplace_transforms import randomised_response_transform
+from skdp.accounting.pld.pairs import Array, Complex
+
+_PROFILE_ROUNDING = 1e-14
 
 
-class RandomisedResponsePair:
+class RandomisedResponsePair(AtomicPair):
     """The pair that dominates every (epsilon, delta)-DP mechanism (Kairouz, Oh, Viswanath, 2015).
 
     Parameters
@@ -24,27 +27,31 @@ class RandomisedResponsePair:
     def __init__(self, epsilon: float, delta: float = 0.0) -> None:
         self.largest_loss = epsilon
         self.failure = delta
-        self.atomic = True
+        self.lattice = 2.0 * epsilon
+        self.origin = epsilon
         self.variation = delta + (1.0 - delta) * math.tanh(0.5 * epsilon)
 
-    def span(self, tail: float) -> tuple[float, float]:
-        """Return the smallest and the largest loss."""
-        return -self.largest_loss, self.largest_loss
-
-    def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return both losses with their probabilities."""
+    def atoms(self, tail: float) -> tuple[Array, Array, float]:
+        """Return the numbers of the two losses, and their probabilities under P."""
         kept = 1.0 - self.failure
         down = kept * math.exp(-self.largest_loss) / (1.0 + math.exp(-self.largest_loss))
         up = kept / (1.0 + math.exp(-self.largest_loss))
-        return np.array([-self.largest_loss, self.largest_loss]), np.array([down, up])
+        if self.largest_loss == 0.0:
+            return np.zeros(1), np.array([kept]), 0.0
+        return np.array([-1.0, 0.0]), np.array([down, up]), 0.0
 
-    def grid(self, step: float, tail: float) -> tuple[NDArray[np.int64], Array, float]:
-        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
-        losses, probabilities = self.sketch(tail)
-        lower = np.floor(losses / step)
-        offset = losses - lower * step
-        share = np.clip(np.expm1(-offset) / math.expm1(-step), 0.0, 1.0)
-        indices = np.concatenate([lower, lower + 1.0]).astype(np.int64)
-        masses = np.concatenate([probabilities * (1.0 - share), probabilities * share])
-        order = np.argsort(indices, kind="stable")
-        return indices[order], masses[order], self.failure
+    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
+        """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`."""
+        values, errors = randomised_response_transform(self.largest_loss, z)
+        return values + math.log1p(-self.failure), errors + 2.0**-52 * self.failure
+
+    def profile(self, epsilon: float) -> tuple[float, float]:
+        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        value = self.failure
+        error = _PROFILE_ROUNDING * value
+        if epsilon < self.largest_loss:
+            up = (1.0 - self.failure) / (1.0 + math.exp(-self.largest_loss))
+            more = -up * math.expm1(epsilon - self.largest_loss)
+            value += more
+            error = _PROFILE_ROUNDING * value + 2.0**-51 * self.largest_loss * up
+        return max(self.failure, value - error), min(1.0, value + error)

@@ -1,0 +1,104 @@
+"""Noisy gradient descent on sampled batches: its event and its cost."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from skdp.accounting._base import Accountant
+from skdp.accounting.events import (
+    Event,
+    GaussianEvent,
+    PoissonSampledEvent,
+    RepeatedEvent,
+    UniformSampledEvent,
+)
+from skdp.accounting.registry import resolve_accountant
+
+
+def dpsgd_event(
+    noise_multiplier: float, sample_rate: float, steps: int, *, sampling: str = "poisson"
+) -> Event:
+    """Describe noisy gradient descent on sampled batches.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise on the summed gradient over the clipping norm, positive.
+    sample_rate : float
+        Probability that a record enters a batch; for uniform sampling batch size over data set
+        size.
+    steps : int
+        Number of steps, at least 1.
+    sampling : {"poisson", "uniform"}, default="poisson"
+        Independent inclusion of each record, or a uniform subset of fixed size.
+
+    Returns
+    -------
+    Event
+        The repeated step.
+    """
+    inner = GaussianEvent(noise_multiplier)
+    if sampling == "poisson":
+        return RepeatedEvent(PoissonSampledEvent(sample_rate, inner), steps)
+    if sampling != "uniform":
+        raise ValueError(f"sampling must be 'poisson' or 'uniform', got {sampling!r}.")
+    if not 0 < sample_rate <= 1:
+        raise ValueError(f"sample_rate must lie in (0, 1], got {sample_rate!r}.")
+    ratio = Fraction(sample_rate).limit_denominator(10**8)
+    if ratio.numerator / ratio.denominator < sample_rate:
+        # No small fraction is that float: round the rate up, which never understates the cost.
+        ratio = Fraction(sample_rate)
+    return RepeatedEvent(UniformSampledEvent(ratio.numerator, ratio.denominator, inner), steps)
+
+
+def dpsgd_epsilon(
+    noise_multiplier: float,
+    sample_rate: float,
+    steps: int,
+    delta: float,
+    *,
+    adjacency: str = "add-remove",
+    accountant: str | type[Accountant] = "pld",
+    sampling: str = "poisson",
+) -> float:
+    """Return the epsilon that noisy gradient descent on sampled batches costs.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise on the summed gradient over the clipping norm, positive.
+    sample_rate : float
+        Probability that a record enters a batch, in [0, 1]; for uniform sampling batch size over
+        data set size, in (0, 1].
+    steps : int
+        Number of steps, fixed in advance.
+    delta : float
+        Failure probability, in [0, 1).
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets.
+    accountant : str or Accountant class, default="pld"
+        Who computes the bound: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
+        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
+    sampling : {"poisson", "uniform"}, default="poisson"
+        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
+
+    Returns
+    -------
+    float
+        An upper bound on epsilon, in nats.
+
+    Raises
+    ------
+    ValueError
+        If a parameter lies outside its range.
+    UnsupportedEventError
+        If the accountant has no proved bound for this sampling under this adjacency.
+
+    Examples
+    --------
+    >>> from skdp.accounting import dpsgd_epsilon
+    >>> round(dpsgd_epsilon(4.0, 0.01, 10_000, 1e-5), 3)
+    0.947
+    """
+    event = dpsgd_event(noise_multiplier, sample_rate, steps, sampling=sampling)
+    return resolve_accountant(accountant)(adjacency).compose(event).epsilon(delta)

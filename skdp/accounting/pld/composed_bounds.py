@@ -1,0 +1,167 @@
+"""Two-sided bounds for one list of dominating pairs, by whichever method suits it.
+
+Closed forms where there are any; inversion of the transform for plans of many releases, whose
+losses are smooth; a grid of losses for few releases and for atoms. Each method's interval holds, so
+their intersection does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from skdp.accounting import gaussian_profile
+from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
+from skdp.accounting.pld.inversion_bounds import Interval, Pairs, invert_delta, invert_epsilon
+from skdp.accounting.pld.lattice_bounds import direction_delta, direction_epsilon, extremes
+from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
+
+_FEW = 24  # releases, up to which a grid is tried first
+_LONGEST_ON_ONE_GRID = 256  # releases, up to which a grid gives lower bounds
+_LARGEST_PROFILE_EPSILON = 1e5
+_PROFILE_STEPS = 200
+_SMALLEST_EPSILON = 1e-9  # intervals narrower than rtol times this are not refined
+
+Method = Callable[[], Interval]
+
+
+def epsilon_bounds(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interval:
+    """Bound the smallest epsilon of a composition at one delta.
+
+    Parameters
+    ----------
+    pairs : sequence of (Pair, int)
+        Dominating pairs and how often each is composed.
+    mu : float
+        Total shift of unsampled Gaussian releases, composed besides.
+    delta : float
+        Target probability, in (0, 1).
+    rtol : float
+        Relative distance of the bounds aimed at.
+
+    Returns
+    -------
+    tuple of float
+        Lower and upper bound in nats, the latter infinite where no epsilon meets the target.
+    """
+    if not pairs:
+        return gaussian_profile.epsilon_bounds(mu, delta)
+    everything = _with_gaussian(pairs, mu)
+    failure, largest, variation = extremes(everything)
+    if variation <= delta:
+        return 0.0, 0.0
+    if failure * (1.0 - 1e-9) > delta:
+        return math.inf, math.inf
+    if len(everything) == 1 and everything[0][1] == 1:
+        profile = everything[0][0].profile
+        if profile(0.0) is not None:
+            return _invert_profile(lambda epsilon: profile(epsilon) or (0.0, 1.0), delta)
+
+    def inverted() -> Interval:
+        return invert_epsilon(pairs, mu, delta, rtol)
+
+    def gridded() -> Interval:
+        return epsilon_interval(everything, delta, rtol)
+
+    def bounded() -> Interval:
+        return 0.0, direction_epsilon(everything, delta)
+
+    best = (0.0, largest if failure <= delta else math.inf)
+    for method in _order(pairs, inverted, gridded, bounded):
+        lower, upper = method()
+        best = max(best[0], lower), min(best[1], upper)
+        if best[1] < math.inf and best[1] - best[0] <= rtol * max(best[1], _SMALLEST_EPSILON):
+            break
+    return best
+
+
+def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interval:
+    """Bound the profile of a composition at one epsilon.
+
+    Parameters
+    ----------
+    pairs : sequence of (Pair, int)
+        Dominating pairs and how often each is composed.
+    mu : float
+        Total shift of unsampled Gaussian releases, composed besides.
+    epsilon : float
+        Privacy parameter in nats, at least 0; finite.
+    rtol : float
+        Relative distance of the bounds aimed at.
+
+    Returns
+    -------
+    tuple of float
+        Lower and upper bound on delta, in [0, 1].
+    """
+    if not pairs:
+        return gaussian_profile.delta_bounds(mu, epsilon)
+    everything = _with_gaussian(pairs, mu)
+    failure, largest, variation = extremes(everything)
+    if epsilon >= largest:
+        return failure * (1.0 - 1e-9), failure
+    if len(everything) == 1 and everything[0][1] == 1:
+        found = everything[0][0].profile(epsilon)
+        if found is not None:
+            return found
+
+    def inverted() -> Interval:
+        return invert_delta(pairs, mu, epsilon, rtol)
+
+    def gridded() -> Interval:
+        return delta_interval(everything, epsilon, rtol)
+
+    def bounded() -> Interval:
+        return 0.0, direction_delta(everything, epsilon)
+
+    best = (failure * (1.0 - 1e-9), variation)
+    for method in _order(pairs, inverted, gridded, bounded):
+        lower, upper = method()
+        best = max(best[0], lower), min(best[1], upper)
+        if best[1] - best[0] <= rtol * best[1]:
+            break
+    return best
+
+
+def _with_gaussian(pairs: Pairs, mu: float) -> Pairs:
+    if mu <= 0.0:
+        return list(pairs)
+    return [*pairs, (GaussianMixturePair("gaussian", 1.0, mu), 1)]
+
+
+def _order(pairs: Pairs, inverted: Method, gridded: Method, bounded: Method) -> Iterator[Method]:
+    """Return methods in the order in which they are worth trying."""
+    total = sum(count for _, count in pairs)
+    if total <= _FEW or (total <= _LONGEST_ON_ONE_GRID and all(pair.atomic for pair, _ in pairs)):
+        yield gridded
+        yield inverted
+        return
+    yield inverted
+    yield gridded if total <= _LONGEST_ON_ONE_GRID else bounded
+
+
+def _invert_profile(profile: Callable[[float], Interval], delta: float) -> Interval:
+    """Bound the smallest epsilon from bounds on a profile, by bisection on either side."""
+
+    def last(above: Callable[[float], bool]) -> tuple[float, float]:
+        """Return neighbouring epsilons between which a predicate turns false."""
+        if not above(0.0):
+            return 0.0, 0.0
+        low, high = 0.0, 1.0
+        while above(high):
+            low, high = high, 2.0 * high
+            if high > _LARGEST_PROFILE_EPSILON:
+                return low, math.inf
+        for _ in range(_PROFILE_STEPS):
+            middle = 0.5 * (low + high)
+            if not low < middle < high or high - low <= 1e-14 * high:
+                break
+            if above(middle):
+                low = middle
+            else:
+                high = middle
+        return low, high
+
+    lower, _ = last(lambda epsilon: profile(epsilon)[0] > delta)
+    _, upper = last(lambda epsilon: profile(epsilon)[1] > delta)
+    return lower, upper

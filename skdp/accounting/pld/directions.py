@@ -1,0 +1,194 @@
+"""From a history of events to the dominating pairs of each direction between two neighbours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from skdp.accounting._leaves import gaussian_mu, sampled_gaussian
+from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
+from skdp.accounting.last_iterate import LastIterateEvent
+from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
+from skdp.accounting.pld.noise_pairs import (
+    is_directed,
+    is_exact,
+    is_noise_leaf,
+    is_noiseless,
+    noise_pair,
+)
+from skdp.accounting.pld.pairs import Pair
+from skdp.accounting.pld.randomised_response import RandomisedResponsePair
+
+_LARGEST_SHIFT = 1e150
+
+
+class Direction(NamedTuple):
+    """Pairs with their counts, and the total shift of the unsampled Gaussian releases."""
+
+    pairs: list[tuple[Pair, int]]
+    mu: float
+
+
+class Plan(NamedTuple):
+    """The directions of a history, of which the worst counts.
+
+    ``attained`` says that the pairs are those of the releases themselves: only then do lower bounds
+    on the pairs' divergences bound the history's.
+    """
+
+    directions: list[Direction]
+    attained: bool
+
+
+def is_supported(leaf: Event, adjacency: str) -> bool:
+    """Tell whether a dominating pair is known for a leaf.
+
+    Parameters
+    ----------
+    leaf : Event
+        An event that is neither composed nor repeated.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+
+    Returns
+    -------
+    bool
+        Whether `plan_of` accepts it.
+    """
+    return (
+        isinstance(leaf, PureDPEvent | ApproxDPEvent)
+        or gaussian_mu(leaf, adjacency) is not None
+        or sampled_gaussian(leaf, adjacency) is not None
+        or is_noise_leaf(leaf, adjacency)
+    )
+
+
+def plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
+    """Return the dominating pairs of a history.
+
+    Parameters
+    ----------
+    counts : mapping of Event to int
+        Leaves and how often each happened.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+
+    Returns
+    -------
+    Plan or None
+        None where some release has practically no noise and nothing can be promised.
+    """
+    if any(map(_reveals, counts)):
+        return None
+    squares = [0.0]
+    shared: list[tuple[Pair, int]] = []
+    directed: list[tuple[Event, int]] = []
+    attained = True
+    for leaf, count in counts.items():
+        mu = gaussian_mu(leaf, adjacency)
+        if mu is not None:
+            squares.append(count * mu * mu)
+            attained = attained and not isinstance(leaf, LastIterateEvent)
+        elif _is_directed(leaf, adjacency):
+            directed.append((leaf, count))
+            attained = attained and _is_attained(leaf, adjacency)
+        else:
+            pair = _pair(leaf, adjacency, None)
+            attained = attained and _is_attained(leaf, adjacency)
+            if pair is not None:
+                shared.append((pair, count))
+    mu = math.sqrt(math.fsum(squares))
+    directions = []
+    for kind in ("remove", "add") if directed else (None,):
+        pairs = list(shared)
+        for leaf, count in directed:
+            pair = _pair(leaf, adjacency, kind)
+            if pair is not None:
+                pairs.append((pair, count))
+        directions.append(Direction(pairs, mu))
+    return Plan(directions, attained)
+
+
+def mu_of_all_rows(counts: Mapping[Event, int], adjacency: str) -> float:
+    """Return the Gaussian-DP parameter if every sample held all rows; inf if there is none.
+
+    Sampling can only help: the divergences of a sampled release are mixtures, with the rate as
+    weight, of those of the full one and of equal distributions, which are the least.
+
+    Parameters
+    ----------
+    counts : mapping of Event to int
+        Leaves and how often each happened.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+
+    Returns
+    -------
+    float
+        The parameter.
+    """
+    squares = []
+    for leaf, count in counts.items():
+        mu = gaussian_mu(leaf, adjacency)
+        sampled = sampled_gaussian(leaf, adjacency)
+        if mu is None and sampled is not None:
+            mu = 2.0 * sampled.mu if sampled.kind == "poisson-replace-one" else sampled.mu
+        if mu is None:
+            return math.inf
+        squares.append(count * mu * mu)
+    return math.sqrt(sum(squares))
+
+
+def has_overflowing_moments(counts: Mapping[Event, int], adjacency: str) -> bool:
+    """Tell whether some sampled release has so little noise that its moments overflow.
+
+    Parameters
+    ----------
+    counts : mapping of Event to int
+        Leaves and how often each happened.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+
+    Returns
+    -------
+    bool
+        Whether Renyi divergences are of no use.
+    """
+    return any(not _is_attained(leaf, adjacency) for leaf in counts if _is_mixture(leaf, adjacency))
+
+
+def _reveals(leaf: Event) -> bool:
+    return is_noiseless(leaf) or (isinstance(leaf, ApproxDPEvent) and leaf.delta == 1.0)
+
+
+def _is_mixture(leaf: Event, adjacency: str) -> bool:
+    return gaussian_mu(leaf, adjacency) is None and sampled_gaussian(leaf, adjacency) is not None
+
+
+def _is_directed(leaf: Event, adjacency: str) -> bool:
+    """Tell whether the pair depends on which of two neighbours comes first."""
+    sampled = _is_mixture(leaf, adjacency) and adjacency == "add-remove"
+    return sampled or is_directed(leaf, adjacency)
+
+
+def _is_attained(leaf: Event, adjacency: str) -> bool:
+    if isinstance(leaf, PureDPEvent | ApproxDPEvent):
+        return True  # of the releases with that guarantee, some has the pair's divergences
+    sampled = sampled_gaussian(leaf, adjacency)
+    return sampled.mu <= _LARGEST_SHIFT if sampled is not None else is_exact(leaf, adjacency)
+
+
+def _pair(leaf: Event, adjacency: str, direction: str | None) -> Pair | None:
+    """Return the dominating pair of a leaf that is not plainly Gaussian; None if it is trivial."""
+    if isinstance(leaf, PureDPEvent | ApproxDPEvent):
+        delta = leaf.delta if isinstance(leaf, ApproxDPEvent) else 0.0
+        useful = max(leaf.epsilon, delta) > 0.0
+        return RandomisedResponsePair(leaf.epsilon, delta) if useful else None
+    sampled = sampled_gaussian(leaf, adjacency)
+    if sampled is None:
+        return noise_pair(leaf, adjacency, direction)
+    if sampled.mu > _LARGEST_SHIFT:
+        # Whoever is sampled is seen: any two results differ with the rate at most.
+        return RandomisedResponsePair(0.0, sampled.rate)
+    return GaussianMixturePair(direction or sampled.kind, sampled.rate, sampled.mu)

@@ -1,0 +1,298 @@
+"""Quadrature rules for the moments of Gaussian mixtures, with bounds on their errors.
+
+On the whole line the trapezoidal rule converges geometrically, on a part of it Gauss-Legendre
+panels do; both errors are bounded by the size of the integrand off the real line (Trefethen and
+Weideman, 2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). There, for ``M`` as in
+`gaussian_transforms`, ``|M(x + ia)| <= M(x)``; ``|arg M(x + ia)|`` is at most ``mu a`` and at most
+``mu a`` times the odds of the shifted component; and for ``mu a <= pi / 2``
+``|M(x + ia)| >= max(M(x) cos(mu a / 2), 1 - q)``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from skdp.accounting.pld.pairs import Array
+
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_CELLS = 256  # of the survey of a tilted density
+_HEIGHTS = np.array([0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0])
+_PANEL_NODES = 36
+_ELLIPSES = (3.0, 5.0)  # sums of the semi-axes of ellipses around a panel, over its half-width
+_LARGEST_RULE = 50_000  # nodes
+_LARGE = 700.0
+
+
+class Mixture(NamedTuple):
+    """A pair of `gaussian_mixtures`, its losses cut off where x exceeds ``cut``.
+
+    ``"add"``, whose losses are bounded, is never cut.
+    """
+
+    kind: str
+    rate: float
+    mu: float
+    cut: float = math.inf
+
+    @property
+    def cut_base(self) -> float:
+        """Standard normal probability of what is cut off."""
+        return float(ndtr(-self.cut))
+
+    @property
+    def cut_gain(self) -> float:
+        """What (1 - q) N(0) + q N(mu) gives more to what is cut off than N(0) does."""
+        return self.rate * (float(ndtr(self.mu - self.cut)) - self.cut_base)
+
+    @property
+    def cut_loss(self) -> float:
+        """The same for (1 - q) N(0) + q N(-mu); negative."""
+        return self.rate * (float(ndtr(-self.mu - self.cut)) - self.cut_base)
+
+    @property
+    def cut_up(self) -> float:
+        """Probability of what is cut off under (1 - q) N(0) + q N(mu)."""
+        return self.cut_base + self.cut_gain
+
+    @property
+    def cut_mass(self) -> float:
+        """Probability under P of what is cut off."""
+        if self.kind == "add":
+            return self.cut_base
+        return self.cut_up + (self.cut_base if self.kind == "uniform-replace-one" else 0.0)
+
+
+class Rule(NamedTuple):
+    """Points, the logarithms of their weights times the normal density, and an error.
+
+    The error is absolute, for an integrand whose modulus integrates to about one.
+    """
+
+    points: Array
+    log_weights: Array
+    error: float
+
+
+def log_ratios(rate: float, exponent: Array) -> Array:
+    """Return log(1 - q + q e^exponent), relatively accurate also where it is tiny.
+
+    Parameters
+    ----------
+    rate : float
+        The rate ``q``, in (0, 1).
+    exponent : ndarray
+        Any real numbers.
+
+    Returns
+    -------
+    ndarray
+        The logarithms.
+    """
+    near = np.log1p(rate * np.expm1(np.minimum(exponent, 30.0)))
+    far = np.logaddexp(math.log1p(-rate), math.log(rate) + exponent)
+    return np.where(exponent < 30.0, near, far)
+
+
+class Landscape(NamedTuple):
+    """Where a tilted density matters, from bounds on its logarithm on the cells of a coarse grid.
+
+    ``peaks`` are these bounds, ``left`` and ``right`` the cells' ends, ``low`` to ``high`` the
+    range outside which nothing matters.
+    """
+
+    left: Array
+    right: Array
+    peaks: Array
+    low: float
+    high: float
+
+
+def survey(mixture: Mixture, theta: float, digits: float) -> Landscape:
+    """Bound the tilted density from above, and find where it exceeds e^-digits.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        The pair.
+    theta : float
+        The tilt, at least 0.
+    digits : float
+        Densities below ``e^-digits`` do not matter.
+
+    Returns
+    -------
+    Landscape
+        The cells and the range.
+    """
+    kind, rate, mu, cut = mixture
+    replace = kind == "poisson-replace-one"
+    reach = math.sqrt(2.0 * digits)
+    # Beyond `top` the tilted density falls as a standard normal one does. To the left it is at most
+    # that, but for a constant factor where M^-theta stays above one.
+    top = mu * (1.0 + 2.0 * theta if replace else (1.0 if kind == "add" else 1.0 + theta))
+    rise = -theta * math.log1p(-rate) if kind == "add" else 0.0
+    start = 0.5 * mu if kind == "uniform-replace-one" else -mu * replace - reach
+    edges = np.linspace(start - math.sqrt(2.0 * rise), min(top + 2.0 * reach, cut), _CELLS + 1)
+    left, right = edges[:-1], edges[1:]
+    up = log_ratios(rate, mu * (edges - 0.5 * mu))
+    nearest = np.minimum(np.abs(left), np.abs(right)) * (left * right > 0.0)
+    if kind == "add":
+        peaks = -theta * up[:-1] - 0.5 * nearest**2
+    else:
+        # log M is convex: on a cell it is at most its chord, which meets a parabola.
+        slope = (1.0 + theta) * np.diff(up) / (edges[1] - edges[0])
+        at = np.clip(slope, left, right)
+        peaks = (1.0 + theta) * up[:-1] + slope * (at - left) - 0.5 * at * at
+    if replace:
+        peaks = peaks - theta * log_ratios(rate, -mu * (right + 0.5 * mu))
+    matter = np.flatnonzero(peaks > -digits - math.log(edges[-1] - edges[0] + 1.0))
+    first, last = (matter[0], matter[-1]) if len(matter) else (0, 0)
+    low = min(float(left[first]), -reach - mu * replace)
+    high = min(max(float(right[last]), mu + reach), cut)
+    if kind == "uniform-replace-one":
+        low = start
+    return Landscape(left, right, peaks, low, high)
+
+
+def line_rule(
+    mixture: Mixture, theta: float, frequency: float, digits: float, landscape: Landscape
+) -> Rule | None:
+    """Return a trapezoidal rule on the whole line.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        The pair.
+    theta : float
+        The tilt, at least 0.
+    frequency : float
+        Largest imaginary part of the argument, at least 0.
+    digits : float
+        The error stays below ``4 e^-digits``.
+    landscape : Landscape
+        From `survey`.
+
+    Returns
+    -------
+    Rule or None
+        None where it would be too long.
+    """
+    kind, rate, mu, _ = mixture
+    widest = (0.95 if kind == "remove" else 0.5) * math.pi / mu
+    heights = min(math.sqrt(2.0 * digits), widest) * _HEIGHTS
+    angles = _largest_angles(rate, mu, landscape.right, heights)
+    if kind == "poisson-replace-one":
+        angles = angles + _largest_angles(rate, mu, -landscape.left, heights)
+    moduli = landscape.peaks + frequency * angles
+    if kind != "remove":
+        shifted = landscape.left if kind == "add" else -landscape.right
+        log_m = log_ratios(rate, mu * (shifted - 0.5 * mu))
+        cosines = -np.log(np.cos(0.5 * mu * heights))[:, None]
+        moduli = moduli + theta * np.minimum(cosines, log_m - math.log1p(-rate))
+    width = math.log(landscape.right[-1] - landscape.left[0] + 1.0)
+    sizes = np.maximum(np.max(moduli, axis=1), 0.0) + width + 0.5 * heights**2
+    step = float(np.max(2.0 * math.pi * heights / (digits + sizes)))
+    length = landscape.high - landscape.low
+    if not length / step < _LARGEST_RULE:
+        return None
+    x: Array = landscape.low + step * np.arange(int(length / step) + 2, dtype=np.float64)
+    return Rule(x, math.log(step) - _LOG_SQRT_2PI - 0.5 * x * x, 4.0 * math.exp(-digits))
+
+
+def _largest_angles(rate: float, mu: float, x: Array, heights: Array) -> Array:
+    """Bound arg M at x + ia, for each height a (rows) and each x (columns)."""
+    log_odds = math.log(rate) - math.log1p(-rate) + mu * (x - 0.5 * mu)
+    return mu * np.multiply.outer(heights, np.exp(np.minimum(log_odds, 0.0)))
+
+
+def panel_rule(
+    mixture: Mixture, theta: float, frequency: float, digits: float, landscape: Landscape
+) -> Rule | None:
+    """Return Gauss-Legendre panels on the range that matters.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        The pair.
+    theta : float
+        The tilt, at least 0.
+    frequency : float
+        Largest imaginary part of the argument, at least 0.
+    digits : float
+        The error stays below about ``5 e^-digits``.
+    landscape : Landscape
+        From `survey`.
+
+    Returns
+    -------
+    Rule or None
+        None where it would be too long.
+    """
+    points, gauss = _gauss_legendre()
+    length = landscape.high - landscape.low
+    panels = max(math.ceil(length / 5.0), 1)
+    error = math.inf
+    while not error <= math.exp(-digits):
+        if panels * _PANEL_NODES > _LARGEST_RULE:
+            return None
+        half = 0.5 * length / panels
+        centres: Array = landscape.low + half * np.arange(1.0, 2.0 * panels, 2.0)
+        error = min(
+            _panel_error(mixture, theta, frequency, centres, half, ellipse) for ellipse in _ELLIPSES
+        )
+        panels = math.ceil(1.5 * panels)
+    x = (centres[:, None] + half * points).ravel()
+    log_weights = np.tile(np.log(half * gauss), len(centres)) - _LOG_SQRT_2PI - 0.5 * x * x
+    return Rule(x, log_weights, error + 4.0 * math.exp(-digits))
+
+
+def _panel_error(
+    mixture: Mixture,
+    theta: float,
+    frequency: float,
+    centres: Array,
+    half: float,
+    ellipse: float,
+) -> float:
+    """Bound the error of the panels by the integrand's modulus on an ellipse around each."""
+    kind, rate, mu, _ = mixture
+    reach = 0.5 * half * (ellipse + 1.0 / ellipse)
+    height = 0.5 * half * (ellipse - 1.0 / ellipse)
+    if mu * height > 0.45 * math.pi:
+        return math.inf
+    left, right = centres - reach, centres + reach
+    nearest = np.minimum(np.abs(left), np.abs(right)) * (left * right > 0.0)
+    log_cosine = math.log(math.cos(0.5 * mu * height))
+    heights = np.array([height])
+    largest = log_ratios(rate, mu * (right - 0.5 * mu))
+    turns = frequency * _largest_angles(rate, mu, right, heights)[0]
+    linear = np.logaddexp(largest, 0.0) + math.log(2.0 + 2.0 * theta + frequency)
+    if kind == "poisson-replace-one":
+        smallest = log_ratios(rate, -mu * (right + 0.5 * mu)) + log_cosine
+        turns = turns + frequency * _largest_angles(rate, mu, -left, heights)[0]
+        other = log_ratios(rate, -mu * (left + 0.5 * mu))
+        linear = np.logaddexp(linear, other + math.log(2.0 + 2.0 * theta + frequency))
+    else:
+        smallest = log_ratios(rate, mu * (left - 0.5 * mu)) + log_cosine
+    falling = -theta * np.maximum(smallest, math.log1p(-rate)) + turns
+    rising = (1.0 + theta) * largest + turns
+    moduli = {
+        "remove": rising,
+        "add": falling,
+        "poisson-replace-one": rising + falling - turns,
+        "uniform-replace-one": np.logaddexp(rising, falling),
+    }[kind]
+    moduli = np.logaddexp(moduli, linear) + 0.5 * height**2 - 0.5 * nearest**2 - _LOG_SQRT_2PI
+    decay = -2.0 * _PANEL_NODES * math.log(ellipse)
+    return float(np.sum(np.exp(np.minimum(moduli + decay, _LARGE)))) * half * 5.0
+
+
+@lru_cache(maxsize=1)
+def _gauss_legendre() -> tuple[Array, Array]:
+    points, weights = np.polynomial.legendre.leggauss(_PANEL_NODES)
+    return points, weights

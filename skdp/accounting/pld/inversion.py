@@ -1,0 +1,221 @@
+"""Bounds on the profile of a composition by inverting its moment generating function.
+
+Let L be the composed loss and ``Lambda(z) = log E[e^(z L)]``, which adds up over releases. For any
+``theta > 0``
+
+    delta(epsilon) = (1 / 2 pi i) int e^(Lambda(z) - z epsilon) / (z (z + 1)) dz,  Re z = theta,
+
+and the trapezoidal rule with frequencies ``2 pi k / B`` gives exactly the sum of
+``e^(theta m B) delta(epsilon + m B)`` over all integers m: the profile and aliases, which are
+positive and which Chernoff bounds at other exponents limit. Nothing is put on a grid of losses, so
+nothing depends on how many releases there are.
+
+What is left to bound is the sum beyond the last frequency. The kernel ``1 / (z (z + 1))`` falls
+too slowly for that, because ``(1 - e^-x)_+`` has a kink. It is therefore smoothed: composing with
+one more Gaussian release of tiny shift ``eta`` multiplies it by ``e^(eta^2 z (z + 1) / 2)`` and can
+only raise the profile. By how much is the mean of a function of ``x = L - epsilon``, the Gaussian
+profile at ``|x|`` times ``e^-max(x, 0)``, which is at most ``eta phi(x / eta) e^(-x/2)`` (write the
+normalised Black-Scholes value as an integral over volatility and drop ``e^(-s^2/8)``). The transform
+of that, ``eta^2 e^(eta^2 (z + 1/2)^2 / 2)``, falls as fast; subtracting it gives the lower bound.
+The gap is about ``eta^2`` times the density of L at epsilon.
+
+Beyond the last frequency the smoothing's own decay, and what is known of the releases'
+(`contour_shift`), bound the sum. Errors of the transforms are carried along.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from skdp.accounting.pld.composed_loss import ComposedLoss, Saddle
+
+_UNIT_ROUNDOFF = 2.0**-53
+_LARGEST_COUNT = 60_000  # of frequencies
+_HALF_WIDTH = math.sqrt(0.5 * math.pi)
+_EXPONENTS = (1.0, 0.4, 0.15, 0.05, 0.015)  # distances of Chernoff exponents that are tried
+_SMALLEST_EXPONENT = 0.05  # in units of the tilt
+_GOOD_PERIOD = 1.25  # against that of a normal loss
+_LARGE = 690.0
+
+
+class Inversion:
+    """The sum over frequencies for one tilt, ready to be evaluated at any epsilon near it.
+
+    Parameters
+    ----------
+    loss : ComposedLoss
+        The composition.
+    saddle : Saddle
+        Where to integrate.
+    eta : float
+        Width of the smoothing, positive.
+    log_neglected : float
+        Logarithm of the share of delta that aliases and the sum's tail may amount to.
+    largest_count : int, default=60000
+        Number of frequencies beyond which the sum is not feasible.
+    """
+
+    def __init__(
+        self,
+        loss: ComposedLoss,
+        saddle: Saddle,
+        eta: float,
+        log_neglected: float,
+        largest_count: int = _LARGEST_COUNT,
+    ) -> None:
+        self.theta, self.eta = saddle.theta, eta
+        self._loss, self._saddle = loss, saddle
+        self._period = self._choose_period(saddle.log_delta + log_neglected)
+        self.feasible = 0.0 < self._period < math.inf and eta < 1.0
+        if not self.feasible:
+            return
+        reach = max(saddle.log_moment - saddle.theta * saddle.epsilon - saddle.log_delta, 0.0)
+        self._last, self._log_tail = self._choose_end(reach - log_neglected)
+        step = 2.0 * math.pi / self._period
+        self.count = int(min(self._last / step, 2.0 * _LARGEST_COUNT)) + 2
+        self.feasible = self.count <= largest_count
+        if not self.feasible:
+            return
+        frequencies = step * np.arange(self.count)
+        z = np.asarray(self.theta + 1j * frequencies, dtype=np.complex128)
+        values, errors = loss.log_transform(z)
+        values = values + 0.5 * eta * eta * z * (z + 1.0)
+        self._log_scale = float(values[0].real)
+        self.feasible = math.isfinite(self._log_scale + float(errors[0]))
+        if not self.feasible:
+            return
+        modulus = np.exp(np.minimum(values.real - self._log_scale, 1.0))
+        known = np.isfinite(errors)
+        relative = np.expm1(np.minimum(np.where(known, errors, 1.0) + errors[0], 50.0))
+        halves = np.where(frequencies == 0.0, 0.5, 1.0)
+        kernel = 1.0 / (z * (z + 1.0))
+        self._excess = eta * eta * math.exp(0.125 * eta * eta)
+        self._z, self._frequencies, self._phases = z, frequencies, values.imag
+        self._amplitudes = np.where(known, halves * modulus, 0.0)
+        self._kernel = kernel
+        size = np.abs(kernel) + self._excess
+        fixed = relative + 8.0 * _UNIT_ROUNDOFF * (2.0 + np.abs(np.where(known, values.imag, 0.0)))
+        self._error = float(np.sum(halves * modulus * np.where(known, fixed, 1.0) * size))
+        self._turning = float(np.sum(halves * modulus * frequencies * size)) * _UNIT_ROUNDOFF
+        self._log_step = math.log(step / math.pi)
+
+    def _choose_period(self, log_target: float) -> float:
+        """Make the period so long that aliases stay below the target at the saddle's epsilon."""
+        saddle = self._saddle
+        depth = saddle.log_moment - saddle.theta * saddle.epsilon - log_target
+        # For a normal loss the best exponents are this far from the tilt.
+        distance = math.sqrt(2.0 * max(depth, 1.0))
+        self._aliases: list[tuple[float, float]] = []
+        period = 0.0
+        for direction in (1.0, -1.0):
+            best = (math.inf, 0.0, 0.0)
+            for share in _EXPONENTS:
+                other = saddle.theta + direction * share * distance / saddle.deviation
+                other = max(other, _SMALLEST_EXPONENT * saddle.theta)
+                moment = self._loss.log_moment(other) + 0.5 * self.eta**2 * other * (other + 1.0)
+                needed = (moment - other * saddle.epsilon - log_target) / abs(other - saddle.theta)
+                if needed < best[0]:
+                    best = (needed, other, moment)
+                elif best[0] < math.inf:
+                    break
+                if needed * saddle.deviation < _GOOD_PERIOD * distance:
+                    break
+            self._aliases.append(best[1:])
+            period = max(period, best[0])
+        return period
+
+    def _choose_end(self, log_fall: float) -> tuple[float, float]:
+        """Find a frequency beyond which the sum is negligible; return the log of the fall too."""
+        saddle, eta = self._saddle, self.eta
+        log_fall = max(log_fall, 5.0)
+        largest = math.sqrt(2.0 * log_fall) / eta
+        frequency = min(math.sqrt(2.1 * log_fall) / saddle.deviation, largest)
+        while True:
+            fall = self._loss.log_decay(saddle.theta, frequency) - 0.5 * (eta * frequency) ** 2
+            if fall <= -log_fall or frequency >= largest:
+                return frequency, fall
+            # The fall is quadratic at first and slower later.
+            growth = math.sqrt(log_fall / max(-fall, 1e-3 * log_fall))
+            frequency = min(frequency * min(max(1.05 * growth, 1.1), 4.0), largest)
+
+    def sums(self, epsilon: float) -> tuple[float, float, float]:
+        """Return the smoothed profile, its slope and the bump, all over ``scale(epsilon)``.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy parameter in nats.
+
+        Returns
+        -------
+        tuple of float
+            The three sums.
+        """
+        angles = self._phases - self._frequencies * epsilon
+        cosines = self._amplitudes * np.cos(angles)
+        sines = self._amplitudes * np.sin(angles)
+        kernel = self._kernel
+        value = float(np.dot(cosines, kernel.real) - np.dot(sines, kernel.imag))
+        rate = kernel * self._z
+        slope = float(np.dot(cosines, rate.real) - np.dot(sines, rate.imag))
+        return value, slope, float(np.sum(cosines))
+
+    def log_scale(self, epsilon: float) -> float:
+        """Return the logarithm of what `sums` are to be multiplied by.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy parameter in nats.
+
+        Returns
+        -------
+        float
+            The logarithm.
+        """
+        return self._log_step + self._log_scale - self.theta * epsilon
+
+    def delta_bounds(self, epsilon: float) -> tuple[float, float]:
+        """Bound the profile on both sides.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy parameter in nats, at least 0.
+
+        Returns
+        -------
+        tuple of float
+            Lower and upper bound on delta, not clipped.
+        """
+        value, _, bump = self.sums(epsilon)
+        scale = math.exp(min(self.log_scale(epsilon), _LARGE))
+        size = abs(self._log_scale) + abs(self.theta * epsilon) + 4.0
+        error = scale * (self._error + epsilon * self._turning)
+        error += scale * 4.0 * size * _UNIT_ROUNDOFF * (abs(value) + self._excess * abs(bump))
+        error += self._tail(epsilon)
+        aliases = self._alias(epsilon)
+        least, most = self._loss.outside
+        return (
+            least + max(scale * (value - self._excess * max(bump, 0.0)) - error - aliases, 0.0),
+            most + scale * value + error,
+        )
+
+    def _tail(self, epsilon: float) -> float:
+        """Bound the terms beyond the last frequency, of the profile and of the bump."""
+        size = 1.0 / self._last + self._excess * _HALF_WIDTH / self.eta
+        exponent = self._log_scale - self.theta * epsilon + self._log_tail
+        return math.exp(min(exponent, _LARGE)) * size / math.pi
+
+    def _alias(self, epsilon: float) -> float:
+        """Bound the aliases by Chernoff bounds at a larger and at a smaller exponent."""
+        total = 0.0
+        for other, moment in self._aliases:
+            distance = abs(other - self.theta) * self._period
+            if not (math.isfinite(moment) and distance > 0.0):
+                return math.inf
+            log_first = moment - other * epsilon - distance - math.log(-math.expm1(-distance))
+            total += math.exp(min(log_first, _LARGE))
+        return total

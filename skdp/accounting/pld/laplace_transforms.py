@@ -1,0 +1,181 @@
+"""Moments of the privacy loss of Laplace releases, at complex orders.
+
+All are written as one plus what the loss adds, so that they stay accurate when there is a lot of
+noise and the logarithm is multiplied by a large count.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from skdp.accounting._leaves import log_mixture
+from skdp.accounting.pld.pairs import Array, Complex, log_one_plus
+
+_UNIT_ROUNDOFF = 2.0**-53
+_LARGE_EXPONENT = 1.0
+_TERMS = 14
+_POINTS = 24
+_PHASE = 4.0  # radians that a panel of the quadrature may see
+_WIDTH = 0.4  # of a panel, against pi/2 to the nearest singularity
+_LARGEST_TABLE = 4_000_000
+
+
+def randomised_response_transform(epsilon: float, z: Complex) -> tuple[Complex, Array]:
+    """Return log E[e^(zL)] of randomised response.
+
+    Parameters
+    ----------
+    epsilon : float
+        Its loss is ``epsilon`` or ``-epsilon``.
+    z : ndarray of complex
+        Arguments with a common real part of at least 0.
+
+    Returns
+    -------
+    tuple of ndarray
+        Values, and bounds on their absolute errors.
+    """
+    # E = cosh((z + 1/2) epsilon) / cosh(epsilon / 2).
+    if (abs(z[0].real) + 1.0) * epsilon < _LARGE_EXPONENT:
+        added = np.sinh(0.5 * (z + 1.0) * epsilon) * np.sinh(0.5 * z * epsilon)
+        added *= 2.0 / math.cosh(0.5 * epsilon)
+        return log_one_plus(added), _relative_errors(added, 16.0 + 4.0 * np.abs(z) * epsilon)
+    exponent: Complex = np.asarray((z + 0.5) * epsilon, dtype=np.complex128)
+    rest: Complex = np.exp(-2.0 * exponent)
+    values = exponent - 0.5 * epsilon + log_one_plus(rest) - math.log1p(math.exp(-epsilon))
+    sizes = np.abs(exponent) + epsilon + 2.0 * np.abs(exponent * rest) / _modulus(1.0 + rest)
+    return values, _UNIT_ROUNDOFF * (16.0 + 8.0 * sizes + 8.0 / _modulus(1.0 + rest))
+
+
+def plain_transform(shift: float, z: Complex) -> tuple[Complex, Array]:
+    """Return log E[e^(zL)] of a Laplace release, in closed form.
+
+    Parameters
+    ----------
+    shift : float
+        Sensitivity over scale.
+    z : ndarray of complex
+        Arguments with a common real part of at least 0.
+
+    Returns
+    -------
+    tuple of ndarray
+        Values, and bounds on their absolute errors.
+    """
+    # With s = z + 1/2: E = e^(-t/2) (cosh(s t) + sinh(s t) / (2 s)).
+    s = z + 0.5
+    if float(np.max(np.abs(s))) * shift < _LARGE_EXPONENT:
+        x, y = s * shift, 0.5 * shift
+        added: Complex = np.sinh(0.5 * (z + 1.0) * shift) * np.sinh(0.5 * z * shift)
+        added = 2.0 * added
+        # sinh(x)/x - sinh(y)/y, a series in x^2 and y^2 with x^2 - y^2 in front.
+        square, other = x * x, y * y
+        power, series, factorial = np.ones_like(x), np.zeros_like(x), 1.0
+        for k in range(1, _TERMS):
+            factorial *= 2 * k * (2 * k + 1)
+            series += power / factorial
+            power = power * square + other**k
+        added = added + y * z * (z + 1.0) * shift * shift * series
+        added = added * math.exp(-0.5 * shift)
+        return log_one_plus(added), _relative_errors(added, 64.0 + 0.0 * np.abs(z))
+    exponent = z * shift
+    rest = z / (2.0 * s) * (np.exp(-2.0 * s * shift) - 1.0)
+    values = exponent + log_one_plus(rest)
+    sizes = np.abs(exponent) + (4.0 + 2.0 * np.abs(s) * shift) / _modulus(1.0 + rest)
+    return values, 8.0 * _UNIT_ROUNDOFF * (1.0 + sizes)
+
+
+def mixture_transform(kind: str, rate: float, shift: float, z: Complex) -> tuple[Complex, Array]:
+    """Return log E[e^(zL)] of a sampled Laplace release, by quadrature.
+
+    Parameters
+    ----------
+    kind : {"remove", "add", "poisson-replace-one"}
+        The pair.
+    rate : float
+        Sampling probability, in (0, 1).
+    shift : float
+        Sensitivity over scale.
+    z : ndarray of complex
+        Arguments with a common real part of at least 0.
+
+    Returns
+    -------
+    tuple of ndarray
+        Values, and bounds on their absolute errors; infinite where the quadrature would be too
+        large.
+    """
+    largest = float(np.max(np.abs(z))) + 1.0
+    panels = math.ceil(shift * max(1.0 / _WIDTH, 2.0 * largest / _PHASE))
+    if panels * _POINTS * len(z) > _LARGEST_TABLE:
+        if len(z) > 1:
+            parts = [mixture_transform(kind, rate, shift, part) for part in np.array_split(z, 2)]
+            return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        return np.zeros(len(z), dtype=np.complex128), np.full(len(z), np.inf)
+    losses, weights = _quadrature(rate, shift, panels)
+    if kind == "poisson-replace-one":
+        # Of Q0's mass, x > 0 has Q = c Q0 and P = M Q0; x < 0 has these exchanged.
+        c = log_mixture(rate, -shift)
+        relative = losses[1:] - c
+        added = np.sum(
+            math.exp(c) * weights[1:] * (_excess(z + 1.0, relative) + _excess(-z, relative)),
+            axis=1,
+        )
+    else:
+        added = np.sum(weights * _excess(-z if kind == "add" else z + 1.0, losses), axis=1)
+    cost = 64.0 + 8.0 * largest * (shift + 1.0)
+    size = np.abs(added) + np.sum(weights * _size(z, losses), axis=1)
+    return log_one_plus(added), _UNIT_ROUNDOFF * cost * size / _modulus(1.0 + added)
+
+
+@lru_cache(maxsize=16)
+def _quadrature(rate: float, shift: float, panels: int) -> tuple[Array, Array]:
+    """Return log M and weights under Q0: the lower atom, quadrature nodes, the upper atom."""
+    nodes, weights = np.polynomial.legendre.leggauss(_POINTS)
+    width = shift / panels
+    u = (width * (np.arange(panels)[:, None] + 0.5 * (nodes + 1.0)[None, :])).ravel()
+    weights = np.tile(0.5 * width * weights, panels) * 0.5 * np.exp(-u)
+    exponents = np.concatenate([[-shift], 2.0 * u - shift, [shift]])
+    near = np.log1p(rate * np.expm1(np.minimum(exponents, 30.0)))
+    far = np.logaddexp(math.log1p(-rate), math.log(rate) + exponents)
+    return (
+        np.where(exponents < 30.0, near, far),
+        np.concatenate([[0.5], weights, [0.5 * math.exp(-shift)]]),
+    )
+
+
+def _excess(order: Complex, log_ratio: Array) -> Complex:
+    """Return M^w - 1 - w (M - 1), which has the mean of M^w - 1 as the mean of M is one."""
+    w, x = order[:, None], log_ratio[None, :]
+    small = np.abs(w * x) + np.abs(x) < 0.5
+    series = np.zeros((len(order), len(log_ratio)), dtype=np.complex128)
+    coefficient, sums, power = x * 1.0, np.zeros_like(w), np.ones_like(w)
+    for k in range(2, _TERMS + 2):
+        coefficient = coefficient * x / k
+        sums = sums + power  # 1 + w + ... + w^(k-2)
+        power = power * w
+        series += np.where(small, coefficient * sums, 0.0)
+    series *= w * (w - 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        direct = np.exp(w * x) - 1.0 - w * np.expm1(x)
+    return np.where(small, series, direct)
+
+
+def _size(z: Complex, log_ratio: Array) -> Array:
+    """Return how large the terms of an excess may be, off the series."""
+    theta = float(z[0].real)
+    x = np.abs(log_ratio)[None, :]
+    w = np.abs(z)[:, None] + 1.0
+    large = np.exp(np.minimum((theta + 1.0) * x, 700.0)) * (1.0 + w) + w * np.exp(x)
+    return np.where(w * x + x < 0.5, (w * x) ** 2, large)
+
+
+def _modulus(value: Complex) -> Array:
+    return np.maximum(np.abs(value), 1e-300)
+
+
+def _relative_errors(added: Complex, factor: Array) -> Array:
+    return _UNIT_ROUNDOFF * factor * np.abs(added) / _modulus(1.0 + added)

@@ -1,0 +1,133 @@
+"""The exact privacy profile of repeated randomised response."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_U = 2.0**-53
+_DEVIATIONS = 40.0  # beyond which, and 200 more, less than _OUTSIDE of the probability lies
+_OUTSIDE = 1e-300
+_NEWTON = 200
+
+
+class RandomisedResponseProfile:
+    """Bound the profile of ``count`` rounds of ``epsilon``-DP randomised response, on both sides.
+
+    It is the worst composition of that many epsilon-DP releases (Kairouz, Oh and Viswanath, 2015,
+    Theorem 3.3). With l lies among k answers, binomial with chance ``1 / (1 + e^eps)``, the loss is
+    ``(k - 2 l) eps``, so ``delta(x) = E max(0, 1 - e^(x - loss))``: a sum of positive terms.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter of a round in nats, positive.
+    count : int
+        Number of rounds, at least 1.
+    terms : int, default=4_500_000
+        How many numbers of lies may be told apart; the default is enough for 1e10 rounds.
+
+    Raises
+    ------
+    OverflowError
+        If more terms matter.
+    """
+
+    def __init__(self, epsilon: float, count: int, terms: int = 4_500_000) -> None:
+        lie = math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
+        half = math.ceil(_DEVIATIONS * math.sqrt(count * lie * (1.0 - lie))) + 200
+        if min(2 * half, count) > terms:
+            raise OverflowError(f"{count} rounds have too many terms that matter.")
+        mode = min(count, math.floor((count + 1) * lie))
+        lies = np.arange(max(0, mode - half), min(count, mode + half) + 1)
+        # Logarithms of neighbouring binomial terms differ by simple ones; all terms add up to 1.
+        ratios = np.log((count - lies[:-1]) / lies[1:]) - epsilon
+        log_terms: Array = np.zeros(len(lies))
+        log_terms[1:] = np.cumsum(ratios)
+        weights: Array = np.exp(log_terms - log_terms[mode - lies[0]])
+        self._terms: Array = weights / float(weights.sum())
+        self._losses: Array = (count - 2 * lies).astype(np.float64) * epsilon
+        self.largest = count * epsilon
+        self._rounding = 4.0 * _U * len(lies)
+
+    def _evaluate(self, threshold: float) -> tuple[float, float, float]:
+        """Return delta, a bound on its error, and minus its slope against the threshold."""
+        above = int(np.searchsorted(-self._losses, -threshold, side="left"))
+        terms, beyond = self._terms[:above], self._losses[:above] - threshold
+        slopes = terms * np.exp(-beyond)
+        value = float(np.dot(terms, -np.expm1(-beyond)))
+        log_size = -math.log(max(value, _OUTSIDE))
+        # Losses are rounded relatively, and differences with the threshold absolutely.
+        error = value * self._rounding * (10.0 + log_size) + 4.0 * _U * float(
+            np.dot(slopes, np.abs(self._losses[:above]) + threshold)
+        )
+        return value, error + _OUTSIDE, float(slopes.sum())
+
+    def delta(self, epsilon: float) -> tuple[float, float]:
+        """Bound delta at an epsilon.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy-loss threshold in nats, ``>= 0``.
+
+        Returns
+        -------
+        tuple of two floats
+            A lower and an upper bound.
+        """
+        if epsilon >= self.largest:
+            return 0.0, 0.0
+        value, error, _ = self._evaluate(epsilon)
+        return max(0.0, value - error), min(1.0, value + error)
+
+    def epsilon(self, delta: float) -> tuple[float, float]:
+        """Bound the smallest epsilon at a delta.
+
+        Parameters
+        ----------
+        delta : float
+            Target probability, in [0, 1).
+
+        Returns
+        -------
+        tuple of two floats
+            A lower and an upper bound.
+
+        Notes
+        -----
+        Delta is convex and piecewise linear in ``e^epsilon``, so that Newton's iteration climbs to
+        the root from zero and arrives as soon as it reaches the right piece.
+        """
+        if delta <= 4.0 * _OUTSIDE:
+            return 0.0, self.largest
+        x = 0.0
+        for _ in range(_NEWTON):
+            value, _, slope = self._evaluate(x)
+            if value <= delta or slope <= 0.0:
+                break
+            following = x + math.log1p((value - delta) / slope)
+            if not x < following < self.largest:
+                break
+            x = following
+        return self._below(x, delta), self._above(x, delta)
+
+    def _above(self, x: float, delta: float) -> float:
+        pad = 0.0
+        while x + pad < self.largest:
+            if self.delta(x + pad)[1] <= delta:
+                return x + pad
+            pad = max(4.0 * pad, 1e-14 * x, 1e-300)
+        return self.largest
+
+    def _below(self, x: float, delta: float) -> float:
+        pad = 0.0
+        while x - pad > 0.0:
+            if self.delta(x - pad)[0] >= delta:
+                return x - pad
+            pad = max(4.0 * pad, 1e-14 * x, 1e-300)
+        return 0.0

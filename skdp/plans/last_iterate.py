@@ -1,0 +1,264 @@
+"""Plan of gradient perturbation that pays for its last iterate alone.
+
+Noisy gradient descent on a convex, smooth objective with a constant step forgets what its early
+steps leaked, if a penalty contracts distances or a projection bounds them and nothing but the last
+iterate leaves the fit (Bok, Su and Altschuler 2024). The noise then stops growing with the number
+of steps. Proof and conditions: ``docs/proofs/hidden_state.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from skdp.accounting import calibrate_event
+from skdp.accounting.poisson_batches import largest_likely_batch
+from skdp.mechanisms.contribution import ContributionBound
+from skdp.plans.defaults import (
+    PublicNumbers,
+    default_last_iterate_penalty,
+    default_last_iterate_steps,
+)
+from skdp.plans.linear_model import LinearModel
+from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan
+from skdp.plans.schedules import LearningRateSchedule
+from skdp.solvers import UpdateRule
+
+if TYPE_CHECKING:
+    from skdp.plans.gradient_perturbation import GradientPerturbationChoices
+
+# Share of delta that may go to Poisson lots too large for the step size.
+_SHARE_OF_LARGE_LOTS = 0.01
+_SIX_DIGITS_DOWN = 1.0 - 5e-6  # a number that is printed so is not above its limit
+
+
+@dataclass(frozen=True)
+class Descent:
+    """A constant-step descent on a smooth convex objective.
+
+    Parameters
+    ----------
+    loss_smoothness : float
+        Smoothness of one record's loss.
+    penalty : float
+        L2 penalty.
+    lots : Lots
+        Which rows each step reads.
+    steps : int
+        Number of steps.
+    delta : float
+        Target of the fit.
+    """
+
+    loss_smoothness: float
+    penalty: float
+    lots: Lots
+    steps: int
+    delta: float
+
+    @property
+    def smoothness(self) -> float:
+        """Smoothness of the objective on a lot of the expected size."""
+        return self.loss_smoothness + self.penalty
+
+    @property
+    def longest_step(self) -> float:
+        """The longest step that moves no two points apart.
+
+        That is 2/M. Poisson lots may be larger than their divisor: their step must not move points
+        apart, and must contract as much as the penalty can, on all but very rare lots.
+        """
+        if self.lots.sampling != "poisson":
+            return 2.0 / self.smoothness
+        largest = largest_likely_batch(
+            _SHARE_OF_LARGE_LOTS * self.delta, self.lots.n_rows, self.lots.sample_rate, self.steps
+        )
+        excess = max(1.0, largest / self.lots.size) * (1.0 + 1e-9)
+        return 2.0 / (self.loss_smoothness * excess + 2.0 * self.penalty)
+
+    @property
+    def default_step(self) -> float:
+        """The step 1/M, or a shorter one where Poisson lots may be large."""
+        return min(1.0 / self.smoothness, self.longest_step)
+
+
+def build_last_iterate(
+    model: LinearModel,
+    numbers: PublicNumbers,
+    choices: GradientPerturbationChoices,
+    lots: Lots,
+) -> NoisyGradientPlan:
+    """Derive a plan that meets the conditions of the last-iterate theorem.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Loss and public shape.
+    numbers : PublicNumbers
+        Table size, target and adjacency.
+    choices : GradientPerturbationChoices
+        The user's part.
+    lots : Lots
+        Which rows each step reads.
+
+    Returns
+    -------
+    NoisyGradientPlan
+        The plan; its event is a `LastIterateEvent`.
+
+    Raises
+    ------
+    ValueError
+        If a choice contradicts the theorem; the message lists every condition that fails.
+    """
+    penalty = choices.penalty
+    if penalty is None:
+        penalty = default_last_iterate_penalty(model, numbers)
+    radius = _radius(model, choices, penalty, numbers)
+    bound = contribution_in_ball(model, radius)
+    smoothness = model.loss.smoothness(model.row_norm)
+    if not math.isfinite(smoothness):
+        _refuse(
+            [
+                "the loss must be smooth with a public constant: take the logistic or the "
+                "smoothed hinge loss"
+            ]
+        )
+    steps = choices.max_iter or default_last_iterate_steps(
+        model,
+        numbers,
+        choices.batch_size,
+        _relaxation(model, numbers, lots, bound, penalty, radius),
+    )
+    descent = Descent(smoothness, penalty, lots, steps, numbers.delta)
+    _refuse(unmet_conditions(model, choices, descent))
+    step = descent.default_step if choices.initial_step is None else choices.initial_step
+    plan = NoisyGradientPlan(
+        model=model,
+        adjacency=numbers.adjacency,
+        lots=lots,
+        steps=steps,
+        bound=bound,
+        clip=math.inf,
+        sigma=bound.norm,
+        schedule=LearningRateSchedule("constant", step),
+        rule=UpdateRule(divisor=lots.size, penalty=penalty, radius=radius),
+        average_from=steps - 1,
+        last_iterate_only=True,
+    )
+    multiplier = calibrate_event(
+        lambda multiplier: replace(plan, sigma=multiplier * bound.norm).event,
+        numbers.target_epsilon,
+        numbers.delta,
+        adjacency=numbers.adjacency,
+        accountant=plan.accountant,
+    )
+    return replace(plan, sigma=multiplier * bound.norm)
+
+
+def unmet_conditions(
+    model: LinearModel, choices: GradientPerturbationChoices, descent: Descent
+) -> list[str]:
+    """Say which conditions of the theorem the user's choices break, and how to meet them.
+
+    Parameters
+    ----------
+    model : LinearModel
+        For its loss and units.
+    choices : GradientPerturbationChoices
+        The user's part.
+    descent : Descent
+        What follows from it.
+
+    Returns
+    -------
+    list of str
+        One sentence for each condition; empty if all are met.
+    """
+    unmet = []
+    if choices.step_sizes != "constant":
+        unmet.append(
+            f"step sizes must be constant, not learning_rate={choices.step_sizes!r}: with falling "
+            "steps early iterates are not forgotten; take learning_rate='constant'"
+        )
+    if not isinstance(choices.average, bool):
+        unmet.append(
+            f"no iterate but the last may be used, not average={choices.average:g} of them: take "
+            "average=False, or leave average out"
+        )
+    longest, step = descent.longest_step, choices.initial_step
+    if step is not None and step > longest:
+        units = model.units
+        poisson = descent.lots.sampling == "poisson"
+        remedy = ", or sampling='uniform', which allows longer ones" if poisson else ""
+        unmet.append(
+            f"steps must not drive iterates apart, learning_rate_init="
+            f"{units.learning_rate(step):.6g} is too long: take at most "
+            f"{units.learning_rate(longest) * _SIX_DIGITS_DOWN:.6g}{remedy}"
+        )
+    return unmet
+
+
+def _refuse(unmet: list[str]) -> None:
+    if unmet:
+        raise ValueError(
+            "calibration='hidden-state' pays for the last iterate alone, which is proved under "
+            f"conditions that this estimator breaks: {'; '.join(unmet)}. Nothing was charged; "
+            "calibration='pld' has no such conditions."
+        )
+
+
+def contribution_in_ball(model: LinearModel, radius: float) -> ContributionBound:
+    """Bound one record's gradient at weights inside the ball that iterates are projected onto.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Loss and public shape.
+    radius : float
+        Radius of the ball, of each one where several problems are solved side by side.
+
+    Returns
+    -------
+    ContributionBound
+        The bound. Gradients of two records cannot be both long and opposite at short weights.
+    """
+    largest = model.loss.lipschitz(model.row_norm)
+    norm = min(model.loss.zero_out_gap(model.row_norm, radius), largest)
+    gap = min(model.loss.gradient_gap(model.row_norm, radius), 2.0 * norm)
+    return ContributionBound(
+        norm,
+        gap,
+        f"gradients are bounded by {norm:.6g}, and {gap:.6g} apart, on rows of the public norm at "
+        f"weights in the ball of radius {radius:.6g} (scaled units)",
+    )
+
+
+def _radius(
+    model: LinearModel,
+    choices: GradientPerturbationChoices,
+    penalty: float,
+    numbers: PublicNumbers,
+) -> float:
+    """Return the radius of the projection: by default a ball that holds every minimiser."""
+    if choices.radius is not None:
+        return min(choices.radius, LARGEST_WEIGHTS)
+    if penalty > 0.0:
+        return min(model.part_loss.minimiser_norm_bound(model.row_norm, penalty), LARGEST_WEIGHTS)
+    return math.sqrt(numbers.signal_to_noise)
+
+
+def _relaxation(
+    model: LinearModel,
+    numbers: PublicNumbers,
+    lots: Lots,
+    bound: ContributionBound,
+    penalty: float,
+    radius: float,
+) -> float:
+    """Return the number of steps of size 1/M after which early ones are forgotten."""
+    smoothness = model.loss.smoothness(model.row_norm) + penalty
+    by_penalty = smoothness / penalty if penalty > 0.0 else math.inf
+    moved = bound.sensitivity(numbers.adjacency) / (smoothness * lots.size)
+    return min(by_penalty, 2.0 * radius * math.sqrt(model.n_parts) / moved)

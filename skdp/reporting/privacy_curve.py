@@ -1,0 +1,399 @@
+"""Pictures of what a release guarantees: epsilon against delta or steps, and f-DP trade-offs."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.accounting import Accountant, Event, PrivacyValue
+from skdp.reporting.privacy_spent import spending_of
+from skdp.reporting.trade_off import trade_off_lower, trade_off_upper
+
+Kind = Literal["epsilon-delta", "epsilon-steps", "trade-off"]
+Array = NDArray[np.float64]
+
+_AXES = {
+    "epsilon-delta": ("delta", "epsilon (nats)"),
+    "epsilon-steps": ("steps", "epsilon (nats)"),
+    "trade-off": ("false-alarm rate of a test", "its miss rate is at least"),
+}
+_DELTAS = np.logspace(-12, -2, 61)
+_ALPHAS = np.sin(np.linspace(0.0, 0.5 * math.pi, 301)) ** 2  # dense at both ends
+_N_EPSILONS = 101
+_LAST_DELTA = 1e-9  # the profile is followed until it has fallen to this
+_LARGEST_EPSILON = 500.0  # e^epsilon must stay a number
+
+
+class PrivacyCurveDisplay:
+    """Privacy curve: epsilon against delta, epsilon against steps, or an f-DP trade-off function.
+
+    Make one with :meth:`from_accountant`, :meth:`from_estimator` or :meth:`from_steps`. What was
+    computed is kept in attributes; :meth:`plot` draws it, as often as wanted.
+
+    Parameters
+    ----------
+    x : array-like
+        Deltas, numbers of steps, or false-alarm rates.
+    lower, upper : array-like or None
+        Bounds on epsilon, or on the miss rate, at each ``x``. What is guaranteed is the upper bound
+        on epsilon, and the lower bound on the miss rate; the other one may be missing.
+    kind : {"epsilon-delta", "epsilon-steps", "trade-off"}
+        What is shown.
+    name : str, optional
+        Name in the legend.
+    adjacency : str, optional
+        The relation between neighbouring data sets, named in the legend.
+    is_upper_bound : bool, default=True
+        Whether the epsilons are proved to be at least the truth. If not, the legend says so.
+    is_differential_privacy : bool, default=True
+        Whether this is about differential privacy. If not, the legend says so.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes of the last plot.
+    figure_ : matplotlib Figure
+        Its figure.
+    line_ : matplotlib Line2D
+        The guaranteed curve.
+    band_ : matplotlib collection or None
+        The interval in which the truth lies, where both bounds are known.
+
+    Examples
+    --------
+    >>> from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent
+    >>> from skdp.reporting import PrivacyCurveDisplay
+    >>> step = PoissonSampledEvent(0.01, GaussianEvent(4.0))
+    >>> accountant = PLDAccountant().compose(step, count=10_000)
+    >>> display = PrivacyCurveDisplay.from_accountant(accountant)  # doctest: +SKIP
+    >>> display.ax_.figure.savefig("curve.png")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        *,
+        x: ArrayLike,
+        lower: ArrayLike | None,
+        upper: ArrayLike | None,
+        kind: Kind = "epsilon-delta",
+        name: str | None = None,
+        adjacency: str | None = None,
+        is_upper_bound: bool = True,
+        is_differential_privacy: bool = True,
+    ) -> None:
+        self.x = x
+        self.lower = lower
+        self.upper = upper
+        self.kind = kind
+        self.name = name
+        self.adjacency = adjacency
+        self.is_upper_bound = is_upper_bound
+        self.is_differential_privacy = is_differential_privacy
+
+    @classmethod
+    def from_accountant(
+        cls,
+        accountant: Accountant,
+        *,
+        kind: Kind = "epsilon-delta",
+        grid: ArrayLike | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Plot what an accountant's history guarantees.
+
+        Parameters
+        ----------
+        accountant : Accountant
+            Something must have been composed, or the curve is that of perfect privacy.
+        kind : {"epsilon-delta", "trade-off"}, default="epsilon-delta"
+            Epsilon against delta, or the trade-off function.
+        grid : array-like, optional
+            Deltas in (0, 1), by default 61 from 1e-12 to 1e-2; for a trade-off, the epsilons at
+            which its profile is evaluated, by default 101 from 0 on.
+        name : str, optional
+            Name in the legend, by default the accountant's class.
+        ax : matplotlib Axes, optional
+            Where to draw, by default a new figure.
+        **kwargs : dict
+            Passed on to matplotlib's ``plot``.
+
+        Returns
+        -------
+        PrivacyCurveDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        ValueError
+            If ``kind`` is unknown.
+        """
+        _pyplot(f"{cls.__name__}.from_accountant")
+        display = cls._from_functions(
+            accountant.epsilon,
+            accountant.delta,
+            kind=kind,
+            grid=grid,
+            name=type(accountant).__name__ if name is None else name,
+            adjacency=accountant.adjacency,
+        )
+        return display.plot(ax, **kwargs)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        kind: Kind = "epsilon-delta",
+        grid: ArrayLike | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Plot what a fitted private estimator guarantees.
+
+        Parameters
+        ----------
+        estimator : estimator with ``privacy_spent_``, or a pipeline that ends in one
+            What was fitted.
+        kind : {"epsilon-delta", "trade-off"}, default="epsilon-delta"
+            Epsilon against delta, or the trade-off function.
+        grid : array-like, optional
+            Deltas in (0, 1), by default 61 from 1e-12 to 1e-2; for a trade-off, the epsilons at
+            which its profile is evaluated, by default 101 from 0 on.
+        name : str, optional
+            Name in the legend, by default the estimator's class.
+        ax : matplotlib Axes, optional
+            Where to draw, by default a new figure.
+        **kwargs : dict
+            Passed on to matplotlib's ``plot``.
+
+        Returns
+        -------
+        PrivacyCurveDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        TypeError
+            If the estimator reports no privacy spending.
+        ValueError
+            If ``kind`` is unknown.
+        """
+        _pyplot(f"{cls.__name__}.from_estimator")
+        final, spent = spending_of(estimator)
+        display = cls._from_functions(
+            spent.epsilon_at,
+            spent.delta_at,
+            kind=kind,
+            grid=grid,
+            name=type(final).__name__ if name is None else name,
+            adjacency=spent.adjacency,
+        )
+        return display.plot(ax, **kwargs)
+
+    @classmethod
+    def from_steps(
+        cls,
+        accountant: Accountant,
+        event: Event,
+        steps: Sequence[int],
+        *,
+        delta: float,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Plot how epsilon grows with the number of steps.
+
+        Parameters
+        ----------
+        accountant : Accountant
+            Who computes epsilon. It is not changed; the steps are added to copies of it, on top of
+            what it holds.
+        event : Event
+            One step.
+        steps : sequence of int
+            How many steps, each at least 0.
+        delta : float
+            Failure probability, in (0, 1).
+        name : str, optional
+            Name in the legend, by default the accountant's class.
+        ax : matplotlib Axes, optional
+            Where to draw, by default a new figure.
+        **kwargs : dict
+            Passed on to matplotlib's ``plot``.
+
+        Returns
+        -------
+        PrivacyCurveDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        UnsupportedEventError
+            If the accountant has no bound for the step.
+        """
+        _pyplot(f"{cls.__name__}.from_steps")
+        counts = [int(count) for count in steps]
+        values = [
+            copy.deepcopy(accountant).compose(event, count=count).epsilon(delta) for count in counts
+        ]
+        display = cls._from_values(
+            counts,
+            values,
+            kind="epsilon-steps",
+            name=type(accountant).__name__ if name is None else name,
+            adjacency=accountant.adjacency,
+        )
+        return display.plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the curve, and the interval around the truth where it is known.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw, by default a new figure.
+        name : str, optional
+            Name in the legend, by default the one of the display. The adjacency is appended, and
+            "no bound" or "no differential privacy" where that is so.
+        **kwargs : dict
+            Passed on to matplotlib's ``plot``.
+
+        Returns
+        -------
+        PrivacyCurveDisplay
+            This display.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        """
+        pyplot = _pyplot(f"{type(self).__name__}.plot")
+        if ax is None:
+            _, ax = pyplot.subplots(layout="constrained")
+        given = kwargs.pop("label", name)
+        style = {"label": self._label(given)}
+        if not (self.is_upper_bound and self.is_differential_privacy):
+            if not {"linestyle", "ls"} & kwargs.keys():
+                style["linestyle"] = "--"
+        guaranteed = self.lower if self.kind == "trade-off" else self.upper
+        (self.line_,) = ax.plot(self.x, guaranteed, **style, **kwargs)
+        self.band_ = None
+        if self.lower is not None and self.upper is not None:
+            self.band_ = ax.fill_between(
+                self.x, self.lower, self.upper, color=self.line_.get_color(), alpha=0.25, lw=0
+            )
+        across, up = _AXES[self.kind]
+        ax.set(xlabel=across, ylabel=up)
+        if self.kind == "epsilon-delta":
+            ax.set_xscale("log")
+        if style["label"]:
+            ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _label(self, name: str | None) -> str:
+        """Return the legend's text, which always owns up to what is no guarantee."""
+        remarks = [self.adjacency] if self.adjacency else []
+        if not self.is_differential_privacy:
+            remarks.append("no differential privacy")
+        elif not self.is_upper_bound:
+            remarks.append("no bound")
+        title = self.name if name is None else name
+        if not title:
+            return ", ".join(remarks)
+        return f"{title} ({', '.join(remarks)})" if remarks else title
+
+    @classmethod
+    def _from_functions(
+        cls,
+        epsilon: Callable[[float], float],
+        delta: Callable[[float], float],
+        *,
+        kind: Kind,
+        grid: ArrayLike | None,
+        **described: Any,
+    ) -> Self:
+        """Evaluate a privacy profile on a grid."""
+        if kind == "epsilon-delta":
+            deltas = _DELTAS if grid is None else np.asarray(grid, dtype=np.float64)
+            values = [epsilon(float(point)) for point in deltas]
+            return cls._from_values(deltas, values, kind=kind, **described)
+        if kind != "trade-off":
+            raise ValueError(
+                f"kind must be 'epsilon-delta' or 'trade-off', got {kind!r}; epsilon against steps "
+                f"is drawn by from_steps."
+            )
+        if grid is None:
+            last = epsilon(0.0)
+            last = min(last if math.isfinite(last) else epsilon(_LAST_DELTA), _LARGEST_EPSILON)
+            epsilons = np.linspace(0.0, max(last, 1e-6), _N_EPSILONS)
+        else:
+            epsilons = np.unique(np.append(np.asarray(grid, dtype=np.float64), 0.0))
+        values = [delta(float(point)) for point in epsilons]
+        lower, upper = _bounds(values)
+        return cls(
+            x=_ALPHAS,
+            lower=trade_off_lower(epsilons, upper, _ALPHAS),
+            upper=trade_off_upper(epsilons, lower, upper, _ALPHAS) if lower.any() else None,
+            kind=kind,
+            **_flags(values),
+            **described,
+        )
+
+    @classmethod
+    def _from_values(
+        cls, x: ArrayLike, values: Sequence[float], *, kind: Kind, **described: Any
+    ) -> Self:
+        """Store epsilons; lower bounds that are all zero say nothing and are left out."""
+        lower, upper = _bounds(values)
+        return cls(
+            x=np.asarray(x, dtype=np.float64),
+            lower=lower if lower.any() else None,
+            upper=upper,
+            kind=kind,
+            **_flags(values),
+            **described,
+        )
+
+
+def _bounds(values: Iterable[float]) -> tuple[Array, Array]:
+    """Return lower and upper bounds; a plain float has no lower bound but zero."""
+    pairs = [tuple(v) if isinstance(v, PrivacyValue) else (0.0, float(v)) for v in values]
+    lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+    return lower, upper
+
+
+def _flags(values: Iterable[float]) -> dict[str, Any]:
+    """Return what all of the values promise."""
+    marked = [value for value in values if isinstance(value, PrivacyValue)]
+    return {
+        "is_upper_bound": all(value.is_upper_bound for value in marked),
+        "is_differential_privacy": all(value.is_differential_privacy for value in marked),
+    }
+
+
+def _pyplot(caller: str) -> Any:
+    """Import matplotlib, or say how to get it."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as missing:
+        raise ImportError(
+            f"{caller} needs matplotlib, which is missing: pip install 'skdp[plot]'."
+        ) from missing
+    return pyplot

@@ -1,0 +1,87 @@
+"""From a privacy profile to the trade-off function of f-differential privacy.
+
+A release is (epsilon, delta(epsilon))-private for every epsilon. Whoever tests which of two
+neighbours it came from with false-alarm rate ``alpha`` then misses with probability at least
+
+    f(alpha) = sup over epsilon >= 0 of
+        max(0, 1 - delta(epsilon) - e^epsilon alpha, e^-epsilon (1 - delta(epsilon) - alpha))
+
+(Dong, Roth and Su, 2022, Proposition 6). Upper bounds on delta at a few epsilons bound ``f`` from
+below. Bounding it from above takes the epsilons in between as well: delta is a convex function of
+``gamma = e^epsilon``, so lines through neighbouring points of its graph, extended, lie below it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def trade_off_lower(epsilons: Array, upper: Array, alphas: Array) -> Array:
+    """Bound a trade-off function from below: this is what the release guarantees.
+
+    Parameters
+    ----------
+    epsilons : ndarray
+        Privacy parameters in nats, ``>= 0``.
+    upper : ndarray
+        Upper bounds on delta there.
+    alphas : ndarray
+        False-alarm rates, in [0, 1].
+
+    Returns
+    -------
+    ndarray
+        Lower bounds on the miss rates, in [0, 1].
+    """
+    return _supremum(np.exp(epsilons), np.asarray(upper), alphas)
+
+
+def trade_off_upper(epsilons: Array, lower: Array, upper: Array, alphas: Array) -> Array:
+    """Bound a trade-off function from above: some test does at least as well.
+
+    Parameters
+    ----------
+    epsilons : ndarray
+        Privacy parameters in nats, increasing, the first of them 0; at least two.
+    lower, upper : ndarray
+        Bounds on delta there.
+    alphas : ndarray
+        False-alarm rates, in [0, 1].
+
+    Returns
+    -------
+    ndarray
+        Upper bounds on the miss rates, in [0, 1]; at most ``1 - alphas``.
+    """
+    gamma, low = np.exp(epsilons), np.asarray(lower)
+    # Slopes of lines that stay below the graph to the right of each point, and to the left.
+    widths = np.diff(gamma)
+    # Exchanging the neighbours gives delta(1/gamma) = 1 - 1/gamma + delta(gamma)/gamma.
+    mirrored = 1.0 - (1.0 - upper[1]) / gamma[1]
+    first = (low[0] - mirrored) / (1.0 - 1.0 / gamma[1])
+    rightward = np.concatenate([[first], (low[1:] - upper[:-1]) / widths])
+    leftward = np.concatenate([(upper[1:] - low[:-1]) / widths, [0.0]])
+    rightward, leftward = np.maximum(rightward, -1.0), np.minimum(leftward, 0.0)
+    # Where the line from the left end of a cell meets the one from its right end, delta is least.
+    a, b = rightward[:-1], leftward[1:]
+    drop = low[:-1] - low[1:] + b * widths
+    with np.errstate(divide="ignore", invalid="ignore"):
+        offset = np.where(b != a, drop / (b - a), 0.0)
+    offset = np.clip(np.nan_to_num(offset), 0.0, widths)
+    middle = np.maximum(low[:-1] + a * offset, low[1:] + b * (offset - widths))
+    # Beyond the last point the line falls until it meets zero.
+    reach = low[-1] / -rightward[-1] if rightward[-1] < 0.0 else 0.0
+    gammas = np.concatenate([gamma, gamma[:-1] + offset, [gamma[-1] + reach]])
+    deltas = np.concatenate([low, middle, [0.0]])
+    return np.minimum(1.0 - alphas, _supremum(gammas, deltas, alphas))
+
+
+def _supremum(gamma: Array, delta: Array, alphas: Array) -> Array:
+    """Return the largest of the supporting lines at every ``alpha``."""
+    alpha = np.asarray(alphas, dtype=np.float64)[:, None]
+    rest = 1.0 - delta
+    lines = np.maximum(rest - gamma * alpha, (rest - alpha) / gamma)
+    return np.clip(lines.max(axis=1), 0.0, 1.0)

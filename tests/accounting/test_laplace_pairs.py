@@ -1,0 +1,253 @@
+"""Laplace releases, bare and sampled, against quadrature of their definitions."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as oracle
+
+from skdp.accounting import LaplaceEvent, PLDAccountant, PoissonSampledEvent, RDPAccountant
+from skdp.accounting.pld.laplace import LaplaceMixturePair
+from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
+
+CASES = [
+    ("laplace", 1.0, 0.5),
+    ("laplace", 1.0, 5.0),
+    ("laplace", 1.0, 1e-3),
+    ("remove", 0.1, 2.0),
+    ("remove", 1e-5, 0.3),
+    ("add", 0.1, 2.0),
+    ("add", 0.6, 0.4),
+    ("poisson-replace-one", 0.1, 2.0),
+    ("poisson-replace-one", 0.7, 0.3),
+]
+
+
+def densities(kind, rate, shift):
+    """P and Q at x, by definition."""
+
+    def laplace(x, at):
+        return mp.exp(-abs(x - at)) / 2
+
+    def mixture(x, at):
+        return (1 - rate) * laplace(x, 0) + rate * laplace(x, at)
+
+    if kind == "add":
+        return lambda x: laplace(x, 0), lambda x: mixture(x, shift)
+    if kind == "poisson-replace-one":
+        return lambda x: mixture(x, shift), lambda x: mixture(x, -shift)
+    return lambda x: mixture(x, shift), lambda x: laplace(x, 0)
+
+
+def integral(function, shift):
+    points = [-80, -shift, *mp.linspace(-shift, shift, 9)[1:-1], shift, 80]
+    return mp.quad(function, sorted(set(points)))
+
+
+def exact_delta(kind, rate, shift, epsilon):
+    """The hockey-stick divergence: bisect for where the loss crosses, and integrate there."""
+    p, q = densities(kind, mp.mpf(rate), mp.mpf(shift))
+    loss = lambda x: mp.log(p(x) / q(x)) - epsilon  # noqa: E731
+    sign = -1 if kind == "add" else 1
+    low, high = -mp.mpf(shift), mp.mpf(shift)
+    if loss(sign * high) <= 0:
+        return mp.mpf(0)
+    if loss(sign * low) > 0:
+        low = -mp.mpf(80)
+    for _ in range(160):
+        middle = (low + high) / 2
+        low, high = (low, middle) if loss(sign * middle) > 0 else (middle, high)
+    points = sorted({sign * high, *(x for x in (0, sign * mp.mpf(shift)) if sign * x > high)})
+    points = sorted([*points, sign * mp.mpf(80)])
+    return mp.quad(lambda x: p(x) - mp.exp(epsilon) * q(x), points)
+
+
+def on_grid(indices, masses, infinite, step, origin, epsilon):
+    losses = origin + step * indices
+    above = losses > epsilon
+    return infinite + float(np.dot(masses[above], -np.expm1(epsilon - losses[above])))
+
+
+@pytest.mark.parametrize(("kind", "rate", "shift"), CASES)
+def test_one_release_against_its_definition(kind, rate, shift):
+    pair = LaplaceMixturePair(kind, rate, shift)
+    with mp.workdps(30):
+        for share in (0.0, 0.1, 0.45, 0.8, 0.97):
+            epsilon = share * pair.largest_loss
+            exact = float(exact_delta(kind, rate, shift, epsilon))
+            lower, upper = pair.profile(epsilon)
+            assert lower <= exact * (1 + 1e-15) and exact <= upper * (1 + 1e-15)
+            assert upper - lower <= 1e-10 * exact
+            if share == 0.0:
+                assert exact <= pair.variation <= exact * (1 + 1e-12)
+            low, high = delta_interval([(pair, 1)], epsilon)
+            assert low <= exact * (1 + 1e-13) and exact <= high * (1 + 1e-13)
+            assert high - low <= 2e-3 * exact
+    assert pair.profile(pair.largest_loss) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("kind", "rate", "shift"), CASES)
+@pytest.mark.parametrize("aligned", [True, False])
+def test_grids_enclose_the_pair_to_second_order(kind, rate, shift, aligned):
+    pair = LaplaceMixturePair(kind, rate, shift)
+    origin = pair.origin if aligned else 0.0
+    gaps = []
+    for cells in (32, 128):
+        step = pair.lattice / cells
+        upper = pair.grid(step, 1e-30, aligned)
+        lower = pair.optimistic_grid(step, 1e-30, aligned)
+        widest = 0.0
+        for epsilon in np.linspace(0.0, 0.7 * pair.largest_loss, 23):
+            exact = pair.profile(epsilon)
+            above = on_grid(*upper, step, origin, epsilon)
+            below = on_grid(*lower, step, origin, epsilon)
+            rounding = 1e-11 * exact[1]
+            assert below <= exact[1] + rounding and exact[0] <= above + rounding
+            widest = max(widest, (above - below) / exact[1])
+        gaps.append(widest)
+        assert np.all(lower[1] >= 0.0) and np.all(upper[1] >= 0.0)
+        assert math.fsum(upper[1]) == pytest.approx(1.0, abs=1e-12)
+    if aligned:
+        assert gaps[1] <= gaps[0] / 8.0 and gaps[1] < 2e-2
+
+
+@pytest.mark.parametrize(("kind", "rate", "shift"), CASES)
+@pytest.mark.parametrize("theta", [0.4, 30.0])
+def test_transform_against_quadrature(kind, rate, shift, theta):
+    pair = LaplaceMixturePair(kind, rate, shift)
+    z = theta + 1j * np.array([0.0, 0.7, 25.0])
+    values, errors = pair.log_transform(z)
+    with mp.workdps(30):
+        p, q = densities(kind, mp.mpf(rate), mp.mpf(shift))
+        for k in range(3):
+            w = mp.mpc(complex(z[k]))
+            exact = integral(lambda x, w=w: p(x) * (p(x) / q(x)) ** w, mp.mpf(shift))
+            off = abs(mp.exp(mp.mpc(complex(values[k]))) / exact - 1)
+            assert off <= errors[k] + mp.mpf(10) ** -27
+            # Also relative to what the release adds, which is multiplied by large counts.
+            assert off <= 1e-12 * abs(exact - 1) + mp.mpf(10) ** -27
+
+
+def shifted_profile(shift, epsilon):
+    """Profile of a Laplace pair at any real epsilon."""
+    if epsilon >= shift:
+        return 0.0
+    if epsilon <= -shift:
+        return 1 - mp.exp(epsilon)
+    return 1 - mp.exp((epsilon - shift) / 2)
+
+
+def two_releases(first, second, epsilon):
+    """Mean of the second release's profile over the loss of the first."""
+    t, s = mp.mpf(first), mp.mpf(second)
+    points = sorted({-t, t, *(x for x in (epsilon - s, epsilon + s) if -t < x < t)})
+    inner = mp.quad(
+        lambda loss: mp.exp((loss - t) / 2) / 4 * shifted_profile(s, epsilon - loss), points
+    )
+    ends = shifted_profile(s, epsilon - t) / 2
+    return ends + mp.exp(-t) / 2 * shifted_profile(s, epsilon + t) + inner
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.5, 0.5), (3.0, 3.0), (1.0, 0.37), (0.01, 0.02)])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.95])
+def test_two_releases_against_quadrature(first, second, share):
+    epsilon = share * (first + second)
+    exact = float(two_releases(first, second, epsilon))
+    pairs = [(LaplaceMixturePair("laplace", 1.0, t), 1) for t in (first, second)]
+    lower, upper = delta_interval(pairs, epsilon)
+    assert lower <= exact <= upper
+    assert upper - lower <= 1e-3 * exact
+    if exact < 0.5 and share > 0.0:
+        low, high = epsilon_interval(pairs, exact, 1e-5)
+        assert low <= epsilon * (1 + 1e-12) and epsilon <= high * (1 + 1e-12)
+        assert high - low <= 1e-5 * epsilon
+
+
+def test_spreading_a_shift_over_coordinates_reveals_less():
+    one = LaplaceMixturePair("laplace", 1.0, 1.2)
+    for first in (0.2, 0.6):
+        for epsilon in (0.0, 0.3, 1.0, 1.15):
+            assert two_releases(first, 1.2 - first, epsilon) <= one.profile(epsilon)[1]
+
+
+def test_replacements_are_dominated():
+    """Whatever the record's two values, on a grid of outputs fine enough for the purpose."""
+    x = np.linspace(-30.0, 30.0, 60_001)
+    weight = (x[1] - x[0]) * 0.5 * np.exp(-np.abs(x))
+    for rate, shift in ((0.3, 1.0), (0.05, 2.5)):
+        pair = LaplaceMixturePair("poisson-replace-one", rate, shift)
+        for first in np.linspace(-shift, shift, 9):
+            for second in np.linspace(-shift, shift, 9):
+                s = 1 - rate + rate * np.exp(np.abs(x) - np.abs(x - first))
+                t = 1 - rate + rate * np.exp(np.abs(x) - np.abs(x - second))
+                for epsilon in (0.0, 0.05, 0.3):
+                    value = np.dot(weight, np.maximum(s - math.exp(epsilon) * t, 0.0))
+                    assert value <= pair.profile(epsilon)[1] + 1e-6
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(("rate", "z", "count"), [(1.0, 2.0, 10), (0.1, 1.0, 30), (0.02, 0.4, 200)])
+def test_against_dp_accounting(adjacency, rate, z, count):
+    event = LaplaceEvent(z) if rate == 1.0 else PoissonSampledEvent(rate, LaplaceEvent(z))
+    if rate < 1.0 and adjacency == "replace-one":
+        pytest.skip("theirs has add-remove only")
+    single = oracle.from_laplace_mechanism(
+        z,
+        sampling_prob=rate,
+        value_discretization_interval=2e-4,
+    )
+    theirs = single.self_compose(count)
+    ours = PLDAccountant(adjacency).compose(event, count)
+    for delta in (1e-2, 1e-5, 1e-8):
+        lower, upper = ours.epsilon(delta, rtol=1e-4)
+        pessimistic = theirs.get_epsilon_for_delta(delta)
+        assert lower <= pessimistic
+        assert upper == pytest.approx(pessimistic, rel=2e-3)
+        assert 0.0 < upper - lower <= 2e-4 * upper
+
+
+@pytest.mark.parametrize(("rate", "z"), [(1.0, 0.7), (1.0, 1e4), (0.2, 0.7), (1e-4, 20.0)])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("order", [1.001, 2.0, 7.5, 40.0])
+def test_renyi_divergence_against_quadrature(rate, z, adjacency, order):
+    event = LaplaceEvent(z) if rate == 1.0 else PoissonSampledEvent(rate, LaplaceEvent(z))
+    kinds = {"replace-one": ["poisson-replace-one"]}.get(adjacency, ["remove", "add"])
+    with mp.workdps(30):
+        exact = 0
+        for kind in ["laplace"] if rate == 1.0 else kinds:
+            p, q = densities(kind, mp.mpf(rate), 1 / mp.mpf(z))
+            moment = integral(lambda x, p=p, q=q: q(x) * (p(x) / q(x)) ** order, 1 / mp.mpf(z))
+            exact = max(exact, mp.log(moment))
+        value = RDPAccountant(adjacency).compose(event).log_moment(order)
+        assert exact <= value <= exact * (1 + mp.mpf("1e-10"))
+
+
+@pytest.mark.parametrize("z", [0.2, 1.0, 1e4])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(("rate", "count"), [(1.0, 10**10), (1e-7, 10**10), (0.5, 10**6)])
+def test_long_plans_stay_between_their_bounds(z, adjacency, rate, count):
+    event = LaplaceEvent(z) if rate == 1.0 else PoissonSampledEvent(rate, LaplaceEvent(z))
+    plan = PLDAccountant(adjacency).compose(event, count)
+    renyi = RDPAccountant(adjacency).compose(event, count).epsilon(1e-6)
+    lower, upper = plan.epsilon(1e-6)
+    assert 0.0 <= lower <= upper <= renyi * (1 + 1e-9)
+    assert upper >= 0.85 * renyi or renyi < 1e-3
+
+
+def test_little_noise():
+    assert PLDAccountant().compose(LaplaceEvent(1e-160), 2).epsilon(1e-5) >= 2e160 * (1 - 1e-9)
+    assert PLDAccountant().compose(LaplaceEvent(1e-5)).epsilon(1e-5) == pytest.approx(1e5)
+    seen = PLDAccountant().compose(PoissonSampledEvent(0.1, LaplaceEvent(1e-3)), 3)
+    assert seen.delta(5.0) == pytest.approx(1 - 0.9**3, rel=1e-9)
+
+
+def test_pure_releases_need_no_delta():
+    plan = PLDAccountant().compose(LaplaceEvent(2.0), 3)
+    assert plan.epsilon(0.0) == pytest.approx(1.5, rel=1e-12)
+    assert plan.delta(1.5) == 0.0
+    sampled = PLDAccountant().compose(PoissonSampledEvent(0.1, LaplaceEvent(1.0)))
+    assert sampled.epsilon(0.0) == pytest.approx(math.log(1 + 0.1 * (math.e - 1)), rel=1e-12)
+    replaced = PLDAccountant("replace-one").compose(PoissonSampledEvent(1.0, LaplaceEvent(1.0)))
+    assert replaced.epsilon(0.0) == pytest.approx(2.0, rel=1e-12)
+    assert PLDAccountant().compose(PoissonSampledEvent(0.0, LaplaceEvent(1.0))).delta(0.0) == 0.0

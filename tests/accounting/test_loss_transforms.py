@@ -1,0 +1,120 @@
+"""Moments of single losses off the real axis, against 40-digit quadrature."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from skdp.accounting.pld.contour_shift import log_decay
+from skdp.accounting.pld.gaussian_rules import Mixture
+from skdp.accounting.pld.gaussian_transforms import GaussianMixtureLoss, tilted_nodes, transform
+
+KINDS = ("remove", "add", "poisson-replace-one", "uniform-replace-one")
+CASES = [  # rate, mu, theta, frequency
+    (0.01, 0.25, 10.0, 30.0),
+    (1e-3, 1.6, 2.0, 20.0),
+    (0.1, 0.2, 20.0, 5.0),
+    (1e-7, 1e-4, 1e3, 1e4),
+    (0.5, 0.1, 3.0, 50.0),
+    (0.3, 2.0, 0.5, 9.0),
+    (1e-4, 0.5, 30.0, 100.0),
+]
+
+
+def exact_moment(kind, rate, mu, z, cut=None):
+    """Return E[e^(zL)] - 1 over x <= cut, by adaptive quadrature of the definition."""
+    with mp.workdps(40):
+        q, mu, z = mp.mpf(rate), mp.mpf(mu), mp.mpc(z)
+        end = 40 + 2 * mu * (1 + z.real) if cut is None else mp.mpf(cut)
+
+        def density(x):
+            return mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)
+
+        def ratio(x):
+            return 1 - q + q * mp.exp(mu * x - mu * mu / 2)
+
+        integrand, constant, start = {
+            "remove": (lambda x: ratio(x) ** (1 + z), 0, -40),
+            "add": (lambda x: ratio(x) ** -z, 0, -40),
+            "poisson-replace-one": (lambda x: ratio(x) ** (1 + z) * ratio(-x) ** -z, 0, -40),
+            "uniform-replace-one": (
+                lambda x: ratio(x) ** (1 + z) + ratio(x) ** -z,
+                (1 - q) * mp.erf(mu / 2 / mp.sqrt(2)),
+                mu / 2,
+            ),
+        }[kind]
+        marks = [-10, -5, 0, mu, 5, 10, 20, 20 + mu * (1 + z.real)]
+        points = sorted({start, end, *(mp.mpf(x) for x in marks if start < x < end)})
+        return mp.quad(lambda x: density(x) * integrand(x), points) + constant - 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("rate", "mu", "theta", "frequency"), CASES)
+@pytest.mark.parametrize("cut", [None, 4.5])
+def test_moments_are_within_their_errors(kind, rate, mu, theta, frequency, cut):
+    if cut is not None and kind == "add":
+        pytest.skip("losses that are bounded are never cut off")
+    mixture = Mixture(kind, rate, mu, math.inf if cut is None else cut)
+    nodes = tilted_nodes(mixture, theta, frequency, 60.0)
+    frequencies = np.array([0.0, 0.5 * frequency, frequency])
+    values, errors = transform(nodes, frequencies)
+    for value, error, u in zip(values, errors, frequencies, strict=True):
+        exact = mp.log1p(exact_moment(kind, rate, mu, complex(theta, u), cut))
+        assert abs(mp.mpc(complex(value)) - exact) <= error
+        # Small against the size of the loss, though that may be far below a unit roundoff.
+        assert error <= 1e-9 * abs(exact) + 1e-11 * abs(complex(theta, u)) * rate * mu + 1e-7 * (
+            abs(exact) > 5.0
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_frequencies_at_once_are_as_good(kind):
+    nodes = tilted_nodes(Mixture(kind, 1e-3, 0.8), 4.0, 3000.0, 60.0)
+    frequencies = np.linspace(0.0, 3000.0, 30_001)
+    assert len(frequencies) * len(nodes.losses) > 1_000_000
+    values, errors = transform(nodes, frequencies)
+    some = [0, 7, 1234, 17_001, 30_000]
+    few, few_errors = transform(nodes, frequencies[some])
+    for k, value, error in zip(some, few, few_errors, strict=True):
+        assert abs(np.exp(values[k]) - np.exp(value)) <= 2.0 * (errors[k] + error)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("rate", "mu", "theta", "frequency"), CASES)
+def test_decay_bounds_all_larger_frequencies(kind, rate, mu, theta, frequency):
+    mixture = Mixture(kind, rate, mu)
+    nodes = tilted_nodes(mixture, theta, 0.0, 60.0)
+    square = float(np.dot(nodes.weights, nodes.losses**2))
+    if not math.isfinite(square):
+        pytest.skip("moments out of reach")
+    unit = 1.0 / math.sqrt(square / (1.0 + nodes.excess))
+    checked = 0
+    for share in (0.03, 0.3, 2.0):
+        bound = log_decay(mixture, theta, share * unit)
+        assert -20.0 <= bound <= 0.0
+        later = unit * share * np.array([0.0, 1.0, 1.1, 2.0, 3.7])
+        values, errors = transform(tilted_nodes(mixture, theta, later[-1], 60.0), later)
+        if np.any(np.isinf(errors)):
+            break  # no truth to compare with at such frequencies
+        checked += 1
+        assert np.all(values[1:].real - values[0].real <= bound + 1e-12)
+    assert checked > 0
+
+
+def test_decay_is_not_vacuous():
+    # The near-Gaussian loss of little sampling falls as e^(-u^2 variance / 2).
+    mixture = Mixture("remove", 0.01, 0.25)
+    loss = GaussianMixtureLoss(mixture)
+    variance = loss.cumulants(10.0)[2]
+    frequency = 1.0 / math.sqrt(variance)
+    assert log_decay(mixture, 10.0, frequency) < -0.4
+    assert log_decay(mixture, 10.0, 1e-3 * frequency) == pytest.approx(-0.5e-6, rel=0.1)
+
+
+def test_out_of_reach_is_said():
+    loss = GaussianMixtureLoss(Mixture("remove", 0.5, 30.0))
+    values, errors = loss.log_transform(np.array([1e4 + 0j, 1e4 + 1j]))
+    assert np.all(np.isinf(errors))
+    assert np.all(np.isinf(values.real))
+    assert loss.cumulants(1e4)[0] == math.inf

@@ -1,0 +1,231 @@
+"""Fits that pay for their last iterate: replay, report, budget, errors and an attack."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_expit
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
+from support import rows
+
+from skdp import GrpuaLogisticRegression, GrpuaSVC
+from skdp.accounting import HiddenStateAccountant, LastIterateEvent
+from skdp.budget import BudgetAccountant
+from skdp.exceptions import UnsupportedEventError
+from skdp.plans import carry_out
+from skdp.reporting import PrivacySpent, privacy_statement
+from skdp.testing import replay_on_neighbour
+
+BOTH = (GrpuaLogisticRegression, GrpuaSVC)
+LOTS = [
+    {"max_iter": 12},
+    {"max_iter": 40, "batch_size": 20},
+    {"max_iter": 40, "batch_size": 20, "sampling": "uniform"},
+]
+
+
+def hidden(cls, epsilon=1.0, delta=1e-6, **settings):
+    return cls(epsilon, delta, calibration="hidden-state", **settings)
+
+
+def neighbour(X, y, rng, n_classes):
+    other, labels = X.copy(), y.copy()
+    direction = rng.standard_normal(X.shape[1])
+    X[0] = direction / np.linalg.norm(direction)
+    other[0] = -X[0] if rng.random() < 0.5 else X[0]
+    labels[0] = rng.integers(n_classes)
+    return X, y, other, labels
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("settings", LOTS)
+@pytest.mark.parametrize("cls", BOTH)
+def test_replay_on_replaced_records(cls, settings, n_classes):
+    rng = np.random.default_rng(0)
+    estimator = hidden(cls, classes=range(n_classes), radius=0.8, **settings)
+    for seed in range(3):
+        X, y, other, labels = neighbour(*rows(n=60, n_classes=n_classes, seed=seed), rng, n_classes)
+        report = replay_on_neighbour(estimator, X, y, other, labels, seed=seed)
+        assert report.distances.size == settings["max_iter"]
+
+
+@pytest.mark.parametrize("settings", LOTS[:2])
+@pytest.mark.parametrize("cls", BOTH)
+def test_replay_on_removed_records(cls, settings):
+    rng = np.random.default_rng(1)
+    estimator = hidden(
+        cls, adjacency="add-remove", fit_intercept=False, classes=[0, 1], radius=0.5, **settings
+    )
+    for seed in range(3):
+        X, y, other, _ = neighbour(*rows(n=60, seed=seed), rng, 2)
+        other[0] = 0.0
+        replay_on_neighbour(estimator, X, y, other, y, seed=seed)
+
+
+def test_replay_catches_a_ball_that_is_not_there(monkeypatch):
+    """Two long gradients can be nearly opposite only where weights are long themselves."""
+    X, y = np.zeros((60, 4)), np.ones(60, dtype=int)
+    X[:, 1] = 1.0
+    X[0] = [0.88, -0.47, 0.0, 0.0]
+    other = X.copy()
+    other[0, 0] = -0.88
+    estimator = hidden(
+        GrpuaLogisticRegression,
+        50.0,
+        radius=1e-3,
+        alpha=1e-4,
+        max_iter=40,
+        classes=[0, 1],
+        fit_intercept=False,
+    )
+    replay_on_neighbour(estimator, X, y, other, y)
+    take = carry_out.apply_update
+
+    def unprojected(state, rule, *more):
+        take(state, dataclasses.replace(rule, radius=math.inf), *more)
+
+    monkeypatch.setattr(carry_out, "apply_update", unprojected)
+    with pytest.raises(AssertionError, match="more than its declared"):
+        replay_on_neighbour(estimator, X, y, other, y)
+
+
+@pytest.mark.parametrize("settings", [{}, *LOTS[1:]])
+@pytest.mark.parametrize("cls", BOTH)
+def test_the_report_says_what_is_paid_for(cls, settings):
+    X, y = rows()
+    model = hidden(cls, **settings).fit(X, y)
+    spent = model.privacy_spent_
+    assert isinstance(spent.event, LastIterateEvent) and spent.accountant == "hidden-state"
+    assert 0.99 <= spent.epsilon <= 1.0 and spent.delta == 1e-6
+    assert spent.event.steps == model.n_iter_
+    composed = HiddenStateAccountant("replace-one").compose(spent.event)
+    assert spent.epsilon_at(1e-6) <= spent.epsilon * (1 + 1e-12)
+    assert spent.epsilon_at(1e-9) == composed.epsilon(1e-9) > spent.epsilon
+    assert spent.delta_at(1.0) <= 1e-6
+    assert PrivacySpent.from_dict(json.loads(spent.to_json())) == spent
+    assert spent.released == ("coef_", "intercept_", "classes_")
+    assumed = " ".join(spent.assumptions)
+    assert "only the last iterate leaves the fit" in assumed
+    assert "projection onto the ball" in assumed and "every iterate" not in assumed
+    statement = privacy_statement(model)
+    assert "hidden-state accountant" in statement and "last iterate" in statement
+
+
+def test_the_default_fit_still_pays_for_every_iterate():
+    spent = GrpuaLogisticRegression().fit(*rows()).privacy_spent_
+    assert spent.accountant == "pld" and "every iterate is paid for" in " ".join(spent.assumptions)
+
+
+class Untouchable:
+    def reserve(self, *args, **kwargs):
+        raise AssertionError("charged before validation")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learning_rate": "convex"}, "learning_rate='convex'"),
+        ({"learning_rate": "strongly-convex"}, "take learning_rate='constant'"),
+        ({"average": 0.25}, "average=0.25"),
+        ({"learning_rate_init": 50.0}, "learning_rate_init=50 is too long"),
+        ({"learning_rate_init": 4.0, "batch_size": 5}, "sampling='uniform'"),
+        ({"average": 0.25, "learning_rate": "convex"}, "average=0.25"),
+    ],
+)
+def test_broken_conditions_are_refused_before_any_charge(settings, message):
+    X, y = rows()
+    with pytest.raises(ValueError, match=message):
+        hidden(GrpuaLogisticRegression, accountant=Untouchable(), **settings).fit(X, y)
+
+
+def test_budgets_take_the_charge():
+    X, y = rows()
+    for composition in ("basic", "gdp"):
+        budget = BudgetAccountant(3.0, 1e-4, composition=composition)
+        hidden(GrpuaLogisticRegression, accountant=budget).fit(X, y)
+        assert isinstance(budget.entries()[0].event, LastIterateEvent)
+        assert 0.0 < budget.spent()[0] <= 1.0
+    with pytest.raises(UnsupportedEventError):
+        hidden(GrpuaLogisticRegression, batch_size=20, max_iter=50, accountant=budget).fit(X, y)
+
+
+def test_a_fit_with_negligible_noise_minimises_the_objective():
+    X, y = rows(n=2000)
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.2, 1 - y, y)
+    model = hidden(
+        GrpuaLogisticRegression, 1e9, 0.1, alpha=0.02, intercept_scaling=1.0, max_iter=3000
+    ).fit(X, y)
+    augmented, signs = np.column_stack([X, np.ones(len(y))]), 2 * y - 1
+
+    def value(w):
+        return -np.mean(log_expit(signs * (augmented @ w))) + 0.01 * w @ w
+
+    best = minimize(value, np.zeros(5), tol=1e-12)
+    found = value(np.append(model.coef_[0], model.intercept_))
+    assert best.fun <= found + 1e-12 <= best.fun + 1e-3
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_more_signal_more_accuracy(cls):
+    X, y = rows(n=5000)
+    weak, strong = (
+        np.mean([hidden(cls, e).fit(X, y).score(X, y) for _ in range(5)]) for e in (0.02, 3)
+    )
+    assert strong > 0.9 and strong > weak
+
+
+def test_scikit_learn_checks():
+    estimator = hidden(GrpuaLogisticRegression, 50.0)
+    for one, check in estimator_checks_generator(clone(estimator)):
+        name = getattr(check, "func", check).__name__
+        if name in {"check_parameters_default_constructible", "check_fit_check_is_fitted"}:
+            check(one)
+
+
+def worst_pair():
+    X, y = np.zeros((60, 4)), np.ones(60, dtype=int)
+    X[0, 0] = 1.0
+    return X, y, -X, y
+
+
+@pytest.mark.parametrize(
+    "settings", [{"max_iter": 30}, {"alpha": 0.0, "radius": 1.0, "max_iter": 30}]
+)
+def test_a_membership_attack_stays_within_the_guarantee(settings):
+    """The best threshold between two worst-case neighbours, over several epsilons."""
+    X, y, other, _ = worst_pair()
+    fits = 400
+    estimator = hidden(
+        GrpuaLogisticRegression, 2.0, 1e-5, classes=[0, 1], fit_intercept=False, **settings
+    )
+    scores = np.array(
+        [[clone(estimator).fit(data, y).coef_[0, 0] for data in (X, other)] for _ in range(fits)]
+    )
+    spent = estimator.fit(X, y).privacy_spent_
+    # Hoeffding on each of two frequencies: both hold but for one case in 1e7.
+    slack = math.sqrt(math.log(2 / 1e-7) / (2 * fits))
+    hit, false = (float(np.mean(scores[:, k] > 0.0)) for k in (0, 1))
+    for epsilon in (0.0, 0.5, 1.0):
+        attack = hit - slack - math.exp(epsilon) * (false + slack)
+        assert attack <= spent.delta_at(epsilon)
+
+
+def test_too_little_noise_fails_the_attack():
+    """The noise of a tenfold epsilon is found out: the attack is not blind."""
+    X, y, other, _ = worst_pair()
+    honest = hidden(
+        GrpuaLogisticRegression, 2.0, 1e-5, classes=[0, 1], fit_intercept=False, max_iter=30
+    )
+    loud = clone(honest).set_params(epsilon=20.0)
+    promised = honest.fit(X, y).privacy_spent_.delta_at(0.0)
+    fits = 300
+    scores = np.array(
+        [[clone(loud).fit(data, y).coef_[0, 0] for data in (X, other)] for _ in range(fits)]
+    )
+    slack = math.sqrt(math.log(2 / 1e-7) / (2 * fits))
+    hit, false = (float(np.mean(scores[:, k] > 0.0)) for k in (0, 1))
+    assert hit - slack - (false + slack) > promised
