@@ -11,6 +11,7 @@ from skdp.accounting import gaussian_profile
 from skdp.accounting._base import Accountant
 from skdp.accounting._leaves import SampledGaussian, gaussian_mu, sampled_gaussian
 from skdp.accounting.events import Event
+from skdp.accounting.last_iterate import LastIterateEvent
 
 _SQRT2 = math.sqrt(2.0)
 _LARGEST_SQUARE = 700.0  # the exponential of more overflows
@@ -92,6 +93,20 @@ class GDPAccountant(Accountant):
 
     def _delta(self, epsilon: float) -> float:
         return gaussian_profile.delta(self.mu, epsilon)
+
+    def _epsilon_interval(self, delta: float) -> tuple[float, float]:
+        lower, upper = gaussian_profile.epsilon_bounds(self.mu, delta)
+        return (lower if self._is_exact() else 0.0), upper
+
+    def _delta_interval(self, epsilon: float) -> tuple[float, float]:
+        lower, upper = gaussian_profile.delta_bounds(self.mu, epsilon)
+        return (lower if self._is_exact() else 0.0), upper
+
+    def _is_exact(self) -> bool:
+        """Tell whether all releases are Gaussian mechanisms, not only dominated by some."""
+        return self.is_upper_bound and not any(
+            isinstance(leaf, LastIterateEvent) for leaf in self._counts
+        )
 
 
 def limiting_square(pair: SampledGaussian) -> float:

@@ -127,17 +127,21 @@ class HiddenStateAccountant(Accountant):
         plan: Plan = dict.fromkeys(runs)
         least = cost(plan)
         for leaf, run in runs.items():
-            windows = [] if run is None else candidates(run)
-            values = [(cost(plan | {leaf: window}), window) for window in windows]
-            found, choice = min(values, default=(math.inf, None))
+            known: dict[Window, float] = {}
+            for window in [] if run is None else candidates(run):
+                known[window] = cost(plan | {leaf: window})
             factor = _LARGEST_CHANGE
-            while run and choice and factor > _SMALLEST_CHANGE and found < _PROMISING * least:
-                moves = run.neighbours(choice, factor)
-                best, window = min((cost(plan | {leaf: move}), move) for move in moves)
-                if best < found * (1.0 - _WORTHWHILE):
-                    found, choice = best, window
-                else:
+            while run and known and factor > _SMALLEST_CHANGE:
+                choice = min(known, key=known.__getitem__)
+                found = known[choice]
+                if found > _PROMISING * least:
+                    break
+                for move in run.neighbours(choice, factor):
+                    if move not in known:
+                        known[move] = cost(plan | {leaf: move})
+                if min(known.values()) > found * (1.0 - _WORTHWHILE):
                     factor = math.sqrt(factor)
-            if found < least:
-                least, plan = found, plan | {leaf: choice}
+            if known and min(known.values()) < least:
+                choice = min(known, key=known.__getitem__)
+                least, plan = known[choice], plan | {leaf: choice}
         return least

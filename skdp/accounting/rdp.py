@@ -34,8 +34,8 @@ class RDPAccountant(Accountant):
     The divergence of a sampled Gaussian is that of its dominating pair, at integer orders by a
     binomial sum and between them by quadrature (Mironov, Talwar and Zhang, 2019; under replace-one
     the pairs of `PLDAccountant`). Divergences add up over releases, even adaptive ones, and become
-    (epsilon, delta) by Canonne, Kamath and Steinke (2020), Proposition 12. The result is 5 to 30 %
-    looser than `PLDAccountant`.
+    (epsilon, delta) by Canonne, Kamath and Steinke (2020), Proposition 12. For long
+    runs the result is 5 to 30 % above `PLDAccountant`'s, for few steps more.
 
     Examples
     --------

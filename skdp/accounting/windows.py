@@ -33,6 +33,7 @@ _ROUND_UP = 1.0 + 1e-12
 _SHARES = np.array(
     [0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.94, 0.97, 0.985, 0.993, 0.997]
 )
+_ODDS = (0.02, 1e4)  # of the share; less noise tells who was sampled, and costs time to compose
 _GROUPS = (6, 11)  # where lists of shares are cut for one candidate each
 _WORSE = 0.5  # relative excess over the best rank at which a candidate is dropped
 _WINDOWS = 80
@@ -183,9 +184,10 @@ class SampledRun(NamedTuple):
         longest = self.steps - 1
         lengths = {min(max(round(window.steps * f), 1), longest) for f in (factor, 1.0 / factor)}
         odds = window.share / (1.0 - window.share)
+        shares = {o / (1.0 + o) for o in (odds / factor, odds * factor) if _ODDS[0] < o < _ODDS[1]}
         return [
             *(Window(j, window.share) for j in sorted(lengths - {window.steps})),
-            *(Window(window.steps, o / (1.0 + o)) for o in (odds / factor, odds * factor)),
+            *(Window(window.steps, share) for share in sorted(shares)),
         ]
 
 

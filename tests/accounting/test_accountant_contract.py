@@ -183,6 +183,11 @@ class TestGDPAccountant(AccountantContract):
         "replace-one": [GaussianEvent(1.5), UniformSampledEvent(4, 4, GaussianEvent(5.0))],
     }
 
+    def test_it_is_exact_on_both_sides(self, adjacency):
+        accountant = self.make(adjacency, GaussianEvent(2.0), GaussianEvent(3.0))
+        for lower, upper in (accountant.epsilon(1e-6), accountant.delta(1.0)):
+            assert 0.0 < lower <= upper <= lower * (1.0 + 1e-9)
+
     def test_sampled_is_refused(self):
         assert not GDPAccountant().supports(PoissonSampledEvent(0.5, GaussianEvent(1.0)))
         assert not GDPAccountant().supports(PureDPEvent(1.0))

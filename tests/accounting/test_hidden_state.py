@@ -278,8 +278,10 @@ def sampled_case(sampling, n, b):
 
 
 @pytest.mark.parametrize("kind", ["linear", "logistic"])
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("sampling", ["uniform", "poisson"])
+@pytest.mark.parametrize(
+    ("sampling", "adjacency"),
+    [("uniform", "replace-one"), ("poisson", "replace-one"), ("poisson", "add-remove")],
+)
 @pytest.mark.parametrize(
     ("n", "b", "eta", "noise", "width", "steps"),
     [(4, 1, 0.5, 1.0, 0.8, 80), (5, 2, 0.4, 0.5, 0.4, 60), (6, 1, 1.0, 2.0, 1.0, 200)],
@@ -287,8 +289,6 @@ def sampled_case(sampling, n, b):
 def test_never_below_exact_laws_of_sampled_batches(
     kind, adjacency, sampling, n, b, eta, noise, width, steps
 ):
-    if sampling == "uniform" and adjacency == "add-remove":
-        pytest.skip("batches of fixed size are for replace-one")
     one, other = neighbours(kind, n)
     if adjacency == "add-remove":
         other = [*other[:-1], linear(0.0)]
@@ -308,7 +308,7 @@ def test_never_below_exact_laws_of_sampled_batches(
     )
     accountant = HiddenStateAccountant(adjacency).compose(run)
     plain = PLDAccountant(adjacency).compose(step, steps)
-    epsilons = (0.0, 0.3, 1.0, 2.0)
+    epsilons = (0.0, 0.3, 1.0)
     for epsilon in epsilons:
         assert divergence(p, q, epsilon) <= accountant.delta(epsilon) + 5e-5
     assert any(accountant.delta(e) < 0.9 * plain.delta(e) for e in epsilons)

@@ -198,7 +198,7 @@ def worst_pair():
 def test_a_membership_attack_stays_within_the_guarantee(settings):
     """The best threshold between two worst-case neighbours, over several epsilons."""
     X, y, other, _ = worst_pair()
-    fits = 400
+    fits = 250
     estimator = hidden(
         GrpuaLogisticRegression, 2.0, 1e-5, classes=[0, 1], fit_intercept=False, **settings
     )
@@ -222,7 +222,7 @@ def test_too_little_noise_fails_the_attack():
     )
     loud = clone(honest).set_params(epsilon=20.0)
     promised = honest.fit(X, y).privacy_spent_.delta_at(0.0)
-    fits = 300
+    fits = 200
     scores = np.array(
         [[clone(loud).fit(data, y).coef_[0, 0] for data in (X, other)] for _ in range(fits)]
     )

@@ -15,7 +15,7 @@ too slowly for that, because ``(1 - e^-x)_+`` has a kink. It is therefore smooth
 one more Gaussian release of tiny shift ``eta`` multiplies it by ``e^(eta^2 z (z + 1) / 2)`` and can
 only raise the profile. By how much is the mean of a function of ``x = L - epsilon``, the Gaussian
 profile at ``|x|`` times ``e^-max(x, 0)``, which is at most ``eta phi(x / eta) e^(-x/2)`` (write the
-normalised Black-Scholes value as an integral over volatility and drop ``e^(-s^2/8)``). The transform
+normalised Black-Scholes value as an integral over volatility, drop ``e^(-s^2/8)``). The transform
 of that, ``eta^2 e^(eta^2 (z + 1/2)^2 / 2)``, falls as fast; subtracting it gives the lower bound.
 The gap is about ``eta^2`` times the density of L at epsilon.
 

@@ -20,7 +20,8 @@ _TERMS = 14
 _POINTS = 24
 _PHASE = 4.0  # radians that a panel of the quadrature may see
 _WIDTH = 0.4  # of a panel, against pi/2 to the nearest singularity
-_LARGEST_TABLE = 4_000_000
+_LARGEST_TABLE = 500_000  # numbers held at once
+_LARGEST_WORK = 4_000_000
 
 
 def randomised_response_transform(epsilon: float, z: Complex) -> tuple[Complex, Array]:
@@ -109,9 +110,12 @@ def mixture_transform(kind: str, rate: float, shift: float, z: Complex) -> tuple
         large.
     """
     largest = float(np.max(np.abs(z))) + 1.0
-    panels = math.ceil(shift * max(1.0 / _WIDTH, 2.0 * largest / _PHASE))
-    if panels * _POINTS * len(z) > _LARGEST_TABLE:
-        if len(z) > 1:
+    # log M turns by at most twice this, also a panel's width off the end of the range.
+    steepest = 1.0 / (1.0 + (1.0 - rate) / rate * math.exp(-shift - 1.0))
+    panels = math.ceil(shift * max(1.0 / _WIDTH, 2.0 * largest * steepest / _PHASE))
+    size = panels * _POINTS * len(z)
+    if size > _LARGEST_TABLE:
+        if len(z) > 1 and size <= _LARGEST_WORK:
             parts = [mixture_transform(kind, rate, shift, part) for part in np.array_split(z, 2)]
             return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
         return np.zeros(len(z), dtype=np.complex128), np.full(len(z), np.inf)
