@@ -139,7 +139,7 @@ class HiddenStateAccountant(Accountant):
                 for move in run.neighbours(choice, factor):
                     if move not in known:
                         known[move] = cost(plan | {leaf: move})
-                if min(known.values()) > found * (1.0 - _WORTHWHILE):
+                if min(known.values()) >= found * (1.0 - _WORTHWHILE):
                     factor = math.sqrt(factor)
             if known and min(known.values()) < least:
                 choice = min(known, key=known.__getitem__)

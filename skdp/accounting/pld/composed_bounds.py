@@ -17,7 +17,7 @@ from skdp.accounting.pld.lattice_bounds import direction_delta, direction_epsilo
 from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
 
 _FEW = 24  # releases, up to which a grid is tried first
-_LONGEST_ON_ONE_GRID = 256  # releases, up to which a grid gives lower bounds
+_LONGEST_ON_ONE_GRID = 256  # releases, beyond which two grids may do better than one
 _LARGEST_PROFILE_EPSILON = 1e5
 _PROFILE_STEPS = 200
 _SMALLEST_EPSILON = 1e-9  # intervals narrower than rtol times this are not refined
@@ -106,7 +106,7 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
             return found
 
     def inverted() -> Interval:
-        return invert_delta(pairs, mu, epsilon, rtol)
+        return invert_delta(pairs, mu, epsilon, rtol, best[1])
 
     def gridded() -> Interval:
         return delta_interval(everything, epsilon, rtol)
@@ -115,7 +115,8 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
         return 0.0, direction_delta(everything, epsilon)
 
     best = (failure * (1.0 - 1e-9), variation)
-    for method in _order(pairs, inverted, gridded, bounded):
+    # Knowing how small delta is may be what the inversion lacked.
+    for method in (*_order(pairs, inverted, gridded, bounded), inverted):
         lower, upper = method()
         best = max(best[0], lower), min(best[1], upper)
         if best[1] - best[0] <= rtol * best[1]:
@@ -137,7 +138,9 @@ def _order(pairs: Pairs, inverted: Method, gridded: Method, bounded: Method) -> 
         yield inverted
         return
     yield inverted
-    yield gridded if total <= _LONGEST_ON_ONE_GRID else bounded
+    yield gridded
+    if total > _LONGEST_ON_ONE_GRID:
+        yield bounded
 
 
 def _invert_profile(profile: Callable[[float], Interval], delta: float) -> Interval:

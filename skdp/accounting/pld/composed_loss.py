@@ -111,16 +111,24 @@ class ComposedLoss:
         Returns
         -------
         tuple of ndarray
-            Logarithms and absolute errors; see `Pair.log_transform`.
+            Logarithms and absolute errors; see `Pair.log_transform`. Where the error is infinite,
+            the real part bounds the true one from above and the imaginary part says nothing.
         """
         values = 0.5 * self.mu * self.mu * z * (z + 1.0)
         errors = 8.0 * _UNIT_ROUNDOFF * np.abs(values)
+        unknown = np.zeros(len(z), dtype=bool)
         with np.errstate(invalid="ignore"):
             for pair, count in self.pairs:
                 part, error = pair.log_transform(z)
                 values = values + count * part
-                errors = errors + count * error + 4.0 * _UNIT_ROUNDOFF * np.abs(count * part)
-        return values, np.where(np.isnan(errors), math.inf, errors)
+                unknown |= ~np.isfinite(error)
+                # Each of the sums rounds what was added before.
+                roundings = (4.0 + len(self.pairs)) * _UNIT_ROUNDOFF
+                known = count * error + roundings * np.abs(count * part)
+                errors = errors + np.where(np.isfinite(known), known, 0.0)
+        # Where one real part is but a bound from above, so is the sum with the other errors.
+        values.real = np.where(unknown, values.real + errors, values.real)
+        return values, np.where(unknown, math.inf, errors)
 
     def log_moment(self, theta: float) -> float:
         """Return an upper bound on ``Lambda`` at a real argument.

@@ -18,6 +18,7 @@ With ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and unit noise, the pairs are
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,7 +189,7 @@ class GaussianMixturePair:
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``; see `Pair`."""
         q = self.rate
         if self.kind == "poisson-replace-one":
-            return None
+            return self._replacement_profile(epsilon)
         # Mixtures have the Gaussian divergence at another epsilon, times a factor.
         factor, inner = q, epsilon
         if self.kind == "add":
@@ -199,9 +200,23 @@ class GaussianMixturePair:
         elif q < 1.0:
             inner = log_mixture(1.0 / q, epsilon)
         slip = 1e-15 * (1.0 + inner) if q < 1.0 else 0.0
-        low = gaussian_profile.delta(self.mu, inner + slip) * (1.0 - 2e-9)
-        high = gaussian_profile.delta(self.mu, max(inner - slip, 0.0))
-        return factor * low, factor * high * (1.0 + 1e-14)
+        low, _ = gaussian_profile.delta_bounds(self.mu, inner + slip)
+        _, high = gaussian_profile.delta_bounds(self.mu, max(inner - slip, 0.0))
+        return factor * low * (1.0 - 1e-14), factor * high * (1.0 + 1e-14)
+
+    def _replacement_profile(self, epsilon: float) -> tuple[float, float]:
+        """Return bounds on P(x > t) - e^epsilon Q(x > t), with t where the loss is epsilon.
+
+        As this t is the best, an error of it matters to second order only.
+        """
+        q, mu = self.rate, self.mu
+        x = float(_replacement_threshold(q, mu, np.array([epsilon]))[0])
+        growth = math.exp(min(epsilon, _LARGE))
+        still, up, down = (float(ndtr(y)) for y in (-x, mu - x, -mu - x))
+        terms = q * up, q * growth * down, (1.0 - q) * math.expm1(min(epsilon, _LARGE)) * still
+        value = terms[0] - terms[1] - terms[2]
+        slip = 1e-14 * (1.0 + (abs(x) + mu) ** 2) * sum(terms) + sys.float_info.min
+        return max(value - slip, 0.0), min(max(value, 0.0) + slip, 1.0)
 
     def _support(self, tail: float) -> tuple[float, float]:
         """Interval of x outside which P has at most about ``tail`` on either side."""
@@ -267,16 +282,7 @@ class GaussianMixturePair:
     def _replace_cells(self, edges: Array) -> tuple[Array, Array, float, float]:
         """Cells of P = (1-q) N(0) + q N(mu) against Q = (1-q) N(0) + q N(-mu)."""
         q, mu = self.rate, self.mu
-        half = 0.5 * np.abs(edges)
-        with np.errstate(divide="ignore"):
-            log_sinh = half + np.log(-np.expm1(-2.0 * half)) - math.log(2.0)
-        log_argument = log_sinh + 0.5 * mu * mu + math.log1p(-q) - math.log(q)
-        asinh = np.where(
-            log_argument > 18.0,
-            log_argument + math.log(2.0),
-            np.arcsinh(np.exp(np.minimum(log_argument, 18.0))),
-        )
-        x = np.sign(edges) * (asinh + half) / mu
+        x = _replacement_threshold(q, mu, edges)
         still, up, down = _normal_cells(x), _normal_cells(x - mu), _normal_cells(x + mu)
         loss = np.minimum(edges[:-1], _LARGE)
         excess = -(1.0 - q) * np.expm1(loss) * still + q * (up - np.exp(loss) * down)
@@ -301,3 +307,17 @@ def _normal_cells(x: Array) -> Array:
     left, right = x[:-1], x[1:]
     flip = left + right > 0.0
     return ndtr(np.where(flip, -left, right)) - ndtr(np.where(flip, -right, left))
+
+
+def _replacement_threshold(rate: float, mu: float, losses: Array) -> Array:
+    """Return where (1-q) N(0) + q N(mu) against (1-q) N(0) + q N(-mu) has the given losses."""
+    half = 0.5 * np.abs(losses)
+    with np.errstate(divide="ignore"):
+        log_sinh = half + np.log(-np.expm1(-2.0 * half)) - math.log(2.0)
+    log_argument = log_sinh + 0.5 * mu * mu + math.log1p(-rate) - math.log(rate)
+    asinh = np.where(
+        log_argument > 18.0,
+        log_argument + math.log(2.0),
+        np.arcsinh(np.exp(np.minimum(log_argument, 18.0))),
+    )
+    return np.sign(losses) * (asinh + half) / mu

@@ -11,6 +11,7 @@ Weideman, 2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). There, for ``M`` as 
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,8 +20,11 @@ from scipy.special import ndtr
 
 from skdp.accounting.pld.pairs import Array
 
+_UNIT_ROUNDOFF = 2.0**-53
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-_CELLS = 256  # of the survey of a tilted density
+_CELLS = 256  # of the survey of a tilted density, at least
+_CELLS_PER_DEVIATION = 8  # if the survey is long
+_STEP_BITS = 20  # of a step, so that its multiples are exact
 _HEIGHTS = np.array([0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0])
 _PANEL_NODES = 36
 _ELLIPSES = (3.0, 5.0)  # sums of the semi-axes of ellipses around a panel, over its half-width
@@ -70,12 +74,14 @@ class Mixture(NamedTuple):
 class Rule(NamedTuple):
     """Points, the logarithms of their weights times the normal density, and an error.
 
-    The error is absolute, for an integrand whose modulus integrates to about one.
+    The error is absolute, for an integrand whose modulus integrates to about one. The points are
+    those of the rule up to ``displacement``.
     """
 
     points: Array
     log_weights: Array
     error: float
+    displacement: float
 
 
 def log_ratios(rate: float, exponent: Array) -> Array:
@@ -112,8 +118,11 @@ class Landscape(NamedTuple):
     high: float
 
 
-def survey(mixture: Mixture, theta: float, digits: float) -> Landscape:
+def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> Landscape:
     """Bound the tilted density from above, and find where it exceeds e^-digits.
+
+    The cells go so far that it stays below that beyond them at any admissible distance from the
+    real line, where it has the factor ``e^(frequency |arg M|)``.
 
     Parameters
     ----------
@@ -121,6 +130,8 @@ def survey(mixture: Mixture, theta: float, digits: float) -> Landscape:
         The pair.
     theta : float
         The tilt, at least 0.
+    frequency : float
+        Largest imaginary part of the argument, at least 0.
     digits : float
         Densities below ``e^-digits`` do not matter.
 
@@ -136,8 +147,12 @@ def survey(mixture: Mixture, theta: float, digits: float) -> Landscape:
     # that, but for a constant factor where M^-theta stays above one.
     top = mu * (1.0 + 2.0 * theta if replace else (1.0 if kind == "add" else 1.0 + theta))
     rise = -theta * math.log1p(-rate) if kind == "add" else 0.0
-    start = 0.5 * mu if kind == "uniform-replace-one" else -mu * replace - reach
-    edges = np.linspace(start - math.sqrt(2.0 * rise), min(top + 2.0 * reach, cut), _CELLS + 1)
+    turning = frequency * min(mu * reach, math.pi) * (2.0 if replace else 1.0)
+    beyond = math.sqrt(8.0 * digits + 2.0 * turning)
+    start = 0.5 * mu if kind == "uniform-replace-one" else -(mu + beyond if replace else reach)
+    start, end = start - math.sqrt(2.0 * rise), min(top + beyond, cut)
+    cells = max(_CELLS, math.ceil(min(end - start, 1e4) * _CELLS_PER_DEVIATION))
+    edges = np.linspace(start, end, cells + 1)
     left, right = edges[:-1], edges[1:]
     up = log_ratios(rate, mu * (edges - 0.5 * mu))
     nearest = np.minimum(np.abs(left), np.abs(right)) * (left * right > 0.0)
@@ -185,10 +200,10 @@ def line_rule(
     kind, rate, mu, _ = mixture
     widest = (0.95 if kind == "remove" else 0.5) * math.pi / mu
     heights = min(math.sqrt(2.0 * digits), widest) * _HEIGHTS
-    angles = _largest_angles(rate, mu, landscape.right, heights)
+    steepness = _steepness(rate, mu, landscape.right)
     if kind == "poisson-replace-one":
-        angles = angles + _largest_angles(rate, mu, -landscape.left, heights)
-    moduli = landscape.peaks + frequency * angles
+        steepness = steepness + _steepness(rate, mu, -landscape.left)
+    moduli = landscape.peaks + frequency * np.multiply.outer(heights, steepness)
     if kind != "remove":
         shifted = landscape.left if kind == "add" else -landscape.right
         log_m = log_ratios(rate, mu * (shifted - 0.5 * mu))
@@ -197,17 +212,21 @@ def line_rule(
     width = math.log(landscape.right[-1] - landscape.left[0] + 1.0)
     sizes = np.maximum(np.max(moduli, axis=1), 0.0) + width + 0.5 * heights**2
     step = float(np.max(2.0 * math.pi * heights / (digits + sizes)))
-    length = landscape.high - landscape.low
-    if not length / step < _LARGEST_RULE:
+    if not (landscape.high - landscape.low) / step < _LARGEST_RULE:
         return None
-    x: Array = landscape.low + step * np.arange(int(length / step) + 2, dtype=np.float64)
-    return Rule(x, math.log(step) - _LOG_SQRT_2PI - 0.5 * x * x, 4.0 * math.exp(-digits))
+    # A step of few bits: its multiples are exact, so that no node is out of place.
+    fraction, exponent = math.frexp(step)
+    step = math.ldexp(math.floor(math.ldexp(fraction, _STEP_BITS)), exponent - _STEP_BITS)
+    first, last = math.floor(landscape.low / step), math.ceil(landscape.high / step)
+    x: Array = step * np.arange(first, last + 1, dtype=np.float64)
+    log_weights = math.log(step) - _LOG_SQRT_2PI - 0.5 * x * x
+    return Rule(x, log_weights, 4.0 * math.exp(-digits), 0.0)
 
 
-def _largest_angles(rate: float, mu: float, x: Array, heights: Array) -> Array:
-    """Bound arg M at x + ia, for each height a (rows) and each x (columns)."""
+def _steepness(rate: float, mu: float, x: Array) -> Array:
+    """Bound arg M at x + ia over a."""
     log_odds = math.log(rate) - math.log1p(-rate) + mu * (x - 0.5 * mu)
-    return mu * np.multiply.outer(heights, np.exp(np.minimum(log_odds, 0.0)))
+    return mu * np.exp(np.minimum(log_odds, 0.0))
 
 
 def panel_rule(
@@ -235,46 +254,49 @@ def panel_rule(
     """
     points, gauss = _gauss_legendre()
     length = landscape.high - landscape.low
-    panels = max(math.ceil(length / 5.0), 1)
-    error = math.inf
-    while not error <= math.exp(-digits):
-        if panels * _PANEL_NODES > _LARGEST_RULE:
-            return None
-        half = 0.5 * length / panels
-        centres: Array = landscape.low + half * np.arange(1.0, 2.0 * panels, 2.0)
-        error = min(
-            _panel_error(mixture, theta, frequency, centres, half, ellipse) for ellipse in _ELLIPSES
+    edges = np.linspace(landscape.low, landscape.high, max(math.ceil(length / 5.0), 1) + 1)
+    while True:
+        centres, halves = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
+        errors = np.min(
+            [_panel_errors(mixture, theta, frequency, centres, halves, e) for e in _ELLIPSES],
+            axis=0,
         )
-        panels = math.ceil(1.5 * panels)
-    x = (centres[:, None] + half * points).ravel()
-    log_weights = np.tile(np.log(half * gauss), len(centres)) - _LOG_SQRT_2PI - 0.5 * x * x
-    return Rule(x, log_weights, error + 4.0 * math.exp(-digits))
+        coarse = ~(errors <= math.exp(-digits))
+        if (len(centres) + np.sum(coarse)) * _PANEL_NODES > _LARGEST_RULE:
+            return None
+        if not np.any(coarse):
+            break
+        # Losses turn fastest where they are largest: only there are panels short.
+        edges = np.sort(np.concatenate([edges, centres[coarse]]))
+    x = (centres[:, None] + halves[:, None] * points).ravel()
+    log_weights = np.log(np.outer(halves, gauss)).ravel() - _LOG_SQRT_2PI - 0.5 * x * x
+    displacement = 4.0 * _UNIT_ROUNDOFF * float(np.max(np.abs(edges)))
+    return Rule(x, log_weights, float(np.sum(errors)) + 4.0 * math.exp(-digits), displacement)
 
 
-def _panel_error(
+def _panel_errors(
     mixture: Mixture,
     theta: float,
     frequency: float,
     centres: Array,
-    half: float,
+    halves: Array,
     ellipse: float,
-) -> float:
-    """Bound the error of the panels by the integrand's modulus on an ellipse around each."""
+) -> Array:
+    """Bound the error of each panel by the integrand's modulus on an ellipse around it."""
     kind, rate, mu, _ = mixture
-    reach = 0.5 * half * (ellipse + 1.0 / ellipse)
-    height = 0.5 * half * (ellipse - 1.0 / ellipse)
-    if mu * height > 0.45 * math.pi:
-        return math.inf
+    reach = 0.5 * halves * (ellipse + 1.0 / ellipse)
+    # Where the ellipse would come too near the zeros of M, the panel counts as too long.
+    beyond = mu * 0.5 * halves * (ellipse - 1.0 / ellipse) > 0.45 * math.pi
+    height = np.where(beyond, 0.0, 0.5 * halves * (ellipse - 1.0 / ellipse))
     left, right = centres - reach, centres + reach
     nearest = np.minimum(np.abs(left), np.abs(right)) * (left * right > 0.0)
-    log_cosine = math.log(math.cos(0.5 * mu * height))
-    heights = np.array([height])
+    log_cosine = np.log(np.cos(0.5 * mu * height))
     largest = log_ratios(rate, mu * (right - 0.5 * mu))
-    turns = frequency * _largest_angles(rate, mu, right, heights)[0]
+    turns = frequency * height * _steepness(rate, mu, right)
     linear = np.logaddexp(largest, 0.0) + math.log(2.0 + 2.0 * theta + frequency)
     if kind == "poisson-replace-one":
         smallest = log_ratios(rate, -mu * (right + 0.5 * mu)) + log_cosine
-        turns = turns + frequency * _largest_angles(rate, mu, -left, heights)[0]
+        turns = turns + frequency * height * _steepness(rate, mu, -left)
         other = log_ratios(rate, -mu * (left + 0.5 * mu))
         linear = np.logaddexp(linear, other + math.log(2.0 + 2.0 * theta + frequency))
     else:
@@ -289,10 +311,27 @@ def _panel_error(
     }[kind]
     moduli = np.logaddexp(moduli, linear) + 0.5 * height**2 - 0.5 * nearest**2 - _LOG_SQRT_2PI
     decay = -2.0 * _PANEL_NODES * math.log(ellipse)
-    return float(np.sum(np.exp(np.minimum(moduli + decay, _LARGE)))) * half * 5.0
+    errors = 5.0 * halves * np.exp(np.minimum(moduli + decay, _LARGE))
+    return np.where(beyond, math.inf, errors)
 
 
 @lru_cache(maxsize=1)
 def _gauss_legendre() -> tuple[Array, Array]:
-    points, weights = np.polynomial.legendre.leggauss(_PANEL_NODES)
+    """Return the rule on [-1, 1], correctly rounded.
+
+    NumPy's own has weights that are off by thousands of units in the last place.
+    """
+    guesses, _ = np.polynomial.legendre.leggauss(_PANEL_NODES)
+    points, weights = np.empty(_PANEL_NODES), np.empty(_PANEL_NODES)
+    with localcontext() as context:
+        context.prec = 50
+        for i, guess in enumerate(guesses.tolist()):
+            x = Decimal(guess)
+            for _ in range(4):
+                before, value = Decimal(1), x
+                for k in range(2, _PANEL_NODES + 1):
+                    before, value = value, ((2 * k - 1) * x * value - (k - 1) * before) / k
+                slope = _PANEL_NODES * (x * value - before) / (x * x - 1)
+                x -= value / slope
+            points[i], weights[i] = float(x), float(2 / ((1 - x * x) * slope * slope))
     return points, weights

@@ -38,7 +38,10 @@ from skdp.accounting.pld.pairs import Array
 
 _UNIT_ROUNDOFF = 2.0**-53
 _DIGITS = 60.0  # nats to which moments are computed; counts go up to 10^10
-_SUMMATION = 32.0  # ulps
+_LONG_RULE = 2000  # nodes, beyond which panels of different lengths may need fewer
+# In units of roundoff: a pairwise sum adds at most 40, no term has a dozen operations besides, and
+# elementary functions are off by a few.
+_SUMMATION = 128.0
 _SMALLEST = 1e-300
 _LARGEST_DIRECT = 1_000_000  # sines of one evaluation
 _LARGEST_SUMS = 400_000_000  # terms of one evaluation
@@ -80,11 +83,12 @@ def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float
         too long.
     """
     digits += math.log(4.0 + 4.0 * theta + 2.0 * frequency)
-    landscape = survey(mixture, theta, digits)
-    if mixture.kind == "uniform-replace-one" or mixture.cut < math.inf:
-        rule = panel_rule(mixture, theta, frequency, digits, landscape)
-    else:
+    landscape = survey(mixture, theta, frequency, digits)
+    rule = None
+    if mixture.kind != "uniform-replace-one" and mixture.cut == math.inf:
         rule = line_rule(mixture, theta, frequency, digits, landscape)
+    if rule is None or len(rule.points) > _LONG_RULE:
+        rule = panel_rule(mixture, theta, frequency, digits, landscape)
     if rule is None:
         return _UNKNOWN
     with np.errstate(over="ignore", invalid="ignore"):
@@ -102,37 +106,52 @@ def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
     up = log_ratios(rate, mu * (x - 0.5 * mu))
     ratio = np.expm1(up)
     lost, missing = mixture.cut_gain, mixture.cut_base
+    steep = mu * (ratio + rate) / (1.0 + ratio)  # the slope of log M
     drift = 0.0
     if kind == "uniform-replace-one":
         losses, log_tilts = [up, -up], [power * up, -theta * up]
         linear, constant = ratio, -(mixture.cut_up + mixture.cut_base)
+        sizes = [(power, np.abs(up)), (theta, np.abs(up))]
     elif kind == "poisson-replace-one":
         down = log_ratios(rate, -mu * (x + 0.5 * mu))
+        fall = np.expm1(down)
         losses, log_tilts = [up - down], [power * up - theta * down]
-        linear = power * ratio - theta * np.expm1(down)
+        linear = power * ratio - theta * fall
         constant = -power * lost + theta * mixture.cut_loss - missing
+        steep = steep + mu * (fall + rate) / (1.0 + fall)
+        ratio = np.abs(ratio) + np.abs(fall)
+        sizes = [(power, np.abs(up) + np.abs(down))]
     elif kind == "add":
         losses, log_tilts, linear = [-up], [-theta * up], -theta * ratio
         constant = theta * lost - missing
         drift = -float(np.sum(weights * ratio)) - lost
+        sizes = [(theta, np.abs(up))]
     else:
         losses, log_tilts, linear = [up], [power * up], power * ratio
         constant = -power * lost - missing
         drift = float(np.sum(weights * ratio)) + lost
-    # In units of the last place: e^x has an error of about |x|, log M one of about that of its
-    # exponent, a pairwise sum one of the logarithm of its length.
-    ulps = _SUMMATION + 0.5 * x * x + 2.0 * mu * np.abs(x - 0.5 * mu)
+        sizes = [(power, np.abs(up))]
+    # In units of roundoff: e^x has an error of about |x|, log M one of about 1 + |t| relative to
+    # itself with t its exponent, a pairwise sum one of the logarithm of its length.
+    ulps = _SUMMATION + 2.0 * x * x + 8.0 * mu * (np.abs(x) + 0.5 * mu)
+    moved = rule.displacement / _UNIT_ROUNDOFF
     excess = constant - float(np.sum(weights * linear))
-    size = 64.0 * abs(constant) + float(np.sum(ulps * weights * np.abs(linear)))
-    spread = abs(drift) + float(np.sum(ulps * weights * np.abs(ratio)))
+    size = 256.0 * (power + theta) * (mixture.cut_up + mixture.cut_base)
+    change = ulps * np.abs(ratio) + moved * (np.abs(x * ratio) + steep * (1.0 + np.abs(ratio)))
+    spread = abs(drift) + float(np.sum(weights * change))
+    size += power * float(np.sum(weights * change))
     total, tilted = 1.0, []
-    for log_tilt, loss in zip(log_tilts, losses, strict=True):
+    for log_tilt, (order, loss_size) in zip(log_tilts, sizes, strict=True):
         tilt = np.exp(rule.log_weights + log_tilt)
         near = weights * np.expm1(np.clip(log_tilt, -1.0, 1.0))
         grown = np.where(np.abs(log_tilt) < 1.0, near, tilt - weights)
         excess += float(np.sum(grown))
-        size += float(np.sum(ulps * (np.abs(grown) + 2.0 * tilt * np.abs(log_tilt))))
-        spread += float(np.sum(2.0 * (ulps + np.abs(log_tilt)) * tilt * np.abs(loss)))
+        # A node out of place changes the integrand by its derivative.
+        ulps_here = ulps + moved * (np.abs(x) + power * steep)
+        size += float(np.sum(ulps_here * np.abs(grown) + 2.0 * ulps * tilt * order * loss_size))
+        size += float(np.sum(2.0 * moved * order * tilt * steep))
+        relative = 2.0 * (ulps_here + ulps * order * loss_size)
+        spread += float(np.sum((relative * loss_size + 2.0 * moved * steep) * tilt))
         total += float(np.sum(tilt))
         tilted.append(tilt)
     return TiltedNodes(
@@ -181,7 +200,8 @@ def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.comple
             2.0 * np.sum(nodes.weights),
             np.abs(frequencies) * np.dot(nodes.weights, np.abs(nodes.losses)),
         )
-        error = error + 4.0 * _UNIT_ROUNDOFF * (len(nodes.losses) + 20.0) * size
+        # A product of complex matrices may add its terms in any order, each as four products.
+        error = error + 12.0 * _UNIT_ROUNDOFF * (len(nodes.losses) + 20.0) * size
     real += nodes.excess
     imaginary -= frequencies * nodes.drift
     with np.errstate(over="ignore", invalid="ignore"):
@@ -190,8 +210,8 @@ def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.comple
     small = error >= 0.25 * modulus
     log_modulus = np.log(np.maximum(modulus + np.where(small, error, 0.0), _SMALLEST))
     values = np.empty(len(frequencies), dtype=np.complex128)
-    near = (square > -0.5) & ~small
-    values.real = np.where(near, 0.5 * np.log1p(np.maximum(square, -0.5)), log_modulus)
+    near = (np.abs(square) < 0.5) & ~small
+    values.real = np.where(near, 0.5 * np.log1p(np.clip(square, -0.5, 0.5)), log_modulus)
     values.imag = np.arctan2(imaginary, 1.0 + real)
     relative = -np.log1p(-np.where(small, 0.0, error / np.maximum(modulus, _SMALLEST)))
     errors = relative + 4.0 * _UNIT_ROUNDOFF * np.abs(values)

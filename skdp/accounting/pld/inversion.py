@@ -38,6 +38,10 @@ _EXPONENTS = (1.0, 0.4, 0.15, 0.05, 0.015)  # distances of Chernoff exponents th
 _SMALLEST_EXPONENT = 0.05  # in units of the tilt
 _GOOD_PERIOD = 1.25  # against that of a normal loss
 _LARGE = 690.0
+_LARGEST_ERROR = 0.5  # of a logarithm that is used
+_OPERATIONS = 128.0  # roundings of one term: pairwise sum, elementary functions, products
+_SLACK = 1.0 + 1e-6  # for the rounding of bounds that are a small part of the whole
+_SMALLEST = 1e-300
 
 
 class Inversion:
@@ -82,13 +86,16 @@ class Inversion:
         z = np.asarray(self.theta + 1j * frequencies, dtype=np.complex128)
         values, errors = loss.log_transform(z)
         values = values + 0.5 * eta * eta * z * (z + 1.0)
-        self._log_scale = float(values[0].real)
-        self.feasible = math.isfinite(self._log_scale + float(errors[0]))
+        errors = errors + 4.0 * _UNIT_ROUNDOFF * (np.abs(values) + eta * eta * np.abs(z * (z + 1.0)))
+        self._log_scale, self._scale_error = float(values[0].real), float(errors[0])
+        self.feasible = self._scale_error <= _LARGEST_ERROR and math.isfinite(self._log_scale)
         if not self.feasible:
             return
-        modulus = np.exp(np.minimum(values.real - self._log_scale, 1.0))
-        known = np.isfinite(errors)
-        relative = np.expm1(np.minimum(np.where(known, errors, 1.0) + errors[0], 50.0))
+        known = errors <= _LARGEST_ERROR
+        bounds = np.where(known | np.isinf(errors), values.real, values.real + errors)
+        # Nowhere is the true modulus larger than on the real axis.
+        modulus = np.exp(np.minimum(bounds - self._log_scale, 2.0 * _LARGEST_ERROR))
+        relative = np.expm1(np.where(known, errors, 0.0))
         halves = np.where(frequencies == 0.0, 0.5, 1.0)
         kernel = 1.0 / (z * (z + 1.0))
         self._excess = eta * eta * math.exp(0.125 * eta * eta)
@@ -96,9 +103,11 @@ class Inversion:
         self._amplitudes = np.where(known, halves * modulus, 0.0)
         self._kernel = kernel
         size = np.abs(kernel) + self._excess
-        fixed = relative + 8.0 * _UNIT_ROUNDOFF * (2.0 + np.abs(np.where(known, values.imag, 0.0)))
+        fixed = relative + _UNIT_ROUNDOFF * (_OPERATIONS + 8.0 * np.abs(values))
         self._error = float(np.sum(halves * modulus * np.where(known, fixed, 1.0) * size))
-        self._turning = float(np.sum(halves * modulus * frequencies * size)) * _UNIT_ROUNDOFF
+        # A frequency, its product with epsilon, and the difference of the phases are rounded.
+        turning = float(np.sum(halves * modulus * frequencies * size))
+        self._turning = 4.0 * _UNIT_ROUNDOFF * turning
         self._log_step = math.log(step / math.pi)
 
     def _choose_period(self, log_target: float) -> float:
@@ -157,7 +166,8 @@ class Inversion:
         cosines = self._amplitudes * np.cos(angles)
         sines = self._amplitudes * np.sin(angles)
         kernel = self._kernel
-        value = float(np.dot(cosines, kernel.real) - np.dot(sines, kernel.imag))
+        # NumPy's sums are pairwise, those of a scalar product are not.
+        value = float(np.sum(cosines * kernel.real - sines * kernel.imag))
         rate = kernel * self._z
         slope = float(np.dot(cosines, rate.real) - np.dot(sines, rate.imag))
         return value, slope, float(np.sum(cosines))
@@ -195,18 +205,18 @@ class Inversion:
         size = abs(self._log_scale) + abs(self.theta * epsilon) + 4.0
         error = scale * (self._error + epsilon * self._turning)
         error += scale * 4.0 * size * _UNIT_ROUNDOFF * (abs(value) + self._excess * abs(bump))
-        error += self._tail(epsilon)
-        aliases = self._alias(epsilon)
+        error = _SLACK * (error + self._tail(epsilon))
+        aliases = _SLACK * self._alias(epsilon)
         least, most = self._loss.outside
         return (
             least + max(scale * (value - self._excess * max(bump, 0.0)) - error - aliases, 0.0),
-            most + scale * value + error,
+            most + max(scale * value + error, _SMALLEST),
         )
 
     def _tail(self, epsilon: float) -> float:
         """Bound the terms beyond the last frequency, of the profile and of the bump."""
         size = 1.0 / self._last + self._excess * _HALF_WIDTH / self.eta
-        exponent = self._log_scale - self.theta * epsilon + self._log_tail
+        exponent = self._log_scale + self._scale_error - self.theta * epsilon + self._log_tail
         return math.exp(min(exponent, _LARGE)) * size / math.pi
 
     def _alias(self, epsilon: float) -> float:

@@ -16,6 +16,7 @@ _SHARES = (0.003, 0.3)  # of the allowed gap that the smoothing is meant to use
 _MANY = 1500  # frequencies, beyond which more smoothing is preferred
 _NEGLECTED = 0.01  # of the allowed gap that aliases and the sum's tail may use
 _SMALLEST_EPSILON = 1e-7  # below which a relative gap is not aimed at
+_LARGEST_EPSILON = 1e4  # above which this method is not tried
 _NEWTON_STEPS = 60
 _SMALLEST_DELTA = 1e-300
 
@@ -23,7 +24,9 @@ Interval = tuple[float, float]
 Pairs = Sequence[tuple[Pair, int]]
 
 
-def invert_delta(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interval:
+def invert_delta(
+    pairs: Pairs, mu: float, epsilon: float, rtol: float, known: float = 1.0
+) -> Interval:
     """Bound the profile at one epsilon.
 
     Parameters
@@ -36,13 +39,15 @@ def invert_delta(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
         Privacy parameter in nats, at least 0.
     rtol : float
         Relative gap aimed at.
+    known : float, default=1.0
+        A bound on delta from elsewhere.
 
     Returns
     -------
     tuple of float
-        Lower and upper bound on delta; 0 and 1 where the method does not apply.
+        Lower and upper bound on delta; 0 and the known one where the method does not apply.
     """
-    best = _delta(ComposedLoss(pairs, mu), epsilon, rtol)
+    best = _intersect((0.0, known), _delta(ComposedLoss(pairs, mu), epsilon, rtol))
     if best[1] - best[0] <= rtol * best[1]:
         return best
     # How much may be cut off depends on the delta to be found: descend to it.
@@ -75,9 +80,9 @@ def invert_epsilon(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
         Lower and upper bound on epsilon; 0 and infinity where the method does not apply.
     """
     best = _epsilon(ComposedLoss(pairs, mu), delta, rtol)
-    if best[1] == math.inf or best[1] - best[0] > rtol * best[1]:
-        found = _epsilon(_truncated(pairs, mu, _NEGLECTED * rtol * delta), delta, rtol)
-        best = _intersect(best, found)
+    if _SMALLEST_EPSILON < best[1] and not best[1] - best[0] <= rtol * best[1]:
+        loss = _truncated(pairs, mu, _NEGLECTED * rtol * delta)
+        best = _intersect(best, _epsilon(loss, delta, rtol, best[1]))
     return best
 
 
@@ -119,11 +124,15 @@ def _delta(loss: ComposedLoss, epsilon: float, rtol: float) -> Interval:
     return best
 
 
-def _epsilon(loss: ComposedLoss, delta: float, rtol: float) -> Interval:
-    best = (0.0, math.inf)
+def _epsilon(loss: ComposedLoss, delta: float, rtol: float, known: float = math.inf) -> Interval:
+    best = (0.0, known)
     inner = delta - loss.outside[1]
     saddle = find_saddle(loss, log_delta=math.log(inner)) if inner > 0.0 else None
     if saddle is None:
+        return best
+    if saddle.epsilon > known:
+        saddle = find_saddle(loss, epsilon=known) or saddle
+    if saddle.epsilon > _LARGEST_EPSILON:
         return best
     epsilon, gap = max(saddle.epsilon, 0.0), rtol
     for _ in range(_ROUNDS):
@@ -138,10 +147,12 @@ def _epsilon(loss: ComposedLoss, delta: float, rtol: float) -> Interval:
         found = _solve(inversion, epsilon, delta, inner)
         if found is None:
             break
-        best = _intersect(best, found)
+        before, best = best, _intersect(best, found)
         width = best[1] - best[0]
         if best[1] == math.inf or width <= rtol * best[1] or best[1] <= _SMALLEST_EPSILON:
             break
+        if width > 0.9 * (before[1] - before[0]):
+            break  # something else than the smoothing is in the way
         following = 0.5 * (best[0] + best[1]) if width < 0.5 * best[1] else found[1]
         if abs(following - epsilon) * saddle.theta > 1.0:
             # Tilt, period and end were chosen for another epsilon.
@@ -199,7 +210,7 @@ def _shift(
         if at == 0.0 and not upward:
             return 0.0
         lower, upper = inversion.delta_bounds(at)
-        if upper <= delta if upward else lower >= delta:
+        if upper <= delta if upward else lower > delta:
             return at
         ratio = upper / delta if upward else delta / max(lower, 0.1 * delta)
         shift += (math.log(ratio) / -slope + 1e-15 * abs(epsilon)) * 1.05 * 2.0**attempt

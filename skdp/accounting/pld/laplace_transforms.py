@@ -155,14 +155,16 @@ def _excess(order: Complex, log_ratio: Array) -> Complex:
     """Return M^w - 1 - w (M - 1), which has the mean of M^w - 1 as the mean of M is one."""
     w, x = order[:, None], log_ratio[None, :]
     small = np.abs(w * x) + np.abs(x) < 0.5
-    series = np.zeros((len(order), len(log_ratio)), dtype=np.complex128)
-    coefficient, sums, power = x * 1.0, np.zeros_like(w), np.ones_like(w)
+    # The sum of x^k (1 + w + ... + w^(k-2)) / k! over k >= 2, its powers of w and x together.
+    product, x_small = np.where(small, w * x, 0.0), np.where(small, x, 0.0)
+    power, factorial = np.ones_like(x_small), 1.0
+    sums = series = np.zeros_like(product)
     for k in range(2, _TERMS + 2):
-        coefficient = coefficient * x / k
-        sums = sums + power  # 1 + w + ... + w^(k-2)
-        power = power * w
-        series += np.where(small, coefficient * sums, 0.0)
-    series *= w * (w - 1.0)
+        factorial *= k
+        sums = power + product * sums
+        series = series + sums / factorial
+        power = power * x_small
+    series *= product * (product - x_small)
     with np.errstate(over="ignore", invalid="ignore"):
         direct = np.exp(w * x) - 1.0 - w * np.expm1(x)
     return np.where(small, series, direct)
@@ -173,7 +175,8 @@ def _size(z: Complex, log_ratio: Array) -> Array:
     theta = float(z[0].real)
     x = np.abs(log_ratio)[None, :]
     w = np.abs(z)[:, None] + 1.0
-    large = np.exp(np.minimum((theta + 1.0) * x, 700.0)) * (1.0 + w) + w * np.exp(x)
+    with np.errstate(over="ignore"):
+        large = np.exp(np.minimum((theta + 1.0) * x, 700.0)) * (1.0 + w) + w * np.exp(x)
     return np.where(w * x + x < 0.5, (w * x) ** 2, large)
 
 

@@ -20,6 +20,7 @@ _NEGLECTED = 1e-9  # share of delta that truncations may add
 _MISSING = 1e-11  # share of the tilted weight that a window may miss
 _SMALLEST_TAIL = 1e-300
 _LARGEST_WINDOW = 2**19  # in steps, as estimated
+_LARGEST_INDEX = 2.0**30  # of a loss, in steps
 _LARGEST_CELLS = 2**18  # of one release
 _LARGEST_SIZE = 2**21  # of a transform
 _LARGEST_TILTED_STEP = 20.0  # nats by which the tilt may change from one loss to the next
@@ -138,8 +139,10 @@ def delta_interval(pairs: Pairs, epsilon: float, rtol: float = 1e-3) -> tuple[fl
         return failure * (1.0 - 1e-9), failure
     profiles = [pair.profile(epsilon) for pair, _ in pairs]
     best = (max([failure * (1.0 - 1e-9)] + [p[0] for p in profiles if p]), variation)
-    estimate, tilt, guess = estimate_at(pairs, epsilon)
-    step = math.inf
+    *_, guess = estimate_at(pairs, epsilon)
+    # A tilt suits only a distribution with the same tails: heavy ones are all it sees.
+    estimate = LossEstimate(pairs, _tail(pairs, guess))
+    tilt, step = estimate.tilt_for_epsilon(epsilon), math.inf
     for _ in range(_GRIDS):
         target = Target(guess, tilt, estimate)
         wanted = min(step, _first_step(pairs, target, rtol))
@@ -219,7 +222,7 @@ def choose_step(pairs: Pairs, target: Target, wanted: float) -> tuple[float, boo
     least = window.width / _LARGEST_WINDOW
     for pair, _ in pairs:
         low, high = pair.span(tail)
-        least = max(least, (high - low) / _LARGEST_CELLS)
+        least = max(least, (high - low) / _LARGEST_CELLS, max(-low, high) / _LARGEST_INDEX)
     lattices = sorted({pair.lattice for pair, _ in pairs if pair.lattice > 0.0})
     common = _common_lattice(lattices)
     if common >= least and common > 0.0:
