@@ -10,7 +10,7 @@ class UnsupportedEventError(SkdpError, TypeError):
 
 
 class CalibrationError(SkdpError, ValueError):
-    """No noise level within the searched range meets the privacy target."""
+    """No noise, number of steps or sample rate in the searched range meets the privacy target."""
 
 
 class BudgetExceededError(SkdpError, RuntimeError):

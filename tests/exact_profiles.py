@@ -129,11 +129,10 @@ class LongComposition:
         power = float(z[0].real) + 1.0
         if kind == "uniform":
             nodes, weights = np.polynomial.legendre.leggauss(24)
-            width = LONG(min(0.5, 0.5 / float(mu)))
-            panels = math.ceil((14.0 + float(mu) * power) / float(width))
+            width = LONG(min(1.0, 1.0 / float(mu)))
+            panels = math.ceil((12.0 + float(mu) * power) / float(width))
             x = (
-                mu / 2
-                + width * (np.arange(panels)[:, None] + (LONG(1) + nodes.astype(LONG)) / 2)
+                mu / 2 + width * (np.arange(panels)[:, None] + (LONG(1) + nodes.astype(LONG)) / 2)
             ).ravel()
             weights = np.tile(weights.astype(LONG) * width / 2, panels)
         else:

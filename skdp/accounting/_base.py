@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from skdp.accounting._leaves import ADJACENCIES, stated_guarantee
 from skdp.accounting._value import PrivacyValue
@@ -13,6 +13,9 @@ from skdp.accounting.events import (
     ComposedEvent,
     Event,
     RepeatedEvent,
+    _check_event,
+    _check_integer,
+    _check_real,
     leaf_counts,
 )
 from skdp.exceptions import UnsupportedEventError
@@ -107,7 +110,9 @@ class Accountant(ABC):
         TypeError, ValueError
             If ``event`` is no Event or ``count`` no integer >= 0.
         """
-        added = leaf_counts(RepeatedEvent(event, count))
+        owner = f"{type(self).__name__}.compose"
+        _check_event(owner, "event", event)
+        added = leaf_counts(event, _check_integer(owner, "count", count, 0))
         for leaf in added:
             if not self._supports_leaf(leaf):
                 raise UnsupportedEventError(
@@ -134,12 +139,13 @@ class Accountant(ABC):
 
         Raises
         ------
-        ValueError
-            If ``delta`` lies outside [0, 1).
+        TypeError, ValueError
+            If ``delta`` is no single number or lies outside [0, 1).
         """
+        delta = _check_real(f"{type(self).__name__}.epsilon", "delta", delta)
         if not 0 <= delta < 1:
             raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
-        return self._value(self._bounded_epsilon(float(delta)))
+        return self._value(self._bounded_epsilon(delta))
 
     def delta(self, epsilon: float) -> PrivacyValue:
         """Return an upper bound on delta at a given epsilon.
@@ -157,12 +163,13 @@ class Accountant(ABC):
 
         Raises
         ------
-        ValueError
-            If ``epsilon`` is negative or not a number.
+        TypeError, ValueError
+            If ``epsilon`` is no single number, negative or NaN.
         """
+        epsilon = _check_real(f"{type(self).__name__}.delta", "epsilon", epsilon)
         if not epsilon >= 0:
             raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
-        return self._value(self._bounded_delta(float(epsilon)))
+        return self._value(self._bounded_delta(epsilon))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the accountant's state as a dictionary of plain values, fit for JSON.
@@ -192,17 +199,29 @@ class Accountant(ABC):
         Returns
         -------
         Accountant
-            An accountant of this class with the same parameters and history.
+            An accountant of this class with the same parameters and history;
+            ``Accountant.from_dict`` reads any kind.
 
         Raises
         ------
-        ValueError
-            If the data describe another kind of accountant.
+        TypeError, ValueError
+            If the data are no mapping, incomplete, or describe another kind of accountant.
         """
+        if not isinstance(data, Mapping):
+            raise TypeError(f"{cls.__name__}.from_dict reads what to_dict returned, got {data!r}.")
+        if cls is Accountant:
+            from skdp.accounting.registry import resolve_accountant
+
+            return cast(Self, resolve_accountant(data.get("type", "")).from_dict(data))
         if data.get("type") != cls.name:
             raise ValueError(
                 f"these data describe an accountant of type {data.get('type')!r}, "
                 f"{cls.__name__} reads {cls.name!r}."
+            )
+        missing = sorted({"adjacency", "event"} - data.keys())
+        if missing:
+            raise ValueError(
+                f"these data lack {missing}; {cls.__name__} reads what its to_dict returned."
             )
         parameters = {name: data[name] for name in cls._parameters if name in data}
         accountant = cls(adjacency=data["adjacency"], **parameters)
@@ -261,8 +280,20 @@ class Accountant(ABC):
         return total if missing <= delta else math.inf
 
     def _advice(self, leaf: Event) -> str:
-        """Say what to do about an unsupported leaf."""
-        return "Use an accountant that supports it, such as PLDAccountant, or another adjacency."
+        """Say who has a proved bound for a leaf that has none here."""
+        from skdp.accounting.registry import accountants
+
+        known = [cls for cls in accountants().values() if cls().is_differential_privacy]
+        for adjacency in (self._adjacency, *ADJACENCIES):
+            # Under the other relation the same kind of accountant is named first.
+            for cls in known if adjacency == self._adjacency else [type(self), *known]:
+                if cls(adjacency).supports(leaf):
+                    where = "" if adjacency == self._adjacency else f" under {adjacency!r}"
+                    return f"{cls.__name__} has one{where}."
+        return (
+            "No accountant has one under either relation. If the release is known to be "
+            "(epsilon, delta)-DP, compose an ApproxDPEvent in its place."
+        )
 
     @abstractmethod
     def _supports_leaf(self, leaf: Event) -> bool:

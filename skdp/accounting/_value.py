@@ -23,6 +23,11 @@ class PrivacyValue(float):
     is_differential_privacy : bool, default=True
         Whether the value is about differential privacy at all.
 
+    Raises
+    ------
+    ValueError
+        If ``lower`` exceeds ``upper``, or one of them is no number.
+
     Examples
     --------
     >>> from skdp.accounting import PrivacyValue
@@ -45,6 +50,8 @@ class PrivacyValue(float):
         is_differential_privacy: bool = True,
     ) -> Self:
         value = super().__new__(cls, upper)
+        if not lower <= value:
+            raise ValueError(f"lower must be at most upper={float(value)!r}, got {lower!r}.")
         value.lower = float(lower)
         value.is_upper_bound = is_upper_bound
         value.is_differential_privacy = is_differential_privacy

@@ -108,6 +108,8 @@ class BayesianAccountant(GenericAccountant):
         gamma: float = 1e-6,
     ) -> None:
         super().__init__(adjacency, subsampling=subsampling)
+        if not isinstance(moments, Iterable):
+            raise TypeError(f"moments must be a sequence of numbers, got {moments!r}.")
         self.moments = tuple(float(moment) for moment in moments)
         if not self.moments or not all(0.0 < m < math.inf for m in self.moments):
             raise ValueError(f"moments must be finite numbers > 0, got {self.moments!r}.")
@@ -168,7 +170,11 @@ class BayesianAccountant(GenericAccountant):
                 f"{self._adjacency!r} adjacency, got {event!r}."
             )
         repeated = RepeatedEvent(event, count)
-        distances = np.array(squared_distances, dtype=np.float64)
+        try:
+            distances = np.array(squared_distances, dtype=np.float64)
+        except (TypeError, ValueError):
+            # NumPy's message would quote what could not be read.
+            raise ValueError("squared_distances must be one list of real numbers.") from None
         if distances.ndim != 1 or len(distances) < 2 or count < 1:
             raise ValueError(
                 f"squared_distances must hold at least 2 numbers and count be at least 1, got "
@@ -222,7 +228,7 @@ class BayesianAccountant(GenericAccountant):
             An accountant with the same parameters, history and observations.
         """
         accountant = super().from_dict(data)
-        for seen in data["observations"]:
+        for seen in data.get("observations", ()):
             accountant.observe(Event.from_dict(seen["event"]), seen["distances"], seen["count"])
         return accountant
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from skdp.accounting._base import Accountant
 from skdp.accounting._central_limit import guess
@@ -152,6 +152,12 @@ def calibrate_event(
     >>> round(calibrate_event(plan, 1.0, 1e-6), 2)
     5.04
     """
+    if not callable(make_event):
+        raise TypeError(
+            f"make_event must be a function from a noise parameter to an event, got {make_event!r}."
+        )
+    if not (isinstance(bracket, Sequence) and len(bracket) == 2):
+        raise TypeError(f"bracket must hold two numbers, (smallest, largest), got {bracket!r}.")
     smallest, largest = (check_positive("each end of bracket", end) for end in bracket)
     if not smallest < largest:
         raise ValueError(f"bracket must hold 0 < smallest < largest, both finite, got {bracket!r}.")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 from skdp.accounting._base import Accountant
+from skdp.accounting._value import PrivacyValue
 from skdp.accounting.events import (
     Event,
     GaussianEvent,
     PoissonSampledEvent,
     RepeatedEvent,
     UniformSampledEvent,
+    _check_real,
 )
 from skdp.accounting.registry import resolve_accountant
 
@@ -42,6 +44,7 @@ def dpsgd_event(
         return RepeatedEvent(PoissonSampledEvent(sample_rate, inner), steps)
     if sampling != "uniform":
         raise ValueError(f"sampling must be 'poisson' or 'uniform', got {sampling!r}.")
+    sample_rate = _check_real("dpsgd_event", "sample_rate", sample_rate)
     if not 0 < sample_rate <= 1:
         raise ValueError(f"sample_rate must lie in (0, 1], got {sample_rate!r}.")
     ratio = Fraction(sample_rate).limit_denominator(10**8)
@@ -60,7 +63,7 @@ def dpsgd_epsilon(
     adjacency: str = "add-remove",
     accountant: str | type[Accountant] = "pld",
     sampling: str = "poisson",
-) -> float:
+) -> PrivacyValue:
     """Return the epsilon that noisy gradient descent on sampled batches costs.
 
     Parameters
@@ -84,13 +87,13 @@ def dpsgd_epsilon(
 
     Returns
     -------
-    float
-        An upper bound on epsilon, in nats.
+    PrivacyValue
+        An upper bound on epsilon, in nats: a float that also knows its lower bound.
 
     Raises
     ------
-    ValueError
-        If a parameter lies outside its range.
+    TypeError, ValueError
+        If a parameter has the wrong type or lies outside its range.
     UnsupportedEventError
         If the accountant has no proved bound for this sampling under this adjacency.
 

@@ -83,13 +83,19 @@ class Event:
 
         Raises
         ------
-        ValueError
-            If ``data["type"]`` names no known event.
+        TypeError, ValueError
+            If the data are no mapping, ``data["type"]`` names no known event, or the other keys are
+            not its parameters.
         """
+        if not isinstance(data, Mapping):
+            raise TypeError(f"Event.from_dict reads what to_dict returned, got {data!r}.")
         parameters = dict(data)
         name = parameters.pop("type", None)
         if name not in Event._types:
             raise ValueError(f"unknown event type {name!r}; known: {sorted(Event._types)}.")
+        expected = [field.name for field in fields(Event._types[name])]
+        if not parameters.keys() <= set(expected):
+            raise ValueError(f"{name} has the parameters {expected}, got {sorted(parameters)}.")
         return Event._types[name]._from_parameters(parameters)
 
     @classmethod

@@ -9,6 +9,7 @@ from skdp.accounting import gaussian_profile
 from skdp.accounting._base import Accountant
 from skdp.accounting._scalar_search import golden_section
 from skdp.accounting._value import PrivacyValue
+from skdp.accounting.events import _check_real
 from skdp.accounting.gdp import GDPAccountant
 
 _ITERATIONS = 8
@@ -36,8 +37,8 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range.
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of range.
 
     Notes
     -----
@@ -53,6 +54,8 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
     (0.0, 3e-06)
     """
     size = _check_size(size)
+    epsilon = _check_real("group_privacy", "epsilon", epsilon)
+    delta = _check_real("group_privacy", "delta", delta)
     if not epsilon >= 0:
         raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
     if not 0 <= delta <= 1:
@@ -84,8 +87,8 @@ def group_delta(accountant: Accountant, epsilon: float, size: int) -> PrivacyVal
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range.
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of range.
 
     Notes
     -----
@@ -104,6 +107,7 @@ def group_delta(accountant: Accountant, epsilon: float, size: int) -> PrivacyVal
     True
     """
     size = _check_size(size)
+    _check_accountant(accountant)
     single = accountant.delta(epsilon)
     if size == 1:
         return single
@@ -140,14 +144,15 @@ def group_epsilon(accountant: Accountant, delta: float, size: int) -> PrivacyVal
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range.
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of range.
 
     Notes
     -----
     The least epsilon at which `group_delta` is at most delta, to six digits and rounded up.
     """
     size = _check_size(size)
+    _check_accountant(accountant)
     single = accountant.epsilon(delta)
     if size == 1:
         return single
@@ -235,6 +240,11 @@ class _Chain:
             else:
                 low, logs[0] = middle, value
         return high
+
+
+def _check_accountant(accountant: Accountant) -> None:
+    if not isinstance(accountant, Accountant):
+        raise TypeError(f"accountant must be an Accountant that holds a plan, got {accountant!r}.")
 
 
 def _check_size(size: int) -> int:

@@ -57,12 +57,6 @@ class HiddenStateAccountant(Accountant):
             return PLDAccountant(self._adjacency).supports(leaf.step)
         return PLDAccountant(self._adjacency).supports(leaf)
 
-    def _advice(self, leaf: Event) -> str:
-        return (
-            "It composes LastIterateEvents with what PLDAccountant supports; batches of fixed size "
-            "need adjacency='replace-one'."
-        )
-
     def _epsilon_interval(self, delta: float) -> tuple[float, float]:
         if any(isinstance(leaf, LastIterateEvent) for leaf in self._counts):
             return 0.0, self._epsilon(delta)

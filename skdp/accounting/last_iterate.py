@@ -176,11 +176,15 @@ class LastIterateEvent(Event):
         LastIterateEvent
             The event.
         """
+        step_size = _check_real(_OWNER, "step_size", step_size)
+        smoothness = _check_real(_OWNER, "smoothness", smoothness)
+        strong_convexity = _check_real(_OWNER, "strong_convexity", strong_convexity)
         if not (math.isfinite(step_size) and step_size > 0.0):
             raise ValueError(f"{_OWNER}: step_size must be a finite number > 0, got {step_size!r}.")
         scaled = None
         if diameter is not None:
-            if noise is None or not noise > 0.0:
+            diameter = _check_real(_OWNER, "diameter", diameter)
+            if noise is None or not _check_real(_OWNER, "noise", noise) > 0.0:
                 raise ValueError(
                     f"{_OWNER}: noise on the mean gradient must be given, positive, with a "
                     f"diameter; got {noise!r}."

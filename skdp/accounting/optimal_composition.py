@@ -9,7 +9,7 @@ from skdp.accounting._leaves import stated_guarantee
 from skdp.accounting._scalar_search import minimise, smallest_delta
 from skdp.accounting._stepwise import Step, StepwiseAccountant, share
 from skdp.accounting.advanced_composition import check_split
-from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
+from skdp.accounting.events import ApproxDPEvent, PureDPEvent
 from skdp.accounting.randomised_response_profile import RandomisedResponseProfile
 from skdp.accounting.rdp import RDPAccountant
 
@@ -64,9 +64,6 @@ class OptimalCompositionAccountant(StepwiseAccountant):
         super().__init__(adjacency)
         check_split(split)
         self.split = split
-
-    def _advice(self, leaf: Event) -> str:
-        return "Use PLDAccountant, which composes different releases numerically."
 
     def _log_kept(self) -> float:
         """Return the log probability that no release fails which states a delta."""

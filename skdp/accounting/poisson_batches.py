@@ -34,8 +34,9 @@ def oversize_probability(most: int, dataset_size: int, sample_rate: float, steps
         return 1.0
     divergence = share * math.log(share / sample_rate)
     if share < 1.0:
-        divergence += (1.0 - share) * math.log((1.0 - share) / (1.0 - sample_rate))
-    # Rounding errors of the two logarithms are proportional to the larger term, not to their sum.
+        divergence += (1.0 - share) * (math.log1p(-share) - math.log1p(-sample_rate))
+    # Rounding errors of the two terms are proportional to the larger one, not to their sum; that
+    # needs log1p, whose error is relative where shares are tiny.
     error = 1e-14 * share * (1.0 + abs(math.log(share / sample_rate)))
     exponent = math.log(steps) - dataset_size * max(0.0, divergence - error)
     return math.exp(min(0.0, exponent + 1e-12))

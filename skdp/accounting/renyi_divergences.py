@@ -27,6 +27,7 @@ from skdp.accounting.distributions import (
     Normal,
     Uniform,
 )
+from skdp.accounting.events import _check_real
 
 Array = NDArray[np.float64]
 Moment = tuple[float, float]
@@ -68,6 +69,7 @@ def renyi_divergence(left: Distribution, right: Distribution, order: float) -> f
     >>> renyi_divergence(Normal(0.0, 2.0), Normal(0.0, 1.0), 2.0)
     inf
     """
+    order = _check_real("renyi_divergence", "order", order)
     if not (math.isfinite(order) and order > 0 and order != 1):
         raise ValueError(f"order must be a finite number > 0 other than 1, got {order!r}.")
     check_comparable(left, right)

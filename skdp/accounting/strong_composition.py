@@ -10,6 +10,7 @@ import math
 
 from skdp.accounting import gaussian_profile
 from skdp.accounting._scalar_search import golden_section
+from skdp.accounting._target import check_count, check_positive, check_rate, check_real
 from skdp.accounting.advanced_composition import check_split, mean_loss
 from skdp.exceptions import CalibrationError
 
@@ -80,14 +81,11 @@ def composition_noise_multiplier(
 
 
 def _check(epsilon: float, delta: float, sample_rate: float, steps: int, mean_term: str) -> None:
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise ValueError(f"epsilon must be a finite number > 0, got {epsilon!r}.")
-    if not 0 < delta < 1:
+    check_positive("epsilon", epsilon)
+    if not 0 < check_real("delta", delta) < 1:
         raise ValueError(f"delta must lie in (0, 1), got {delta!r}.")
-    if not 0 < sample_rate <= 1:
-        raise ValueError(f"sample_rate must lie in (0, 1], got {sample_rate!r}.")
-    if int(steps) != steps or steps < 1:
-        raise ValueError(f"steps must be an integer >= 1, got {steps!r}.")
+    check_rate("sample_rate", sample_rate)
+    check_count("steps", steps)
     if mean_term not in ("tanh", "printed"):
         raise ValueError(f"mean_term must be 'tanh' or 'printed', got {mean_term!r}.")
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.accounting import Accountant, Event, PrivacyValue
+from skdp.reporting._arguments import check_accountant, pyplot, whole_numbers
 from skdp.reporting.privacy_spent import spending_of
 from skdp.reporting.trade_off import trade_off_lower, trade_off_upper
 
@@ -133,10 +134,11 @@ class PrivacyCurveDisplay:
         ------
         ImportError
             If matplotlib is missing.
-        ValueError
-            If ``kind`` is unknown.
+        TypeError, ValueError
+            If the accountant is none, or ``kind`` is unknown.
         """
-        _pyplot(f"{cls.__name__}.from_accountant")
+        pyplot(f"{cls.__name__}.from_accountant")
+        check_accountant(accountant)
         display = cls._from_functions(
             accountant.epsilon,
             accountant.delta,
@@ -190,7 +192,7 @@ class PrivacyCurveDisplay:
         ValueError
             If ``kind`` is unknown.
         """
-        _pyplot(f"{cls.__name__}.from_estimator")
+        pyplot(f"{cls.__name__}.from_estimator")
         final, spent = spending_of(estimator)
         display = cls._from_functions(
             spent.epsilon_at,
@@ -243,11 +245,14 @@ class PrivacyCurveDisplay:
         ------
         ImportError
             If matplotlib is missing.
+        TypeError, ValueError
+            If the accountant is none, or ``steps`` are no whole numbers.
         UnsupportedEventError
             If the accountant has no bound for the step.
         """
-        _pyplot(f"{cls.__name__}.from_steps")
-        counts = [int(count) for count in steps]
+        pyplot(f"{cls.__name__}.from_steps")
+        check_accountant(accountant)
+        counts = whole_numbers(steps)
         values = [
             copy.deepcopy(accountant).compose(event, count=count).epsilon(delta) for count in counts
         ]
@@ -282,16 +287,23 @@ class PrivacyCurveDisplay:
         ------
         ImportError
             If matplotlib is missing.
+        ValueError
+            If ``kind`` is unknown, or the bound that is guaranteed is missing.
         """
-        pyplot = _pyplot(f"{type(self).__name__}.plot")
+        plt = pyplot(f"{type(self).__name__}.plot")
+        if self.kind not in _AXES:
+            raise ValueError(f"kind must be one of {tuple(_AXES)}, got {self.kind!r}.")
+        side = "lower" if self.kind == "trade-off" else "upper"
+        guaranteed = getattr(self, side)
+        if guaranteed is None:
+            raise ValueError(f"{side} must be given for kind={self.kind!r}: it is what is drawn.")
         if ax is None:
-            _, ax = pyplot.subplots(layout="constrained")
+            _, ax = plt.subplots(layout="constrained")
         given = kwargs.pop("label", name)
         style = {"label": self._label(given)}
         if not (self.is_upper_bound and self.is_differential_privacy):
             if not {"linestyle", "ls"} & kwargs.keys():
                 style["linestyle"] = "--"
-        guaranteed = self.lower if self.kind == "trade-off" else self.upper
         (self.line_,) = ax.plot(self.x, guaranteed, **style, **kwargs)
         self.band_ = None
         if self.lower is not None and self.upper is not None:
@@ -331,7 +343,7 @@ class PrivacyCurveDisplay:
     ) -> Self:
         """Evaluate a privacy profile on a grid."""
         if kind == "epsilon-delta":
-            deltas = _DELTAS if grid is None else np.asarray(grid, dtype=np.float64)
+            deltas = _DELTAS if grid is None else np.atleast_1d(np.asarray(grid, dtype=np.float64))
             values = [epsilon(float(point)) for point in deltas]
             return cls._from_values(deltas, values, kind=kind, **described)
         if kind != "trade-off":
@@ -386,14 +398,3 @@ def _flags(values: Iterable[float]) -> dict[str, Any]:
         "is_upper_bound": all(value.is_upper_bound for value in marked),
         "is_differential_privacy": all(value.is_differential_privacy for value in marked),
     }
-
-
-def _pyplot(caller: str) -> Any:
-    """Import matplotlib, or say how to get it."""
-    try:
-        from matplotlib import pyplot
-    except ImportError as missing:
-        raise ImportError(
-            f"{caller} needs matplotlib, which is missing: pip install 'skdp[plot]'."
-        ) from missing
-    return pyplot

@@ -166,7 +166,9 @@ def test_one_discrete_release():
 
         def gaussian(epsilon, shift=shift, scale=scale):
             reach = math.ceil(38 * scale) + shift
-            return discrete_delta(lambda x: -mp.mpf(x) ** 2 / (2 * scale**2), reach, shift, epsilon)
+            return discrete_delta(
+                lambda x: -(mp.mpf(x) ** 2) / (2 * scale**2), reach, shift, epsilon
+            )
 
         def laplace(epsilon, shift=shift, scale=scale):
             # Beyond the shift the loss is constant, and the rest is a geometric series.
@@ -210,7 +212,9 @@ def test_gaussian_compositions_are_exact(adjacency):
 EXACT = {1e-5: 4.377178, 1e-10: 6.547924, 1e-12: 7.238494, 1e-13: 7.560198, 1e-14: 7.868736}
 
 
-@pytest.mark.parametrize("event", [GaussianEvent(100.0), PoissonSampledEvent(1.0, GaussianEvent(100.0))])
+@pytest.mark.parametrize(
+    "event", [GaussianEvent(100.0), PoissonSampledEvent(1.0, GaussianEvent(100.0))]
+)
 def test_where_other_transforms_fall_below_the_truth(event):
     """At mu = 1 exactly, down to where rounding is a hundred times delta."""
     plan = PLDAccountant().compose(event, 10_000)
@@ -257,7 +261,7 @@ def test_long_compositions(seed):
     """Homogeneous plans, and such of two or three kinds of step."""
     draw, checked = Draw(100 + seed), 0
     sampling, adjacency = WAYS[seed % 3]
-    while checked < 8:
+    while checked < (5 if sampling == "uniform" else 9):
         plan, truths, large, narrow = PLDAccountant(adjacency), [], 0.0, True
         for _ in range(1 + seed // 3):
             rate, z, count = draw.rate(), draw.multiplier(), draw.count(300, 1e10)
@@ -286,8 +290,8 @@ CONTOURS = [
     # kind, rate, multiplier, count, delta
     ("remove", 0.01, 4.0, 10_000, 1e-5),
     ("poisson-replace-one", 0.01, 4.0, 10_000, 1e-12),
-    ("remove", 1e-7, 100.0, 10**10, 1e-8),
     ("remove", 0.3, 3.0, 400, 1e-15),
+    ("remove", 1e-7, 100.0, 10**10, 1e-8),
     ("remove", 0.5, 50.0, 1000, 1e-14),
     ("remove", 0.004, 1.1, 15_000, 1e-5),
     ("remove", 1e-4, 2.0, 10**7, 1e-10),
@@ -309,7 +313,9 @@ def test_against_thirty_digits(kind, rate, z, count, delta):
     plan = PLDAccountant(adjacency).compose(PoissonSampledEvent(rate, GaussianEvent(z)), count)
     epsilon = plan.epsilon(delta).upper
     # A tilt near the saddle point of a normal loss, and a period of about thirty deviations.
-    deviation = rate * math.sqrt(count * math.expm1(1 / z**2)) * (2 if adjacency != "add-remove" else 1)
+    deviation = (
+        rate * math.sqrt(count * math.expm1(1 / z**2)) * (2 if adjacency != "add-remove" else 1)
+    )
     theta = max(epsilon / deviation**2 - 0.5, 1.0 / deviation)
     period = max(30.0 * deviation, 60.0 / theta)
     terms = math.ceil(10.0 / deviation * period / (2 * math.pi))
@@ -327,21 +333,21 @@ def test_against_thirty_digits(kind, rate, z, count, delta):
 
 
 def theirs(event, adjacency, step, pessimistic):
-    """Return dp-accounting's loss distribution of one release; None if it has none."""
+    """Return dp-accounting's loss distribution of one release."""
     options = {
         "value_discretization_interval": step,
         "pessimistic_estimate": pessimistic,
         "use_connect_dots": pessimistic,
     }
-    relation = {
-        "add-remove": NeighboringRelation.ADD_OR_REMOVE_ONE,
-        "replace-one": NeighboringRelation.REPLACE_ONE,
-    }[adjacency]
     rate = 1.0
     if isinstance(event, PoissonSampledEvent):
         rate, event = event.sample_rate, event.event
-        options["neighboring_relation"] = relation
     if isinstance(event, GaussianEvent):
+        if rate < 1.0:
+            options["neighboring_relation"] = {
+                "add-remove": NeighboringRelation.ADD_OR_REMOVE_ONE,
+                "replace-one": NeighboringRelation.REPLACE_ONE,
+            }[adjacency]
         return peer.from_gaussian_mechanism(event.noise_multiplier, sampling_prob=rate, **options)
     if isinstance(event, LaplaceEvent):
         return peer.from_laplace_mechanism(event.noise_multiplier, sampling_prob=rate, **options)
@@ -376,7 +382,7 @@ def few_releases(draw, adjacency):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_mixed_plans_against_dp_accounting(adjacency):
-    draw, step = Draw(5), 1e-3
+    draw, step = Draw(5), 5e-4
     for _ in range(14):
         leaves, narrow = few_releases(draw, adjacency)
         plan, sides = PLDAccountant(adjacency), []
@@ -385,18 +391,24 @@ def test_mixed_plans_against_dp_accounting(adjacency):
         for pessimistic in (True, False):
             total = peer.identity(step, pessimistic)
             for leaf, count in leaves:
-                total = total.compose(
-                    theirs(leaf, adjacency, step, pessimistic).self_compose(count)
-                )
+                # Without some of the releases the rest is still a bound from below.
+                if pessimistic or not isinstance(leaf, PureDPEvent | ApproxDPEvent):
+                    one = theirs(leaf, adjacency, step, pessimistic)
+                    total = total.compose(one.self_compose(count))
             sides.append(total)
         for delta in (1e-8, 1e-6, 1e-3):
             above, below = (side.get_epsilon_for_delta(delta) for side in sides)
             value = plan.epsilon(delta)
             assert value.lower <= above * (1 + 1e-9)
             assert value.upper >= below * (1 - 1e-9)
-            # Connecting the dots errs by the square of the step, for each release.
-            size = sum(count for _, count in leaves) * step**2
-            assert abs(value.upper - above) <= GAP * above + 4.0 * size + 0.1 * step
+            # Connecting the dots multiplies delta by about 1 + tilt^2 step^2 / 8 per release; a
+            # stated guarantee is rounded up.
+            tilt = 1.0 - 2.0 * math.log(delta) / max(above, step)
+            error = sum(
+                count * (step if isinstance(leaf, PureDPEvent | ApproxDPEvent) else tilt * step**2)
+                for leaf, count in leaves
+            )
+            assert abs(value.upper - above) <= GAP * above + error + 0.1 * step
             if narrow and value.upper >= 1e-6:
                 assert value.upper - value.lower <= GAP * value.upper
 

@@ -415,6 +415,22 @@ def test_oversize_probability_is_chernoffs(n, p, steps):
     assert oversize_probability(0, n, p, steps) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("n", "p", "most", "steps"),
+    [
+        (5_674_906_778, 3.29658021397467e-6, 19_730, 1000),
+        (715_520, 2.399779856921047e-10, 0, 1000),
+        (400, 0.3, 160, 50),
+    ],
+)
+def test_oversize_probability_is_rounded_up_at_tiny_rates(n, p, most, steps):
+    with mpmath.workdps(50):
+        rate, share = mpmath.mpf(p), mpmath.mpf(most + 1) / n
+        other = (1 - share) * mpmath.log((1 - share) / (1 - rate))
+        exact = steps * mpmath.exp(-n * (share * mpmath.log(share / rate) + other))
+        assert exact <= oversize_probability(most, n, p, steps) <= exact * 1.000001
+
+
 # Laws.
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from skdp.accounting.pld.contour_shift import log_decay
-from skdp.accounting.pld.gaussian_rules import Mixture
+from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
+from skdp.accounting.pld.gaussian_rules import Mixture, _gauss_legendre
 from skdp.accounting.pld.gaussian_transforms import GaussianMixtureLoss, tilted_nodes, transform
+from skdp.accounting.pld.inversion_bounds import invert_delta
 
 KINDS = ("remove", "add", "poisson-replace-one", "uniform-replace-one")
 CASES = [  # rate, mu, theta, frequency
@@ -118,3 +120,30 @@ def test_out_of_reach_is_said():
     assert np.all(np.isinf(errors))
     assert np.all(np.isinf(values.real))
     assert loss.cumulants(1e4)[0] == math.inf
+
+
+def test_panels_are_rounded_correctly():
+    # Even moments of high order rest on the outermost weights, which usual formulas lose.
+    points, weights = _gauss_legendre()
+    for k in (0, 2, 36, 70):
+        exact = 2.0 / (k + 1)
+        assert abs(math.fsum(weights * points**k) - exact) <= 70 * 2.0**-53 * exact
+
+
+@pytest.mark.parametrize("theta", [100.0, 1e3])
+def test_decay_where_the_tilted_density_lies_far_to_the_left(theta):
+    # The tilt of bounded losses drives the density beyond where an untilted one would end.
+    mixture = Mixture("add", 0.3, 1.0)
+    unit = 1.0 / math.sqrt(GaussianMixtureLoss(mixture).cumulants(theta)[2])
+    for share in (0.1, 1.0, 3.0):
+        bound = log_decay(mixture, theta, share * unit)
+        later = np.array([0.0, 1.0, 1.2, 2.0]) * share * unit
+        values, errors = transform(tilted_nodes(mixture, theta, later[-1], 60.0), later)
+        assert np.all(np.isfinite(errors))
+        assert np.all(values[1:].real - values[0].real - errors[1:] - errors[0] <= bound)
+        assert bound < 0.8 * (values[1].real - values[0].real)
+
+
+def test_upper_bounds_are_positive_where_delta_underflows():
+    lower, upper = invert_delta([(GaussianMixturePair("remove", 0.5, 0.1), 100)], 0.0, 60.0, 1e-3)
+    assert lower == 0.0 < upper

@@ -236,3 +236,35 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     ):
         with pytest.raises(ImportError, match=r"skdp\[plot\]"):
             call()
+
+
+@pytest.mark.parametrize("stranger", ["x", PLDAccountant, DPSGDClassifier()])
+def test_what_is_no_accountant_is_refused_by_name(stranger):
+    with pytest.raises(TypeError, match="accountant must be an Accountant that holds a plan"):
+        PrivacyCurveDisplay.from_accountant(stranger)
+
+
+@pytest.mark.parametrize("steps", [100, [1.5], ["1"]])
+def test_numbers_of_steps_are_never_rounded(steps):
+    with pytest.raises(ValueError, match="steps must be a sequence of whole numbers"):
+        PrivacyCurveDisplay.from_steps(PLDAccountant(), GaussianEvent(4.0), steps, delta=1e-5)
+
+
+def test_a_single_delta_is_a_grid():
+    display = PrivacyCurveDisplay.from_accountant(
+        PLDAccountant().compose(GaussianEvent(4.0)), grid=1e-5
+    )
+    assert len(display.x) == len(display.upper) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"upper": [1.0], "kind": "steps"}, "kind must be one of"),
+        ({"upper": None}, "upper must be given for kind='epsilon-delta'"),
+        ({"upper": [1.0], "kind": "trade-off"}, "lower must be given for kind='trade-off'"),
+    ],
+)
+def test_a_display_without_its_curve_says_so(given, message):
+    with pytest.raises(ValueError, match=message):
+        PrivacyCurveDisplay(x=[1.0], lower=None, **given).plot()

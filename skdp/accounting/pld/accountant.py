@@ -8,7 +8,7 @@ from typing import Self
 from skdp.accounting import gaussian_profile
 from skdp.accounting._base import Accountant
 from skdp.accounting._value import PrivacyValue
-from skdp.accounting.events import Event
+from skdp.accounting.events import Event, _check_real
 from skdp.accounting.pld.composed_bounds import delta_bounds, epsilon_bounds
 from skdp.accounting.pld.directions import (
     Plan,
@@ -68,9 +68,9 @@ class PLDAccountant(Accountant):
 
     def __init__(self, adjacency: str = "add-remove", *, rtol: float = 1e-3) -> None:
         super().__init__(adjacency)
-        if not 0.0 < rtol < 1.0:
+        self.rtol = _check_real(type(self).__name__, "rtol", rtol)
+        if not 0.0 < self.rtol < 1.0:
             raise ValueError(f"rtol must lie in (0, 1), got {rtol!r}.")
-        self.rtol = float(rtol)
 
     def epsilon(self, delta: float, *, rtol: float | None = None) -> PrivacyValue:
         """Return certified bounds on epsilon at a given delta.

@@ -20,6 +20,7 @@ _FEW = 24  # releases, up to which a grid is tried first
 _LONGEST_ON_ONE_GRID = 256  # releases, beyond which two grids may do better than one
 _LARGEST_PROFILE_EPSILON = 1e5
 _PROFILE_STEPS = 200
+_SMALLEST_DELTA = 1e-30  # below which the slowest method is not worth its time
 _SMALLEST_EPSILON = 1e-9  # intervals narrower than rtol times this are not refined
 
 Method = Callable[[], Interval]
@@ -115,12 +116,18 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
         return 0.0, direction_delta(everything, epsilon)
 
     best = (failure * (1.0 - 1e-9), variation)
-    # Knowing how small delta is may be what the inversion lacked.
+    tried = math.inf  # the least upper bound when the inversion was last done
     for method in (*_order(pairs, inverted, gridded, bounded), inverted):
+        # Knowing how small delta is may be what the inversion lacked, else once is enough.
+        if method is inverted and best[1] >= 0.5 * tried:
+            break
+        if method is bounded and best[1] < _SMALLEST_DELTA:
+            continue
         lower, upper = method()
         best = max(best[0], lower), min(best[1], upper)
         if best[1] - best[0] <= rtol * best[1]:
             break
+        tried = best[1] if method is inverted else tried
     return best
 
 

@@ -28,8 +28,8 @@ _ONSET = 1.0  # over which the contour leaves the real line at the ends of the r
 _FINENESS = 8.0  # cells in the distance over which the tilted density may bend
 _CELLS = (400, 4000)
 _BISECTIONS = 60
+_STEEP = 0.3  # shift from which more than one contour is tried
 _ROUNDING = 1e-11  # relative, generously
-_LARGE = 600.0
 
 Term = tuple[float, float]  # the sign s and the power e of a factor M(s x)^e
 
@@ -69,6 +69,14 @@ def log_decay(mixture: Mixture, theta: float, frequency: float) -> float:
         An upper bound on ``log |E e^((theta + i v) L)| - log E e^(theta L)`` for all ``v >= u``,
         at most 0.
     """
+    # Any contour gives a bound. Where the slope is exponential, the first is the best; where the
+    # shifted component dominates, the second.
+    best = _along(mixture, theta, frequency, 1.0)
+    return min(best, _along(mixture, theta, frequency, 0.0)) if mixture.mu > _STEEP else best
+
+
+def _along(mixture: Mixture, theta: float, frequency: float, restraint: float) -> float:
+    """Bound the fall by the integral along one contour."""
     kind, rate, mu, _ = mixture
     raised, lowered = (1.0, 1.0 + theta), (1.0, -theta)
     products: list[list[Term]] = {
@@ -77,7 +85,7 @@ def log_decay(mixture: Mixture, theta: float, frequency: float) -> float:
         "poisson-replace-one": [[raised, (-1.0, -theta)]],
         "uniform-replace-one": [[raised], [lowered]],
     }[kind]
-    cells = _cells(mixture, theta, frequency)
+    cells = _cells(mixture, theta, frequency, restraint)
     if cells is None:
         return 0.0
     with np.errstate(over="ignore", invalid="ignore"):
@@ -89,6 +97,7 @@ def log_decay(mixture: Mixture, theta: float, frequency: float) -> float:
     most = still + math.fsum(part.most for part in parts)
     shifted = still + math.fsum(part.shifted for part in parts)
     change = math.fsum(part.change for part in parts)
+    # What overflows is not claimed to fall.
     if not (math.isfinite(most) and change < 0.0 < least):
         return 0.0
     # The first is sharp for slight falls, the second for steep ones.
@@ -98,7 +107,7 @@ def log_decay(mixture: Mixture, theta: float, frequency: float) -> float:
     return min(best * (1.0 - _ROUNDING), 0.0)
 
 
-def _cells(mixture: Mixture, theta: float, frequency: float) -> _Cells | None:
+def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -> _Cells | None:
     """Choose the range, its cells, and how high the contour passes over each node."""
     kind, rate, mu, cut = mixture
     half_line = kind == "uniform-replace-one"
@@ -120,7 +129,9 @@ def _cells(mixture: Mixture, theta: float, frequency: float) -> _Cells | None:
     if replace:
         slope = slope + mu * _share(rate, -mu * (x + 0.5 * mu))
     limit = _SHARE * (math.pi if kind == "remove" else 0.5 * math.pi) / mu
-    pull = frequency / (1.0 + mu * mu)  # the best where the slope is exponential and u small
+    # What resists: the normal density, the length of the contour, and M^-theta.
+    resistance = 1.0 + restraint * mu * mu + (theta * mu * slope if kind == "add" else 0.0)
+    pull = frequency / resistance
     # The contour has to start and to end where the integral does, or on the real line.
     onset = np.tanh((x - x[0]) / _ONSET) * np.tanh((x[-1] - x) / _ONSET)
     heights = limit * np.tanh(pull * slope / limit) * onset
@@ -186,11 +197,11 @@ def _bound(mixture: Mixture, cells: _Cells, terms: list[Term], frequency: float)
     near, far = mass * near, mass * far
     # expm1 is convex, so it is below its chord; what falls counts for less, what rises for more.
     down, up = np.exp(-slack), np.exp(slack)
-    change = _weighted(near, np.expm1(np.minimum(left, _LARGE)), down, up)
-    change += _weighted(far, np.expm1(np.minimum(right, _LARGE)), down, up)
-    moved = near * np.exp(np.minimum(left, _LARGE)) + far * np.exp(np.minimum(right, _LARGE))
+    change = _weighted(near, np.expm1(left), down, up)
+    change += _weighted(far, np.expm1(right), down, up)
+    moved = near * np.exp(left) + far * np.exp(right)
     # On the real line outside, densities fall at least as a normal one beyond `_REACH`.
-    outside = math.fsum(math.exp(min(float(log_density[i]), _LARGE)) / _REACH for i in open_ends)
+    outside = float(np.sum(np.exp(log_density[list(open_ends)]))) / _REACH
     return _Part(
         float(np.sum((near + far) * down)),
         float(np.sum((near + far) * up)) + outside,
@@ -206,7 +217,7 @@ def _weighted(mass: Array, change: Array, down: Array, up: Array) -> float:
 def _halves(rise: Array) -> tuple[Array, Array]:
     """Return the integrals of ``(1 - t) e^(t rise)`` and ``t e^(t rise)``, t from 0 to 1."""
     small = np.abs(rise) < 0.3
-    d = np.where(small, 1.0, np.minimum(rise, _LARGE))
+    d = np.where(small, 1.0, rise)
     far = (np.exp(d) * (d - 1.0) + 1.0) / (d * d)
     whole = np.expm1(d) / d
     d = np.where(small, rise, 0.0)

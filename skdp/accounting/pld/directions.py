@@ -33,8 +33,8 @@ class Direction(NamedTuple):
 class Plan(NamedTuple):
     """The directions of a history, of which the worst counts.
 
-    ``attained`` says that the pairs are those of the releases themselves: only then do lower bounds
-    on the pairs' divergences bound the history's.
+    ``attained`` says that at every order each pair has the largest divergence that its release can
+    have: only then are lower bounds on the pairs' compositions reported.
     """
 
     directions: list[Direction]

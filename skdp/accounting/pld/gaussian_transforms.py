@@ -88,7 +88,9 @@ def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float
     if mixture.kind != "uniform-replace-one" and mixture.cut == math.inf:
         rule = line_rule(mixture, theta, frequency, digits, landscape)
     if rule is None or len(rule.points) > _LONG_RULE:
-        rule = panel_rule(mixture, theta, frequency, digits, landscape)
+        panels = panel_rule(mixture, theta, frequency, digits, landscape)
+        if rule is None or (panels is not None and len(panels.points) < len(rule.points)):
+            rule = panels
     if rule is None:
         return _UNKNOWN
     with np.errstate(over="ignore", invalid="ignore"):

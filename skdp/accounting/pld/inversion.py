@@ -86,7 +86,9 @@ class Inversion:
         z = np.asarray(self.theta + 1j * frequencies, dtype=np.complex128)
         values, errors = loss.log_transform(z)
         values = values + 0.5 * eta * eta * z * (z + 1.0)
-        errors = errors + 4.0 * _UNIT_ROUNDOFF * (np.abs(values) + eta * eta * np.abs(z * (z + 1.0)))
+        errors = errors + 4.0 * _UNIT_ROUNDOFF * (
+            np.abs(values) + eta * eta * np.abs(z * (z + 1.0))
+        )
         self._log_scale, self._scale_error = float(values[0].real), float(errors[0])
         self.feasible = self._scale_error <= _LARGEST_ERROR and math.isfinite(self._log_scale)
         if not self.feasible:

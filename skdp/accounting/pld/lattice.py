@@ -30,7 +30,7 @@ _RAISED = 30.0  # share of the rounding errors in the infinite loss, against tha
 _MOMENT_SLACK = 1e-6  # nats added to a Chernoff bound, far above the rounding of its moments
 _WINDOW_TRIALS = 16
 _LARGE = 600.0
-_LARGEST_INDEX = 2**62
+LARGEST_INDEX = 2**62
 _TINY = 1e-290
 _UNDERFLOW = 1e-290  # far more tilted weight than can vanish below the smallest float
 
@@ -246,7 +246,7 @@ def compose(
     )
 
     window = place_window(parts, exponents, log_infinite, log_alias, largest_size)
-    if max(abs(window.first), abs(window.first + window.size)) > _LARGEST_INDEX:
+    if max(abs(window.first), abs(window.first + window.size)) > LARGEST_INDEX:
         # Out of reach of integers: all may be infinite.
         return TiltedLoss(np.zeros(1, dtype=np.int64), np.ones(1), 0.0, 1.0, step, tilt)
     weights, error = convolve(parts, window.first, window.size)

@@ -15,6 +15,7 @@ import numpy as np
 
 from skdp.accounting.pld.estimates import WindowEstimate
 from skdp.accounting.pld.lattice import (
+    LARGEST_INDEX,
     TiltedLoss,
     convolve,
     largest_contribution,
@@ -102,7 +103,7 @@ def compose_lowered(
     log_infinite: float,
     log_alias: float,
     largest_size: int,
-) -> LoweredLoss:
+) -> LoweredLoss | None:
     """Convolve dominated distributions on one grid under one tilt, each a number of times.
 
     Parameters
@@ -120,12 +121,14 @@ def compose_lowered(
 
     Returns
     -------
-    LoweredLoss
-        A lower bound on the composed distribution.
+    LoweredLoss or None
+        A lower bound on the composed distribution; None if losses are out of reach of integers.
     """
     step, tilt = parts[0][0].step, parts[0][0].tilt
     log_moment = math.fsum(count * loss.log_moment for loss, count in parts)
     window = place_window(parts, exponents, log_infinite, log_alias, largest_size)
+    if max(abs(window.first), abs(window.first + window.size)) > LARGEST_INDEX:
+        return None
     weights, error = convolve(parts, window.first, window.size)
     indices = np.arange(window.first, window.first + window.size, dtype=np.int64)
     return LoweredLoss(
