@@ -100,39 +100,58 @@ def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float
     return nodes
 
 
-def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
-    """Evaluate the integrand of each kind of pair at the nodes of a rule."""
+class _Integrand(NamedTuple):
+    """What the moments integrate, at the nodes of a rule, on one or two branches.
+
+    Each branch has its losses, the logarithm of the tilt, and bounds on the order and the size of
+    that logarithm. ``linear`` is what is subtracted, ``constant`` and ``drift`` what that leaves;
+    ``ratio`` bounds M - 1, ``steep`` the slope of log M.
+    """
+
+    branches: list[tuple[Array, Array, float, Array]]
+    linear: Array
+    constant: float
+    drift: float
+    ratio: Array
+    steep: Array
+
+
+def _integrand(mixture: Mixture, theta: float, x: Array, weights: Array) -> _Integrand:
+    """Evaluate the integrand of each kind of pair."""
     kind, rate, mu, _ = mixture
-    x, power = rule.points, 1.0 + theta
-    weights = np.exp(rule.log_weights)
+    power = 1.0 + theta
     up = log_ratios(rate, mu * (x - 0.5 * mu))
     ratio = np.expm1(up)
+    size = np.abs(up)
     lost, missing = mixture.cut_gain, mixture.cut_base
-    steep = mu * (ratio + rate) / (1.0 + ratio)  # the slope of log M
-    drift = 0.0
+    steep = mu * (ratio + rate) / (1.0 + ratio)
     if kind == "uniform-replace-one":
-        losses, log_tilts = [up, -up], [power * up, -theta * up]
-        linear, constant = ratio, -(mixture.cut_up + mixture.cut_base)
-        sizes = [(power, np.abs(up)), (theta, np.abs(up))]
-    elif kind == "poisson-replace-one":
+        branches = [(up, power * up, power, size), (-up, -theta * up, theta, size)]
+        return _Integrand(branches, ratio, -(mixture.cut_up + missing), 0.0, ratio, steep)
+    if kind == "poisson-replace-one":
         down = log_ratios(rate, -mu * (x + 0.5 * mu))
         fall = np.expm1(down)
-        losses, log_tilts = [up - down], [power * up - theta * down]
-        linear = power * ratio - theta * fall
-        constant = -power * lost + theta * mixture.cut_loss - missing
-        steep = steep + mu * (fall + rate) / (1.0 + fall)
-        ratio = np.abs(ratio) + np.abs(fall)
-        sizes = [(power, np.abs(up) + np.abs(down))]
-    elif kind == "add":
-        losses, log_tilts, linear = [-up], [-theta * up], -theta * ratio
-        constant = theta * lost - missing
-        drift = -float(np.sum(weights * ratio)) - lost
-        sizes = [(theta, np.abs(up))]
-    else:
-        losses, log_tilts, linear = [up], [power * up], power * ratio
-        constant = -power * lost - missing
-        drift = float(np.sum(weights * ratio)) + lost
-        sizes = [(power, np.abs(up))]
+        return _Integrand(
+            [(up - down, power * up - theta * down, power, size + np.abs(down))],
+            power * ratio - theta * fall,
+            -power * lost + theta * mixture.cut_loss - missing,
+            0.0,
+            np.abs(ratio) + np.abs(fall),
+            steep + mu * (fall + rate) / (1.0 + fall),
+        )
+    drift = float(np.sum(weights * ratio)) + lost
+    if kind == "add":
+        branches = [(-up, -theta * up, theta, size)]
+        return _Integrand(branches, -theta * ratio, theta * lost - missing, -drift, ratio, steep)
+    branches = [(up, power * up, power, size)]
+    return _Integrand(branches, power * ratio, -power * lost - missing, drift, ratio, steep)
+
+
+def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
+    """Weigh the losses at the nodes of a rule, and count what rounding does to their sums."""
+    mu, x, power = mixture.mu, rule.points, 1.0 + theta
+    weights = np.exp(rule.log_weights)
+    branches, linear, constant, drift, ratio, steep = _integrand(mixture, theta, x, weights)
     # In units of roundoff: e^x has an error of about |x|, log M one of about 1 + |t| relative to
     # itself with t its exponent, a pairwise sum one of the logarithm of its length.
     ulps = _SUMMATION + 2.0 * x * x + 8.0 * mu * (np.abs(x) + 0.5 * mu)
@@ -143,7 +162,7 @@ def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
     spread = abs(drift) + float(np.sum(weights * change))
     size += power * float(np.sum(weights * change))
     total, tilted = 1.0, []
-    for log_tilt, (order, loss_size) in zip(log_tilts, sizes, strict=True):
+    for _, log_tilt, order, loss_size in branches:
         tilt = np.exp(rule.log_weights + log_tilt)
         near = weights * np.expm1(np.clip(log_tilt, -1.0, 1.0))
         grown = np.where(np.abs(log_tilt) < 1.0, near, tilt - weights)
@@ -157,7 +176,7 @@ def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
         total += float(np.sum(tilt))
         tilted.append(tilt)
     return TiltedNodes(
-        np.concatenate(losses),
+        np.concatenate([losses for losses, *_ in branches]),
         np.concatenate(tilted),
         excess,
         drift,
