@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting._leaves import LaplaceMixture, laplace_mixture, log_mixture
+from skdp.accounting._quadrature import gauss_legendre
 from skdp.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 
 Array = NDArray[np.float64]
@@ -129,7 +130,7 @@ def _largest_loss(mixture: LaplaceMixture) -> float:
 @lru_cache(maxsize=64)
 def _quadrature(rate: float, shift: float, panels: int) -> tuple[Array, Array]:
     """Return log likelihood ratios of the mixture and weights under the unshifted noise."""
-    nodes, weights = np.polynomial.legendre.leggauss(_POINTS)
+    nodes, weights = gauss_legendre(_POINTS)
     width = shift / panels
     u = (width * (np.arange(panels)[:, None] + 0.5 * (nodes + 1.0)[None, :])).ravel()
     weights = np.tile(0.5 * width * weights, panels) * 0.5 * np.exp(-u)

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr
 
+from skdp.accounting._quadrature import gauss_legendre
+
 Array = NDArray[np.float64]
 
 _TAIL = 12.0  # standard deviations beyond which a truncated integral is negligible: 1e-32
@@ -136,7 +138,7 @@ def log_moment_replace_one(rate: float, mu: float, order: float) -> float:
 @lru_cache(maxsize=1)
 def _panel() -> tuple[Array, Array]:
     """Nodes and weights of a 20-point Gauss-Legendre rule on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(20)
+    nodes, weights = gauss_legendre(20)
     return 0.5 * (nodes + 1.0), 0.5 * weights
 
 

@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, erfinv
 
+from skdp.accounting._quadrature import gauss_legendre
+
 _SQRT2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _UNIT_ROUNDOFF = 2.0**-53
@@ -34,7 +36,7 @@ _MAX_ITERATIONS = 200
 @lru_cache(maxsize=1)
 def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Nodes and weights of a 64-point Gauss-Legendre rule on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(64)
+    nodes, weights = gauss_legendre(64)
     return 0.5 * (nodes + 1.0), 0.5 * weights
 
 

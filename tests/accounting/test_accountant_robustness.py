@@ -53,7 +53,7 @@ def plans(draw):
 
 
 @settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -139,7 +139,7 @@ def check_intervals(name, adjacency, leaves, deltas, epsilons):
         assert low.upper >= small
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     rate=log_uniform(1e-4, 1.0),
     z=log_uniform(0.3, 30.0),

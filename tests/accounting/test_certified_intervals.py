@@ -291,7 +291,6 @@ CONTOURS = [
     ("remove", 0.01, 4.0, 10_000, 1e-5),
     ("poisson-replace-one", 0.01, 4.0, 10_000, 1e-12),
     ("remove", 0.3, 3.0, 400, 1e-15),
-    ("remove", 1e-7, 100.0, 10**10, 1e-8),
     ("remove", 0.5, 50.0, 1000, 1e-14),
     ("remove", 0.004, 1.1, 15_000, 1e-5),
     ("remove", 1e-4, 2.0, 10**7, 1e-10),
@@ -305,7 +304,7 @@ CONTOURS = [
 
 @pytest.mark.parametrize(
     ("kind", "rate", "z", "count", "delta"),
-    [*CONTOURS[:3], *(pytest.param(*case, marks=pytest.mark.slow) for case in CONTOURS[3:])],
+    [*CONTOURS[:4], *(pytest.param(*case, marks=pytest.mark.slow) for case in CONTOURS[4:])],
 )
 def test_against_thirty_digits(kind, rate, z, count, delta):
     """The bounds, and the oracle in extended precision, against one in thirty digits."""

@@ -42,7 +42,7 @@ PLANS = [
     (0.01, 1.0, 1000),
     (0.1, 5.0, 500),
     (0.3, 0.8, 3),
-    (0.001, 0.6, 2000),
+    (0.001, 0.6, 300),
     (0.9, 3.0, 20),
 ]
 
@@ -53,7 +53,7 @@ def optimistic(rate, multiplier, count, adjacency):
         multiplier,
         sampling_prob=rate,
         pessimistic_estimate=False,
-        value_discretization_interval=1e-3 if count < 50 else 1e-4,
+        value_discretization_interval=1e-3 if count < 50 else 2e-4,
         neighboring_relation=RELATIONS[adjacency],
         use_connect_dots=False,
     )

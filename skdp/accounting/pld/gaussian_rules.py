@@ -11,13 +11,12 @@ Weideman, 2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). There, for ``M`` as 
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
+from skdp.accounting._quadrature import gauss_legendre
 from skdp.accounting.pld.pairs import Array
 
 _UNIT_ROUNDOFF = 2.0**-53
@@ -252,7 +251,7 @@ def panel_rule(
     Rule or None
         None where it would be too long.
     """
-    points, gauss = _gauss_legendre()
+    points, gauss = gauss_legendre(_PANEL_NODES)
     length = landscape.high - landscape.low
     edges = np.linspace(landscape.low, landscape.high, max(math.ceil(length / 5.0), 1) + 1)
     while True:
@@ -313,25 +312,3 @@ def _panel_errors(
     decay = -2.0 * _PANEL_NODES * math.log(ellipse)
     errors = 5.0 * halves * np.exp(np.minimum(moduli + decay, _LARGE))
     return np.where(beyond, math.inf, errors)
-
-
-@lru_cache(maxsize=1)
-def _gauss_legendre() -> tuple[Array, Array]:
-    """Return the rule on [-1, 1], correctly rounded.
-
-    NumPy's own has weights that are off by thousands of units in the last place.
-    """
-    guesses, _ = np.polynomial.legendre.leggauss(_PANEL_NODES)
-    points, weights = np.empty(_PANEL_NODES), np.empty(_PANEL_NODES)
-    with localcontext() as context:
-        context.prec = 50
-        for i, guess in enumerate(guesses.tolist()):
-            x = Decimal(guess)
-            for _ in range(4):
-                before, value = Decimal(1), x
-                for k in range(2, _PANEL_NODES + 1):
-                    before, value = value, ((2 * k - 1) * x * value - (k - 1) * before) / k
-                slope = _PANEL_NODES * (x * value - before) / (x * x - 1)
-                x -= value / slope
-            points[i], weights[i] = float(x), float(2 / ((1 - x * x) * slope * slope))
-    return points, weights

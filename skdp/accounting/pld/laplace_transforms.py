@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from skdp.accounting._leaves import log_mixture
+from skdp.accounting._quadrature import gauss_legendre
 from skdp.accounting.pld.pairs import Array, Complex, log_one_plus
 
 _UNIT_ROUNDOFF = 2.0**-53
@@ -138,7 +139,7 @@ def mixture_transform(kind: str, rate: float, shift: float, z: Complex) -> tuple
 @lru_cache(maxsize=16)
 def _quadrature(rate: float, shift: float, panels: int) -> tuple[Array, Array]:
     """Return log M and weights under Q0: the lower atom, quadrature nodes, the upper atom."""
-    nodes, weights = np.polynomial.legendre.leggauss(_POINTS)
+    nodes, weights = gauss_legendre(_POINTS)
     width = shift / panels
     u = (width * (np.arange(panels)[:, None] + 0.5 * (nodes + 1.0)[None, :])).ravel()
     weights = np.tile(0.5 * width * weights, panels) * 0.5 * np.exp(-u)
