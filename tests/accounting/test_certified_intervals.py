@@ -67,7 +67,7 @@ class Draw:
 
 def hard(rate, mu, count):
     """Tell whether a narrow interval is not promised."""
-    return count > 1 and rate * count < 0.5 and mu > 0.6
+    return count > 1 and rate < 1e-3 and rate * count < 2.0 and mu > 0.6
 
 
 def check_epsilon(value, truth, delta, *, gap=GAP, narrow=True):
@@ -261,7 +261,7 @@ def test_long_compositions(seed):
     """Homogeneous plans, and such of two or three kinds of step."""
     draw, checked = Draw(100 + seed), 0
     sampling, adjacency = WAYS[seed % 3]
-    while checked < (5 if sampling == "uniform" else 9):
+    while checked < (4 if sampling == "uniform" else 8):
         plan, truths, large, narrow = PLDAccountant(adjacency), [], 0.0, True
         for _ in range(1 + seed // 3):
             rate, z, count = draw.rate(), draw.multiplier(), draw.count(300, 1e10)
@@ -410,6 +410,47 @@ def test_mixed_plans_against_dp_accounting(adjacency):
             assert abs(value.upper - above) <= GAP * above + error + 0.1 * step
             if narrow and value.upper >= 1e-6:
                 assert value.upper - value.lower <= GAP * value.upper
+
+
+# Plans that random search found wanting once.
+
+
+@pytest.mark.parametrize(
+    ("sampling", "adjacency", "rate", "z", "count", "delta"),
+    [
+        ("uniform", "replace-one", 6e-7, 8.7252, 2_275_971_303, 1.7e-13),
+        ("poisson", "replace-one", 2.63695e-7, 3.82113, 152_288_063, 1.266e-12),
+        ("poisson", "replace-one", 2.9e-5, 1.35, 4, 1e-7),
+        ("poisson", "add-remove", 7e-6, 1.61, 12, 7e-12),
+        ("uniform", "replace-one", 1.9e-3, 3.25, 15, 3e-15),
+        ("poisson", "replace-one", 3.5e-6, 258.0, 164, 4.4e-13),
+    ],
+)
+def test_heavy_tails_that_hardly_ever_show(sampling, adjacency, rate, z, count, delta):
+    """Moments are governed by losses that are never seen: epsilon and delta agree all the same."""
+    event, _ = sampled(sampling, adjacency, rate, z)
+    plan = PLDAccountant(adjacency).compose(event, count)
+    lower, upper = plan.epsilon(delta)
+    assert 0.0 < upper - lower <= GAP * upper
+    at_upper, at_lower = plan.delta(upper), plan.delta(lower)
+    assert at_upper.lower <= delta <= at_lower.upper
+    assert at_upper.upper <= (1 + GAP) * delta and at_lower.lower >= (1 - 2 * GAP) * delta
+
+
+def test_epsilons_beyond_the_exponential_function():
+    event = PoissonSampledEvent(1e-6, GaussianEvent(0.25))
+    for count in (1, 2, 300):
+        value = PLDAccountant().compose(event, count).delta(731.7)
+        assert 0.0 <= value.lower <= value.upper <= 1.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_sampled_laplace_of_tiny_losses():
+    event = PoissonSampledEvent(3.5e-6, LaplaceEvent(258.0))
+    plan = PLDAccountant("replace-one").compose(event, 164)
+    lower, upper = plan.epsilon(4.4e-13)
+    assert 0.0 < upper - lower <= GAP * upper
+    assert plan.delta(lower).upper >= 4.4e-13 >= plan.delta(upper).lower
 
 
 # Closer on request.

@@ -193,6 +193,8 @@ class GaussianMixturePair:
         # Mixtures have the Gaussian divergence at another epsilon, times a factor.
         factor, inner = q, epsilon
         if self.kind == "add":
+            if epsilon >= self.largest_loss:
+                return 0.0, 0.0
             factor = q - (1.0 - q) * math.expm1(epsilon)
             if factor <= 0.0:
                 return 0.0, 0.0

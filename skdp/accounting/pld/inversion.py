@@ -142,7 +142,7 @@ class Inversion:
         saddle, eta = self._saddle, self.eta
         log_fall = max(log_fall, 5.0)
         largest = math.sqrt(2.0 * log_fall) / eta
-        frequency = min(math.sqrt(2.1 * log_fall) / saddle.deviation, largest)
+        frequency = min(math.sqrt(2.5 * log_fall) / saddle.deviation, largest)
         while True:
             fall = self._loss.log_decay(saddle.theta, frequency) - 0.5 * (eta * frequency) ** 2
             if fall <= -log_fall or frequency >= largest:

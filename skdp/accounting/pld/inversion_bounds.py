@@ -80,7 +80,8 @@ def invert_epsilon(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
         Lower and upper bound on epsilon; 0 and infinity where the method does not apply.
     """
     best = _epsilon(ComposedLoss(pairs, mu), delta, rtol)
-    if _SMALLEST_EPSILON < best[1] and not best[1] - best[0] <= rtol * best[1]:
+    # An infinite bound is not close to anything, though its width is no more than rtol times it.
+    if best[1] == math.inf or best[1] - best[0] > rtol * best[1] > rtol * _SMALLEST_EPSILON:
         loss = _truncated(pairs, mu, _NEGLECTED * rtol * delta)
         best = _intersect(best, _epsilon(loss, delta, rtol, best[1]))
     return best
