@@ -261,7 +261,7 @@ def test_long_compositions(seed):
     """Homogeneous plans, and such of two or three kinds of step."""
     draw, checked = Draw(100 + seed), 0
     sampling, adjacency = WAYS[seed % 3]
-    while checked < (4 if sampling == "uniform" else 8):
+    while checked < (3 if sampling == "uniform" else 8):
         plan, truths, large, narrow = PLDAccountant(adjacency), [], 0.0, True
         for _ in range(1 + seed // 3):
             rate, z, count = draw.rate(), draw.multiplier(), draw.count(300, 1e10)

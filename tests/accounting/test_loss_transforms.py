@@ -1,4 +1,4 @@
-"""Moments of single losses off the real axis, against 40-digit quadrature."""
+"""Moments of single losses off the real axis, against 32-digit quadrature."""
 
 import math
 
@@ -27,7 +27,7 @@ CASES = [  # rate, mu, theta, frequency
 
 def exact_moment(kind, rate, mu, z, cut=None):
     """Return E[e^(zL)] - 1 over x <= cut, by adaptive quadrature of the definition."""
-    with mp.workdps(40):
+    with mp.workdps(32):
         q, mu, z = mp.mpf(rate), mp.mpf(mu), mp.mpc(z)
         end = 40 + 2 * mu * (1 + z.real) if cut is None else mp.mpf(cut)
 
@@ -60,7 +60,7 @@ def test_moments_are_within_their_errors(kind, rate, mu, theta, frequency, cut):
         pytest.skip("losses that are bounded are never cut off")
     mixture = Mixture(kind, rate, mu, math.inf if cut is None else cut)
     nodes = tilted_nodes(mixture, theta, frequency, 60.0)
-    frequencies = np.array([0.0, 0.5 * frequency, frequency])
+    frequencies = np.array([0.0, frequency])
     values, errors = transform(nodes, frequencies)
     for value, error, u in zip(values, errors, frequencies, strict=True):
         exact = mp.log1p(exact_moment(kind, rate, mu, complex(theta, u), cut))
