@@ -39,7 +39,8 @@ class PLDAccountant(Accountant):
         The relation between neighbouring data sets.
     rtol : float, default=1e-3
         Relative distance of lower and upper bound at which they count as close enough, in (0, 1).
-        Most plans come out far closer; where it is out of reach the bounds hold all the same.
+        Most plans come out far closer. Where it is out of reach (rare sampling with little noise, a
+        few expected participations) the bounds hold all the same.
 
     Notes
     -----
