@@ -16,7 +16,8 @@ class PrivacyValue(float):
     upper : float
         The value itself; at least the truth if ``is_upper_bound``.
     lower : float, default=0.0
-        At most the truth. Zero where nothing better is proved.
+        At most the truth, where the truth is that of the dominating pairs: for samples of fixed
+        size no release is known that attains their composition. Zero where nothing is proved.
     is_upper_bound : bool, default=True
         Whether the value is proved to be at least the truth. If not, it must not be reported as a
         guarantee, and no budget accepts it.

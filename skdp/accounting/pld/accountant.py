@@ -17,7 +17,7 @@ from skdp.accounting.pld.directions import (
     mu_of_all_rows,
     plan_of,
 )
-from skdp.accounting.pld.inversion_bounds import Interval
+from skdp.accounting.pld.intervals import Interval, is_narrow
 from skdp.accounting.pld.lattice_bounds import extremes
 from skdp.accounting.rdp import RDPAccountant
 
@@ -140,7 +140,7 @@ class PLDAccountant(Accountant):
             plan,
             [epsilon_bounds(pairs, mu, delta, self.rtol) for pairs, mu in plan.directions],
         )
-        if upper > _LARGE_EPSILON and not upper - lower <= self.rtol * upper:
+        if upper > _LARGE_EPSILON and not is_narrow((lower, upper), self.rtol):
             # With very little noise the losses of one release span more scales than there are
             # cells or frequencies; these bounds hold as well, and no loss is too large for them.
             upper = min(upper, gaussian_profile.epsilon(self._mu_of_all_rows(), delta))
@@ -159,7 +159,7 @@ class PLDAccountant(Accountant):
             plan,
             [delta_bounds(pairs, mu, epsilon, self.rtol) for pairs, mu in plan.directions],
         )
-        if upper > _LARGE_DELTA and not upper - lower <= self.rtol * upper:
+        if upper > _LARGE_DELTA and not is_narrow((lower, upper), self.rtol):
             upper = min(upper, gaussian_profile.delta(self._mu_of_all_rows(), epsilon))
             if not has_overflowing_moments(self._counts, self._adjacency):
                 upper = min(upper, self._renyi().delta(epsilon).upper)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 
 from skdp.accounting import gaussian_profile
 from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
-from skdp.accounting.pld.inversion_bounds import Interval, Pairs, invert_delta, invert_epsilon
+from skdp.accounting.pld.intervals import Interval, is_narrow, meet
+from skdp.accounting.pld.inversion_bounds import Pairs, invert_delta, invert_epsilon
 from skdp.accounting.pld.lattice_bounds import direction_delta, direction_epsilon, extremes
 from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
 
@@ -69,9 +70,8 @@ def epsilon_bounds(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
 
     best = (0.0, largest if failure <= delta else math.inf)
     for method in _order(pairs, inverted, gridded, bounded):
-        lower, upper = method()
-        best = max(best[0], lower), min(best[1], upper)
-        if best[1] < math.inf and best[1] - best[0] <= rtol * max(best[1], _SMALLEST_EPSILON):
+        best = meet(best, method())
+        if is_narrow(best, rtol, _SMALLEST_EPSILON):
             break
     return best
 
@@ -123,9 +123,8 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
             break
         if method is bounded and best[1] < _SMALLEST_DELTA:
             continue
-        lower, upper = method()
-        best = max(best[0], lower), min(best[1], upper)
-        if best[1] - best[0] <= rtol * best[1]:
+        best = meet(best, method())
+        if is_narrow(best, rtol):
             break
         tried = best[1] if method is inverted else tried
     return best

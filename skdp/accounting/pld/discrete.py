@@ -9,6 +9,7 @@ that smaller shifts reveal less.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -32,7 +33,7 @@ _UNIT_ROUNDOFF = 2.0**-53
 _LISTED = 64  # atoms, above which their sum is evaluated as a geometric one
 
 
-class AtomicPair:
+class AtomicPair(ABC):
     """A pair whose losses are ``origin + k * lattice`` for whole numbers ``k``."""
 
     failure = 0.0
@@ -43,6 +44,7 @@ class AtomicPair:
     origin: float
     variation: float
 
+    @abstractmethod
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
         """Return the numbers ``k``, their probabilities under P, and what lies above.
 
@@ -56,7 +58,6 @@ class AtomicPair:
         tuple
             Numbers, masses, and a bound on the mass above.
         """
-        raise NotImplementedError
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""

@@ -11,10 +11,7 @@ Since ``E[M] = 1``, a multiple of ``M - 1`` may be subtracted from each integran
 of second order in the loss; so ``E_P[e^(z L)] - 1`` comes out with an error that is small against
 the *loss* of one release, and the moments of 10^10 releases are as accurate as those of one.
 
-The integrands are analytic near the real line, so the trapezoidal rule (Gauss-Legendre panels for
-the half-line) converges geometrically. Trefethen and Weideman (2014, Theorem 5.1) bound its error
-by the size of the integrand at distance ``a`` from the line, where ``|M(x + ia)| <= M(x)``,
-``|M(x + ia)| >= M(x) cos(mu a / 2)`` and ``|arg M(x + ia)| <= mu a``.
+The integrands are analytic near the real line, and the rules of `gaussian_rules` converge fast.
 """
 
 from __future__ import annotations

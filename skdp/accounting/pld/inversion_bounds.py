@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from skdp.accounting.pld.composed_loss import ComposedLoss, Saddle, find_saddle
 from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
+from skdp.accounting.pld.intervals import Interval, is_narrow, meet
 from skdp.accounting.pld.inversion import Inversion
 from skdp.accounting.pld.pairs import Pair
 
@@ -20,7 +21,6 @@ _LARGEST_EPSILON = 1e4  # above which this method is not tried
 _NEWTON_STEPS = 60
 _SMALLEST_DELTA = 1e-300
 
-Interval = tuple[float, float]
 Pairs = Sequence[tuple[Pair, int]]
 
 
@@ -47,15 +47,15 @@ def invert_delta(
     tuple of float
         Lower and upper bound on delta; 0 and the known one where the method does not apply.
     """
-    best = _intersect((0.0, known), _delta(ComposedLoss(pairs, mu), epsilon, rtol))
-    if best[1] - best[0] <= rtol * best[1]:
+    best = meet((0.0, known), _delta(ComposedLoss(pairs, mu), epsilon, rtol))
+    if is_narrow(best, rtol):
         return best
     # How much may be cut off depends on the delta to be found: descend to it.
     for _ in range(_LARGEST_DESCENT):
         before = best[1]
         tail = _NEGLECTED * rtol * max(before, _SMALLEST_DELTA)
-        best = _intersect(best, _delta(_truncated(pairs, mu, tail), epsilon, rtol))
-        if best[1] - best[0] <= rtol * best[1] or best[1] > 0.1 * before:
+        best = meet(best, _delta(_truncated(pairs, mu, tail), epsilon, rtol))
+        if is_narrow(best, rtol) or best[1] > 0.1 * before:
             break
     return best
 
@@ -80,10 +80,9 @@ def invert_epsilon(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
         Lower and upper bound on epsilon; 0 and infinity where the method does not apply.
     """
     best = _epsilon(ComposedLoss(pairs, mu), delta, rtol)
-    # An infinite bound is not close to anything, though its width is no more than rtol times it.
-    if best[1] == math.inf or best[1] - best[0] > rtol * best[1] > rtol * _SMALLEST_EPSILON:
+    if best[1] > _SMALLEST_EPSILON and not is_narrow(best, rtol):
         loss = _truncated(pairs, mu, _NEGLECTED * rtol * delta)
-        best = _intersect(best, _epsilon(loss, delta, rtol, best[1]))
+        best = meet(best, _epsilon(loss, delta, rtol, best[1]))
     return best
 
 
@@ -117,8 +116,8 @@ def _delta(loss: ComposedLoss, epsilon: float, rtol: float) -> Interval:
         if not inversion.feasible:
             break
         found = inversion.delta_bounds(epsilon)
-        best = _intersect(best, found)
-        if best[1] - best[0] <= rtol * best[1] or not found[1] > 0.0:
+        best = meet(best, found)
+        if is_narrow(best, rtol) or not found[1] > 0.0:
             break
         gap *= 0.25 * min(rtol * best[1] / (best[1] - best[0]), 1.0)
         log_delta = min(log_delta, math.log(max(best[1], _SMALLEST_DELTA)))
@@ -148,9 +147,9 @@ def _epsilon(loss: ComposedLoss, delta: float, rtol: float, known: float = math.
         found = _solve(inversion, epsilon, delta, inner)
         if found is None:
             break
-        before, best = best, _intersect(best, found)
+        before, best = best, meet(best, found)
         width = best[1] - best[0]
-        if best[1] == math.inf or width <= rtol * best[1] or best[1] <= _SMALLEST_EPSILON:
+        if is_narrow(best, rtol) or not _SMALLEST_EPSILON < best[1] < math.inf:
             break
         if width > 0.9 * (before[1] - before[0]):
             break  # something else than the smoothing is in the way
@@ -171,10 +170,6 @@ def _prepare(loss: ComposedLoss, at: Saddle, eta: float, log_neglected: float) -
         if inversion.feasible:
             return inversion
     return Inversion(loss, at, math.sqrt(_SHARES[-1]) * eta, log_neglected)
-
-
-def _intersect(known: Interval, found: Interval) -> Interval:
-    return max(known[0], found[0]), min(known[1], found[1])
 
 
 def _solve(inversion: Inversion, epsilon: float, delta: float, inner: float) -> Interval | None:
