@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from skdp.accounting._quadrature import gauss_legendre
+from skdp.accounting.pld.composed_loss import ComposedLoss, find_saddle
 from skdp.accounting.pld.contour_shift import log_decay
 from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
 from skdp.accounting.pld.gaussian_rules import Mixture
 from skdp.accounting.pld.gaussian_transforms import GaussianMixtureLoss, tilted_nodes, transform
-from skdp.accounting.pld.inversion_bounds import invert_delta
+from skdp.accounting.pld.inversion import Inversion
+from skdp.accounting.pld.inversion_bounds import _delta, invert_delta
 
 KINDS = ("remove", "add", "poisson-replace-one", "uniform-replace-one")
 CASES = [  # rate, mu, theta, frequency
@@ -148,3 +150,50 @@ def test_decay_where_the_tilted_density_lies_far_to_the_left(theta):
 def test_upper_bounds_are_positive_where_delta_underflows():
     lower, upper = invert_delta([(GaussianMixturePair("remove", 0.5, 0.1), 100)], 0.0, 60.0, 1e-3)
     assert lower == 0.0 < upper
+
+
+@pytest.mark.parametrize("kind", ["remove", "poisson-replace-one", "uniform-replace-one"])
+def test_what_is_cut_off_counts_against_us(kind):
+    pair, count = GaussianMixturePair(kind, 0.05, 1.0), 50
+    whole = _delta(ComposedLoss([(pair, count)]), 1.5, 1e-6)
+    # So much is cut off that it shows: about a fiftieth of the losses that matter.
+    cut = ComposedLoss([(pair.truncated(0.02 * whole[1] / count), count)])
+    lower, upper = _delta(cut, 1.5, 1e-6)
+    assert lower < whole[0] <= whole[1] <= upper
+    assert upper - cut.outside[1] < whole[0]  # without it, the bound would be too low
+    assert cut.outside[1] < 0.05 * whole[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("neglected", [0.9, 0.3, 0.01])
+def test_short_sums_are_still_bounds(kind, neglected):
+    """Aliases and the sum's tail are counted where they are not small."""
+    loss = ComposedLoss([(GaussianMixturePair(kind, 0.02, 0.8), 3000)])
+    for epsilon in (1.0, 3.0):
+        truth = _delta(loss, epsilon, 1e-6)
+        saddle = find_saddle(loss, epsilon=epsilon)
+        for eta in (0.3 / saddle.theta, 0.01 / saddle.theta):
+            short = Inversion(loss, saddle, eta, math.log(neglected))
+            lower, upper = short.delta_bounds(epsilon)
+            assert lower <= truth[0] <= truth[1] <= upper
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("reach", [0.5, 1.0, 1.5, 2.5])
+def test_sums_that_end_early_are_still_bounds(kind, reach, monkeypatch):
+    loss = ComposedLoss([(GaussianMixturePair(kind, 0.02, 0.8), 3000)])
+    epsilon = 2.0
+    truth = _delta(loss, epsilon, 1e-6)
+    saddle = find_saddle(loss, epsilon=epsilon)
+    eta = 0.1 / saddle.theta
+
+    def end(self, log_fall):
+        frequency = reach / saddle.deviation
+        fall = loss.log_decay(saddle.theta, frequency) - 0.5 * (eta * frequency) ** 2
+        return frequency, fall
+
+    monkeypatch.setattr(Inversion, "_choose_end", end)
+    lower, upper = Inversion(loss, saddle, eta, math.log(1e-3)).delta_bounds(epsilon)
+    assert lower <= truth[0] <= truth[1] <= upper
+    if kind == "remove" and reach > 2.0:
+        assert upper - lower < 0.5 * truth[1]  # and such as are of use
