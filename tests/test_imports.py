@@ -19,14 +19,19 @@ MAY_IMPORT = {
     "mechanisms": {"accounting", "exceptions"},
     "solvers": {"losses"},
     "plans": {"solvers", "mechanisms", "accounting", "losses"},
-    "budget": {"accounting", "mechanisms", "exceptions"},
+    "budget": {"accounting", "mechanisms", "reporting", "exceptions"},
     "reporting": {"accounting", "mechanisms"},
     "estimators": {
         *("plans", "budget", "reporting", "mechanisms", "accounting", "losses", "solvers"),
-        *("exceptions", "inputs"),
+        *("exceptions", "inputs", "parameters", "seeding"),
     },
-    "preprocessing": {"inputs"},
+    "preprocessing": {
+        *("budget", "reporting", "mechanisms", "accounting", "plans"),
+        *("exceptions", "inputs", "parameters", "seeding"),
+    },
     "inputs": set(),
+    "parameters": set(),
+    "seeding": set(),
     "testing": {"mechanisms"},
     "__init__": {"estimators"},
 }

@@ -116,7 +116,14 @@ class BudgetAccountant:
         return self._composition
 
     def reserve(
-        self, event: Event, *, adjacency: Adjacency, epsilon: float, delta: float, label: str
+        self,
+        event: Event,
+        *,
+        adjacency: Adjacency,
+        epsilon: float,
+        delta: float,
+        label: str,
+        **_record: Any,
     ) -> None:
         """Charge a mechanism that is about to run.
 

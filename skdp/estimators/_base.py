@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.budget import BudgetAccountant
+from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
 from skdp.estimators._callbacks import (
     FRAMES_OF_WITH_CALLBACKS,
     CallbackSupportMixin,
@@ -21,19 +19,19 @@ from skdp.estimators._callbacks import (
     with_callbacks,
 )
 from skdp.estimators._labels import encode_labels
-from skdp.estimators._parameters import check_choice, check_integer, check_real
-from skdp.estimators._seeding import fit_context
 from skdp.exceptions import PrivacyWarning
 from skdp.inputs import canonical_rows, validate_private_data
-from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
+from skdp.losses import LogisticLoss, OneVsRestLoss, SoftmaxLoss
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import PublicNumbers, default_intercept_value
 from skdp.plans.linear_model import LinearModel, ScaledUnits
 from skdp.reporting import PrivacySpent
+from skdp.seeding import fit_context
 
 
-class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the private linear classifiers.
 
     A fit keeps this order: parameters and shapes are validated (no value of a row but a
@@ -50,7 +48,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     alpha: Any
     fit_intercept: bool
     intercept_scaling: Any
-    accountant: BudgetAccountant | None
+    accountant: Any
     random_state: Any
     verbose: int
 
@@ -101,7 +99,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         plan = self._build_plan(model, numbers)
         seeded = is_seeded(self.random_state)
         spent = self._account(plan, seeded)
-        self._charge(spent)
+        charge_fit(self, spent)
         if self.verbose:
             print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
         progress = FitProgress(self, self._public_steps(plan))
@@ -119,6 +117,41 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         self._publish(plan)
         progress.end()
         return self
+
+    def privacy_plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacySpent:
+        """Return what `fit` would spend on a table of a given public shape.
+
+        Nothing is charged and no data are needed: the noise of a fit depends on the parameters
+        and on public numbers alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        n_features : int
+            Number of columns that the classifier will see.
+        n_classes : int, default=2
+            Number of labels; ignored where `classes` lists them.
+
+        Returns
+        -------
+        PrivacySpent
+            The record that `privacy_spent_` would be.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters, as `fit` does.
+        """
+        self._check_parameters()
+        check_integer("n_samples", n_samples, at_least=1)
+        check_integer("n_features", n_features, at_least=1)
+        if self.classes is not None:
+            n_classes = np.unique(np.asarray(self.classes)).size
+        check_integer("n_classes", n_classes, at_least=2)
+        numbers = self._public_numbers((n_samples, n_features), n_classes)
+        plan = self._build_plan(self._linear_model(numbers), numbers)
+        return self._account(plan, is_seeded(self.random_state))
 
     # What each method fills in.
 
@@ -186,11 +219,7 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         check_integer(
             "verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose
         )
-        if self.accountant is not None and not callable(getattr(self.accountant, "reserve", None)):
-            raise TypeError(
-                "accountant must be None or a budget such as skdp.budget.BudgetAccountant, got "
-                f"{type(self.accountant).__name__}."
-            )
+        check_accountant(self.accountant)
 
     _special_epsilons: tuple[str | None, ...] = ()
 
@@ -205,18 +234,6 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             raise TypeError(
                 f"{type(self).__name__}.fit takes X and y only, got {', '.join(fit_params)}."
             )
-
-    def _charge(self, spent: PrivacySpent) -> None:
-        accountant = self.accountant
-        if accountant is None:
-            accountant = BudgetAccountant(math.inf, spent.delta, adjacency=spent.adjacency)
-        accountant.reserve(
-            spent.event,
-            adjacency=spent.adjacency,
-            epsilon=spent.epsilon,
-            delta=spent.delta,
-            label=f"{type(self).__name__}.fit",
-        )
 
     # From parameters to the public side of the model.
 
@@ -325,59 +342,3 @@ class PrivateLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-class ProbabilityMixin:
-    """Class probabilities of models whose loss is a log-likelihood."""
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities in the order of ``classes_``.
-        """
-        scores = self.decision_function(X)  # type: ignore[attr-defined]
-        if scores.ndim == 2:
-            return softmax(scores, axis=1)
-        return np.column_stack([expit(-scores), expit(scores)])
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the class probabilities, exact where these underflow.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Log-probabilities in the order of ``classes_``.
-        """
-        scores = self.decision_function(X)  # type: ignore[attr-defined]
-        if scores.ndim == 2:
-            return log_softmax(scores, axis=1)
-        return np.column_stack([log_expit(-scores), log_expit(scores)])
-
-    def _binary_loss(self) -> LogisticLoss:
-        return LogisticLoss()
-
-
-class SmoothedHingeMixin:
-    """The smoothed hinge loss of the private support vector classifiers."""
-
-    half_width: float
-
-    def _binary_loss(self) -> SmoothedHingeLoss:
-        return SmoothedHingeLoss(half_width=float(self.half_width))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]
-        check_real("half_width", self.half_width, at_least=1e-3, at_most=1e3)

@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from skdp.estimators._base import ProbabilityMixin
+from skdp.estimators._mixins import ProbabilityMixin
 from skdp.estimators._noisy_gradient import NoisyGradientClassifier
-from skdp.estimators._parameters import check_choice, check_real
+from skdp.parameters import check_choice, check_real
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import DPSGDChoices, build_dpsgd
 from skdp.plans.linear_model import LinearModel

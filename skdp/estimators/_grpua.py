@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from skdp.estimators._base import ProbabilityMixin, SmoothedHingeMixin
+from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
 from skdp.estimators._noisy_gradient import NoisyGradientClassifier
-from skdp.estimators._parameters import check_choice, check_real
+from skdp.parameters import check_choice, check_real
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.gradient_perturbation import (
     GradientPerturbationChoices,

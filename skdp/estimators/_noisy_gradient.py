@@ -10,8 +10,8 @@ from skdp.accounting import Accountant
 from skdp.accounting.calibration import resolve_accountant
 from skdp.estimators._base import PrivateLinearClassifier
 from skdp.estimators._callbacks import FitProgress
-from skdp.estimators._parameters import check_integer, check_real
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.parameters import check_integer, check_real
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.reporting import PrivacySpent
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from skdp.estimators._base import PrivateLinearClassifier, ProbabilityMixin, SmoothedHingeMixin
+from skdp.estimators._base import PrivateLinearClassifier
 from skdp.estimators._callbacks import FitProgress
-from skdp.estimators._parameters import check_choice, check_integer, check_real
+from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import PublicNumbers, default_output_penalty
 from skdp.plans.linear_model import LinearModel
 from skdp.plans.output_perturbation import OutputPerturbationPlan
