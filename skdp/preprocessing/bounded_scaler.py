@@ -47,6 +47,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 0.8       ,  1.        ]])
     """
 
+    # What the privacy statement needs to know of it.
+    _learns_from_rows = False
+
     def __init__(self, lower: Any = -1.0, upper: Any = 1.0, *, row_norm: float | None = 1.0):
         self.lower = lower
         self.upper = upper

@@ -1,11 +1,21 @@
-"""A privacy statement in words, for a data-protection officer or a paper's appendix."""
+"""A privacy statement for a data-protection officer, a registry or a paper's appendix."""
 
 from __future__ import annotations
 
+import json
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any
+from typing import Any, Self
 
-from skdp.reporting.privacy_spent import spending_of
+from skdp.accounting import Event, PoissonSampledEvent, UniformSampledEvent
+from skdp.accounting.events import leaf_counts
+from skdp.parameters import check_integer
+from skdp.reporting._examine import Finding, examine
+from skdp.reporting._rendering import render_html, render_text
+from skdp.reporting._total import Total, total_of
+from skdp.reporting.privacy_spent import PrivacySpent
 
 _ADJACENCY_TEXT = {
     "replace-one": "two tables are neighbours if one row is replaced by another (n is public)",
@@ -13,60 +23,277 @@ _ADJACENCY_TEXT = {
     "sample rate, lot size or row count that the mechanism divides by being unchanged",
 }
 
-_NOT_COVERED = (
-    "anything computed from the rows outside this fit: preprocessing fitted on them, feature "
-    "selection, tuning, cross-validation scores, other models",
+_NEVER_COVERED = (
     "how long the fit took, and whether validation refused the table (missing values, labels)",
     "the table itself, access to it, and what predictions for new people reveal about them",
 )
+_NOT_COVERED_BY_A_FIT = (
+    "anything else computed from the rows: preprocessing fitted elsewhere, feature selection, "
+    "tuning, cross-validation scores, other models",
+    *_NEVER_COVERED,
+)
+_NOT_COVERED_BY_A_LEDGER = (
+    "anything computed from the rows that was not charged to this ledger",
+    *_NEVER_COVERED,
+)
+
+_ARITHMETIC = "proofs assume real numbers; noise and sums are double precision"
+_FRESH_KEYS = "SHAKE-256 stream with a fresh key from the operating system"
+_SEEDED = (
+    "noise came from a fixed seed. The guarantee does NOT hold against anyone who knows or guesses "
+    "it; use random_state=None for a release"
+)
 
 
-def privacy_statement(estimator: Any) -> str:
-    """Return the privacy statement of a fitted private estimator.
+class PrivacyStatement(str):
+    """A privacy statement: readable text that also has a structured form.
+
+    It is a string and can be printed; in a notebook it shows as tables.
 
     Parameters
     ----------
-    estimator : estimator with ``privacy_spent_``, or a pipeline that ends in one
-        What was fitted.
+    record : dict
+        The statement as plain values, from which text and tables are made.
+    """
+
+    _record: dict[str, Any]
+
+    def __new__(cls, record: dict[str, Any]) -> Self:
+        """Render the text."""
+        statement = super().__new__(cls, render_text(record))
+        statement._record = record
+        return statement
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the statement as plain, JSON-ready values."""
+        return json.loads(json.dumps(self._record))
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return the statement as JSON text."""
+        return json.dumps(self._record, indent=indent)
+
+    def _repr_html_(self) -> str:
+        return render_html(self._record)
+
+    def __getnewargs__(self) -> tuple[dict[str, Any]]:  # type: ignore[override]
+        return (self._record,)
+
+
+def privacy_statement(
+    fitted: Any, *, unit: str = "row", rows_per_unit: int = 1
+) -> PrivacyStatement:
+    """Return the privacy statement of an estimator, a pipeline, a search or a ledger.
+
+    The object is walked part by part. Each part is classed as private, with what it cost; as
+    data-independent; or as leaking, with the remedy. If a part leaks, the statement says that
+    there is no guarantee for the whole.
+
+    Parameters
+    ----------
+    fitted : estimator, pipeline, search or BudgetAccountant
+        What was fitted, or the ledger that all fits were charged to.
+    unit : str, default="row"
+        Whom the guarantee is to protect, for example ``"patient"``: see `rows_per_unit`.
+    rows_per_unit : int, default=1
+        Public bound on the rows that one unit has in the table. With more than one the statement
+        adds the guarantee for the whole unit, by group privacy.
 
     Returns
     -------
-    str
-        Plain text: what was released, the guarantee, the unit of privacy, the mechanism, the
-        assumptions, and what is not covered (the items of Ponomareva et al. 2023 and NIST SP
-        800-226).
+    PrivacyStatement
+        A string; also `to_dict`, `to_json` and tables in notebooks. Its items are those that
+        Ponomareva et al. (2023) and NIST SP 800-226 ask for: what was released, the guarantee and
+        its curve, neighbours and unit, mechanism, accounting, sampling, assumptions, what is and is
+        not covered, randomness and arithmetic.
 
     Raises
     ------
     TypeError
-        If the estimator reports no privacy spending.
+        If the object is neither fitted nor a ledger.
+    ValueError
+        If `rows_per_unit` is no integer of at least 1.
     """
-    final, spent = spending_of(estimator)
-    lines = [
-        f"Privacy statement of {type(final).__name__} (skdp {metadata.version('skdp')})",
-        "",
-        f"Guarantee: ({spent.epsilon:.6g}, {spent.delta:.3g})-differential privacy, central model.",
-        f"Neighbours: {spent.adjacency}: {_ADJACENCY_TEXT[spent.adjacency]}.",
-        "Unit of privacy: one row. If a person has k rows, group privacy applies.",
-        f"Mechanism: {spent.mechanism}",
-        f"Accounting: {spent.accountant} accountant, upper bound, of {spent.event}.",
-        *_list("Released", spent.released),
-        *_list("Assumptions", spent.assumptions),
-        *_list("Not covered", _NOT_COVERED),
-        "Arithmetic: proofs assume real numbers; noise and sums are double precision.",
-        _randomness_line(spent.seeded),
-    ]
-    return "\n".join(lines)
+    check_integer("rows_per_unit", rows_per_unit, at_least=1)
+    if callable(getattr(fitted, "entries", None)) and hasattr(fitted, "total"):
+        return PrivacyStatement(_ledger_record(fitted, unit, rows_per_unit))
+    _refuse_unfitted(fitted)
+    return PrivacyStatement(_fitted_record(fitted, unit, rows_per_unit))
 
 
-def _list(title: str, items: tuple[str, ...]) -> list[str]:
-    return [f"{title}:", *(f"  - {item}" for item in items)]
+def _refuse_unfitted(fitted: Any) -> None:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
 
-
-def _randomness_line(seeded: bool) -> str:
-    if seeded:
-        return (
-            "Randomness: noise came from a fixed seed. The guarantee does NOT hold against "
-            "anyone who knows or guesses it; use random_state=None for a release."
+    if isinstance(getattr(fitted, "privacy_spent_", None), PrivacySpent):
+        return
+    plan = (
+        "; its method privacy_plan says what a fit would spend"
+        if hasattr(fitted, "privacy_plan")
+        else ""
+    )
+    if not hasattr(fitted, "fit"):
+        raise TypeError(
+            f"{type(fitted).__name__} has no privacy_spent_: give a fitted estimator, pipeline or "
+            "search, or a BudgetAccountant."
         )
-    return "Randomness: SHAKE-256 stream with a fresh key from the operating system."
+    try:
+        check_is_fitted(fitted)
+    except NotFittedError:
+        raise TypeError(
+            f"this {type(fitted).__name__} has no privacy_spent_, since it is not fitted{plan}."
+        ) from None
+    if plan:
+        raise TypeError(f"this {type(fitted).__name__} has no privacy_spent_: fit it{plan}.")
+
+
+def _header(subject: Any, kind: str) -> dict[str, Any]:
+    return {
+        "subject": type(subject).__name__,
+        "kind": kind,
+        "library": {
+            "skdp": metadata.version("skdp"),
+            "scikit-learn": metadata.version("scikit-learn"),
+            "python": platform.python_version(),
+        },
+        "date": datetime.now(UTC).date().isoformat(),
+        "model": "central: whoever runs the fit is trusted with the table",
+    }
+
+
+def _fitted_record(fitted: Any, unit: str, rows_per_unit: int) -> dict[str, Any]:
+    findings = examine(fitted)
+    spent = [finding.spent for finding in findings if finding.spent is not None]
+    leaks = any(finding.kind == "leaking" for finding in findings)
+    total = total_of(spent, rows_per_unit) if spent else None
+    ledger = _attached_ledger(fitted)
+    return {
+        **_header(fitted, "search" if hasattr(fitted, "cv_results_") else "fit"),
+        "holds_for_the_whole": bool(spent) and not leaks and total is not None,
+        "guarantee": None if total is None else _guarantee(total, unit, rows_per_unit),
+        "parts": [_part(finding) for finding in findings],
+        "ledger": ledger,
+        "released": _merged(record.released for record in spent),
+        "assumptions": _merged(record.assumptions for record in spent),
+        "not_covered": [*_uncovered_fits(fitted, ledger), *_NOT_COVERED_BY_A_FIT],
+        "arithmetic": _ARITHMETIC,
+        "seeded": any(record.seeded for record in spent),
+        "randomness": _SEEDED if any(record.seeded for record in spent) else _FRESH_KEYS,
+    }
+
+
+def _ledger_record(ledger: Any, unit: str, rows_per_unit: int) -> dict[str, Any]:
+    entries = ledger.entries()
+    seeded = any(entry["seeded"] for entry in entries)
+    total = total_of([ledger.total], rows_per_unit)
+    assert total is not None  # one record has one relation
+    return {
+        **_header(ledger, "ledger"),
+        "holds_for_the_whole": True,
+        "guarantee": {
+            **_guarantee(total, unit, rows_per_unit),
+            "accountant": f"{ledger.composition} filter, valid for adaptively chosen fits",
+        },
+        "parts": [
+            {
+                "name": f"charge {number}: {entry['label']}",
+                "estimator": entry["estimator"] or "",
+                "kind": "private",
+                "reason": entry["event"],
+                "remedy": "",
+                "epsilon": entry["epsilon"],
+                "delta": entry["delta"],
+            }
+            for number, entry in enumerate(entries, start=1)
+        ],
+        "ledger": _ledger_summary(ledger),
+        "released": ["what the charged fits released"],
+        "assumptions": list(ledger.total.assumptions),
+        "not_covered": list(_NOT_COVERED_BY_A_LEDGER),
+        "arithmetic": _ARITHMETIC,
+        "seeded": seeded,
+        "randomness": f"of at least one charge, {_SEEDED}" if seeded else _FRESH_KEYS,
+    }
+
+
+def _guarantee(total: Total, unit: str, rows_per_unit: int) -> dict[str, Any]:
+    guarantee: dict[str, Any] = {
+        "epsilon": float(total.epsilon),
+        "delta": float(total.delta),
+        "adjacency": total.adjacency,
+        "neighbours": _ADJACENCY_TEXT[total.adjacency],
+        "unit": unit,
+        "rows_per_unit": rows_per_unit,
+        "accountant": total.accountant,
+        "events": [event.to_dict() for event in total.events],
+        "sampling": _sampling(total.events),
+        "curve": [{"delta": delta, "epsilon": epsilon} for delta, epsilon in total.curve],
+    }
+    if rows_per_unit > 1:
+        epsilon, delta = total.of_a_group
+        guarantee["of_the_unit"] = {"epsilon": epsilon, "delta": delta}
+    return guarantee
+
+
+def _sampling(events: Sequence[Event]) -> str:
+    leaves = [leaf for event in events for leaf in leaf_counts(event)]
+    poisson = any(isinstance(leaf, PoissonSampledEvent) for leaf in leaves)
+    uniform = any(isinstance(leaf, UniformSampledEvent) for leaf in leaves)
+    drawn = ["independent Poisson lots"] * poisson
+    drawn += ["fixed-size lots without replacement"] * uniform
+    if not drawn:
+        return "none: every release sees all rows, or the bound needs no sampling"
+    return f"{' and '.join(drawn)}; the sampling that ran is the sampling accounted for"
+
+
+def _part(finding: Finding) -> dict[str, Any]:
+    part: dict[str, Any] = {
+        "name": finding.name,
+        "estimator": finding.estimator,
+        "kind": finding.kind,
+        "reason": finding.reason,
+        "remedy": finding.remedy,
+    }
+    if finding.spent is not None:
+        part["epsilon"] = float(finding.spent.epsilon)
+        part["delta"] = float(finding.spent.delta)
+        part["adjacency"] = finding.spent.adjacency
+    return part
+
+
+def _merged(lists: Any) -> list[str]:
+    """Join lists, each item once, in order of first appearance."""
+    return list(dict.fromkeys(item for items in lists for item in items))
+
+
+def _attached_ledger(fitted: Any) -> dict[str, Any] | None:
+    """Return what the ledgers say that the object's fits were charged to, if it is one."""
+    found = [
+        value
+        for value in fitted.get_params(deep=True).values()
+        if callable(getattr(value, "entries", None)) and hasattr(value, "total")
+    ]
+    return _ledger_summary(found[0]) if found else None
+
+
+def _ledger_summary(ledger: Any) -> dict[str, Any]:
+    epsilon, delta = ledger.spent()
+    return {
+        "name": ledger.name or "",
+        "charges": len(ledger.entries()),
+        "spent": {"epsilon": float(epsilon), "delta": float(delta)},
+        "budget": {"epsilon": float(ledger.epsilon), "delta": float(ledger.delta)},
+        "composition": ledger.composition,
+        "adjacency": ledger.adjacency,
+    }
+
+
+def _uncovered_fits(fitted: Any, ledger: dict[str, Any] | None) -> list[str]:
+    """Say of an ordinary search which fits the figures leave out."""
+    if not hasattr(fitted, "cv_results_"):
+        return []
+    candidates = len(fitted.cv_results_["params"])
+    folds = fitted.n_splits_
+    fits = f"{candidates * folds} fits of {candidates} candidates on {folds} folds"
+    if ledger is None:
+        return [f"the search's {fits}, which no ledger counted: give the estimator accountant="]
+    return [f"in these figures, the search's {fits}: they are in the ledger's total"]

@@ -1,0 +1,154 @@
+"""Walk a fitted object and say of each part what it took from the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from skdp.reporting._steps import classify_step
+from skdp.reporting.privacy_spent import PrivacySpent
+
+_SEARCH_LEAKS = (
+    (
+        "selection",
+        "the candidate was chosen by scores computed from the rows without noise",
+        "select with skdp.model_selection.PrivateGridSearchCV, or fix the parameters beforehand",
+    ),
+    (
+        "cv_results_, best_score_",
+        "scores of every fold and candidate, computed from the rows without noise",
+        "do not publish them; PrivateGridSearchCV keeps none",
+    ),
+)
+_STRATIFIED = (
+    "folds",
+    "the folds are stratified by the private labels: changing one label moves other records to "
+    "other folds, so that the bound on what one row changes fails for every fit",
+    "give cv=KFold(n_splits, shuffle=True, random_state=...), which does not look at the labels",
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one part of a fitted object did with the rows.
+
+    Parameters
+    ----------
+    name : str
+        Where the part sits, for example ``"pipeline step 'scale'"``.
+    estimator : str
+        Class of the part; empty where it is none.
+    kind : {"private", "data-independent", "leaking"}
+        What its state tells of the rows.
+    reason : str
+        Why.
+    remedy : str
+        What to do about a leak.
+    spent : PrivacySpent or None
+        What a private part spent.
+    """
+
+    name: str
+    estimator: str
+    kind: str
+    reason: str
+    remedy: str = ""
+    spent: PrivacySpent | None = None
+
+
+def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
+    """Return the findings about a fitted object, part by part.
+
+    Parameters
+    ----------
+    fitted : estimator, pipeline, column transformer, search or "passthrough"
+        What was fitted.
+    name : str, default="estimator"
+        What to call it.
+
+    Returns
+    -------
+    list of Finding
+        One entry for each part that was fitted by itself; parts of a private search belong to it.
+    """
+    spent = getattr(fitted, "privacy_spent_", None)
+    if isinstance(spent, PrivacySpent):
+        return [Finding(name, _class(fitted), "private", spent.mechanism, spent=spent)]
+    if hasattr(fitted, "cv_results_"):
+        return _examine_search(fitted, name)
+    parts = list(_parts(fitted))
+    if parts:
+        return [finding for label, part in parts for finding in examine(part, label)]
+    verdict = classify_step(fitted)
+    findings = [
+        Finding(name, _class(fitted), verdict.kind, verdict.reason, verdict.remedy),
+    ]
+    for number, (fit, record) in enumerate(_fits_inside(fitted), start=1):
+        part = f"fit {number} inside {name}"
+        findings.append(Finding(part, _class(fit), "private", record.mechanism, spent=record))
+    return findings
+
+
+def _class(part: Any) -> str:
+    return repr(part) if isinstance(part, str) or part is None else type(part).__name__
+
+
+def _parts(fitted: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the named parts of scikit-learn's containers."""
+    if hasattr(fitted, "steps"):
+        for label, step in fitted.steps:
+            yield f"step {label!r}", step
+    elif hasattr(fitted, "transformers_"):
+        for label, transformer, _ in fitted.transformers_:
+            yield f"columns {label!r}", transformer
+    elif hasattr(fitted, "transformer_list"):
+        for label, transformer in fitted.transformer_list:
+            yield f"features {label!r}", transformer
+
+
+def _examine_search(search: Any, name: str) -> list[Finding]:
+    leaks = list(_SEARCH_LEAKS)
+    if _is_stratified(search):
+        leaks.append(_STRATIFIED)
+    findings = [
+        Finding(f"{name}: {part}", _class(search), "leaking", reason, remedy)
+        for part, reason, remedy in leaks
+    ]
+    if hasattr(search, "best_estimator_"):
+        findings += examine(search.best_estimator_, f"{name}: refit of the best candidate")
+    return findings
+
+
+def _is_stratified(search: Any) -> bool:
+    cv = getattr(search, "cv", None)
+    if cv is None or isinstance(cv, int):
+        # scikit-learn's default for classifiers.
+        from sklearn.base import is_classifier
+
+        return bool(is_classifier(search))
+    return "Stratified" in type(cv).__name__
+
+
+def _fits_inside(fitted: Any) -> Iterator[tuple[Any, PrivacySpent]]:
+    """Yield private fits held by an ensemble, a calibrator or another meta-estimator."""
+    seen: set[int] = set()
+    # Parameters are templates; only what `fit` made is looked at.
+    own = getattr(fitted, "__dict__", {})
+    waiting = [value for key, value in own.items() if key.endswith("_")]
+    while waiting:
+        value = waiting.pop(0)
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        spent = getattr(value, "privacy_spent_", None)
+        if isinstance(spent, PrivacySpent):
+            yield value, spent
+        elif isinstance(value, list | tuple):
+            waiting[:0] = list(value)
+        elif hasattr(value, "__dict__") and not isinstance(value, type):
+            waiting[:0] = [part for part in vars(value).values() if _may_hold_fits(part)]
+
+
+def _may_hold_fits(value: Any) -> bool:
+    return isinstance(value, list | tuple) or hasattr(value, "__dict__")

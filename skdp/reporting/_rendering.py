@@ -1,0 +1,203 @@
+"""A privacy statement's record as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+_WIDTH = 110
+
+_NO_GUARANTEE = (
+    "There is NO guarantee for the whole: parts of it leak, as listed below. What follows counts "
+    "the private parts alone and does not make up for the leaks."
+)
+_NOTHING_PRIVATE = "There is NO guarantee: no part of it was fitted privately."
+_TWO_RELATIONS = (
+    "There is no common figure: the parts are accounted for under different neighbour relations. "
+    "Give all of them the same adjacency."
+)
+
+
+def render_text(record: dict[str, Any]) -> str:
+    """Return the statement as plain text.
+
+    Parameters
+    ----------
+    record : dict
+        The statement's record.
+
+    Returns
+    -------
+    str
+        Lines, the longer ones wrapped.
+    """
+    lines = [title(record), ""]
+    lines += [_wrapped(f"{name}: {text}") for name, text in facts(record)]
+    lines += ["Parts:"]
+    for part in record["parts"]:
+        lines.append(_wrapped(f"- {part_line(part)}", "  ", "    "))
+    for name, items in lists(record):
+        lines.append(f"{name}:")
+        lines += [_wrapped(f"- {item}", "  ", "    ") for item in items]
+    lines += [
+        _wrapped(f"Arithmetic: {record['arithmetic']}."),
+        _wrapped(f"Randomness: {record['randomness']}."),
+    ]
+    return "\n".join(lines)
+
+
+def render_html(record: dict[str, Any]) -> str:
+    """Return the statement as HTML tables.
+
+    Parameters
+    ----------
+    record : dict
+        The statement's record.
+
+    Returns
+    -------
+    str
+        One ``div``; all text is escaped.
+    """
+    rows = [
+        *facts(record),
+        *((name, "; ".join(items)) for name, items in lists(record)),
+        ("Arithmetic", record["arithmetic"]),
+        ("Randomness", record["randomness"]),
+    ]
+    parts = [
+        (part["name"], part["estimator"], part["kind"], _cost(part), _explanation(part))
+        for part in record["parts"]
+    ]
+    head = ("part", "class", "verdict", "cost", "why")
+    return (
+        f"<div><p><strong>{html.escape(title(record))}</strong></p>"
+        f"<table>{''.join(_html_row(row, header=1) for row in rows)}</table>"
+        f"<table><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr>"
+        f"{''.join(_html_row(part) for part in parts)}</table></div>"
+    )
+
+
+def title(record: dict[str, Any]) -> str:
+    """Return the headline."""
+    version = record["library"]["skdp"]
+    return f"Privacy statement of {record['subject']} (skdp {version}, {record['date']})"
+
+
+def facts(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the guarantee, item by item."""
+    guarantee = record["guarantee"]
+    found = []
+    private = any(part["kind"] == "private" for part in record["parts"])
+    if not private and record["kind"] != "ledger":
+        found.append(("Guarantee", _NOTHING_PRIVATE))
+    elif guarantee is None:
+        found.append(("Guarantee", _TWO_RELATIONS))
+    elif not record["holds_for_the_whole"]:
+        found.append(("Guarantee", _NO_GUARANTEE))
+    if guarantee is not None:
+        found += _guarantee_facts(record, guarantee)
+    if record["ledger"] is not None and record["kind"] != "ledger":
+        found.append(("Ledger", _ledger_line(record["ledger"])))
+    return found
+
+
+def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[tuple[str, str]]:
+    name = "Guarantee" if record["holds_for_the_whole"] else "Private parts"
+    pair = f"({guarantee['epsilon']:.6g}, {guarantee['delta']:.3g})"
+    unit, rows = guarantee["unit"], guarantee["rows_per_unit"]
+    if rows == 1:
+        protects = (
+            "one row. If a person has k rows, group privacy applies"
+            if unit == "row"
+            else f"one {unit}, who has one row"
+        )
+    else:
+        whole = guarantee["of_the_unit"]
+        protects = (
+            f"one {unit} with up to {rows} rows: ({whole['epsilon']:.6g}, {whole['delta']:.3g}) by "
+            "group privacy; the other figures are for one row"
+        )
+    curve = ", ".join(
+        f"{point['epsilon']:.4g} at {point['delta']:.3g}" for point in guarantee["curve"]
+    )
+    events = "; ".join(_event_text(event) for event in guarantee["events"])
+    return [
+        (name, f"{pair}-differential privacy, {record['model']}."),
+        ("Neighbours", f"{guarantee['adjacency']}: {guarantee['neighbours']}."),
+        ("Unit of privacy", f"{protects}."),
+        ("Epsilon at other deltas", f"{curve}."),
+        ("Accounting", f"{guarantee['accountant']} accountant, upper bound, of {events}."),
+        ("Sampling", f"{guarantee['sampling']}."),
+    ]
+
+
+def lists(record: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return the statement's lists with their names."""
+    return [
+        ("Released", record["released"]),
+        ("Assumptions", record["assumptions"]),
+        ("Not covered", record["not_covered"]),
+    ]
+
+
+def part_line(part: dict[str, Any]) -> str:
+    """Return one line about one part."""
+    what = f" ({part['estimator']})" if part["estimator"] else ""
+    return f"{part['name']}{what}: {part['kind']}{_cost(part)}: {_explanation(part)}"
+
+
+def _cost(part: dict[str, Any]) -> str:
+    if part.get("epsilon") is None:
+        return ""
+    return f" ({part['epsilon']:.6g}, {part['delta']:.3g})"
+
+
+def _explanation(part: dict[str, Any]) -> str:
+    return f"{part['reason']}. Remedy: {part['remedy']}" if part["remedy"] else part["reason"]
+
+
+def _ledger_line(ledger: dict[str, Any]) -> str:
+    spent, budget = ledger["spent"], ledger["budget"]
+    return (
+        f"{ledger['charges']} charges on the same budget amount to ({spent['epsilon']:.6g}, "
+        f"{spent['delta']:.3g}) of ({budget['epsilon']:.6g}, {budget['delta']:.3g}), "
+        f"{ledger['adjacency']}, by the {ledger['composition']} filter."
+    )
+
+
+def _event_text(event: dict[str, Any]) -> str:
+    """Return an event's record in the form of a constructor call."""
+    arguments = ", ".join(
+        f"{key}={_event_value(value)}" for key, value in event.items() if key != "type"
+    )
+    return f"{event.get('type', 'event')}({arguments})"
+
+
+def _event_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return _event_text(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_event_value(item) for item in value)}]"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _wrapped(text: str, first: str = "", rest: str = "  ") -> str:
+    return textwrap.fill(
+        text,
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _html_row(cells: Iterable[str], header: int = 0) -> str:
+    tags = [
+        f"<th>{html.escape(cell)}</th>" if place < header else f"<td>{html.escape(cell)}</td>"
+        for place, cell in enumerate(cells)
+    ]
+    return f"<tr>{''.join(tags)}</tr>"
