@@ -16,7 +16,7 @@ PUBLIC_MODULES = (
         importlib.import_module(f"skdp.{name}")
         for name in (
             *("accounting", "accounting.distributions", "mechanisms", "losses", "solvers"),
-            *("budget", "preprocessing", "reporting", "testing"),
+            *("budget", "model_selection", "preprocessing", "reporting", "testing"),
         )
     ),
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _datasets import _NUCLEUS, load_adult, load_breast_cancer
+from _datasets import load_adult, load_breast_cancer
 
 from skdp import (
     DPSGDClassifier,
@@ -21,6 +21,7 @@ from skdp import (
     OperaLogisticRegression,
     OperaSVC,
 )
+from skdp.datasets import load_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -92,12 +93,15 @@ def test_quickstart_prints_its_table():
         assert accuracy > 0.7 and area > 0.7 and 0.999 <= epsilon <= 1.0
 
 
-def test_quickstart_and_benchmark_share_their_bounds():
+def test_quickstart_and_schema_share_their_bounds():
     """Each stands alone for its reader, so the same public bounds are written twice."""
     spec = importlib.util.spec_from_file_location("quickstart", ROOT / "examples" / "quickstart.py")
     quickstart = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(quickstart)
-    assert {name: tuple(map(float, b)) for name, b in quickstart.MEASUREMENTS.items()} == _NUCLEUS
+    lower, upper = quickstart.public_bounds()
+    columns = load_schema("breast_cancer").columns
+    np.testing.assert_allclose([column.lower for column in columns], lower)
+    np.testing.assert_allclose([column.upper for column in columns], upper)
 
 
 def load_script(path):

@@ -29,13 +29,22 @@ MAY_IMPORT = {
         *("budget", "reporting", "mechanisms", "accounting", "plans"),
         *("exceptions", "inputs", "parameters", "seeding"),
     },
+    "model_selection": {
+        *("estimators", "budget", "reporting", "mechanisms", "accounting"),
+        *("exceptions", "inputs", "parameters"),
+    },
     "inputs": set(),
     "parameters": set(),
     "seeding": set(),
     "testing": {"mechanisms"},
+    "cli": {"budget", "exceptions"},
+    "datasets": {"preprocessing"},
     "__init__": {"estimators"},
 }
-SCIKIT_LEARN_LAYERS = {"estimators", "preprocessing", "reporting", "inputs", "testing"}
+SCIKIT_LEARN_LAYERS = {
+    *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
+    "datasets",
+}
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 
 
@@ -74,7 +83,8 @@ def test_imports_point_down(path):
             assert not any(part.startswith("_") for part in parts), f"private module {name}"
         if parts[0] == "numba":
             assert layer in NUMBA_LAYERS, f"{layer} must not import numba"
-        assert parts[0] not in {"matplotlib", "rich", "pandas", "dask"} or not at_top
+        extras = {"matplotlib", "rich", "pandas", "dask", "yaml", "polars"}
+        assert parts[0] not in extras or not at_top
 
 
 def test_every_layer_is_known():
@@ -97,8 +107,9 @@ def test_modules_and_functions_stay_short(path):
 def test_import_loads_neither_numba_nor_extras():
     code = (
         "import sys, skdp, skdp.accounting, skdp.mechanisms, skdp.budget, skdp.reporting, "
-        "skdp.preprocessing, skdp.losses, skdp.solvers, skdp.testing\n"
-        "print(*[m for m in ('numba', 'llvmlite', 'matplotlib', 'dp_accounting', 'mpmath')"
+        "skdp.preprocessing, skdp.losses, skdp.solvers, skdp.testing, skdp.model_selection, "
+        "skdp.datasets\n"
+        "print(*[m for m in ('numba', 'llvmlite', 'matplotlib', 'dp_accounting', 'mpmath', 'yaml')"
         " if m in sys.modules])"
     )
     found = subprocess.run(
@@ -127,18 +138,22 @@ def test_public_names():
     from skdp import accounting, budget, mechanisms, preprocessing, reporting, testing
 
     wanted = {
-        skdp: "OperaLogisticRegression OperaSVC GrpuaLogisticRegression GrpuaSVC DPSGDClassifier",
+        skdp: "OperaLogisticRegression OperaSVC GrpuaLogisticRegression GrpuaSVC DPSGDClassifier "
+        "ObjectivePerturbationLogisticRegression ObjectivePerturbationSVC",
         accounting: "GaussianEvent PoissonSampledEvent UniformSampledEvent ComposedEvent "
         "RepeatedEvent PureDPEvent ApproxDPEvent LaplaceEvent DiscreteGaussianEvent "
         "DiscreteLaplaceEvent PLDAccountant RDPAccountant GDPAccountant "
         "LastIterateEvent HiddenStateAccountant MomentsAccountant GenericAccountant RenyiEvent "
+        "ObjectivePerturbationEvent "
         "BayesianAccountant BasicCompositionAccountant AdvancedCompositionAccountant "
         "OptimalCompositionAccountant group_privacy group_delta group_epsilon renyi_divergence "
         "calibrate_noise_multiplier calibrate_steps calibrate_sample_rate dpsgd_epsilon",
         mechanisms: "analytic_gaussian_sigma analytic_gaussian_epsilon analytic_gaussian_delta "
         "classical_gaussian_sigma gaussian_mechanism",
         budget: "BudgetAccountant BudgetExceededError",
-        preprocessing: "BoundedScaler",
+        preprocessing: "BoundedScaler RowNormClipper DPStandardScaler DPQuantileClipper DPPCA "
+        "TableSchema SchemaEncoder NumericColumn CategoricalColumn OrdinalColumn BooleanColumn "
+        "IgnoredColumn LabelColumn PrivacyUnit",
         reporting: "PrivacyCurveDisplay PrivacySpent privacy_statement",
         testing: "replay_on_neighbour",
     }

@@ -1,5 +1,29 @@
-"""Preprocessing that looks at no private value: its parameters are public."""
+"""Preprocessing: by public numbers at no cost, or learned from rows with noise and a charge."""
 
 from skdp.preprocessing.bounded_scaler import BoundedScaler
+from skdp.preprocessing.dp_pca import DPPCA
+from skdp.preprocessing.dp_quantile_clipper import DPQuantileClipper
+from skdp.preprocessing.dp_standard_scaler import DPStandardScaler
+from skdp.preprocessing.row_norm_clipper import RowNormClipper
+from skdp.preprocessing.table_schema import TableSchema
+from skdp.preprocessing.table_schema_columns import IgnoredColumn, NumericColumn
+from skdp.preprocessing.table_schema_encoder import SchemaEncoder
+from skdp.preprocessing.table_schema_label import LabelColumn, PrivacyUnit
+from skdp.preprocessing.table_schema_lists import BooleanColumn, CategoricalColumn, OrdinalColumn
 
-__all__ = ["BoundedScaler"]
+__all__ = [
+    "DPPCA",
+    "BooleanColumn",
+    "BoundedScaler",
+    "CategoricalColumn",
+    "DPQuantileClipper",
+    "DPStandardScaler",
+    "IgnoredColumn",
+    "LabelColumn",
+    "NumericColumn",
+    "OrdinalColumn",
+    "PrivacyUnit",
+    "RowNormClipper",
+    "SchemaEncoder",
+    "TableSchema",
+]

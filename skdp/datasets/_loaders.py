@@ -1,0 +1,269 @@
+"""One function for each table."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+import sklearn.datasets
+from sklearn.utils import Bunch
+
+from skdp.datasets._schemas import load_schema
+from skdp.datasets._tables import Source, import_pandas, read_table
+
+_ADULT = (
+    *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation"),
+    *("relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week"),
+    *("native_country", "income"),
+)
+_BANK = (
+    *("age", "job", "marital", "education", "default", "balance", "housing", "loan", "contact"),
+    *("day", "month", "duration", "campaign", "pdays", "previous", "poutcome", "y"),
+)
+_CARDIO = (
+    *("id", "age", "gender", "height", "weight", "ap_hi", "ap_lo", "cholesterol", "gluc"),
+    *("smoke", "alco", "active", "cardio"),
+)
+_HEART = (
+    *("age", "sex", "cp", "trestbps", "chol", "fbs", "restecg", "thalach", "exang", "oldpeak"),
+    *("slope", "ca", "thal", "num"),
+)
+
+# OpenML's heart-c writes the code book's numbers as words.
+_HEART_WORDS = {
+    "sex": {"female": 0, "male": 1},
+    "cp": {"typ_angina": 1, "atyp_angina": 2, "non_anginal": 3, "asympt": 4},
+    "fbs": {"f": 0, "t": 1},
+    "restecg": {"normal": 0, "st_t_wave_abnormality": 1, "left_vent_hyper": 2},
+    "exang": {"no": 0, "yes": 1},
+    "slope": {"up": 1, "flat": 2, "down": 3},
+    "thal": {"normal": 3, "fixed_defect": 6, "reversable_defect": 7},
+    "num": {"<50": 0, ">50_1": 1, ">50_2": 2, ">50_3": 3, ">50_4": 4},
+}
+
+_SOURCES = {
+    "adult": Source(
+        files=("adult_train.csv", "adult_test.csv"),
+        columns=_ADULT,
+        separator=",",
+        data_id=1590,
+        renamed={**{name.replace("_", "-"): name for name in _ADULT}, "class": "income"},
+        recoded={"income": {"<=50K.": "<=50K", ">50K.": ">50K"}},
+    ),
+    "bank": Source(
+        files=("bank-full.csv",),
+        columns=_BANK,
+        separator=";",
+        data_id=1461,
+        renamed={
+            **{f"V{number}": name for number, name in enumerate(_BANK[:-1], 1)},
+            "Class": "y",
+        },
+        recoded={"y": {"1": "no", "2": "yes"}},
+    ),
+    "cardio": Source(files=("cardio_train.csv",), columns=_CARDIO, separator=";", data_id=45547),
+    "heart": Source(
+        files=("heart_cleveland.csv",),
+        columns=_HEART,
+        separator=",",
+        data_id=49,
+        recoded=_HEART_WORDS,
+    ),
+}
+
+
+def fetch_adult(
+    *,
+    path: str | os.PathLike[str] | None = None,
+    subset: str = "all",
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+) -> Any:
+    """Load Adult: does a person earn more than 50,000 US dollars a year? (48,842 rows).
+
+    Parameters
+    ----------
+    path : path-like or None, default=None
+        A CSV file, or the folder of ``adult_train.csv`` and ``adult_test.csv``, gzipped or not.
+        None looks in the folder that the environment variable SKDP_DATA names, then asks OpenML
+        (number 1590).
+    subset : {"all", "train", "test"}, default="all"
+        The parts into which UCI splits the table; they need a local folder, since OpenML does not
+        mark them.
+    data_home : path-like or None, default=None
+        Where scikit-learn keeps downloads.
+    download_if_missing : bool, default=True
+        Whether OpenML may be asked.
+    return_X_y : bool, default=False
+        Return (data, target) only.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (feature columns), ``target`` (labels), ``frame`` (all columns), ``schema``,
+        ``feature_names``, ``target_names``, ``DESCR``. Missing cells are kept.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the files are not at `path`, or are missing and must not be downloaded.
+    ValueError
+        For a part that cannot be told from the others.
+    ImportError
+        Without pandas.
+    """
+    source = _SOURCES["adult"]
+    if subset not in ("all", "train", "test"):
+        raise ValueError(f"subset must be 'all', 'train' or 'test'; got {subset!r}.")
+    if subset != "all":
+        download_if_missing = False
+        source = dataclasses.replace(source, files=(f"adult_{subset}.csv",))
+    return _bunch("adult", source, path, data_home, download_if_missing, return_X_y)
+
+
+def fetch_bank(
+    *,
+    path: str | os.PathLike[str] | None = None,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+) -> Any:
+    """Load Bank Marketing: does a client subscribe a term deposit? (45,211 rows).
+
+    The column ``duration``, the length of the call, is known only after it. For a realistic
+    forecast leave it out: ``schema.select([name for name in schema.features if name !=
+    "duration"])``.
+
+    Parameters
+    ----------
+    path : path-like or None, default=None
+        ``bank-full.csv``, gzipped or not, or its folder. None looks in SKDP_DATA, then asks OpenML
+        (number 1461).
+    data_home : path-like or None, default=None
+        Where scikit-learn keeps downloads.
+    download_if_missing : bool, default=True
+        Whether OpenML may be asked.
+    return_X_y : bool, default=False
+        Return (data, target) only.
+
+    Returns
+    -------
+    Bunch
+        See `fetch_adult`.
+    """
+    return _bunch("bank", _SOURCES["bank"], path, data_home, download_if_missing, return_X_y)
+
+
+def fetch_cardio(
+    *,
+    path: str | os.PathLike[str] | None = None,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+) -> Any:
+    """Load Cardiovascular disease: does a patient have it? (70,000 rows, about half do).
+
+    Implausible cells, such as negative pressures, are in the original; the schema's clinical
+    bounds clip them.
+
+    Parameters
+    ----------
+    path : path-like or None, default=None
+        ``cardio_train.csv``, gzipped or not, or its folder. None looks in SKDP_DATA, then asks
+        OpenML (number 45547).
+    data_home : path-like or None, default=None
+        Where scikit-learn keeps downloads.
+    download_if_missing : bool, default=True
+        Whether OpenML may be asked.
+    return_X_y : bool, default=False
+        Return (data, target) only.
+
+    Returns
+    -------
+    Bunch
+        See `fetch_adult`.
+    """
+    return _bunch("cardio", _SOURCES["cardio"], path, data_home, download_if_missing, return_X_y)
+
+
+def fetch_heart(
+    *,
+    path: str | os.PathLike[str] | None = None,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+) -> Any:
+    """Load Heart disease (Cleveland): is a coronary vessel narrowed? (303 rows).
+
+    Parameters
+    ----------
+    path : path-like or None, default=None
+        ``heart_cleveland.csv``, gzipped or not, with or without a line of names, or its folder.
+        None looks in SKDP_DATA, then asks OpenML (number 49, heart-c, whose words are turned into
+        the code book's numbers).
+    data_home : path-like or None, default=None
+        Where scikit-learn keeps downloads.
+    download_if_missing : bool, default=True
+        Whether OpenML may be asked.
+    return_X_y : bool, default=False
+        Return (data, target) only.
+
+    Returns
+    -------
+    Bunch
+        See `fetch_adult`.
+    """
+    return _bunch("heart", _SOURCES["heart"], path, data_home, download_if_missing, return_X_y)
+
+
+def load_breast_cancer(*, return_X_y: bool = False) -> Any:
+    """Load Breast cancer Wisconsin (diagnostic), which ships with scikit-learn (569 rows).
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return (data, target) only.
+
+    Returns
+    -------
+    Bunch
+        See `fetch_adult`. Label 0 is malignant, 1 benign.
+
+    Examples
+    --------
+    >>> from skdp import DPSGDClassifier
+    >>> from skdp.datasets import load_breast_cancer
+    >>> cancer = load_breast_cancer()
+    >>> model = cancer.schema.pipeline(DPSGDClassifier(epsilon=1.0, delta=1e-5))
+    >>> model.fit(cancer.data, cancer.target).score(cancer.data, cancer.target) > 0.85
+    True
+    """
+    import_pandas()
+    bundled = sklearn.datasets.load_breast_cancer(as_frame=True)
+    return _answer("breast_cancer", bundled.frame, return_X_y)
+
+
+def _bunch(
+    name: str, source: Source, path: Any, data_home: Any, download: bool, return_X_y: bool
+) -> Any:
+    options = {"data_home": data_home, "download_if_missing": download}
+    frame = read_table(source, load_schema(name), path, options)
+    return _answer(name, frame, return_X_y)
+
+
+def _answer(name: str, frame: Any, return_X_y: bool) -> Any:
+    schema = load_schema(name)
+    data, target = schema.split(frame)
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        frame=frame,
+        schema=schema,
+        feature_names=schema.features,
+        target_names=[] if schema.label is None else list(schema.label.classes or ()),
+        DESCR=f"{schema.description}\n\nSource: {schema.source}.",
+    )

@@ -1,0 +1,177 @@
+"""Where a table comes from: a local file, or OpenML by way of scikit-learn."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sklearn.datasets
+
+from skdp.preprocessing import TableSchema
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where to find one table and how its columns are called there.
+
+    Parameters
+    ----------
+    files : tuple of str
+        Names of the local files, without ``.gz``; their rows are put together.
+    columns : tuple of str
+        Names of the columns, for files without a line of names.
+    separator : str
+        What separates cells in the files.
+    data_id : int
+        Number of the table on OpenML.
+    renamed : mapping of str to str
+        Our names by those of OpenML.
+    recoded : mapping of str to mapping
+        For columns whose values others write otherwise: our values by theirs.
+    """
+
+    files: tuple[str, ...]
+    columns: tuple[str, ...]
+    separator: str
+    data_id: int
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    recoded: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def read_table(
+    source: Source,
+    schema: TableSchema,
+    path: str | os.PathLike[str] | None,
+    options: Mapping[str, Any],
+) -> Any:
+    """Return a table as a pandas frame, in the columns and codes of its schema.
+
+    Parameters
+    ----------
+    source : Source
+        Where it is.
+    schema : TableSchema
+        Its description.
+    path : path-like or None
+        A file or a folder; None looks in SKDP_DATA and then asks OpenML.
+    options : mapping
+        For `sklearn.datasets.fetch_openml`; ``download_if_missing=False`` forbids to ask.
+
+    Returns
+    -------
+    DataFrame
+        The table.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` does not lead to the files, or they are missing and downloads are forbidden.
+    ImportError
+        Without pandas.
+    """
+    pandas = import_pandas()
+    download = options.get("download_if_missing", True)
+    given = path if path is not None else os.environ.get("SKDP_DATA")
+    files = [] if given is None else _find(Path(given), source.files)
+    if files:
+        frame = pandas.concat(
+            [_read_file(pandas, file, source) for file in files], ignore_index=True
+        )
+    elif path is not None or not download:
+        raise FileNotFoundError(
+            f"no {' and '.join(source.files)} (or .gz) in {given or 'any folder'}. Give path= the "
+            "file or its folder, or set the environment variable SKDP_DATA to the folder."
+        )
+    else:
+        passed = {key: value for key, value in options.items() if key != "download_if_missing"}
+        fetched = sklearn.datasets.fetch_openml(data_id=source.data_id, as_frame=True, **passed)
+        frame = fetched.frame.rename(columns=source.renamed)
+    return _conform(pandas, _recode(frame, source), schema)
+
+
+def import_pandas() -> Any:
+    """Return pandas.
+
+    Returns
+    -------
+    module
+        pandas.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; the message names the extra.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(
+            "The data sets come as pandas frames: pip install 'skdp[datasets]'. Schemas themselves "
+            "need no pandas."
+        ) from error
+    return pandas
+
+
+def _find(place: Path, names: Sequence[str]) -> list[Path]:
+    """Return the files at a place, all or none of them."""
+    if place.is_file():
+        return [place]
+    found = []
+    for name in names:
+        candidates = [place / f"{name}.gz", place / name]
+        existing = [candidate for candidate in candidates if candidate.is_file()]
+        if not existing:
+            return []
+        found.append(existing[0])
+    return found
+
+
+def _read_file(pandas: Any, file: Path, source: Source) -> Any:
+    """Read a file with or without a line of names; question marks and blanks are missing."""
+    opened = gzip.open(file, "rt") if file.suffix == ".gz" else file.open(encoding="utf-8")
+    with opened as stream:
+        first = stream.readline()
+    named = first.replace('"', "").strip().split(source.separator)[0] in source.columns
+    frame = pandas.read_csv(
+        file,
+        sep=source.separator,
+        names=None if named else list(source.columns),
+        skipinitialspace=True,
+        na_values=["?", ""],
+        keep_default_na=False,
+        comment="|",  # the original test file of Adult starts with such a line
+    )
+    missing = [name for name in source.columns if name not in frame.columns]
+    if missing:
+        raise ValueError(f"{file} lacks the columns {', '.join(missing)}: is it another table?")
+    return frame
+
+
+def _recode(frame: Any, source: Source) -> Any:
+    for name, codes in source.recoded.items():
+        if name in frame.columns:
+            cells = frame[name].astype(object)
+            frame[name] = cells.map(lambda cell, codes=codes: codes.get(cell, cell))
+    return frame
+
+
+def _conform(pandas: Any, frame: Any, schema: TableSchema) -> Any:
+    """Give each column the type of its description and the schema's order."""
+    columns = {column.name: column.listed() for column in schema.columns}
+    if schema.label is not None:
+        columns[schema.label.name] = schema.label.listed()
+    kept = [name for name in columns if name in frame.columns]
+    frame = frame[kept].copy()
+    for name in kept:
+        values = columns[name]
+        if values is None:  # an ignored column
+            continue
+        if any(isinstance(value, str) for value in values):
+            frame[name] = frame[name].astype(object)
+        else:
+            frame[name] = pandas.to_numeric(frame[name])
+    return frame

@@ -1,0 +1,178 @@
+"""Schemas to and from dictionaries, JSON, YAML and files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from skdp.preprocessing.table_schema_base import Column
+from skdp.preprocessing.table_schema_io import (
+    FORMAT,
+    VERSION,
+    column_from_dict,
+    column_to_dict,
+    parse_json,
+    parse_yaml,
+    part_from_dict,
+    part_to_dict,
+    refuse_unknown,
+    write_json,
+    write_yaml,
+)
+from skdp.preprocessing.table_schema_label import LabelColumn, PrivacyUnit
+
+
+class SchemaFiles:
+    """The part of a schema that reads and writes it."""
+
+    # Fields of the schema.
+    columns: tuple[Column, ...]
+    label: LabelColumn | None
+    unit: PrivacyUnit
+    clip_norm: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as plain values.
+
+        Returns
+        -------
+        dict
+            With the format's name and version; `from_dict` gives an equal schema back.
+        """
+        tree: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+        for key in ("name", "description", "source"):
+            if getattr(self, key):
+                tree[key] = getattr(self, key)
+        if self.unit != PrivacyUnit():
+            tree["unit"] = part_to_dict(self.unit)
+        if self.label is not None:
+            tree["label"] = part_to_dict(self.label)
+        if self.clip_norm is not None:
+            tree["clip_norm"] = self.clip_norm
+        return {**tree, "columns": [column_to_dict(column) for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, tree: Any) -> Self:
+        """Return the schema that plain values describe.
+
+        Parameters
+        ----------
+        tree : mapping
+            See `to_dict`.
+
+        Returns
+        -------
+        TableSchema
+            The schema.
+
+        Raises
+        ------
+        ValueError
+            If a field is unknown, missing or wrong; the message names column, field and remedy.
+        """
+        if not isinstance(tree, Mapping):
+            raise ValueError(f"a schema must be a mapping, got {type(tree).__name__}.")
+        fields = dict(tree)
+        if fields.pop("format", FORMAT) != FORMAT:
+            raise ValueError(f"format: must be {FORMAT!r}, got {tree['format']!r}.")
+        version = fields.pop("version", None)
+        if version != VERSION or isinstance(version, bool):
+            raise ValueError(
+                f"version: this skdp reads version {VERSION}, got {version!r}. A newer file needs "
+                "a newer skdp."
+            )
+        known = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        refuse_unknown("schema", fields, known)
+        columns = fields.get("columns")
+        if not isinstance(columns, list | tuple):
+            raise ValueError(f"columns: must be a list of columns, got {columns!r}.")
+        fields["columns"] = [column_from_dict(entry, j) for j, entry in enumerate(columns)]
+        for key, part in (("label", LabelColumn), ("unit", PrivacyUnit)):
+            if fields.get(key) is not None:
+                fields[key] = part_from_dict(part, fields[key], key)
+            else:
+                fields.pop(key, None)
+        return cls(**fields)
+
+    def to_json(self) -> str:
+        """Return the schema as JSON.
+
+        Returns
+        -------
+        str
+            JSON, indented.
+        """
+        return write_json(self.to_dict()) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the schema that a JSON text describes.
+
+        Parameters
+        ----------
+        text : str
+            JSON.
+
+        Returns
+        -------
+        TableSchema
+            The schema.
+        """
+        return cls.from_dict(parse_json(text))
+
+    def to_yaml(self) -> str:
+        """Return the schema as YAML; needs PyYAML (``pip install 'skdp[schema]'``).
+
+        Returns
+        -------
+        str
+            YAML.
+        """
+        return write_yaml(self.to_dict())
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Self:
+        """Return the schema that a YAML text describes; needs PyYAML.
+
+        Parameters
+        ----------
+        text : str
+            YAML.
+
+        Returns
+        -------
+        TableSchema
+            The schema.
+        """
+        return cls.from_dict(parse_yaml(text))
+
+    def save(self, path: Any) -> None:
+        """Write the schema to a file, as YAML if its name ends in .yaml or .yml, else as JSON.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        """
+        yaml = Path(path).suffix.lower() in (".yaml", ".yml")
+        Path(path).write_text(self.to_yaml() if yaml else self.to_json(), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """Read a schema from a file; see `save`.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
+        Returns
+        -------
+        TableSchema
+            The schema.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        yaml = Path(path).suffix.lower() in (".yaml", ".yml")
+        return cls.from_yaml(text) if yaml else cls.from_json(text)

@@ -1,0 +1,238 @@
+"""Schemas survive JSON and YAML exactly, and bad ones are refused with column, field and remedy."""
+
+import builtins
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdp.preprocessing import (
+    BooleanColumn,
+    CategoricalColumn,
+    IgnoredColumn,
+    LabelColumn,
+    NumericColumn,
+    OrdinalColumn,
+    PrivacyUnit,
+    TableSchema,
+)
+
+text = st.text(max_size=8)
+number = st.one_of(st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allow_infinity=False))
+value = st.one_of(text, number)
+values = st.lists(value, min_size=2, max_size=5, unique_by=lambda v: v)
+
+
+@st.composite
+def columns(draw, name):
+    kind = draw(st.sampled_from(["numeric", "categorical", "ordinal", "boolean", "ignored"]))
+    words = {"description": draw(text)}
+    if kind == "ignored":
+        return IgnoredColumn(name, **words)
+    words["source"] = draw(text)
+    words["weight"] = draw(st.floats(1e-6, 1e6))
+    if kind == "numeric":
+        low, high = sorted(
+            draw(st.tuples(number, number).filter(lambda p: float(p[0]) != float(p[1])))
+        )
+        if not float(high) - float(low) < float("inf"):
+            low, high = 0, 1
+        cuts = sorted(draw(st.lists(number, max_size=3, unique_by=float)))
+        return NumericColumn(name, low, high, cuts=cuts, unit=draw(text), **words)
+    listed = draw(values)
+    words["missing"] = draw(st.sampled_from(["refuse", "ignore", "indicator", "fill"]))
+    words["fill_value"] = listed[0] if words["missing"] == "fill" else None
+    words["unknown"] = draw(st.sampled_from(["refuse", "ignore", "indicator"]))
+    cls = {"categorical": CategoricalColumn, "ordinal": OrdinalColumn, "boolean": BooleanColumn}[
+        kind
+    ]
+    return cls(name, listed[:2] if kind == "boolean" else listed, **words)
+
+
+@st.composite
+def schemas(draw):
+    count = draw(st.integers(1, 4))
+    return TableSchema(
+        [draw(columns(f"column {j}")) for j in range(count)],
+        label=draw(st.sampled_from([None, LabelColumn("y", [0, 1], values=[["no", 0], [1, 2]])])),
+        unit=draw(st.sampled_from([PrivacyUnit(), PrivacyUnit("visit", 4, "id")])),
+        name=draw(text),
+        clip_norm=draw(st.one_of(st.none(), st.floats(1e-3, 1e3))),
+    )
+
+
+def same(one, other):
+    """Equal, and of the same types: 1 equals True."""
+    return one == other and repr(one) == repr(other)
+
+
+@settings(max_examples=80, deadline=None)
+@given(schema=schemas())
+def test_json_and_dict_give_the_schema_back(schema):
+    assert same(TableSchema.from_json(schema.to_json()), schema)
+    assert same(TableSchema.from_dict(schema.to_dict()), schema)
+    assert json.loads(schema.to_json()) == schema.to_dict()
+
+
+@settings(max_examples=30, deadline=None)
+@given(schema=schemas())
+def test_yaml_gives_the_schema_back(schema):
+    pytest.importorskip("yaml", reason="needs PyYAML")
+    assert same(TableSchema.from_yaml(schema.to_yaml()), schema)
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml", "yml"])
+def test_files(tmp_path, suffix):
+    if suffix != "json":
+        pytest.importorskip("yaml", reason="needs PyYAML")
+    schema = TableSchema(
+        [CategoricalColumn("größe", ["yes", "no", "1e-6", "null"])], name="Tabelle"
+    )
+    path = tmp_path / f"schema.{suffix}"
+    schema.save(path)
+    assert TableSchema.load(path) == schema
+    assert path.read_text(encoding="utf-8").startswith("{") == (suffix == "json")
+
+
+WELL = {"version": 1, "columns": [{"name": "age", "kind": "numeric", "lower": 0, "upper": 9}]}
+
+
+def changed(**fields):
+    return {**WELL, "columns": [{**WELL["columns"][0], **fields}]}
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (None, "a schema must be a mapping"),
+        ({**WELL, "version": 2}, "version: this skdp reads version 1, got 2. A newer file"),
+        ({"columns": []}, "version: .* got None"),
+        ({**WELL, "format": "csvw"}, "format: must be 'skdp-table-schema'"),
+        ({**WELL, "colums": []}, "schema: colums: is no field of it. Did you mean 'columns'"),
+        ({**WELL, "columns": "age"}, "columns: must be a list"),
+        ({**WELL, "columns": [{"kind": "numeric"}]}, r"columns\[0\]: name: every column needs one"),
+        ({**WELL, "columns": WELL["columns"] * 2}, "these names occur twice: age"),
+        ({**WELL, "clip_norm": -1}, "clip_norm: must be positive"),
+        ({**WELL, "label": {"classes": [0, 1]}}, "label: name: is needed"),
+        ({**WELL, "label": {"name": "y", "classes": [True, "no"]}}, "classes.*Quote 'yes'"),
+        ({**WELL, "label": {"name": "y", "classes": [0]}}, "classes: must be at least two"),
+        ({**WELL, "label": {"name": "y", "classes": [0, 1], "values": [[0]]}}, "one list for each"),
+        ({**WELL, "label": {"name": "y", "classes": [0, 1], "values": [[0], [0]]}}, "value twice"),
+        ({**WELL, "unit": {"max_rows": 0}}, "unit: max_rows: must be a positive integer"),
+        ({**WELL, "unit": {"column": "age"}}, "unit: its column 'age' is a feature|is a feature"),
+        (changed(kind="number"), "column 'age': kind: must be one of numeric"),
+        (changed(uper=3), "column 'age': uper: is no field of it. Did you mean 'upper'"),
+        (changed(upper="1e-6"), "column 'age': upper: must be a number.*in YAML write 1.0e-6"),
+        (changed(upper=float("nan")), "column 'age': upper: must be finite"),
+        (changed(upper=0), "column 'age': upper: must exceed lower=0"),
+        (changed(lower=-1e308, upper=1e308), "too far apart"),
+        (changed(lower=1.0, upper=1.0 + 2**-52, scale="sqrt"), "too close"),
+        (changed(lower=-1, scale="sqrt"), "lower: must be at least 0 for scale='sqrt'"),
+        (changed(scale="log"), "lower: must be positive for scale='log'"),
+        (changed(scale="cube"), "column 'age': scale: must be one of"),
+        (changed(cuts=[3, 2]), "cuts: must be increasing"),
+        (changed(cuts=[3, 3]), "cuts: names a value twice"),
+        (changed(encoding="steps"), "cuts: encoding='steps' needs public thresholds"),
+        (changed(missing="mean"), "missing: must be one of 'refuse'"),
+        (changed(missing="fill"), "fill_value: goes with missing='fill'.*not a mean"),
+        (changed(fill_value=3), "fill_value: goes with missing='fill'"),
+        (changed(weight=0), "weight: must be positive"),
+        (changed(unit=3), "unit: must be text"),
+        (changed(kind="categorical", lower=None), "column 'age': lower: is no field"),
+    ],
+)
+def test_errors_name_the_place_and_the_remedy(tree, message):
+    with pytest.raises(ValueError, match=message):
+        TableSchema.from_dict(tree)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CategoricalColumn("a", "abc"), "categories: must be a list"),
+        (lambda: CategoricalColumn("a", ["x"]), "at least two"),
+        (lambda: CategoricalColumn("a", [1, 1.0]), "names a value twice"),
+        (lambda: CategoricalColumn("a", [True, False]), "which YAML reads as booleans"),
+        (lambda: CategoricalColumn("a", ["x", None]), "must hold texts and numbers, got None"),
+        (lambda: CategoricalColumn("a", ["x", "y"], unknown="drop"), "unknown: must be one of"),
+        (lambda: CategoricalColumn("a", ["x", "?"], missing_codes=["?"]), "must not be among"),
+        (
+            lambda: OrdinalColumn("a", [1, 2], missing="fill", fill_value=3),
+            "fill_value: must be one of levels",
+        ),
+        (lambda: BooleanColumn("a", [0, 1, 2]), "must be a pair"),
+        (lambda: NumericColumn(""), "name: must be non-empty text"),
+        (lambda: TableSchema("age"), "columns: must be a list of columns"),
+        (lambda: TableSchema(["age"]), "must hold columns such as NumericColumn"),
+        (
+            lambda: TableSchema(
+                [BooleanColumn("a", ["n", "b=c"]), BooleanColumn("a=b", ["n", "c"])]
+            ),
+            "features of one name: a=b=c",
+        ),
+        (lambda: TableSchema([IgnoredColumn("a")]).preprocessor(), "no column is a feature"),
+        (lambda: TableSchema([NumericColumn("a", 0, 1)])["b"], "'b' is no column"),
+        (lambda: TableSchema.from_json("{"), "is no JSON"),
+        (lambda: TableSchema.from_json('{"version": 1, "version": 1}'), "version: is given twice"),
+    ],
+)
+def test_errors_from_python(make, message):
+    with pytest.raises((ValueError, KeyError), match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("version: 1\nversion: 1\ncolumns: []\n", "version: is given twice"),
+        ("version: [\n", "is no YAML"),
+        ("!!python/object/apply:os.getcwd []\n", "is no YAML"),
+    ],
+)
+def test_bad_yaml(written, message):
+    pytest.importorskip("yaml", reason="needs PyYAML")
+    with pytest.raises(ValueError, match=message):
+        TableSchema.from_yaml(written)
+
+
+def test_yaml_without_its_library_names_the_extra(monkeypatch):
+    original = builtins.__import__
+
+    def refuse(name, *rest, **more):
+        if name == "yaml":
+            raise ImportError(name)
+        return original(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match=r"pip install 'skdp\[schema\]'"):
+        TableSchema.from_yaml("version: 1")
+
+
+# ------------------------------------------------------------------------------------------ drafts
+def test_drafts_read_names_and_types_only():
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    one = pandas.DataFrame({"age": [1.5, 2.0], "ward": ["A", "B"], "smoker": [True, False]})
+    other = pandas.DataFrame({"age": [9.0], "ward": ["Z"], "smoker": [True]})
+    draft = TableSchema.draft(one, label="smoker")
+    assert draft == TableSchema.draft(other, label="smoker")
+    assert draft.left_open() == {
+        "age": ("lower", "upper"),
+        "ward": ("categories",),
+        "smoker": ("classes",),
+    }
+    assert TableSchema.from_json(draft.to_json()) == draft
+    assert '"lower": null' in draft.to_json()
+    with pytest.raises(ValueError, match=r"column 'age': lower and upper: not given\. Write"):
+        draft.preprocessor()
+    with pytest.raises(ValueError, match="'ills' is no column"):
+        TableSchema.draft(one, label="ills")
+
+
+def test_drafts_from_a_list_of_kinds():
+    draft = TableSchema.draft({"age": "numeric", "id": "ignored", "pain": "ordinal"})
+    assert draft.features == ["age", "pain"]
+    filled = draft.replace(NumericColumn("age", 0, 120), OrdinalColumn("pain", [1, 2, 3]))
+    assert filled.left_open() == {} and filled.preprocessor()
+    with pytest.raises(ValueError, match="column 'age': kind: must be one of"):
+        TableSchema.draft({"age": "number"})
