@@ -80,7 +80,7 @@ class PrivacyStatement(str):
 
 
 def privacy_statement(
-    fitted: Any, *, unit: str = "row", rows_per_unit: int = 1
+    fitted: Any, *, unit: Any = "row", rows_per_unit: int | None = None
 ) -> PrivacyStatement:
     """Return the privacy statement of an estimator, a pipeline, a search or a ledger.
 
@@ -92,11 +92,12 @@ def privacy_statement(
     ----------
     fitted : estimator, pipeline, search or BudgetAccountant
         What was fitted, or the ledger that all fits were charged to.
-    unit : str, default="row"
-        Whom the guarantee is to protect, for example ``"patient"``: see `rows_per_unit`.
-    rows_per_unit : int, default=1
-        Public bound on the rows that one unit has in the table. With more than one the statement
-        adds the guarantee for the whole unit, by group privacy.
+    unit : str or PrivacyUnit, default="row"
+        Whom the guarantee is to protect, for example ``"patient"`` or ``schema.unit``.
+    rows_per_unit : int or None, default=None
+        Public bound on the rows that one unit has in the table; None takes that of `unit` if it
+        knows one, else 1. With more than one the statement adds the guarantee for the whole unit,
+        by group privacy.
 
     Returns
     -------
@@ -113,7 +114,10 @@ def privacy_statement(
     ValueError
         If `rows_per_unit` is no integer of at least 1.
     """
+    if rows_per_unit is None:
+        rows_per_unit = getattr(unit, "max_rows", 1)
     check_integer("rows_per_unit", rows_per_unit, at_least=1)
+    unit = str(getattr(unit, "name", unit))
     if callable(getattr(fitted, "entries", None)) and hasattr(fitted, "total"):
         return PrivacyStatement(_ledger_record(fitted, unit, rows_per_unit))
     _refuse_unfitted(fitted)

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from skdp import DPSGDClassifier, OperaLogisticRegression
 from skdp.accounting import GaussianEvent, PLDAccountant
-from skdp.preprocessing import BoundedScaler
+from skdp.preprocessing import BoundedScaler, PrivacyUnit
 from skdp.reporting import privacy_statement
 from skdp.reporting._steps import classify_step
 
@@ -106,6 +106,7 @@ def test_the_unit_with_several_rows(table):
     exact = PLDAccountant("replace-one").compose(GaussianEvent(4.224678889327 / 3)).epsilon(1e-6)
     assert exact * (1 - 1e-6) <= found["epsilon"] <= 1.1 * exact and found["delta"] == 1e-6
     assert "one patient with up to 3 rows" in statement
+    assert privacy_statement(model, unit=PrivacyUnit("patient", max_rows=3)) == statement
     with pytest.raises(ValueError, match="rows_per_unit"):
         privacy_statement(model, rows_per_unit=0)
 
