@@ -19,7 +19,8 @@ class ReplayReport:
     Parameters
     ----------
     distances : ndarray of shape (n_releases,)
-        Euclidean distance of the values of each release.
+        Distance of the values of each release, in the norm of its mechanism: Euclidean for
+        Gaussian noise.
     sensitivities : ndarray of shape (n_releases,)
         The declared sensitivities.
     """
@@ -83,10 +84,10 @@ def replay_on_neighbour(
         )
     distances, sensitivities = [], []
     for number, (one, other) in enumerate(zip(recorded.releases, replayed.releases, strict=True)):
-        declared = (one.label, one.value.shape, one.sensitivity, one.sigma)
-        if declared != (other.label, other.value.shape, other.sensitivity, other.sigma):
+        declared = (one.label, one.value.shape, one.sensitivity, one.sigma, one.norm)
+        if declared != (other.label, other.value.shape, other.sensitivity, other.sigma, other.norm):
             raise AssertionError(f"Release {number} is declared differently on the neighbour.")
-        distance = float(np.linalg.norm(one.value - other.value))
+        distance = float(np.linalg.norm((one.value - other.value).ravel(), one.norm))
         # Written so that a distance that is no number fails too.
         if not distance <= one.sensitivity * (1.0 + rounding):
             raise AssertionError(

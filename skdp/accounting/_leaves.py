@@ -14,8 +14,10 @@ from skdp.accounting.events import (
     PoissonSampledEvent,
     PureDPEvent,
     UniformSampledEvent,
+    leaf_counts,
 )
 from skdp.accounting.last_iterate import LastIterateEvent
+from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
 
 Adjacency = Literal["add-remove", "replace-one"]
 ADJACENCIES: tuple[str, ...] = ("add-remove", "replace-one")
@@ -146,8 +148,15 @@ def stated_guarantee(leaf: Event, adjacency: str) -> tuple[float, float] | None:
     Returns
     -------
     tuple of float or None
-        Epsilon in nats and delta; the latter is positive for `ApproxDPEvent` alone.
+        Epsilon in nats and delta; the latter is positive for `ApproxDPEvent` alone, and for a
+        choice that has one among its parts.
     """
+    if isinstance(leaf, OneOfEvent):
+        return _stated_of_choice(leaf, adjacency)
+    if isinstance(leaf, ProfileEvent):
+        supported = leaf.supports_adjacency(adjacency)
+        largest = leaf.largest_loss(adjacency) if supported else math.inf
+        return (largest, 0.0) if math.isfinite(largest) else None
     if isinstance(leaf, ApproxDPEvent):
         return leaf.epsilon, leaf.delta
     if isinstance(leaf, PureDPEvent):
@@ -165,6 +174,21 @@ def stated_guarantee(leaf: Event, adjacency: str) -> tuple[float, float] | None:
     if mixture.kind == "poisson-replace-one":
         largest -= log_mixture(mixture.rate, -mixture.shift)
     return largest, 0.0
+
+
+def _stated_of_choice(leaf: OneOfEvent, adjacency: str) -> tuple[float, float] | None:
+    """Return the largest guarantee that basic composition gives any of the parts."""
+    largest, failure = 0.0, 0.0
+    for event in leaf.events:
+        epsilon, delta = 0.0, 0.0
+        for part, count in leaf_counts(event).items():
+            stated = stated_guarantee(part, adjacency)
+            if stated is None:
+                return None
+            epsilon += count * stated[0]
+            delta += count * stated[1]
+        largest, failure = max(largest, epsilon), max(failure, delta)
+    return largest, min(1.0, failure)
 
 
 def log_mixture(rate: float, log_ratio: float) -> float:

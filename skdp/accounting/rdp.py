@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,10 @@ from skdp.accounting import _renyi
 from skdp.accounting._base import Accountant
 from skdp.accounting._leaves import gaussian_mu, sampled_gaussian
 from skdp.accounting._noise_moments import noise_log_moment
-from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
+from skdp.accounting._selection_moments import has_failures, selection_log_moment
+from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent, leaf_counts
+from skdp.accounting.profile_events import OneOfEvent
+from skdp.accounting.repeat_and_select import RepeatAndSelectEvent
 
 # Orders minus one of the first, coarse scan; the best is then refined between its neighbours.
 _COARSE = np.geomspace(1e-3, 1e5, 41)
@@ -67,6 +70,11 @@ class RDPAccountant(Accountant):
         )
 
     def _supports_leaf(self, leaf: Event) -> bool:
+        if isinstance(leaf, OneOfEvent):
+            return all(self.supports(event) for event in leaf.events)
+        if isinstance(leaf, RepeatAndSelectEvent):
+            run = RDPAccountant(self._adjacency)
+            return run.supports(leaf.event) and not has_failures(leaf.event)
         return (
             isinstance(leaf, PureDPEvent | ApproxDPEvent)
             or gaussian_mu(leaf, self._adjacency) is not None
@@ -75,8 +83,18 @@ class RDPAccountant(Accountant):
         )
 
     def _leaf_log_moment(self, leaf: Event, order: float) -> float:
+        if isinstance(leaf, OneOfEvent):
+            return max(
+                math.fsum(
+                    count * self._leaf_log_moment(part, order)
+                    for part, count in leaf_counts(event).items()
+                )
+                for event in leaf.events
+            )
         if isinstance(leaf, PureDPEvent | ApproxDPEvent):
             return _renyi.log_moment_randomised_response(leaf.epsilon, order)
+        if isinstance(leaf, RepeatAndSelectEvent):
+            return selection_log_moment(leaf, self._adjacency, order)
         mu = gaussian_mu(leaf, self._adjacency)
         if mu is not None:
             return 0.5 * order * (order - 1.0) * mu * mu
@@ -95,12 +113,7 @@ class RDPAccountant(Accountant):
 
     def _failure(self) -> float:
         """Total probability with which (epsilon, delta)-DP parts fail outright."""
-        kept = sum(
-            count * (math.log1p(-leaf.delta) if leaf.delta < 1.0 else -math.inf)
-            for leaf, count in self._counts.items()
-            if isinstance(leaf, ApproxDPEvent)
-        )
-        return -math.expm1(kept)
+        return -math.expm1(_log_kept(self._counts))
 
     def _epsilon(self, delta: float) -> float:
         # With probability 1 - failure the history is a composition of Renyi-bounded parts.
@@ -151,3 +164,14 @@ class RDPAccountant(Accountant):
     def _order(order_minus_one: float) -> float:
         order = 1.0 + order_minus_one
         return order if order <= _FRACTIONAL_UP_TO else float(round(order))
+
+
+def _log_kept(counts: Mapping[Event, int]) -> float:
+    """Return the logarithm of the probability that no (epsilon, delta)-DP part fails."""
+    total = 0.0
+    for leaf, count in counts.items():
+        if isinstance(leaf, ApproxDPEvent):
+            total += count * (math.log1p(-leaf.delta) if leaf.delta < 1.0 else -math.inf)
+        elif isinstance(leaf, OneOfEvent):
+            total += count * min(_log_kept(leaf_counts(event)) for event in leaf.events)
+    return total

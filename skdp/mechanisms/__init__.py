@@ -8,14 +8,22 @@ from skdp.mechanisms.analytic_gaussian import (
 )
 from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_mechanism
+from skdp.mechanisms.laplace import laplace_mechanism
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
+from skdp.mechanisms.selection import (
+    exponential_mechanism,
+    permute_and_flip,
+    report_noisy_max,
+)
+from skdp.mechanisms.stopping import RandomStopping
 from skdp.mechanisms.trace import ReleaseTrace, active_trace, record_releases
 
 __all__ = [
     "ContributionBound",
     "GaussianMechanism",
     "PoissonSampler",
+    "RandomStopping",
     "RandomStream",
     "ReleaseTrace",
     "UniformSubsetSampler",
@@ -24,7 +32,11 @@ __all__ = [
     "analytic_gaussian_epsilon",
     "analytic_gaussian_sigma",
     "classical_gaussian_sigma",
+    "exponential_mechanism",
     "gaussian_mechanism",
+    "laplace_mechanism",
+    "permute_and_flip",
     "record_releases",
+    "report_noisy_max",
     "resolve_random_state",
 ]

@@ -107,6 +107,49 @@ class RandomStream:
         np.negative(normals, out=normals, where=(words & np.uint64(1)).astype(bool))
         return normals.reshape(shape)
 
+    def exponential(self, count: int) -> np.ndarray:
+        """Return `count` standard exponentials by inversion of the distribution function.
+
+        One bit tells whether the value is above or below the median and 63 say where, so that
+        values reach from below 1e-19 to above 44.
+        """
+        words = self.words(count)
+        tail = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64
+        upper = (words & np.uint64(1)).astype(bool)
+        return np.where(upper, -np.log(tail), -np.log1p(-tail))
+
+    def laplace(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Return Laplace variables of scale 1 of the given shape; see :meth:`exponential`."""
+        count = int(np.prod(shape))
+        signs = (self.words(count) & np.uint64(1)).astype(np.float64)
+        return ((2.0 * signs - 1.0) * self.exponential(count)).reshape(shape)
+
+    def gumbel(self, count: int) -> np.ndarray:
+        """Return `count` standard Gumbel variables, with distribution ``exp(-exp(-x))``."""
+        return -np.log(self.exponential(count))
+
+    def integer(self, bound: int) -> int:
+        """Return one of 0, 1, ..., `bound` - 1, all equally likely; `bound` is at most 2**63."""
+        # Words beyond the last whole multiple of the bound are drawn again.
+        limit = (2**64 // bound) * bound
+        while True:
+            word = int(self.words(1)[0])
+            if word < limit:
+                return word % bound
+
+    def bernoulli_exp(self, exponent: float) -> bool:
+        """Return True with probability ``e^-exponent``, however large the exponent, at least 0.
+
+        As Canonne, Kamath and Steinke (2020), Algorithm 1, do: one factor ``e^-1`` after another.
+        """
+        if not exponent < 2.0**53:
+            return False
+        whole = int(exponent)
+        for _ in range(whole):
+            if self.exponential(1)[0] <= 1.0:
+                return False
+        return bool(self.exponential(1)[0] > exponent - whole)
+
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
             "A RandomStream cannot be pickled: two processes would draw the same noise. "

@@ -19,13 +19,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Release:
-    """One noisy release: its un-noised value, its output and what was declared of it."""
+    """One noisy release: its un-noised value, its output and what was declared of it.
+
+    The sensitivity is a bound in the norm of order ``norm``: 2 for Gaussian noise, 1 for Laplace
+    noise, infinity for scores. ``sigma`` is the scale of the noise.
+    """
 
     label: str
     value: np.ndarray
     output: np.ndarray
     sensitivity: float
     sigma: float
+    norm: float = 2.0
 
 
 @dataclass
@@ -44,16 +49,39 @@ class ReleaseTrace:
     releases: list[Release] = field(default_factory=list)
 
     def observe(
-        self, label: str, value: np.ndarray, noise: np.ndarray, sensitivity: float, sigma: float
+        self,
+        label: str,
+        value: np.ndarray,
+        noise: np.ndarray,
+        sensitivity: float,
+        sigma: float,
+        norm: float = 2.0,
     ) -> np.ndarray:
         """Note a release and return its output."""
-        output = value + noise
+        return self._note(label, value, value + noise, sensitivity, sigma, norm)
+
+    def observe_choice(
+        self, label: str, scores: np.ndarray, index: int, sensitivity: float, scale: float
+    ) -> int:
+        """Note that an index was chosen by its score, and return the index."""
+        output = self._note(label, scores, np.array([index]), sensitivity, scale, np.inf)
+        return int(output[0])
+
+    def _note(
+        self,
+        label: str,
+        value: np.ndarray,
+        output: np.ndarray,
+        sensitivity: float,
+        sigma: float,
+        norm: float,
+    ) -> np.ndarray:
         if self.replayed is not None:
             position = len(self.releases)
             if position >= len(self.replayed.releases):
                 raise RuntimeError("The replayed fit makes more releases than the recorded one.")
             output = self.replayed.releases[position].output
-        self.releases.append(Release(label, value.copy(), output.copy(), sensitivity, sigma))
+        self.releases.append(Release(label, value.copy(), output.copy(), sensitivity, sigma, norm))
         return output
 
 

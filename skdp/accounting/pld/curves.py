@@ -1,0 +1,165 @@
+"""The whole profile of a composition at once, as an upper bound.
+
+Compositions are put on grids under a few tilts, each good for some range of delta. Every grid
+bounds the profile at all of its losses; the lower convex hull of all these points does too, as
+profiles are convex in ``e^epsilon``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from skdp.accounting import gaussian_profile
+from skdp.accounting.events import Event, leaf_counts
+from skdp.accounting.pld.directions import Direction, plan_of
+from skdp.accounting.pld.estimates import LossEstimate
+from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
+from skdp.accounting.pld.lattice import TiltedLoss, largest_contribution
+from skdp.accounting.pld.lattice_bounds import compose_pairs, extremes
+from skdp.accounting.pld.optimistic import profile_at_nodes
+from skdp.accounting.pld.pairs import Array, Pair
+from skdp.accounting.pld.profile_pair import choose_nodes, hull, last_node
+
+_LEVELS = (0.3, 1e-2, 1e-4, 1e-7, 1e-11, 1e-16, 1e-22, 1e-30, 1e-40)  # deltas that suit the tilts
+_NEGLECTED = 1e-6  # share of delta that truncations may add, in estimates
+_NODES = 600  # of each grid
+_ROUNDING = 1e-9
+_UNIT_ROUNDOFF = 2.0**-53
+
+
+class ProfileCurve:
+    """An upper bound on a profile, linear in ``e^epsilon`` between vertices.
+
+    Parameters
+    ----------
+    epsilons : ndarray
+        Ascending epsilons, at least 0.
+    values : ndarray
+        Bounds on the profile there, in both orders of the pair.
+    """
+
+    def __init__(self, epsilons: Array, values: Array) -> None:
+        self.epsilons, self.values = hull(epsilons, np.minimum(values, 1.0))
+
+    def __call__(self, epsilon: Array) -> Array:
+        """Return bounds at any real epsilons."""
+        if not len(self.epsilons):
+            return np.ones(len(epsilon))
+        nodes, values = self.epsilons, self.values
+        size = np.abs(epsilon)
+        upper = np.searchsorted(nodes, size, side="left")
+        low = np.maximum(upper - 1, 0)
+        high = np.minimum(upper, len(nodes) - 1)
+        gap = nodes[low] - nodes[high]
+        inside = (upper > 0) & (upper < len(nodes)) & (gap < 0.0)
+        gap = np.where(inside, gap, -1.0)
+        below = np.expm1(np.minimum(size - nodes[high], 0.0)) / np.expm1(gap)
+        above = np.exp(np.minimum(size - nodes[high], 0.0)) * np.expm1(
+            np.minimum(nodes[low] - size, 0.0)
+        )
+        result = np.where(
+            inside, values[low] * below + values[high] * above / np.expm1(gap), values[-1]
+        )
+        # Before the first vertex, the line through it and (-1, 1).
+        share = np.exp(np.minimum(size - nodes[0], 0.0)) * (1.0 + np.exp(-size))
+        share = share / (1.0 + math.exp(-nodes[0]))
+        result = np.where(upper == 0, 1.0 - (1.0 - values[0]) * share, result)
+        mirrored = -np.expm1(-size) + np.exp(-size) * result
+        return np.minimum(np.where(epsilon < 0.0, mirrored, result) * (1.0 + 1e-13), 1.0)
+
+
+@lru_cache(maxsize=64)
+def profile_curve(event: Event, adjacency: str) -> ProfileCurve:
+    """Bound the whole profile of an event.
+
+    Parameters
+    ----------
+    event : Event
+        Any event that `PLDAccountant` supports.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+
+    Returns
+    -------
+    ProfileCurve
+        The bound.
+    """
+    plan = plan_of(leaf_counts(event), adjacency)
+    if plan is None:
+        return ProfileCurve(np.zeros(0), np.zeros(0))
+    curves = [_direction_curve(direction) for direction in plan.directions]
+    if len(curves) == 1:
+        return curves[0]
+    epsilons = np.unique(np.concatenate([curve.epsilons for curve in curves]))
+    return ProfileCurve(epsilons, np.max([curve(epsilons) for curve in curves], axis=0))
+
+
+def _direction_curve(direction: Direction) -> ProfileCurve:
+    pairs, mu = direction
+    if not pairs:
+        end, _ = last_node(lambda epsilon: gaussian_profile.delta(mu, epsilon))
+        return ProfileCurve(*choose_nodes(lambda e: gaussian_profile.delta(mu, e), end))
+    everything: list[tuple[Pair, int]] = list(pairs)
+    if mu > 0.0:
+        everything.append((GaussianMixturePair("gaussian", 1.0, mu), 1))
+    failure, largest, variation = extremes(everything)
+    pair, count = everything[0]
+    if len(everything) == count == 1 and pair.profile(0.0) is not None:
+
+        def alone(epsilon: float) -> float:
+            bounds = pair.profile(epsilon)
+            return 1.0 if bounds is None else bounds[1]
+
+        end = largest if math.isfinite(largest) else last_node(alone)[0]
+        return ProfileCurve(*choose_nodes(alone, end))
+    points = [(np.zeros(1), np.array([variation]))]
+    points += [_level(everything, level) for level in _LEVELS if level > failure]
+    if math.isfinite(largest):
+        points.append((np.array([largest]), np.array([failure])))
+    epsilons = np.concatenate([part[0] for part in points])
+    values = np.concatenate([part[1] for part in points])
+    order = np.argsort(epsilons, kind="stable")
+    return ProfileCurve(epsilons[order], values[order])
+
+
+def _level(pairs: list[tuple[Pair, int]], delta: float) -> tuple[Array, Array]:
+    """Compose under the tilt that suits a delta; return losses and bounds on the profile there."""
+    total = sum(count for _, count in pairs)
+    estimate = LossEstimate(pairs, max(_NEGLECTED * delta / total, 1e-300))
+    loss = compose_pairs(pairs, estimate, estimate.tilt_for_delta(delta), delta)
+    epsilons, values = bounds_at_losses(loss)
+    kept = np.flatnonzero((epsilons >= 0.0) & (values < 1.0))
+    if len(kept) > _NODES:
+        kept = kept[np.unique(np.linspace(0, len(kept) - 1, _NODES).astype(np.int64))]
+    return epsilons[kept], values[kept]
+
+
+def bounds_at_losses(loss: TiltedLoss) -> tuple[Array, Array]:
+    """Return the losses of a composed distribution, and bounds on the profile at each of them.
+
+    Parameters
+    ----------
+    loss : TiltedLoss
+        Upper bound on a composed distribution.
+
+    Returns
+    -------
+    tuple of ndarray
+        Losses in nats and bounds, not cut at 1.
+    """
+    first, size = int(loss.indices[0]), int(loss.indices[-1] - loss.indices[0]) + 1
+    weights = np.zeros(size)
+    weights[loss.indices - first] = loss.weights
+    losses: Array = loss.step * (first + np.arange(size, dtype=np.float64))
+    exponents = loss.log_moment - loss.tilt * losses
+    with np.errstate(divide="ignore"):
+        masses = np.exp(np.minimum(exponents + np.log(weights), 0.0))
+    doubt = 8.0 * _UNIT_ROUNDOFF * (abs(loss.log_moment) + loss.tilt * np.abs(losses))
+    values = profile_at_nodes(loss.step, masses * np.exp(doubt))
+    missing = loss.missing * largest_contribution(loss.tilt)
+    values = values + missing * np.exp(np.minimum(exponents, 600.0) + doubt)
+    bounds: Array = loss.infinite + values * (1.0 + _ROUNDING) + 1e-300
+    return losses, bounds

@@ -1,0 +1,178 @@
+"""Random numbers of runs: truncated negative binomial and Poisson.
+
+The truncated negative binomial distribution with shape ``eta > -1`` and ``gamma`` in (0, 1) lives
+on 1, 2, ... and has the generating function ``((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)``,
+in the limit ``eta = 0`` of logarithmic type, for ``eta = 1`` geometric (Papernot and Steinke, 2022,
+Definition 1).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_SMALLEST_LOG = -690.0
+
+
+def check_stopping(owner: str, mean: float, shape: float) -> None:
+    """Check the parameters of a random number of runs.
+
+    Parameters
+    ----------
+    owner : str
+        Who asks, for the message.
+    mean : float
+        Expected number of runs.
+    shape : float
+        Shape; infinite for Poisson.
+
+    Raises
+    ------
+    ValueError
+        If a parameter lies outside its range.
+    """
+    if not shape > -1.0:
+        raise ValueError(
+            f"{owner}: shape must exceed -1; 0 is logarithmic, 1 geometric, inf Poisson, "
+            f"got {shape!r}."
+        )
+    if not math.isfinite(mean) or (mean <= 0.0 if math.isinf(shape) else mean < 1.0):
+        least = "> 0" if math.isinf(shape) else ">= 1 (there is always one run)"
+        raise ValueError(f"{owner}: mean must be a finite number {least}, got {mean!r}.")
+    if mean > 1.0 and math.isfinite(shape):
+        gamma_of_mean(mean, shape, owner)
+
+
+def mean_of_gamma(gamma: float, shape: float) -> float:
+    """Return the expectation of a truncated negative binomial number.
+
+    Parameters
+    ----------
+    gamma : float
+        In (0, 1].
+    shape : float
+        Above -1, finite.
+
+    Returns
+    -------
+    float
+        At least 1.
+    """
+    return _mean_of_log(math.log(gamma), shape)
+
+
+def _mean_of_log(log_gamma: float, shape: float) -> float:
+    if log_gamma == 0.0:
+        return 1.0
+    growth = math.expm1(-log_gamma)
+    exponent = shape * log_gamma
+    if abs(exponent) < 1e-12:
+        return -growth / log_gamma
+    return growth * shape / -math.expm1(exponent)
+
+
+def gamma_of_mean(mean: float, shape: float, owner: str = "gamma_of_mean") -> float:
+    """Return the ``gamma`` with which the expectation is a given one.
+
+    Parameters
+    ----------
+    mean : float
+        Expected number of runs, at least 1.
+    shape : float
+        Shape ``eta > -1``, finite.
+    owner : str, default="gamma_of_mean"
+        Who asks, for the message.
+
+    Returns
+    -------
+    float
+        In (0, 1]; 1 if there is always one run.
+
+    Raises
+    ------
+    ValueError
+        If it is too small for a float.
+    """
+    if mean == 1.0:
+        return 1.0
+    if _mean_of_log(_SMALLEST_LOG, shape) <= mean:
+        raise ValueError(
+            f"{owner}: mean={mean!r} is out of reach with shape={shape!r}; use a larger shape or a "
+            "smaller mean."
+        )
+    from scipy.optimize import brentq
+
+    low = -1.0
+    while _mean_of_log(low, shape) < mean:
+        low = max(2.0 * low, _SMALLEST_LOG)
+    log_gamma = brentq(
+        lambda x: math.log(_mean_of_log(x, shape) / mean),
+        *(low, -1e-300),
+        xtol=1e-18,
+        rtol=1e-15,
+        maxiter=1000,
+    )
+    return math.exp(float(log_gamma))
+
+
+class StoppingNumber:
+    """How the best of a random number of runs is distributed.
+
+    With ``t`` the probability that a single run beats an output, the density of that output being
+    the best of all is ``mean * weight(t)`` times its density in a single run.
+
+    Parameters
+    ----------
+    mean : float
+        Expected number of runs.
+    shape : float
+        Shape ``eta > -1`` of a truncated negative binomial number; infinite for Poisson.
+    """
+
+    def __init__(self, mean: float, shape: float) -> None:
+        self.mean, self.shape = mean, shape
+        self.gamma = math.nan if math.isinf(shape) else gamma_of_mean(mean, shape)
+
+    def weight(self, t: Array) -> Array:
+        """Return the derivative of the generating function at ``1 - t`` over that at 1."""
+        if math.isinf(self.shape):
+            return np.exp(-self.mean * t)
+        base = self.gamma + (1.0 - self.gamma) * t
+        return np.exp((1.0 + self.shape) * (math.log(self.gamma) - np.log(base)))
+
+    def log_slope(self, t: Array) -> Array:
+        """Return minus the derivative of the weight's logarithm."""
+        if math.isinf(self.shape):
+            return np.full(len(t), self.mean)
+        return (1.0 + self.shape) * (1.0 - self.gamma) / (self.gamma + (1.0 - self.gamma) * t)
+
+    @property
+    def scale(self) -> float:
+        """A probability ``t`` from which on the weight falls markedly."""
+        if math.isinf(self.shape):
+            return 1.0 / (1.0 + self.mean)
+        return self.gamma / (1.0 + self.shape)
+
+    def pure_surcharge(self, epsilon: float) -> float:
+        """Return how much more the best reveals if one run is epsilon-DP.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy parameter of one run in nats.
+
+        Returns
+        -------
+        float
+            The largest log ratio of weights: where ``t = 1 / (1 + e^epsilon)`` and ``t' = 1 - t``.
+        """
+        if math.isinf(self.shape):
+            return self.mean * math.tanh(0.5 * epsilon)
+        # log((e^epsilon + gamma) / (1 + gamma e^epsilon)), without overflow.
+        small = math.exp(-epsilon)
+        ratio = math.log1p(self.gamma * small) - math.log(small + self.gamma)
+        return (1.0 + self.shape) * ratio * (1.0 + 1e-14)

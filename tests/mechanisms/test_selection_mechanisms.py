@@ -1,0 +1,274 @@
+"""Selectors: exact probabilities, privacy by enumeration, and what they draw."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, special, stats
+
+from skdp.mechanisms import (
+    RandomStream,
+    exponential_mechanism,
+    laplace_mechanism,
+    permute_and_flip,
+    record_releases,
+    report_noisy_max,
+)
+
+# Every statistical test below fails a right implementation with probability below this.
+FALSE_ALARM = 1e-7
+SCORES = (90, 88, 85, 80, 60)
+FLIP = {
+    1.0: (0.78267424, 0.17851064, 0.03593437, 0.00288062, 1.3e-7),
+    0.1: (0.30492139, 0.26400992, 0.21699811, 0.16035051, 0.05372007),
+}
+EXPONENTIAL = {
+    1.0: (0.68648188, 0.25254257, 0.05634986, 0.00462548, 2.1e-7),
+    0.1: (0.28463276, 0.25754637, 0.22167222, 0.1726385, 0.06351015),
+}
+
+
+def flip_chances(scores, epsilon, sensitivity=1.0, monotone=False):
+    """Chance of each index under permute-and-flip, by going through all orders."""
+    scores = np.asarray(scores, dtype=float)
+    factor = epsilon / sensitivity * (1.0 if monotone else 0.5)
+    accept = np.exp(factor * (scores - scores.max()))
+    chances = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        left = 1.0
+        for index in order:
+            chances[index] += left * accept[index]
+            left *= 1.0 - accept[index]
+    return chances / math.factorial(len(scores))
+
+
+def exponential_chances(scores, epsilon):
+    return special.softmax(0.5 * epsilon * np.asarray(scores, dtype=float))
+
+
+def laplace_chances(scores, epsilon):
+    """Chance of each index to be the largest with Laplace noise, by quadrature."""
+    scaled = 0.5 * epsilon * np.asarray(scores, dtype=float)
+    chances = []
+    for index, score in enumerate(scaled):
+        others = np.delete(scaled, index)
+
+        def density(x, score=score, others=others):
+            return stats.laplace.pdf(x - score) * np.prod(stats.laplace.cdf(x - others))
+
+        low, high = scaled.min() - 40.0, scaled.max() + 40.0
+        chances.append(integrate.quad(density, low, high, points=sorted(set(scaled)), limit=400)[0])
+    return np.array(chances)
+
+
+def draws(select, count, *args, **options):
+    stream = RandomStream.from_seed(11)
+    return np.bincount(
+        [select(SCORES, *args, stream, **options) for _ in range(count)], minlength=len(SCORES)
+    )
+
+
+def pvalue(counts, chances):
+    """Chi-squared, with rare cells put together."""
+    order = np.argsort(chances)
+    counts, expected = counts[order], np.asarray(chances)[order] * counts.sum()
+    rare = max(int(np.searchsorted(np.cumsum(expected), 10.0)), 0)
+    counts = np.append(counts[: rare + 1].sum(), counts[rare + 1 :])
+    expected = np.append(expected[: rare + 1].sum(), expected[rare + 1 :])
+    return stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_reference_probabilities(epsilon):
+    assert flip_chances(SCORES, epsilon) == pytest.approx(FLIP[epsilon], rel=1e-6, abs=1e-8)
+    assert exponential_chances(SCORES, epsilon) == pytest.approx(
+        EXPONENTIAL[epsilon], rel=1e-6, abs=1e-8
+    )
+
+
+@pytest.mark.parametrize(
+    ("select", "options", "chances"),
+    [
+        (permute_and_flip, {}, flip_chances),
+        (report_noisy_max, {}, flip_chances),
+        (exponential_mechanism, {}, exponential_chances),
+        (report_noisy_max, {"noise": "gumbel"}, exponential_chances),
+        (report_noisy_max, {"noise": "laplace"}, laplace_chances),
+    ],
+)
+def test_draws_have_the_exact_distribution_and_no_other(select, options, chances):
+    counts = draws(select, 6000, 0.4, 1.0, **options)
+    assert pvalue(counts, chances(SCORES, 0.4)) > FALSE_ALARM
+    # Twice or half the noise, such as a factor of two forgotten.
+    assert pvalue(counts, chances(SCORES, 0.8)) < 1e-30
+    assert pvalue(counts, chances(SCORES, 0.2)) < 1e-30
+
+
+def test_permute_and_flip_is_not_the_exponential_mechanism():
+    counts = draws(permute_and_flip, 6000, 0.4, 1.0)
+    assert pvalue(counts, exponential_chances(SCORES, 0.4)) < 1e-7
+
+
+@pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism, report_noisy_max])
+def test_sensitivity_and_monotone_scores_scale_the_noise(select):
+    chances = exponential_chances if select is exponential_mechanism else flip_chances
+    assert pvalue(draws(select, 4000, 1.2, 3.0), chances(SCORES, 0.4)) > FALSE_ALARM
+    counts = draws(select, 4000, 0.2, 1.0, monotone=True)
+    assert pvalue(counts, chances(SCORES, 0.4)) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_privacy_by_enumeration(monotone):
+    """Integer scores that a record changes by at most 1: no ratio above e^epsilon, one close."""
+    rng = np.random.default_rng(0)
+    epsilon, largest = 0.7, 0.0
+    for _ in range(400):
+        scores = rng.integers(0, 8, rng.integers(2, 6))
+        change = rng.integers(0 if monotone else -1, 2, len(scores))
+        one = flip_chances(scores, epsilon, monotone=monotone)
+        other = flip_chances(scores + change, epsilon, monotone=monotone)
+        largest = max(largest, float(np.max(np.abs(np.log(one / other)))))
+    assert largest <= epsilon * (1.0 + 1e-12)
+    assert largest > 0.9 * epsilon
+
+
+def test_a_monotone_claim_that_is_wrong_would_be_noticed():
+    one, other = flip_chances([5, 4], 0.7, monotone=True), flip_chances([4, 5], 0.7, monotone=True)
+    assert np.max(np.abs(np.log(one / other))) > 0.7
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_never_worse_than_the_exponential_mechanism(size):
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        scores = rng.normal(size=size) * 5.0
+        gain = (flip_chances(scores, 1.0) - exponential_chances(scores, 1.0)) @ scores
+        assert gain >= -1e-12
+
+
+FINITE = st.floats(-1e308, 1e308)
+POSITIVE = st.floats(1e-300, 1e300)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    scores=st.lists(FINITE, min_size=1, max_size=6),
+    epsilon=POSITIVE,
+    sensitivity=POSITIVE,
+    seed=st.integers(0, 100),
+    monotone=st.booleans(),
+)
+def test_any_scores_give_an_index(scores, epsilon, sensitivity, seed, monotone):
+    stream = RandomStream.from_seed(seed)
+    for select in (permute_and_flip, exponential_mechanism, report_noisy_max):
+        index = select(scores, epsilon, sensitivity, stream, monotone=monotone)
+        assert type(index) is int
+        assert 0 <= index < len(scores)
+
+
+def test_ties_are_broken_evenly_and_far_scores_never_win():
+    stream = RandomStream.from_seed(3)
+    for select in (permute_and_flip, exponential_mechanism, report_noisy_max):
+        found = [select([1e6, 1e6, 0.0], 1.0, 1.0, stream) for _ in range(2000)]
+        counts = np.bincount(found, minlength=3)
+        assert counts[2] == 0
+        assert stats.binomtest(int(counts[0]), 2000).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism, report_noisy_max])
+def test_parameters_are_validated_and_scores_not_told(select):
+    stream = RandomStream.from_seed(0)
+    for bad in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="epsilon must be"):
+            select(SCORES, bad, 1.0, stream)
+        with pytest.raises(ValueError, match="sensitivity must be"):
+            select(SCORES, 1.0, bad, stream)
+    with pytest.raises(ValueError, match="at least one"):
+        select([], 1.0, 1.0, stream)
+    for scores in ([1.0, math.nan, 77.125], [math.inf, 77.125]):
+        with pytest.raises(ValueError, match="must be finite") as caught:
+            select(scores, 1.0, 1.0, stream)
+        assert "77.125" not in str(caught.value)
+    with pytest.raises(ValueError, match="noise must be"):
+        report_noisy_max(SCORES, 1.0, 1.0, stream, noise="normal")
+
+
+def test_traces_record_and_replay_choices():
+    with record_releases() as trace:
+        first = permute_and_flip([3.0, 2.0], 0.1, 1.0, RandomStream.from_seed(0))
+        noisy = laplace_mechanism([1.0, 2.0], 2.0, 0.5, random_state=0)
+    with record_releases(replayed=trace) as again:
+        assert permute_and_flip([2.0, 3.0], 0.1, 1.0, RandomStream.from_seed(1)) == first
+        assert np.array_equal(laplace_mechanism([1.5, 2.0], 2.0, 0.5, random_state=1), noisy)
+    choice, addition = again.releases
+    assert (choice.norm, choice.sensitivity, choice.sigma) == (math.inf, 1.0, 20.0)
+    assert (addition.norm, addition.sensitivity, addition.sigma) == (1.0, 2.0, 4.0)
+    assert np.max(np.abs(choice.value - trace.releases[0].value)) == 1.0
+
+
+# The Laplace mechanism and the draws that it is made of.
+
+
+def test_laplace_noise_has_the_right_scale_and_no_other():
+    noise = laplace_mechanism(np.zeros((200, 200)), 3.0, 1.5, random_state=4).ravel()
+    assert stats.kstest(noise, stats.laplace(scale=2.0).cdf).pvalue > FALSE_ALARM
+    for scale in (1.0, 1.9, 2.1, 4.0):
+        assert stats.kstest(noise, stats.laplace(scale=scale).cdf).pvalue < 1e-4
+    assert stats.kstest(noise, stats.norm(scale=2.0 * math.sqrt(2.0)).cdf).pvalue < 1e-30
+
+
+def test_laplace_mechanism_keeps_shapes_and_seeds():
+    assert laplace_mechanism(5.0, 1.0, 1.0).shape == ()
+    one, same, other = (laplace_mechanism([1.0], 1.0, e, random_state=3) for e in (0.5, 0.5, 0.25))
+    assert one == same
+    assert one != other
+    assert laplace_mechanism([1.0], 1.0, 1.0) != laplace_mechanism([1.0], 1.0, 1.0)
+    for sensitivity, epsilon in ((0.0, 1.0), (1.0, math.inf), (math.nan, 1.0)):
+        with pytest.raises(ValueError, match="must be a finite number > 0"):
+            laplace_mechanism([1.0], sensitivity, epsilon)
+    with pytest.raises(ValueError, match="largest float"):
+        laplace_mechanism([1.0], 1e200, 1e-200)
+
+
+def test_draws_of_the_stream():
+    stream = RandomStream.from_seed(8)
+    assert stats.kstest(stream.exponential(100_000), "expon").pvalue > FALSE_ALARM
+    assert stats.kstest(stream.gumbel(100_000), "gumbel_r").pvalue > FALSE_ALARM
+    assert stats.kstest(stream.laplace(100_000), "laplace").pvalue > FALSE_ALARM
+    for bound in (1, 3, 7):
+        counts = np.bincount([stream.integer(bound) for _ in range(3000)], minlength=bound)
+        assert len(counts) == bound
+        assert bound == 1 or stats.chisquare(counts).pvalue > FALSE_ALARM
+    for exponent in (0.0, 0.3, 1.0, 2.5):
+        hits = sum(stream.bernoulli_exp(exponent) for _ in range(4000))
+        assert stats.binomtest(hits, 4000, math.exp(-exponent)).pvalue > FALSE_ALARM
+    assert not stream.bernoulli_exp(1e300)
+    assert not stream.bernoulli_exp(math.inf)
+
+
+@pytest.mark.parametrize("word", [0, 1, 2**64 - 2, 2**64 - 1])
+def test_extreme_words_give_finite_numbers(word):
+    class Constant(RandomStream):
+        def words(self, count):
+            return np.full(count, word, dtype=np.uint64)
+
+    stream = Constant(bytes(32), seeded=True)
+    for number in (stream.exponential(1), stream.gumbel(1), stream.laplace((1,))):
+        assert np.isfinite(number[0])
+    assert stream.exponential(1)[0] > 0.0
+
+
+def test_integers_leave_the_last_words_out():
+    class Counting(RandomStream):
+        given = (2**64 - 1, 2**64 - 2, 5)
+        at = -1
+
+        def words(self, count):
+            type(self).at += 1
+            return np.array([self.given[self.at]], dtype=np.uint64)
+
+    # 2^64 = 1 modulo 3 and modulo 5: the last word belongs to no whole multiple.
+    assert Counting(bytes(32), seeded=True).integer(5) == (2**64 - 2) % 5
