@@ -9,11 +9,11 @@ import numpy as np
 from scipy import sparse
 
 
-def fit_context(estimator: Any, X: Any, codes: np.ndarray) -> bytes:
+def fit_context(estimator: Any, X: Any, *others: np.ndarray) -> bytes:
     """Digest everything that makes a fit this fit.
 
     Two fits with one seed that differ in a single value or parameter get independent noise;
-    with shared noise their difference would cancel it and show the private weights.
+    with shared noise their difference would cancel it and show the private values.
 
     Parameters
     ----------
@@ -21,8 +21,8 @@ def fit_context(estimator: Any, X: Any, codes: np.ndarray) -> bytes:
         Its class and parameters enter the digest.
     X : ndarray or CSR matrix
         Training rows.
-    codes : ndarray
-        Encoded labels.
+    *others : ndarray
+        What else is learned from, such as encoded labels.
 
     Returns
     -------
@@ -36,8 +36,12 @@ def fit_context(estimator: Any, X: Any, codes: np.ndarray) -> bytes:
         if name not in {"accountant", "random_state", "verbose"}
     }
     digest.update(f"{type(estimator).__name__}{sorted(own.items())!r}{X.shape}".encode())
-    parts = (X.data, X.indices, X.indptr, codes) if sparse.issparse(X) else (X, codes)
-    for part in parts:
+    # The text of an array is rounded and, of a long one, cut short: its bytes count as well.
+    arrays = [np.asarray(own[name]) for name in sorted(own) if hasattr(own[name], "__array__")]
+    texts = [repr(array.tolist()).encode() for array in arrays if array.dtype.hasobject]
+    digest.update(b"".join(texts))
+    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    for part in (*(a for a in arrays if not a.dtype.hasobject), *parts, *others):
         digest.update(f"{part.shape}{part.dtype}".encode())
         digest.update(np.ascontiguousarray(part).data)
     return digest.digest()

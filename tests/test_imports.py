@@ -135,7 +135,15 @@ def test_accounting_loads_neither_scikit_learn_nor_numba():
 
 
 def test_public_names():
-    from skdp import accounting, budget, mechanisms, preprocessing, reporting, testing
+    from skdp import (
+        accounting,
+        budget,
+        mechanisms,
+        model_selection,
+        preprocessing,
+        reporting,
+        testing,
+    )
 
     wanted = {
         skdp: "OperaLogisticRegression OperaSVC GrpuaLogisticRegression GrpuaSVC DPSGDClassifier "
@@ -151,6 +159,7 @@ def test_public_names():
         mechanisms: "analytic_gaussian_sigma analytic_gaussian_epsilon analytic_gaussian_delta "
         "classical_gaussian_sigma gaussian_mechanism",
         budget: "BudgetAccountant BudgetExceededError",
+        model_selection: "PrivateGridSearchCV PrivateRandomizedSearchCV make_row_scorer",
         preprocessing: "BoundedScaler RowNormClipper DPStandardScaler DPQuantileClipper DPPCA "
         "TableSchema SchemaEncoder NumericColumn CategoricalColumn OrdinalColumn BooleanColumn "
         "IgnoredColumn LabelColumn PrivacyUnit",

@@ -178,10 +178,10 @@ def compare_components(seeds: int) -> Iterator[str]:
             model.fit(train, y)
             seconds.append(time.perf_counter() - start)
             scores.append(model.score(test, y_test))
-        label = "all 784 pixels" if settings is None else ", ".join(map(str, settings.items()))
+        label = ", ".join(f"{name}={value}" for name, value in (settings or {}).items())
         yield (
-            f"| {label} | {share:.0%} | {norm:g} | {np.mean(scores):.4f} | {np.std(scores):.4f} | "
-            f"{np.median(seconds):.1f} |"
+            f"| {label or 'all 784 pixels'} | {share:.0%} | {norm:g} | {np.mean(scores):.4f} | "
+            f"{np.std(scores):.4f} | {np.median(seconds):.1f} |"
         )
 
 

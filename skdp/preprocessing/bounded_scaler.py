@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.inputs import validate_private_data
+from skdp.preprocessing._intervals import feature_bounds
 
 
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -76,7 +77,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If the bounds do not match the features or are not finite with lower < upper.
         """
         X = validate_private_data(self, X, dtype=[np.float64, np.float32])
-        lower, upper = self._bounds(X.shape[1])
+        lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
         largest = math.sqrt(X.shape[1])
         if self.row_norm is not None and not 0.0 < self.row_norm < math.inf:
             raise ValueError(f"row_norm must be positive or None, got {self.row_norm!r}.")
@@ -86,23 +87,6 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._limit = shrink
         self.data_norm_ = largest if self.row_norm is None else float(self.row_norm)
         return self
-
-    def _bounds(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        bounds = []
-        for name, given in (("lower", self.lower), ("upper", self.upper)):
-            values = np.asarray(given, dtype=np.float64)
-            if values.ndim > 1 or (values.ndim == 1 and values.shape != (n_features,)):
-                raise ValueError(
-                    f"{name} must be a number or one number for each of the {n_features} "
-                    f"features, got shape {values.shape}."
-                )
-            bounds.append(np.broadcast_to(values, (n_features,)))
-        lower, upper = bounds
-        if not (
-            np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper)
-        ):
-            raise ValueError("lower and upper must be finite, and lower < upper for every feature.")
-        return lower, upper
 
     def transform(self, X: Any) -> np.ndarray:
         """Scale and clip rows.

@@ -1,0 +1,113 @@
+"""Gaussian noise on sums of bounded per-record vectors: the one mechanism of these transformers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from skdp.accounting import Event, GaussianEvent, RepeatedEvent
+from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon, analytic_gaussian_sigma
+from skdp.mechanisms.contribution import Adjacency, ContributionBound
+from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.random_stream import RandomStream
+
+
+@dataclass(frozen=True)
+class NoisySums:
+    """What one transformer releases: one sum over the records, or several one after the other.
+
+    Build one with :meth:`calibrate`. Later sums may depend on the outputs of earlier ones: T
+    releases that are mu-GDP each compose to ``sqrt(T) mu``-GDP (Dong, Roth & Su 2022, Theorem 3.2
+    and Corollary 3.3).
+
+    Parameters
+    ----------
+    bound : ContributionBound
+        Bounds on one record's vector.
+    adjacency : {"replace-one", "add-remove"}
+        The relation of the guarantee.
+    epsilon, delta : float
+        The guarantee of all releases together.
+    releases : int
+        Number T of sums, fixed in advance.
+    sigma : float
+        Standard deviation of the noise in every coordinate.
+    """
+
+    bound: ContributionBound
+    adjacency: Adjacency
+    epsilon: float
+    delta: float
+    releases: int
+    sigma: float
+
+    @classmethod
+    def calibrate(
+        cls,
+        bound: ContributionBound,
+        adjacency: Adjacency,
+        epsilon: float,
+        delta: float,
+        releases: int = 1,
+    ) -> NoisySums:
+        """Choose the least noise for a guarantee, by the analytic Gaussian mechanism.
+
+        Parameters
+        ----------
+        bound : ContributionBound
+            Bounds on one record's vector.
+        adjacency : {"replace-one", "add-remove"}
+            The relation of the guarantee.
+        epsilon, delta : float
+            The guarantee.
+        releases : int, default=1
+            Number of sums.
+
+        Returns
+        -------
+        NoisySums
+            The calibrated releases.
+        """
+        multiplier = analytic_gaussian_sigma(float(epsilon), float(delta))
+        if releases > 1:
+            # The root is rounded: its excess covers that.
+            multiplier *= math.sqrt(releases) * (1.0 + 1e-15)
+        sigma = multiplier * bound.sensitivity(adjacency)
+        return cls(bound, adjacency, float(epsilon), float(delta), releases, sigma)
+
+    @property
+    def sensitivity(self) -> float:
+        """L2 sensitivity of each sum."""
+        return self.bound.sensitivity(self.adjacency)
+
+    @property
+    def event(self) -> Event:
+        """All releases, for the accountants."""
+        single = GaussianEvent(self.sigma / self.sensitivity)
+        return single if self.releases == 1 else RepeatedEvent(single, self.releases)
+
+    @property
+    def achieved_epsilon(self) -> float:
+        """The epsilon of all releases together, at most the one that was asked for."""
+        total = self.sigma / math.sqrt(self.releases)
+        # The noise is certified for the target; the inverse may round up beyond it.
+        return min(analytic_gaussian_epsilon(total, self.delta, self.sensitivity), self.epsilon)
+
+    def mechanism(self, stream: RandomStream, label: str) -> GaussianMechanism:
+        """Return the mechanism that makes the releases.
+
+        Parameters
+        ----------
+        stream : RandomStream
+            Source of the noise.
+        label : str
+            What is released, for traces.
+
+        Returns
+        -------
+        GaussianMechanism
+            The mechanism.
+        """
+        return GaussianMechanism(
+            sensitivity=self.sensitivity, sigma=self.sigma, stream=stream, label=label
+        )

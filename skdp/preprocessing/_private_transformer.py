@@ -1,0 +1,215 @@
+"""What all private transformers share: validation, charging, the order of a fit."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
+from skdp.exceptions import PrivacyWarning
+from skdp.inputs import canonical_rows, validate_private_data
+from skdp.mechanisms.contribution import ADJACENCIES
+from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.parameters import check_choice, check_integer, check_real
+from skdp.preprocessing._noisy_sums import NoisySums
+from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.seeding import fit_context
+
+
+class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
+    """Base of the transformers that learn from rows under differential privacy.
+
+    A fit keeps this order: parameters and shapes are validated (no value of a row but a
+    non-finite one decides an error), the plan is built from public numbers, the accountant is
+    charged, and only then are the rows used. What was learned is applied row by row, so that
+    neighbouring tables stay neighbours behind the transformer.
+    """
+
+    # Parameters that all of them have; subclasses declare them in their own signature.
+    epsilon: float
+    delta: float
+    adjacency: Any
+    accountant: Any
+    random_state: Any
+
+    _accepts_sparse: bool = False
+    _released: tuple[str, ...]
+
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
+        """Learn from the rows under differential privacy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+        **fit_params : dict
+            Must be empty. `sample_weight` is refused: a weight multiplies one record's
+            influence, and with it the sensitivity, without bound.
+
+        Returns
+        -------
+        self : transformer
+            The fitted transformer; every attribute with a trailing underscore is private and
+            may be published.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or input, before anything is charged.
+        BudgetExceededError
+            If the accountant cannot take the charge; the rows are not used then.
+        """
+        self._refuse_fit_params(fit_params)
+        self._check_parameters()
+        X = self._validate(X, reset=True)
+        plan = self._build_plan(*X.shape)
+        if self.delta >= 1.0 / X.shape[0]:
+            warnings.warn(
+                f"delta={self.delta:g} is not below 1/n={1.0 / X.shape[0]:.3g}: such a delta "
+                "permits publishing whole rows at random. Choose delta well below 1/n.",
+                PrivacyWarning,
+                stacklevel=2,
+            )
+        seeded = is_seeded(self.random_state)
+        spent = self._account(plan, seeded)
+        charge_fit(self, spent)
+        stream = resolve_random_state(self.random_state, fit_context(self, X) if seeded else b"")
+        self._learn(X, plan, stream)
+        self.privacy_spent_ = spent
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Transform rows, each by itself, with what was learned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray
+            Rows of norm at most ``data_norm_``, float32 if `X` is.
+        """
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        return self._apply(X).astype(X.dtype, copy=False)
+
+    def privacy_plan(self, n_samples: int, n_features: int) -> PrivacySpent:
+        """Return what `fit` would spend on a table of a given public shape.
+
+        Nothing is charged and no data are needed: the noise of a fit depends on the parameters
+        and on public numbers alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        n_features : int
+            Number of columns.
+
+        Returns
+        -------
+        PrivacySpent
+            The record that `privacy_spent_` would be.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters, as `fit` does.
+        """
+        self._check_parameters()
+        check_integer("n_samples", n_samples, at_least=1)
+        check_integer("n_features", n_features, at_least=1)
+        plan = self._build_plan(int(n_samples), int(n_features))
+        return self._account(plan, is_seeded(self.random_state))
+
+    # What each transformer fills in.
+
+    @abstractmethod
+    def _build_plan(self, n_samples: int, n_features: int) -> NoisySums:
+        """Return the releases that the parameters and the public shape determine."""
+
+    @abstractmethod
+    def _learn(self, X: Any, plan: NoisySums, stream: RandomStream) -> None:
+        """Make the releases and set the attributes that come from them."""
+
+    @abstractmethod
+    def _apply(self, X: Any) -> np.ndarray:
+        """Transform valid rows."""
+
+    @abstractmethod
+    def _theorem(self) -> str:
+        """Name what is released, for the statement."""
+
+    # Validation and charging.
+
+    def _check_parameters(self) -> None:
+        check_real(
+            "epsilon",
+            self.epsilon,
+            above=0.0,
+            remedy="Smaller means more private; it adds to what the estimator spends.",
+        )
+        check_real(
+            "delta",
+            self.delta,
+            above=0.0,
+            below=1.0,
+            remedy="Choose it well below 1/n, for example 1e-6.",
+        )
+        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        check_accountant(self.accountant)
+
+    def _refuse_fit_params(self, fit_params: dict[str, Any]) -> None:
+        if "sample_weight" in fit_params:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes no sample_weight: a weight multiplies one "
+                "record's influence and so the noise that hides it. Leave it out; to protect "
+                "people with several rows, merge their rows first."
+            )
+        if fit_params:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes X alone, got {', '.join(fit_params)}."
+            )
+
+    def _validate(self, X: Any, *, reset: bool) -> Any:
+        accepted = "csr" if self._accepts_sparse else False
+        X = validate_private_data(
+            self, X, accept_sparse=accepted, dtype=[np.float64, np.float32], reset=reset
+        )
+        return canonical_rows(X)
+
+    def _account(self, plan: NoisySums, seeded: bool) -> PrivacySpent:
+        times = "one Gaussian vector" if plan.releases == 1 else f"{plan.releases} Gaussian vectors"
+        return PrivacySpent(
+            epsilon=plan.achieved_epsilon,
+            delta=plan.delta,
+            adjacency=plan.adjacency,
+            event=plan.event,
+            accountant="gdp",
+            mechanism=(
+                f"{self._theorem()}: L2 sensitivity {plan.sensitivity:.6g} (scaled units), {times} "
+                f"of standard deviation {plan.sigma:.6g} by the analytic Gaussian mechanism "
+                "(Balle & Wang 2018, Theorem 8)"
+            ),
+            assumptions=(
+                plan.bound.reason,
+                "the number of rows, the columns and all parameters are public",
+            ),
+            released=self._released,
+            seeded=seeded,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._accepts_sparse
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,98 @@
+"""Norms of rows, and rows shortened to a bound that rounding cannot break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+_BLOCK_ENTRIES = 1 << 20
+
+
+def row_blocks(X: Any) -> Iterator[Any]:
+    """Yield consecutive blocks of rows, each of about a million entries.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Rows.
+
+    Yields
+    ------
+    ndarray or CSR matrix
+        Some of the rows.
+    """
+    size = max(1, _BLOCK_ENTRIES // X.shape[1])
+    for start in range(0, X.shape[0], size):
+        yield X[start : start + size]
+
+
+def scaled_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return row norms as products of two factors, neither of which overflows or underflows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Finite rows; a CSR matrix holds no entry twice.
+
+    Returns
+    -------
+    sizes, relative : ndarray of shape (n_samples,)
+        The norm of a row is ``sizes * relative``, as a real number; `sizes` is positive.
+    """
+    if sparse.issparse(X):
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        sizes = np.zeros(X.shape[0])
+        np.maximum.at(sizes, rows, np.abs(X.data))
+        sizes[sizes == 0.0] = 1.0
+        shares = X.data / sizes[rows]
+        return sizes, np.sqrt(np.bincount(rows, shares * shares, minlength=X.shape[0]))
+    sizes = np.ones(X.shape[0])
+    with np.errstate(over="ignore", under="ignore"):
+        relative = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+    # Squares of such rows left the range of double precision, or came close.
+    odd = np.flatnonzero(~((relative > 1e-140) & (relative < 1e140)))
+    if odd.size:
+        peaks = np.abs(X[odd]).max(axis=1).astype(np.float64)
+        peaks[peaks == 0.0] = 1.0
+        shares = X[odd] / peaks[:, np.newaxis]
+        sizes[odd], relative[odd] = peaks, np.sqrt(np.einsum("ij,ij->i", shares, shares))
+    return sizes, relative
+
+
+def bound_rows(X: Any, norm: float, *, every: bool = False) -> Any:
+    """Scale rows longer than a bound down to it, direction unchanged.
+
+    Shortened rows end a few units of rounding below the bound, so that no computed row exceeds it.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Finite rows; a CSR matrix holds no entry twice.
+    norm : float
+        The bound, positive.
+    every : bool, default=False
+        Whether shorter rows are scaled up to it as well. Rows of zeros stay.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+        New rows of the same type.
+    """
+    sizes, relative = scaled_norms(X)
+    limit = norm * (1.0 - 8.0 * np.finfo(X.dtype).eps - X.shape[1] * np.finfo(np.float64).eps)
+    with np.errstate(over="ignore"):
+        chosen = relative > 0.0 if every else relative > limit / sizes
+    if sparse.issparse(X):
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        data = X.data.copy()
+        entries = chosen[rows]
+        rows = rows[entries]
+        data[entries] = data[entries] / sizes[rows] / relative[rows] * limit
+        return type(X)((data, X.indices, X.indptr), shape=X.shape)
+    bounded = X.copy()
+    units = X[chosen] / sizes[chosen, np.newaxis] / relative[chosen, np.newaxis]
+    bounded[chosen] = units * limit
+    return bounded

@@ -1,0 +1,293 @@
+"""Principal components of a private second-moment matrix."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.utils.extmath import safe_sparse_dot
+
+from skdp.mechanisms.contribution import ContributionBound
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.parameters import check_choice, check_integer, check_real
+from skdp.preprocessing._noisy_sums import NoisySums
+from skdp.preprocessing._private_transformer import PrivateTransformer
+from skdp.preprocessing._row_norms import bound_rows, row_blocks
+
+# With centring a record contributes (x / sqrt(2), x x^T) for rows of norm at most 1: near the
+# weight that disturbs the leading eigenvectors of the covariance least.
+_SQUARED_MEAN_WEIGHT = 0.5
+
+
+def second_moment_bound(n_features: int, squared_mean_weight: float = 0.0) -> ContributionBound:
+    """Return the sensitivity of sums of ``(a x, x x^T)`` over rows of norm at most 1.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features.
+    squared_mean_weight : float, default=0.0
+        ``a^2``, in [0, 2]; 0 leaves the sum of the rows out.
+
+    Returns
+    -------
+    ContributionBound
+        Norm ``sqrt(1 + a^2)`` and diameter ``(2 + a^2) / sqrt(2)``, in the Frobenius norm; both are
+        attained. A single feature has diameter ``max(1, 2 a)`` for ``a^2`` of 0 or at least 0.361.
+        Proof: ``docs/proofs/private_preprocessing.md``.
+    """
+    norm = math.sqrt(1.0 + squared_mean_weight)
+    gap = (2.0 + squared_mean_weight) / math.sqrt(2.0)
+    if n_features == 1 and (squared_mean_weight == 0.0 or squared_mean_weight >= 0.361):
+        gap = max(1.0, 2.0 * math.sqrt(squared_mean_weight))
+    return ContributionBound(norm, gap, "")
+
+
+def packed_moments(rows: np.ndarray, squared_mean_weight: float = 0.0) -> np.ndarray:
+    """Return the sums that :func:`second_moment_bound` speaks of, as one vector.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix of shape (n_samples, n_features)
+        Rows of norm at most 1.
+    squared_mean_weight : float, default=0.0
+        ``a^2``; 0 leaves the sum of the rows out.
+
+    Returns
+    -------
+    ndarray
+        The upper triangle of the sum of ``x x^T``, entries off the diagonal multiplied by
+        ``sqrt(2)``, so that the Euclidean norm of the vector is the Frobenius norm of the matrix;
+        then, with centring, the sum of ``a x``.
+    """
+    gram = safe_sparse_dot(rows.T, rows, dense_output=True)
+    above = np.triu_indices(gram.shape[0])
+    packed = gram[above] * _packing(above)
+    if squared_mean_weight == 0.0:
+        return packed
+    total = np.asarray(rows.sum(axis=0)).ravel()
+    return np.concatenate([packed, math.sqrt(squared_mean_weight) * total])
+
+
+def unpack_matrix(packed: np.ndarray, n_features: int) -> np.ndarray:
+    """Return the symmetric matrix behind a packed upper triangle.
+
+    Parameters
+    ----------
+    packed : ndarray of shape (n_features * (n_features + 1) / 2,)
+        What :func:`packed_moments` returns for the matrix.
+    n_features : int
+        Number of rows and columns.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_features)
+        The matrix.
+    """
+    above = np.triu_indices(n_features)
+    matrix = np.zeros((n_features, n_features))
+    matrix[above] = packed / _packing(above)
+    matrix.T[above] = matrix[above]
+    return matrix
+
+
+def _packing(above: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    return np.where(above[0] == above[1], 1.0, math.sqrt(2.0))
+
+
+class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
+    """Project rows on the leading eigenvectors of a private second-moment matrix.
+
+    Rows are shortened to a public norm; the sum of their outer products is released once with
+    symmetric Gaussian noise. Worth its epsilon where a few directions hold most of the rows'
+    length and the estimator's noise grows with the number of features.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Number of components; None keeps all features.
+    epsilon : float, default=1.0
+        Privacy parameter of one fit, positive.
+    delta : float, default=1e-6
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it, here and
+        in `transform`.
+    center : bool, default=False
+        Whether to release the mean row together with the matrix, at a quarter more noise under
+        replace-one, and remove it. False looks for the directions from the origin: right for rows
+        that a public centre or `DPStandardScaler` has centred.
+    whiten : bool, default=False
+        Whether to divide each component by its private root mean square. The bound
+        ``data_norm_`` grows accordingly.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Neighbouring tables: one row replaced, or one row made to contribute nothing while the
+        public n stays the divisor.
+    accountant : BudgetAccountant or None, default=None
+        Budget to charge before rows are used; None takes that of the enclosing ``with`` block.
+    random_state : int, RandomState or None, default=None
+        None draws the noise from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Private orthonormal directions, the strongest first; of each, the entry of largest modulus
+        is positive.
+    explained_variance_ : ndarray of shape (n_components,)
+        Private mean squares along them (variances, with `center`), not below zero.
+    noise_edge_ : float
+        About the largest value in ``explained_variance_`` that noise alone would show, from public
+        numbers; components with less are mostly noise.
+    mean_ : ndarray of shape (n_features,) or None
+        Private mean of the shortened rows; None without `center`.
+    data_norm_ : float
+        Bound on the norm of an output row: `data_norm` itself unless `center` or `whiten`.
+    privacy_spent_ : PrivacySpent
+        The guarantee, its mechanism and its assumptions.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Feature names, if `X` had any.
+
+    See Also
+    --------
+    RowNormClipper : Bounds the rows of a table.
+
+    Notes
+    -----
+    In units of ``data_norm**2`` the matrix has Frobenius sensitivity ``sqrt(2)`` under replace-one
+    (attained by orthogonal rows) and 1 under add-remove; with `center`, the pair of matrix and sum
+    has ``5 / sqrt(8)`` and ``sqrt(3 / 2)``. The noise has variance sigma^2 on the diagonal and
+    sigma^2 / 2 off it, so that its distribution does not depend on the axes.
+    Proof: ``docs/proofs/private_preprocessing.md``, section 4.
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta & Zhang (2014), "Analyze Gauss", Algorithm 1. Abadi et al. (2016),
+    "Deep Learning with Differential Privacy", section 4. Balle & Wang (2018), Theorem 8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import DPPCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((5000, 1)) * [0.3, 0.4, 0.0] + 0.01 * rng.standard_normal((5000, 3))
+    >>> pca = DPPCA(1, epsilon=1.0).fit(X)
+    >>> bool(pca.components_[0] @ [0.6, 0.8, 0.0] > 0.99)
+    True
+    """
+
+    _accepts_sparse = True
+    _released = ("components_", "explained_variance_", "mean_", "noise_edge_", "data_norm_")
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        data_norm: float = 1.0,
+        center: bool = False,
+        whiten: bool = False,
+        adjacency: str = "replace-one",
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.center = center
+        self.whiten = whiten
+        self.adjacency = adjacency
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("n_components", self.n_components, at_least=1, allowed=(None,))
+        check_real(
+            "data_norm",
+            self.data_norm,
+            at_least=1e-50,
+            at_most=1e50,
+            remedy="It is a public bound on the Euclidean norm of a row, not read off the data.",
+        )
+        check_choice("center", self.center, (True, False))
+        check_choice("whiten", self.whiten, (True, False))
+
+    def _mean_weight(self) -> float:
+        return _SQUARED_MEAN_WEIGHT if self.center else 0.0
+
+    def _build_plan(self, n_samples: int, n_features: int) -> NoisySums:
+        if self.n_components is not None and self.n_components > n_features:
+            raise ValueError(
+                f"n_components={self.n_components} exceeds the number of features, {n_features}."
+            )
+        bound = second_moment_bound(n_features, self._mean_weight())
+        reason = f"rows are clipped to the public norm data_norm={self.data_norm:g}"
+        bound = ContributionBound(bound.norm, bound.gap, reason)
+        return NoisySums.calibrate(bound, self.adjacency, self.epsilon, self.delta)
+
+    def _theorem(self) -> str:
+        return "symmetric noise on the sum of outer products of rows" + (
+            ", released with the sum of rows" if self.center else ""
+        )
+
+    def _learn(self, X: Any, plan: NoisySums, stream: RandomStream) -> None:
+        n_samples, n_features = X.shape
+        weight = self._mean_weight()
+        size = n_features * (n_features + 1) // 2
+        sums = np.zeros(size + (n_features if self.center else 0))
+        for block in row_blocks(X):
+            sums += packed_moments(self._unit_rows(block), weight)
+        noisy = plan.mechanism(stream, "second moments").release(sums) / n_samples
+        # From here on only released and public numbers.
+        noise = plan.sigma / n_samples
+        moments = unpack_matrix(noisy[:size], n_features)
+        self.mean_ = None
+        if self.center:
+            mean = noisy[size:] / math.sqrt(weight)
+            # The noise of the mean adds its variance in every direction, on average.
+            moments += noise**2 / weight * np.eye(n_features) - np.outer(mean, mean)
+            self.mean_ = mean * self.data_norm
+        self._set_directions(moments, noise)
+
+    def _unit_rows(self, X: Any) -> Any:
+        return bound_rows(X.astype(np.float64), self.data_norm) / self.data_norm
+
+    def _set_directions(self, moments: np.ndarray, noise: float) -> None:
+        n_features = moments.shape[0]
+        kept = n_features if self.n_components is None else int(self.n_components)
+        values, vectors = eigh(moments, subset_by_index=(n_features - kept, n_features - 1))
+        components = np.ascontiguousarray(vectors.T[::-1])
+        values = values[::-1]
+        largest = np.abs(components).argmax(axis=1)
+        components *= np.sign(components[np.arange(kept), largest])[:, np.newaxis]
+        self.components_ = components
+        self.explained_variance_ = np.maximum(values, 0.0) * self.data_norm**2
+        # The spectrum of a symmetric Gaussian matrix ends here (Wigner's semicircle).
+        edge = noise * math.sqrt(2.0 * n_features)
+        self.noise_edge_ = edge * self.data_norm**2
+        self._divisors = np.ones(kept)
+        if self.whiten:
+            self._divisors = np.sqrt(np.maximum(values, edge)) * self.data_norm
+        shift = np.zeros(kept) if self.mean_ is None else components @ self.mean_
+        self.data_norm_ = float(
+            self.data_norm / self._divisors.min() + np.linalg.norm(shift / self._divisors)
+        )
+
+    def _apply(self, X: Any) -> np.ndarray:
+        rows = bound_rows(X, self.data_norm)
+        scores = safe_sparse_dot(rows, self.components_.T, dense_output=True)
+        if self.mean_ is not None:
+            scores = scores - self.components_ @ self.mean_
+        return scores / self._divisors
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])

@@ -1,0 +1,271 @@
+"""Standardise features by a private mean and a private variance."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin
+
+from skdp.mechanisms.contribution import Adjacency, ContributionBound
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.parameters import check_choice, check_real
+from skdp.preprocessing._intervals import feature_bounds, middle_and_half, to_unit_interval
+from skdp.preprocessing._noisy_sums import NoisySums
+from skdp.preprocessing._private_transformer import PrivateTransformer
+from skdp.preprocessing._row_norms import bound_rows, row_blocks
+
+# Weight w of the squares in the pair (u, w (u^2 - c)), c = (1 + 1/w^2) / 2, u in [-1, 1]. Both
+# minimise the noise of the two moments together. Under replace-one the pairs then lie no further
+# apart than the u alone (which holds up to w^2 = (11 + 5 sqrt(5)) / 8): squares come for free.
+_SQUARE_WEIGHTS: dict[Adjacency, float] = {"replace-one": 1.665, "add-remove": math.sqrt(2.0)}
+
+
+def moment_bound(n_features: int, weight: float) -> ContributionBound:
+    """Return the sensitivity of joint sums of features and weighted squares.
+
+    One record contributes ``(u_j, w (u_j^2 - c))`` for every feature j, with ``u_j`` in [-1, 1] and
+    ``c = (1 + 1/w^2) / 2``. With w = 0 it contributes the ``u_j`` alone.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features.
+    weight : float
+        The weight w, 0 or at least 1.
+
+    Returns
+    -------
+    ContributionBound
+        The norm ``(w + 1/w) / 2`` and the diameter of one feature's pairs, times
+        ``sqrt(n_features)``. Both are attained. Proof: ``docs/proofs/private_preprocessing.md``.
+    """
+    norm, gap = 1.0, 2.0
+    if weight > 0.0:
+        norm = (weight + 1.0 / weight) / 2.0
+        if weight * weight > 2.0:
+            # Beyond, pairs with u + v = s > 0 have a local maximum of their distance.
+            s = (1.0 + math.sqrt(1.0 - 2.0 / (weight * weight))) / 2.0
+            gap = max(gap, (2.0 - s) * math.hypot(1.0, weight * s))
+    root = math.sqrt(n_features)
+    return ContributionBound(
+        norm * root, gap * root, "every feature is clipped to its public bounds lower= and upper="
+    )
+
+
+def moment_sums(units: np.ndarray, weight: float) -> np.ndarray:
+    """Return the sums over rows that :func:`moment_bound` speaks of.
+
+    Parameters
+    ----------
+    units : ndarray of shape (n_samples, n_features)
+        Rows in [-1, 1].
+    weight : float
+        The weight w; 0 leaves the squares out.
+
+    Returns
+    -------
+    ndarray of shape (1 or 2, n_features)
+        Sums of ``u`` and, unless w is 0, of ``w (u^2 - c)``.
+    """
+    first = units.sum(axis=0)
+    if weight == 0.0:
+        return first[np.newaxis]
+    centre = (1.0 + 1.0 / (weight * weight)) / 2.0
+    second = np.einsum("ij,ij->j", units, units) - units.shape[0] * centre
+    return np.stack([first, weight * second])
+
+
+class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
+    """Standardise features by removing a private mean and scaling to a private unit variance.
+
+    Rows are clipped to public bounds; the sums of all features and of their squares are released
+    together, once, with Gaussian noise. Worth its epsilon where the public bounds are much wider
+    than the values; where they are tight, `BoundedScaler` spends nothing.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter of one fit, positive.
+    delta : float, default=1e-6
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+    lower, upper : float or array-like of shape (n_features,), default=-1.0 and 1.0
+        Public bounds of the features; values beyond them are clipped. The noise grows with their
+        distance.
+    with_mean : bool, default=True
+        Whether to remove the mean.
+    with_std : bool, default=True
+        Whether to scale to unit variance.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Neighbouring tables: one row replaced, or one row made to contribute nothing while the
+        public n stays the divisor.
+    row_norm : float, "auto" or None, default="auto"
+        Output rows longer than this are scaled down to it: the `data_norm` to give to the private
+        estimator. ``"auto"`` takes ``sqrt(n_features)``, the root mean square of the norm of
+        standardised rows, and None if `with_std` is False. None shortens no row; ``data_norm_``
+        then follows from the bounds and the released numbers, and can be large.
+    accountant : BudgetAccountant or None, default=None
+        Budget to charge before rows are used; None takes that of the enclosing ``with`` block.
+    random_state : int, RandomState or None, default=None
+        None draws the noise from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Private means of the clipped features.
+    var_ : ndarray of shape (n_features,) or None
+        Private variances, no smaller than their own noise; None if `with_std` is False.
+    scale_ : ndarray of shape (n_features,) or None
+        Square roots of ``var_``.
+    data_norm_ : float
+        Bound on the norm of an output row, from public and released numbers.
+    privacy_spent_ : PrivacySpent
+        The guarantee, its mechanism and its assumptions.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Feature names, if `X` had any.
+
+    See Also
+    --------
+    BoundedScaler : Scales by public bounds and spends nothing.
+    DPQuantileClipper : Finds bounds privately when none are known.
+
+    Notes
+    -----
+    With values mapped to [-1, 1] and d features, the joint sums have L2 sensitivity
+    ``2 sqrt(d)`` under replace-one, as the sums of the features alone would have, and
+    ``3 sqrt(d / 8)`` under add-remove. Proof: ``docs/proofs/private_preprocessing.md``, section 3.
+
+    References
+    ----------
+    Balle & Wang (2018), "Improving the Gaussian Mechanism for Differential Privacy", Theorem 8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import DPStandardScaler
+    >>> ages = np.random.default_rng(0).normal(50.0, 10.0, (5000, 1))
+    >>> scaler = DPStandardScaler(epsilon=1.0, lower=0.0, upper=120.0).fit(ages)
+    >>> bool(abs(scaler.mean_[0] - 50.0) < 1.5)
+    True
+    >>> epsilon, delta = scaler.privacy_spent_
+    """
+
+    _released = ("mean_", "var_", "scale_", "data_norm_")
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        lower: Any = -1.0,
+        upper: Any = 1.0,
+        with_mean: bool = True,
+        with_std: bool = True,
+        adjacency: str = "replace-one",
+        row_norm: float | str | None = "auto",
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.lower = lower
+        self.upper = upper
+        self.with_mean = with_mean
+        self.with_std = with_std
+        self.adjacency = adjacency
+        self.row_norm = row_norm
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("with_mean", self.with_mean, (True, False))
+        check_choice("with_std", self.with_std, (True, False))
+        if not (self.with_mean or self.with_std):
+            raise ValueError(
+                "with_mean=False and with_std=False leave nothing to learn: use BoundedScaler or "
+                "RowNormClipper, which spend no privacy."
+            )
+        check_real("row_norm", self.row_norm, at_least=1e-50, at_most=1e50, allowed=("auto", None))
+
+    def _weight(self) -> float:
+        adjacency: Adjacency = self.adjacency
+        return _SQUARE_WEIGHTS[adjacency] if self.with_std else 0.0
+
+    def _build_plan(self, n_samples: int, n_features: int) -> NoisySums:
+        feature_bounds(self.lower, self.upper, n_features)
+        bound = moment_bound(n_features, self._weight())
+        return NoisySums.calibrate(bound, self.adjacency, self.epsilon, self.delta)
+
+    def _theorem(self) -> str:
+        return "sums of all features" + (" and of their squares" if self.with_std else "")
+
+    def _learn(self, X: np.ndarray, plan: NoisySums, stream: RandomStream) -> None:
+        lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
+        weight = self._weight()
+        sums = np.zeros((2 if self.with_std else 1, X.shape[1]))
+        for block in row_blocks(X):
+            sums += moment_sums(to_unit_interval(block, lower, upper), weight)
+        noisy = plan.mechanism(stream, "moments").release(sums) / X.shape[0]
+        # From here on only released and public numbers.
+        noise = plan.sigma / X.shape[0]
+        middle, half = middle_and_half(lower, upper)
+        self.mean_ = middle + half * np.clip(noisy[0], -1.0, 1.0)
+        self.var_ = self.scale_ = None
+        if self.with_std:
+            spread = np.sqrt(_variances(noisy, noise, weight))
+            self.scale_ = half * spread
+            self.var_ = self.scale_**2
+        self.data_norm_ = self._data_norm(lower, upper)
+
+    def _data_norm(self, lower: np.ndarray, upper: np.ndarray) -> float:
+        if self.row_norm == "auto" and self.with_std:
+            return math.sqrt(lower.size)
+        if self.row_norm not in ("auto", None):
+            return float(self.row_norm)
+        corners = self._standardise(np.stack([lower, upper]))
+        largest = float(np.linalg.norm(np.abs(corners).max(axis=0)))
+        return largest * (1.0 + lower.size * np.finfo(np.float64).eps)
+
+    def _standardise(self, X: np.ndarray) -> np.ndarray:
+        if self.with_mean:
+            X = X - self.mean_
+        return X if self.scale_ is None else X / self.scale_
+
+    def _apply(self, X: np.ndarray) -> np.ndarray:
+        lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
+        rows = self._standardise(np.clip(X, lower, upper, dtype=np.float64)).astype(X.dtype)
+        if self.row_norm is None or (self.row_norm == "auto" and not self.with_std):
+            return rows
+        return bound_rows(rows, self.data_norm_)
+
+
+def _variances(noisy: np.ndarray, noise: float, weight: float) -> np.ndarray:
+    """Return the variances in [-1, 1] that noisy moments tell, no smaller than their own noise.
+
+    Parameters
+    ----------
+    noisy : ndarray of shape (2, n_features)
+        Noisy means of ``u`` and of ``w (u^2 - c)``.
+    noise : float
+        Standard deviation of their noise.
+    weight : float
+        The weight w.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        Variances in (0, 1].
+    """
+    mean, second = noisy
+    centre = (1.0 + 1.0 / (weight * weight)) / 2.0
+    # The square of a noisy mean is too large by the variance of its noise, on average.
+    variance = second / weight + centre - mean**2 + noise**2
+    mean = np.clip(mean, -1.0, 1.0)
+    floor = noise * np.sqrt(1.0 / (weight * weight) + 4.0 * mean**2)
+    # Values in [-1, 1] of this mean have no larger variance than 1 - mean^2.
+    return np.minimum(np.maximum(np.minimum(variance, 1.0 - mean**2), floor), 1.0)

@@ -1,0 +1,120 @@
+"""Bound the Euclidean norm of every row by a public number."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.inputs import canonical_rows, validate_private_data
+from skdp.parameters import check_choice, check_real
+from skdp.preprocessing._row_norms import bound_rows
+
+
+class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Shorten rows to a public norm, or scale all rows to it.
+
+    Nothing is learned from the rows: each is treated by itself, so no privacy is spent.
+
+    Parameters
+    ----------
+    norm : float, default=1.0
+        Largest Euclidean norm of an output row: the `data_norm` to give to the private estimator.
+    method : {"clip", "scale"}, default="clip"
+        ``"clip"`` scales down the rows that are longer and leaves the others alone; ``"scale"``
+        gives every row this norm, as `Normalizer` does, and keeps rows of zeros.
+
+    Attributes
+    ----------
+    data_norm_ : float
+        Public bound on the norm of an output row.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Feature names, if `X` had any.
+
+    See Also
+    --------
+    BoundedScaler : Bounds every feature, and so the row, by a code book.
+
+    Notes
+    -----
+    The private estimators shorten rows to their own `data_norm`. The clipper is for pipelines
+    whose next step wants bounded rows, and for choosing the norm in one place. Choose it without
+    looking at the rows: the largest norm of a table is one person's.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import RowNormClipper
+    >>> RowNormClipper(norm=1.0).fit_transform([[3.0, 4.0], [0.3, 0.4]])
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    >>> RowNormClipper(norm=1.0, method="scale").fit_transform([[3.0, 4.0], [0.3, 0.4]])
+    array([[0.6, 0.8],
+           [0.6, 0.8]])
+    """
+
+    # For privacy statements: nothing of the fitted state comes from rows.
+    _learns_from_rows = False
+
+    def __init__(self, norm: float = 1.0, *, method: str = "clip") -> None:
+        self.norm = norm
+        self.method = method
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the parameters; no value of `X` is used.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RowNormClipper
+            The clipper.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is out of range.
+        """
+        check_real("norm", self.norm, at_least=1e-50, at_most=1e50)
+        check_choice("method", self.method, ("clip", "scale"))
+        self._validate(X, reset=True)
+        self.data_norm_ = float(self.norm)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Bound rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        {ndarray, sparse matrix} of shape (n_samples, n_features)
+            Rows of norm at most ``data_norm_``; sparse input becomes CSR.
+        """
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        return bound_rows(X, self.data_norm_, every=self.method == "scale")
+
+    def _validate(self, X: Any, *, reset: bool) -> Any:
+        return canonical_rows(
+            validate_private_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
+            )
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
