@@ -14,7 +14,50 @@ class CalibrationError(SkdpError, ValueError):
 
 
 class BudgetExceededError(SkdpError, RuntimeError):
-    """A charge was refused because it would exceed what is left of a budget."""
+    """A charge was refused because it would exceed what is left of a budget.
+
+    Attributes
+    ----------
+    requested : tuple of float or None
+        The (epsilon, delta) that the refused charge would have cost by itself.
+    remaining : tuple of float or None
+        The (epsilon, delta) of the largest single release that would still have fitted.
+    fits : tuple of float or None
+        The (epsilon, delta) to ask for instead, by a release of the same kind; None if no
+        release of that kind fits any more.
+    """
+
+    requested: tuple[float, float] | None = None
+    remaining: tuple[float, float] | None = None
+    fits: tuple[float, float] | None = None
+
+
+class LedgerError(SkdpError, RuntimeError):
+    """The ledger of a budget cannot be read or written, so that every charge is refused."""
+
+
+class LedgerDamagedError(LedgerError):
+    """The ledger was edited, cut short, rolled back or is no ledger at all."""
+
+
+class LedgerMismatchError(LedgerError):
+    """The ledger belongs to another budget than the one that was asked for."""
+
+
+class LedgerLockedError(LedgerError):
+    """Another process held the ledger for longer than a charge waits."""
+
+
+class LedgerReadOnlyError(LedgerError):
+    """The ledger can be read but not written."""
+
+
+class LedgerFullError(LedgerError):
+    """The disk has no room for another entry of the ledger."""
+
+
+class LedgerMissingError(LedgerError):
+    """There is no ledger where it should be."""
 
 
 class PrivacyWarning(UserWarning):

@@ -1,6 +1,31 @@
 """Budgets: how much privacy may be spent, and what has been."""
 
-from skdp.budget.accountant import BudgetAccountant, BudgetEntry
-from skdp.exceptions import BudgetExceededError
+from skdp.budget.accountant import BudgetAccountant
+from skdp.budget.entries import BudgetEntry
+from skdp.budget.plan import BudgetPlan
+from skdp.budget.receipt import LedgerReceipt
+from skdp.exceptions import (
+    BudgetExceededError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerFullError,
+    LedgerLockedError,
+    LedgerMismatchError,
+    LedgerMissingError,
+    LedgerReadOnlyError,
+)
 
-__all__ = ["BudgetAccountant", "BudgetEntry", "BudgetExceededError"]
+__all__ = [
+    "BudgetAccountant",
+    "BudgetEntry",
+    "BudgetExceededError",
+    "BudgetPlan",
+    "LedgerDamagedError",
+    "LedgerError",
+    "LedgerFullError",
+    "LedgerLockedError",
+    "LedgerMismatchError",
+    "LedgerMissingError",
+    "LedgerReadOnlyError",
+    "LedgerReceipt",
+]

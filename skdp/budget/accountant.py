@@ -1,49 +1,35 @@
-"""A budget held in memory that every fit charges before it touches rows."""
+"""One budget for everything: a ledger on disk that every fit charges before it touches rows."""
 
 from __future__ import annotations
 
-import math
 import os
-import threading
-from dataclasses import dataclass
-from numbers import Real
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
-from skdp.accounting import Event, GDPAccountant
-from skdp.accounting._value import check_guarantee
-from skdp.exceptions import BudgetExceededError
-from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
-
-Composition = Literal["basic", "gdp"]
-
-
-@dataclass(frozen=True)
-class BudgetEntry:
-    """One charge: what was run, what it can leak, and what it cost by itself.
-
-    Parameters
-    ----------
-    label : str
-        What the charge is for.
-    event : Event
-        What was run.
-    epsilon, delta : float
-        The event's own guarantee.
-    """
-
-    label: str
-    event: Event
-    epsilon: float
-    delta: float
+from skdp.accounting import Event
+from skdp.budget.chain import Row
+from skdp.budget.charging import close_block, open_block
+from skdp.budget.entries import PLAN, BudgetEntry
+from skdp.budget.plan import BudgetPlan, commit_row
+from skdp.budget.request import Request, prepare
+from skdp.budget.store import LedgerFile
+from skdp.budget.summary import refusal
+from skdp.budget.terms import EPSILON_DELTA, BudgetTerms
+from skdp.budget.view import LedgerView
+from skdp.mechanisms.contribution import Adjacency
+from skdp.reporting.privacy_spent import PrivacySpent
 
 
-class BudgetAccountant:
-    """A total (epsilon, delta) that many fits share.
+class BudgetAccountant(LedgerView):
+    """A total (epsilon, delta) that many fits share, kept in a ledger on disk.
 
-    Attach one object as ``accountant=`` to any number of estimators: each fit charges it before
-    rows are touched, and a charge is never refunded. Clones and copies made inside the process
-    (grid search with one job or with threads) charge the *same* budget. A budget that was sent to
-    another process refuses every charge there, since this process would not see it.
+    Attach one object as ``accountant=`` to any number of estimators, or set it for a block with
+    ``with accountant:``. Each fit charges it before rows are touched. Clones, copies, pickles and
+    the workers of joblib and multiprocessing all reach the *same* ledger. A charge is on the disk
+    before the fit goes on, and is never refunded: not after an exception, and not after a crash.
 
     Parameters
     ----------
@@ -52,23 +38,45 @@ class BudgetAccountant:
     delta : float
         Total delta in [0, 1).
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        The relation of all charges. Charges under the other one are refused.
-    composition : {"basic", "gdp"}, default="basic"
-        How charges add up; both stay valid when later fits are chosen after looking at earlier
-        results. ``"basic"`` adds epsilons and deltas (Rogers, Roth, Ullman & Vadhan 2016).
-        ``"gdp"`` adds the squares of Gaussian mechanisms' mu (Smith & Thakurta 2022; Koskela,
-        Tobaben & Honkela 2023), which is much tighter for many fits but takes only releases
-        that are exactly Gaussian: output perturbation and full-batch gradient perturbation.
+        The relation in which the budget counts. Charges under the other one are converted where
+        that is sound, and refused otherwise.
+    ledger : path, optional
+        File of the ledger. One that is there is continued, if it was created with the same
+        parameters. None keeps the ledger in a temporary file, which is removed when the last
+        reference to the budget dies in the process that created it.
+    composition : {"auto", "gdp", "zcdp", "rdp", "basic", "approx"}, default="auto"
+        How charges add up. All are filters: they hold when later fits, and their parameters, are
+        chosen after looking at earlier results. ``"auto"`` is ``"gdp"`` with a positive delta and
+        ``"basic"`` without; a ledger that is there keeps the composition it has.
+    name : str, optional
+        What the budget is called, for reports.
 
     Raises
     ------
     ValueError
         If a parameter is out of range.
-    """
+    LedgerError
+        If the ledger cannot be made, read or trusted; `LedgerMismatchError` if it was created with
+        other parameters.
 
-    _limits: tuple[float, float]
-    _process: int | None
-    _lock: threading.Lock
+    Notes
+    -----
+    Entries form a chain of SHA-256 hashes that `verify` checks. See the guide on budgets for what
+    that shows and what it cannot.
+
+    Examples
+    --------
+    >>> from skdp.accounting import PureDPEvent
+    >>> from skdp.budget import BudgetAccountant
+    >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
+    >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
+    >>> budget.spent(), budget.remaining()
+    ((0.25, 0.0), (0.75, 0.0))
+    >>> budget.reserve(PureDPEvent(2.0), label="too much")
+    Traceback (most recent call last):
+        ...
+    skdp.exceptions.BudgetExceededError: too much asks for (epsilon=2, delta=0), ...
+    """
 
     def __init__(
         self,
@@ -76,165 +84,282 @@ class BudgetAccountant:
         delta: float,
         *,
         adjacency: Adjacency = "replace-one",
-        composition: Composition = "basic",
+        ledger: str | os.PathLike[str] | None = None,
+        composition: str = "auto",
+        name: str | None = None,
     ) -> None:
-        if not isinstance(epsilon, Real) or not epsilon > 0.0:
-            raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")
-        if not isinstance(delta, Real) or not 0.0 <= delta < 1.0:
-            raise ValueError(f"delta must be a number in [0, 1), got {delta!r}.")
-        if adjacency not in ADJACENCIES:
-            raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
-        if composition not in ("basic", "gdp"):
-            raise ValueError(f"composition must be 'basic' or 'gdp', got {composition!r}.")
-        if composition == "gdp" and delta == 0.0:
-            raise ValueError("composition='gdp' needs delta > 0: Gaussian noise is never pure DP.")
-        self._limits = float(epsilon), float(delta)
-        self._adjacency: Adjacency = adjacency
-        self._composition: Composition = composition
-        self._entries: list[BudgetEntry] = []
-        self._lock = threading.Lock()
-        self._process = os.getpid()
+        terms = BudgetTerms.checked(epsilon, delta, adjacency, composition, name)
+        path = None if ledger is None else _path(ledger)
+        self._attach(LedgerFile.create(path, terms.to_row()))
+        terms.agree_with(self._terms, self._file.path)
 
-    @property
-    def epsilon(self) -> float:
-        """Total epsilon, fixed at creation."""
-        return self._limits[0]
-
-    @property
-    def delta(self) -> float:
-        """Total delta, fixed at creation."""
-        return self._limits[1]
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """The relation of all charges."""
-        return self._adjacency
-
-    @property
-    def composition(self) -> Composition:
-        """How charges add up."""
-        return self._composition
-
-    def reserve(
-        self,
-        event: Event,
-        *,
-        adjacency: Adjacency,
-        epsilon: float,
-        delta: float,
-        label: str,
-        **_record: Any,
-    ) -> None:
-        """Charge a mechanism that is about to run.
+    @classmethod
+    def open(cls, ledger: str | os.PathLike[str]) -> BudgetAccountant:
+        """Continue a ledger on its own terms.
 
         Parameters
         ----------
-        event : Event
-            What will run.
-        adjacency : {"replace-one", "add-remove"}
-            The relation that `event`, `epsilon` and `delta` refer to.
-        epsilon, delta : float
-            A guarantee of the event by itself, used by ``composition="basic"``. Numbers that say
-            of themselves that they are none (`PrivacyValue.is_guarantee`) are refused.
-        label : str
+        ledger : path
+            Its file, which must be there.
+
+        Returns
+        -------
+        BudgetAccountant
+            The budget that it was created with.
+
+        Raises
+        ------
+        LedgerError
+            If the file cannot be read or trusted.
+        """
+        budget = cls.__new__(cls)
+        budget._attach(LedgerFile.open(_path(ledger)))
+        return budget
+
+    def reserve(
+        self,
+        event: Event | PrivacySpent,
+        *,
+        label: str | None = None,
+        adjacency: str | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        estimator: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        seeded: bool = False,
+    ) -> BudgetEntry:
+        """Charge a release that is about to run.
+
+        Whether it fits is decided, and the charge recorded, in one transaction that excludes all
+        other processes. The charge is on the disk when this returns.
+
+        Parameters
+        ----------
+        event : Event or PrivacySpent
+            What will run. A `PrivacySpent`, as `privacy_plan` of an estimator returns it, brings
+            its adjacency, epsilon, delta and seed along.
+        label : str, optional
             What the charge is for.
+        adjacency : {"replace-one", "add-remove"}, optional
+            The relation that `event`, `epsilon` and `delta` refer to; None means the budget's.
+        epsilon, delta : float, optional
+            A guarantee of the event by itself. ``"basic"`` and ``"approx"`` composition count it;
+            with `delta` alone they compute epsilon from the event. Numbers that say of themselves
+            that they are no guarantee (`PrivacyValue.is_guarantee`) are refused.
+        estimator : str or estimator, optional
+            Who charges.
+        parameters : mapping, optional
+            Its parameters, for the record: described in plain values, seeds left out.
+        seeded : bool, default=False
+            Whether the noise comes from a seed.
+
+        Returns
+        -------
+        BudgetEntry
+            The entry.
 
         Raises
         ------
         BudgetExceededError
             If the charge does not fit; nothing is charged then.
-        ValueError
-            If the adjacency differs from the budget's, or the guarantee is no guarantee.
+        LedgerError
+            If the ledger cannot be read, written or trusted: one class for each reason.
+        TypeError, ValueError
+            If the charge is none, or cannot be converted to the budget's relation.
         UnsupportedEventError
-            If ``composition="gdp"`` and the event is not exactly Gaussian.
+            If nothing is proved of such an event in the budget's currency.
         """
-        if self._process != os.getpid():
-            raise BudgetExceededError(
-                "This budget is a copy from another process and cannot be charged: the original "
-                "would not learn of it. Run a search with n_jobs=1 or with threads "
-                "(joblib.parallel_config(backend='threading')); give a model that was loaded from "
-                "a file a new budget."
-            )
-        if adjacency != self.adjacency:
-            raise ValueError(
-                f"The budget counts in adjacency={self.adjacency!r} but the estimator has "
-                f"adjacency={adjacency!r}: give both the same relation."
-            )
-        if not (0.0 <= epsilon < math.inf and 0.0 <= delta < 1.0):
-            raise ValueError(
-                f"A charge needs a finite epsilon >= 0 and a delta in [0, 1), got epsilon="
-                f"{epsilon!r} and delta={delta!r}: charges are never refunded."
-            )
-        check_guarantee("epsilon", epsilon)
-        check_guarantee("delta", delta)
-        entry = BudgetEntry(label, event, epsilon, delta)
-        with self._lock:
-            if not self._fits(entry):
-                spent_epsilon, spent_delta = self._total(self._entries)
-                raise BudgetExceededError(
-                    f"{label} asks for (epsilon={epsilon:.6g}, delta={delta:.3g}), but "
-                    f"(epsilon={spent_epsilon:.6g}, delta={spent_delta:.3g}) of "
-                    f"(epsilon={self.epsilon:.6g}, delta={self.delta:.3g}) are spent under "
-                    f"{self.composition} composition. Ask for less or start a new budget; "
-                    "nothing was charged and no row was read."
-                )
-            self._entries.append(entry)
-
-    def spent(self) -> tuple[float, float]:
-        """Return the (epsilon, delta) that all charges so far amount to."""
-        with self._lock:
-            return self._total(self._entries)
-
-    def remaining(self) -> tuple[float, float]:
-        """Return what is left of epsilon and delta, never negative.
-
-        Under ``composition="gdp"`` squares add up, so that a fit of more than the remaining
-        epsilon may still fit; delta is shared by all charges and stays whole.
-        """
-        spent_epsilon, spent_delta = self.spent()
-        left_delta = self.delta if self.composition == "gdp" else self.delta - spent_delta
-        return max(self.epsilon - spent_epsilon, 0.0), max(left_delta, 0.0)
-
-    def entries(self) -> list[BudgetEntry]:
-        """Return the charges in order."""
-        with self._lock:
-            return list(self._entries)
-
-    def _fits(self, entry: BudgetEntry) -> bool:
-        epsilon, delta = self._total([*self._entries, entry])
-        return epsilon <= self.epsilon and delta <= self.delta
-
-    def _total(self, entries: list[BudgetEntry]) -> tuple[float, float]:
-        if not entries:
-            return 0.0, 0.0
-        if self.composition == "basic":
-            return math.fsum(e.epsilon for e in entries), math.fsum(e.delta for e in entries)
-        accountant = GDPAccountant(adjacency=self.adjacency)
-        for entry in entries:
-            accountant.compose(entry.event)
-        return accountant.epsilon(self.delta), self.delta
-
-    def __copy__(self) -> BudgetAccountant:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> BudgetAccountant:
-        # scikit-learn's clone deep-copies parameters: a copy would be a second budget.
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        del state["_lock"]
-        state["_process"] = None
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
-
-    def __repr__(self) -> str:
-        epsilon, delta = self.spent()
-        return (
-            f"BudgetAccountant(epsilon={self.epsilon:g}, delta={self.delta:g}, "
-            f"adjacency={self.adjacency!r}, composition={self.composition!r}; "
-            f"spent epsilon={epsilon:.6g}, delta={delta:.3g}; {len(self._entries)} charges)"
+        request = self._prepare(
+            event,
+            label=label,
+            adjacency=adjacency,
+            epsilon=epsilon,
+            delta=delta,
+            estimator=estimator,
+            parameters=parameters,
+            seeded=seeded,
         )
+        return self._entry(self._admit(request))
+
+    def check(
+        self,
+        event: Event | PrivacySpent,
+        *,
+        adjacency: str | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        label: str | None = None,
+    ) -> None:
+        """Raise what `reserve` would raise, and charge nothing.
+
+        Parameters
+        ----------
+        event, adjacency, epsilon, delta, label
+            As for `reserve`.
+
+        Raises
+        ------
+        BudgetExceededError, LedgerError, TypeError, ValueError, UnsupportedEventError
+            As `reserve` does.
+        """
+        request = self._prepare(
+            event, adjacency=adjacency, epsilon=epsilon, delta=delta, label=label
+        )
+        self._admit(request, recording=False)
+
+    def plan(
+        self,
+        events: Iterable[Event | PrivacySpent],
+        *,
+        label: str | None = None,
+        adjacency: str | None = None,
+        delta: float | None = None,
+    ) -> BudgetPlan:
+        """Commit a list of releases in advance, and charge it once.
+
+        A list that is fixed before its first release may be accounted for jointly by privacy loss
+        distributions, which no filter may do. That is what makes a plan cheaper than its parts.
+
+        Parameters
+        ----------
+        events : iterable of Event or PrivacySpent
+            The releases: events, or what `privacy_plan` of the estimators returns.
+        label : str, optional
+            What the plan is for.
+        adjacency : {"replace-one", "add-remove"}, optional
+            The relation of bare events; None means the budget's.
+        delta : float, optional
+            The joint delta, counted by ``"basic"`` and ``"approx"`` composition. None takes the sum
+            of the deltas of all items that are a `PrivacySpent`, a `PureDPEvent` or an
+            `ApproxDPEvent`; other events need it given.
+
+        Returns
+        -------
+        BudgetPlan
+            To be given to estimators as ``accountant=``: each event can be redeemed once, in any
+            order, from any process, also after a restart.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the plan does not fit; nothing is charged then.
+        LedgerError, TypeError, ValueError, UnsupportedEventError
+            As `reserve` does.
+        """
+        joint, guarantee, committed = commit_row(
+            events,
+            given=adjacency,
+            wanted=self.adjacency,
+            delta=delta,
+            epsilon_delta=self.composition in EPSILON_DELTA,
+        )
+        own = (None, None) if guarantee is None else guarantee
+        label = label or f"plan of {len(committed)} releases"
+        request = self._prepare(joint, label=label, epsilon=own[0], delta=own[1])
+        row = {**request.row, "kind": PLAN, "events": committed}
+        return BudgetPlan(self, self._admit(Request(request.charge, row))["index"])
+
+    def redeem(self, index: int) -> BudgetPlan:
+        """Return a plan that was committed earlier.
+
+        Parameters
+        ----------
+        index : int
+            Index of the plan's entry.
+
+        Returns
+        -------
+        BudgetPlan
+            The plan.
+
+        Raises
+        ------
+        ValueError
+            If that entry is no plan.
+        LedgerError
+            If the ledger cannot be read or trusted.
+        """
+        if not 1 <= index <= self._file.state().entries:
+            raise ValueError(f"index must be that of an entry, got {index!r}.")
+        kind = self._file.row(index)[0]["kind"]
+        if kind != PLAN:
+            raise ValueError(f"index={index} is an entry of kind {kind!r}, not a plan.")
+        return BudgetPlan(self, index)
+
+    def allocate(self, fits: int, mechanism: str = "gaussian") -> tuple[float, float]:
+        """Return the (epsilon, delta) per fit with which a number of fits exhaust what remains.
+
+        Parameters
+        ----------
+        fits : int
+            How many fits, at least 1. All of them are granted.
+        mechanism : {"gaussian", "any"}, default="gaussian"
+            ``"gaussian"``: each is one release with Gaussian noise of exactly that guarantee, such
+            as output perturbation. ``"any"``: nothing is known of it but its epsilon and delta.
+
+        Returns
+        -------
+        tuple of float
+            The (epsilon, delta) of each fit.
+
+        Raises
+        ------
+        BudgetExceededError
+            If nothing is left.
+        LedgerError
+            If the ledger cannot be read or trusted.
+        ValueError
+            If a parameter is out of range, or the budget has no limit.
+        """
+        return self._currency.allocate(self._file.state().spent, fits, mechanism)
+
+    def _prepare(self, event: Event | PrivacySpent, **details: Any) -> Request:
+        return prepare(
+            event,
+            ledger_adjacency=self.adjacency,
+            **{"needs_numbers": self.composition in EPSILON_DELTA, **details},
+        )
+
+    def _admit(self, request: Request, *, recording: bool = True) -> Any:
+        """Decide and record in one transaction; the price is worked out before it starts."""
+        seen = self._file.recalled
+        while True:
+            cost = self._price(request, seen)
+            with self._file.appending() as end:
+                if self._currency.fits(end.state.spent, cost):
+                    row = self._stamped(request.row)
+                    return end.append(row, cost) if recording else end.rehearse(row, cost)
+                # A price may depend on what is spent: ask again if others have charged meanwhile.
+                final, seen = end.state.spent == seen, end.state.spent
+            if final:
+                raise refusal(request, cost, seen, self._currency)
+
+    def _stamped(self, row: Row) -> Row:
+        """Add when an entry is made."""
+        return {**row, "time": datetime.now(UTC).isoformat(timespec="milliseconds")}
+
+    def _entry(self, row: Row) -> BudgetEntry:
+        return BudgetEntry.from_row(row, self._currency.units)
+
+    def _price(self, request: Request, spent: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+        cost = self._currency.price(request.charge, spent)
+        if len(cost) != len(spent) or any(amount < 0 for amount in cost):
+            raise ValueError(f"{request.label} has the price {cost}, which is none.")
+        return cost
+
+    def __enter__(self) -> BudgetAccountant:
+        open_block(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        close_block(self)
+
+
+def _path(ledger: str | os.PathLike[str]) -> Path:
+    """Return the ledger's file by its full name, which holds also after the folder was changed."""
+    text = os.fspath(ledger)
+    if not isinstance(text, str) or text in ("", ":memory:"):
+        raise ValueError(
+            f"ledger must be the name of a file, got {ledger!r}; None keeps a temporary one."
+        )
+    return Path(os.path.abspath(text))

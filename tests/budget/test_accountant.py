@@ -1,91 +1,255 @@
 """The budget: exact sums, refusals before anything is charged, one budget for all copies."""
 
 import copy
-import os
+import math
 import pickle
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from support import rows
 
 from skdp import OperaLogisticRegression
-from skdp.accounting import ApproxDPEvent, GaussianEvent, PoissonSampledEvent, RepeatedEvent
-from skdp.budget import BudgetAccountant, BudgetExceededError
-from skdp.exceptions import UnsupportedEventError
+from skdp.accounting import (
+    ApproxDPEvent,
+    ComposedEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    PLDAccountant,
+    PoissonSampledEvent,
+    PureDPEvent,
+    RepeatedEvent,
+)
+from skdp.budget import BudgetAccountant, BudgetEntry, BudgetExceededError, LedgerError
 from skdp.mechanisms import analytic_gaussian_epsilon
+from skdp.reporting import PrivacySpent
 
 
-def charge(budget, epsilon=0.1, delta=1e-6, event=None, adjacency="replace-one"):
-    budget.reserve(
-        event or ApproxDPEvent(abs(epsilon), abs(delta)),
-        adjacency=adjacency,
-        epsilon=epsilon,
-        delta=delta,
-        label="test",
-    )
+def basic(epsilon=1.0, delta=1e-5, **options):
+    return BudgetAccountant(epsilon, delta, composition="basic", **options)
+
+
+def charge(budget, epsilon=0.1, delta=1e-6, **options):
+    return budget.reserve(ApproxDPEvent(epsilon, delta), label="test", **options)
 
 
 def test_ten_tenths_fit_exactly_and_no_more():
-    budget = BudgetAccountant(1.0, 1e-5)
+    budget = basic()
     for _ in range(10):
         charge(budget)
-    assert budget.spent() == (1.0, pytest.approx(1e-5))
-    with pytest.raises(BudgetExceededError, match="nothing was charged"):
-        charge(budget, epsilon=1e-9, delta=0.0)
+    assert budget.spent() == (1.0, 1e-5)
+    for tiny in (1e-9, 5e-324):
+        with pytest.raises(BudgetExceededError, match="Nothing was charged"):
+            budget.reserve(PureDPEvent(tiny))
     assert len(budget.entries()) == 10
-    assert budget.remaining() == (0.0, pytest.approx(0.0, abs=1e-20))
+    assert budget.remaining() == (0.0, 0.0)
 
 
 def test_delta_counts_as_well():
-    budget = BudgetAccountant(10.0, 1.5e-6)
+    budget = basic(10.0, 1.5e-6)
     charge(budget)
-    with pytest.raises(BudgetExceededError):
+    with pytest.raises(BudgetExceededError, match="of delta where 5e-07 are left"):
         charge(budget)
 
 
+def test_a_refusal_says_what_was_asked_what_is_left_and_what_fits():
+    budget = basic()
+    charge(budget, 0.25, 1e-6)
+    with pytest.raises(BudgetExceededError) as caught:
+        charge(budget, 2.0, 0.0)
+    error = caught.value
+    assert error.requested == (2.0, 0.0)
+    assert error.remaining == error.fits == (0.75, 9e-6)
+    assert vars(pickle.loads(pickle.dumps(error))) == vars(error)  # it comes back from workers
+    for part in ("test asks for (epsilon=2", "epsilon=0.25", "epsilon=0.75", "delta=9e-06"):
+        assert part in str(error)
+    budget.reserve(ApproxDPEvent(*error.fits))
+    with pytest.raises(BudgetExceededError, match="Nothing fits any more") as caught:
+        charge(budget)
+    assert caught.value.fits is None and caught.value.remaining == (0.0, 0.0)
+
+
+def test_what_a_refusal_says_would_fit_does_fit_under_gdp():
+    budget = BudgetAccountant(1.0, 1e-5)
+    budget.reserve(GaussianEvent(5.0))
+    with pytest.raises(BudgetExceededError) as caught:
+        budget.reserve(GaussianEvent(1.0))
+    epsilon, delta = caught.value.fits
+    assert 0.5 < epsilon < 1.0 and caught.value.requested[0] > 3.0
+    from skdp.mechanisms import analytic_gaussian_sigma
+
+    budget.reserve(GaussianEvent(analytic_gaussian_sigma(epsilon, delta)))
+    assert budget.spent()[0] == pytest.approx(1.0, abs=1e-6)
+
+
 def test_gdp_composition_adds_squares():
-    budget = BudgetAccountant(2.0, 1e-6, composition="gdp")
+    budget = BudgetAccountant(2.0, 1e-6)
+    assert budget.composition == "gdp"
     for count in range(1, 5):
-        charge(budget, event=GaussianEvent(10.0))
-        exact = analytic_gaussian_epsilon(10.0 / np.sqrt(count), 1e-6)
-        assert budget.spent()[0] == pytest.approx(exact, rel=1e-9)
-    assert budget.remaining()[1] == 1e-6
+        budget.reserve(GaussianEvent(10.0))
+        # A tenth of delta is kept for releases that are not Gaussian.
+        least = analytic_gaussian_epsilon(10.0 / np.sqrt(count), 1e-6)
+        assert least < budget.spent()[0] < 1.02 * least
     with pytest.raises(BudgetExceededError):
-        charge(budget, event=GaussianEvent(1.0))
-    sampled = RepeatedEvent(PoissonSampledEvent(0.1, GaussianEvent(5.0)), 3)
-    with pytest.raises(UnsupportedEventError):
-        charge(budget, event=sampled)
-    assert len(budget.entries()) == 4
+        budget.reserve(GaussianEvent(1.0))
+    step = RepeatedEvent(PoissonSampledEvent(0.01, GaussianEvent(5.0)), 30)
+    entry = budget.reserve(step, label="sampled")
+    assert entry.cost["slack"] > 0
+    assert [e["label"] for e in budget.entries()] == ["GaussianEvent"] * 4 + ["sampled"]
+
+
+def test_auto_without_delta_is_basic():
+    budget = BudgetAccountant(1.0, 0.0)
+    assert budget.composition == "basic"
+    budget.reserve(PureDPEvent(0.25))
+    assert budget.spent() == (0.25, 0.0)
+
+
+def test_budgets_without_a_limit_count():
+    budget = BudgetAccountant(math.inf, 1e-5, composition="basic")
+    for _ in range(3):
+        budget.reserve(PureDPEvent(1e300))
+    assert budget.spent() == (pytest.approx(3e300), 0.0)
+    assert budget.remaining()[0] == math.inf
+    unlimited = BudgetAccountant(math.inf, 1e-5)
+    unlimited.reserve(GaussianEvent(0.5))
+    assert unlimited.spent()[0] >= analytic_gaussian_epsilon(0.5, 1e-5)
+
+
+def test_check_raises_what_reserve_would_and_charges_nothing():
+    budget = basic()
+    budget.check(PureDPEvent(1.0))
+    with pytest.raises(BudgetExceededError):
+        budget.check(PureDPEvent(1.5))
+    with pytest.raises(ValueError, match="delta="):
+        budget.check(GaussianEvent(3.0))
+    assert budget.entries() == [] and budget.spent() == (0.0, 0.0)
+
+
+def test_epsilon_is_computed_from_the_event_where_delta_is_given():
+    budget = basic(10.0, 1e-4)
+    entry = budget.reserve(GaussianEvent(2.0), delta=1e-5)
+    exact = analytic_gaussian_epsilon(2.0, 1e-5)
+    assert exact <= entry.epsilon <= exact * (1 + 1e-6)
+    assert budget.reserve(LaplaceEvent(4.0), delta=0.0).epsilon == pytest.approx(0.25)
+    with pytest.raises(ValueError, match="counts epsilon and delta, and GaussianEvent"):
+        budget.reserve(GaussianEvent(2.0))
+    with pytest.raises(ValueError, match="without its delta"):
+        budget.reserve(GaussianEvent(2.0), epsilon=1.0)
+
+
+def test_other_relations_are_converted_where_that_is_sound():
+    budget = BudgetAccountant(3.0, 1e-5)
+    entry = budget.reserve(GaussianEvent(8.0), adjacency="add-remove")
+    assert float(entry.cost["mu squared"]) == pytest.approx(1 / 16)
+    assert entry.adjacency == "add-remove" and entry.event == GaussianEvent(8.0)
+    plain = basic(10.0, 1e-4)
+    entry = plain.reserve(ApproxDPEvent(0.5, 1e-6), adjacency="add-remove")
+    assert float(entry.cost["epsilon"]) == pytest.approx(1.0)
+    assert float(entry.cost["delta"]) == pytest.approx((1 + math.exp(0.5)) * 1e-6)
+    unbounded = BudgetAccountant(3.0, 1e-5, adjacency="add-remove")
+    with pytest.raises(ValueError, match="add-remove"):
+        unbounded.reserve(GaussianEvent(8.0), adjacency="replace-one")
+    with pytest.raises(ValueError, match="adjacency must be"):
+        unbounded.reserve(GaussianEvent(8.0), adjacency="zero-out")
+
+
+def test_allocate_is_exhausted_by_its_fits():
+    from skdp.mechanisms import analytic_gaussian_sigma
+
+    budget = BudgetAccountant(1.0, 1e-5)
+    budget.reserve(GaussianEvent(10.0))
+    epsilon, delta = budget.allocate(fits=5)
+    event = GaussianEvent(analytic_gaussian_sigma(epsilon, delta))
+    for _ in range(5):
+        budget.reserve(event)
+    with pytest.raises(BudgetExceededError):
+        budget.reserve(event)
+    assert budget.spent()[0] == pytest.approx(1.0, rel=1e-6)
+    with pytest.raises(ValueError, match="fits"):
+        budget.allocate(fits=0)
+
+
+def test_privacy_plans_bring_their_numbers():
+    plan = PrivacySpent(
+        epsilon=0.5,
+        delta=1e-6,
+        adjacency="replace-one",
+        event=GaussianEvent(9.0),
+        accountant="pld",
+        mechanism="a test",
+        assumptions=(),
+        released=(),
+        seeded=True,
+    )
+    entry = basic().reserve(plan, label="planned")
+    assert (entry.epsilon, entry.delta, entry.seeded) == (0.5, 1e-6, True)
+
+
+def test_entries_are_complete_and_ready_for_pandas():
+    budget = basic()
+    model = OperaLogisticRegression(epsilon=0.5, random_state=7, alpha=0.1)
+    entry = budget.reserve(ApproxDPEvent(0.5, 1e-6), estimator=model, label="a fit", seeded=True)
+    assert isinstance(entry, BudgetEntry) and entry.estimator == "OperaLogisticRegression"
+    assert entry.parameters["alpha"] == 0.1
+    assert not {"random_state", "accountant", "verbose"} & entry.parameters.keys()
+    table = pd.DataFrame(budget.entries())
+    assert table.loc[0, "label"] == "a fit" and bool(table.loc[0, "seeded"])
+    assert table.loc[0, "cost"] == {"epsilon": 0.5, "delta": 1e-6}
+    assert budget.entries() == [entry.to_dict()]
+    assert pd.Timestamp(entry.time).tzinfo is not None
+
+
+def test_the_total_is_a_record_that_holds_under_adaptive_choices():
+    budget = BudgetAccountant(3.0, 1e-5, name="study")
+    assert tuple(budget.total) == (0.0, 0.0) and budget.total.event == ComposedEvent(())
+    budget.reserve(GaussianEvent(4.0))
+    budget.reserve(GaussianEvent(3.0), seeded=True)
+    total = budget.total
+    assert tuple(total) == budget.spent() and total.seeded
+    mu = math.sqrt(1 / 16 + 1 / 9)
+    for delta in (1e-5, 1e-7, 1e-3):
+        exact = analytic_gaussian_epsilon(1 / mu, delta)
+        assert exact <= total.epsilon_at(delta) <= exact * (1 + 1e-6)
+    budget.reserve(PoissonSampledEvent(0.05, GaussianEvent(3.0)), label="sampled")
+    total = budget.total
+    square, slack = (float(x) for x in budget._file.state().spent)
+    from skdp.accounting import gaussian_profile
+
+    for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0):
+        filtered = slack + gaussian_profile.delta(math.sqrt(square), epsilon)
+        assert filtered * (1 - 1e-9) <= total.delta_at(epsilon)
+        if epsilon < total.epsilon:
+            assert total.delta_at(epsilon) <= filtered * 1.2
+
+
+@pytest.mark.parametrize("composition", ["basic", "approx", "zcdp", "rdp", "gdp"])
+def test_totals_never_compose_naturally(composition):
+    """The total is what the filter grants, and not the composition of what happened to be run."""
+    budget = BudgetAccountant(5.0, 1e-5, composition=composition)
+    for _ in range(3):
+        budget.reserve(ApproxDPEvent(0.1, 1e-8))
+    total = budget.total
+    assert tuple(total) == budget.spent()
+    assert total.epsilon_at(total.delta) <= total.epsilon
+    composed = PLDAccountant(adjacency="replace-one").compose(total.event)
+    assert composed.epsilon(total.delta) <= total.epsilon * (1 + 1e-4)
+    assert "3 entries" in total.mechanism and composition in total.mechanism
+    assert ApproxDPEvent(0.1, 1e-8) != total.event
 
 
 def test_copies_are_the_same_budget():
-    budget = BudgetAccountant(1.0, 1e-5)
+    budget = basic()
     for other in (copy.copy(budget), copy.deepcopy(budget)):
         assert other is budget
     estimator = OperaLogisticRegression(accountant=budget)
     assert clone(estimator).accountant is budget
 
 
-def test_other_processes_cannot_charge_a_stray_copy():
-    budget = BudgetAccountant(1.0, 1e-5)
-    charge(budget)
-    stray = pickle.loads(pickle.dumps(budget))
-    assert stray.spent() == budget.spent()
-    with pytest.raises(BudgetExceededError, match="copy from another process"):
-        charge(stray)
-
-
-def test_fitted_models_with_a_budget_can_be_stored():
-    X, y = rows()
-    model = OperaLogisticRegression(accountant=BudgetAccountant(1.0, 1e-5)).fit(X, y)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-
-
 def test_threads_never_overspend():
-    budget = BudgetAccountant(1.0, 1e-3)
+    budget = basic(1.0, 1e-3)
     refused = []
 
     def spend():
@@ -101,16 +265,22 @@ def test_threads_never_overspend():
     for thread in threads:
         thread.join()
     assert len(budget.entries()) == 100 and len(refused) == 60
+    assert budget.verify().entries == 100
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"epsilon": 0.0, "delta": 1e-6}, "epsilon"),
+        ({"epsilon": float("nan"), "delta": 1e-6}, "epsilon"),
+        ({"epsilon": True, "delta": 1e-6}, "epsilon"),
         ({"epsilon": 1.0, "delta": 1.0}, "delta"),
-        ({"epsilon": 1.0, "delta": 0.0, "composition": "gdp"}, "delta > 0"),
-        ({"epsilon": 1.0, "delta": 0.0, "composition": "rdp"}, "composition"),
+        ({"epsilon": 1.0, "delta": 0.0, "composition": "gdp"}, "delta"),
+        ({"epsilon": 1.0, "delta": 0.0, "composition": "any"}, "composition"),
         ({"epsilon": 1.0, "delta": 0.0, "adjacency": "any"}, "adjacency"),
+        ({"epsilon": 1.0, "delta": 0.0, "name": 3}, "name"),
+        ({"epsilon": 1.0, "delta": 0.0, "ledger": ":memory:"}, "ledger"),
+        ({"epsilon": 1.0, "delta": 0.0, "ledger": ""}, "ledger"),
     ],
 )
 def test_bad_budgets(arguments, message):
@@ -119,36 +289,57 @@ def test_bad_budgets(arguments, message):
 
 
 def test_repr_says_what_is_spent():
-    budget = BudgetAccountant(1.0, 1e-5)
+    budget = basic(name="study")
     charge(budget)
     assert "spent epsilon=0.1" in repr(budget) and "1 charges" in repr(budget)
+    assert "name='study'" in repr(budget)
+    assert "<caption>Privacy budget</caption>" in budget._repr_html_()
+    assert str(budget.ledger) in budget._repr_html_()
+    budget.ledger.unlink()
+    assert "LedgerMissingError" in repr(budget) and "LedgerMissing" in budget._repr_html_()
 
 
-@pytest.mark.parametrize("wrong", [{"epsilon": -1.0}, {"delta": -1e-9}])
+@pytest.mark.parametrize("wrong", [{"epsilon": -1.0}, {"delta": -1e-9}, {"epsilon": math.nan}])
 def test_charges_are_never_refunds(wrong):
-    budget = BudgetAccountant(1.0, 1e-5)
+    budget = basic()
+    numbers = {"epsilon": 0.1, "delta": 1e-6, **wrong}
     with pytest.raises(ValueError, match="never refunded"):
-        charge(budget, **wrong)
+        budget.reserve(GaussianEvent(1.0), **numbers)
     with pytest.raises(ValueError, match="never refunded"):
-        charge(budget, epsilon=np.inf, event=GaussianEvent(1.0))
+        budget.reserve(GaussianEvent(1.0), epsilon=np.inf, delta=0.0)
+    with pytest.raises(TypeError, match="event must be"):
+        budget.reserve(0.1)
     assert budget.spent() == (0.0, 0.0)
 
 
 def test_totals_cannot_be_raised():
-    budget = BudgetAccountant(1.0, 1e-5)
-    for name in ("epsilon", "delta", "adjacency", "composition"):
+    budget = basic()
+    for name in ("epsilon", "delta", "adjacency", "composition", "name", "ledger"):
         with pytest.raises(AttributeError):
             setattr(budget, name, 1e-3)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-def test_forked_processes_cannot_charge():
-    budget = BudgetAccountant(1.0, 1e-5)
-    child = os.fork()
-    if child == 0:
-        try:
-            charge(budget)
-        except BudgetExceededError:
-            os._exit(0)
-        os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
+def test_a_failing_fit_is_not_refunded_and_a_refused_one_not_charged():
+    X, y = rows()
+    budget = basic(1.0, 1e-4)
+    model = OperaLogisticRegression(epsilon=0.6, delta=1e-5, accountant=budget).fit(X, y)
+    assert len(budget.entries()) == 1 and budget.spent()[0] >= 0.6 * (1 - 1e-9)
+    with pytest.raises(BudgetExceededError):
+        clone(model).fit(X, y)
+    assert len(budget.entries()) == 1
+
+
+def test_the_temporary_ledger_goes_with_its_last_reference():
+    budget = basic()
+    other, path = copy.copy(budget), budget.ledger
+    del budget
+    assert path.exists()
+    charge(other)
+    del other
+    assert not path.exists()
+    assert list(path.parent.glob(f"{path.name}*")) == []
+
+
+def test_folders_that_are_not_there_are_named(tmp_path):
+    with pytest.raises(LedgerError, match=r"folder .*nowhere"):
+        basic(ledger=tmp_path / "nowhere" / "ledger.sqlite")

@@ -1,0 +1,157 @@
+"""What a charge costs, with an empty ledger and with a long one.
+
+    python examples/benchmarks/ledger.py --markdown docs/ledger_speed.md
+
+A charge is durable when it returns, so that it cannot be faster than the disk. The time of one
+fsync of a page, measured in turns with the charges, says how much of a charge is the disk's.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_variable] = "1"
+
+import argparse
+import platform
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import skdp
+from skdp.accounting import Event, GaussianEvent, PureDPEvent
+from skdp.budget import BudgetAccountant
+from skdp.budget import _connection as connection
+
+LENGTHS = (0, 1_000, 10_000)
+PARAMETERS = {"epsilon": 1.0, "delta": 1e-6, "alpha": "auto", "data_norm": 1.0, "loss": "logistic"}
+BUDGETS: tuple[tuple[str, Event], ...] = (("basic", PureDPEvent(0.01)), ("gdp", GaussianEvent(50)))
+
+
+def charge(budget: BudgetAccountant, event: Event) -> None:
+    budget.reserve(event, label="a fit", estimator="An", parameters=PARAMETERS)
+
+
+def seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def fill(budget: BudgetAccountant, event: Event, length: int) -> None:
+    """Make a ledger longer without waiting for the disk after each entry."""
+    durable = connection._DURABLE
+    connection._DURABLE = ("PRAGMA synchronous = OFF",)
+    try:
+        for _ in range(length - budget.verify().entries):
+            charge(budget, event)
+    finally:
+        connection._DURABLE = durable
+
+
+def page_sync(folder: Path) -> Callable[[], None]:
+    """Return a function that writes one page of a file and waits for the disk."""
+    handle = os.open(folder / "page", os.O_RDWR | os.O_CREAT)
+    page = os.urandom(4096)
+
+    def write() -> None:
+        os.pwrite(handle, page, 0)
+        os.fsync(handle)
+
+    return write
+
+
+def measure(name: str, event: Event, repeats: int, folder: Path) -> list[dict[str, float | str]]:
+    """Time charges to ledgers of several lengths in turns, so that a disturbance meets them all."""
+    sync = page_sync(folder)
+    budgets = {
+        length: BudgetAccountant(
+            1e6, 1e-5, composition=name, ledger=folder / f"{name}-{length}.sqlite"
+        )
+        for length in LENGTHS
+    }
+    times: dict[int, list[tuple[float, float, float]]] = {length: [] for length in LENGTHS}
+    for length, budget in budgets.items():
+        fill(budget, event, length)
+    for _ in range(repeats):
+        for length, budget in budgets.items():
+            before = time.process_time()
+            elapsed = seconds(lambda budget=budget: charge(budget, event))
+            times[length].append((elapsed, time.process_time() - before, seconds(sync)))
+    lines: list[dict[str, float | str]] = []
+    for length, budget in budgets.items():
+        charges, processor, syncs = (sorted(column) for column in zip(*times[length], strict=True))
+        lines.append(
+            {
+                "composition": name,
+                "entries": length,
+                "charge": statistics.median(charges),
+                "slowest": charges[int(0.95 * repeats)],
+                "processor": statistics.median(processor),
+                "sync": statistics.median(syncs),
+                "spent": statistics.median(seconds(budget.spent) for _ in range(9)),
+                "verify": statistics.median(seconds(budget.verify) for _ in range(3)),
+            }
+        )
+    return lines
+
+
+def report(lines: list[dict[str, float | str]], repeats: int) -> str:
+    """Write the results as a page."""
+    text = [
+        "# Ledger: what a charge costs",
+        "",
+        f"Medians of {repeats} charges with durable writes, one process, one thread. Milliseconds "
+        "are of one machine; the ratio to an fsync of one page, measured in turns, says how much "
+        f"of it is the disk's. Python {platform.python_version()}, skdp {skdp.__version__}, "
+        f"SQLite {sqlite3.sqlite_version}; load average {os.getloadavg()[0]:.1f} on "
+        f"{os.cpu_count()} processors. Other processes that sync to the same disk slow an fsync, "
+        "and with it a charge, by a factor of ten or more: measure on an idle machine. Regenerate "
+        "with `python examples/benchmarks/ledger.py --markdown docs/ledger_speed.md`.",
+        "",
+        "| composition | entries | charge | 95 % of charges below | of it processor time "
+        "| fsync of a page | ratio | `spent()` | `verify()` |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for line in lines:
+        ms = {k: f"{1e3 * v:.2f} ms" for k, v in line.items() if isinstance(v, float)}
+        ratio = float(line["charge"]) / float(line["sync"])
+        text.append(
+            f"| {line['composition']} | {line['entries']} | {ms['charge']} | {ms['slowest']} "
+            f"| {ms['processor']} | {ms['sync']} | {ratio:.1f} | {ms['spent']} | {ms['verify']} |"
+        )
+    text += [
+        "",
+        "A charge does not grow with the ledger: it reads the first and the last row, and sums are "
+        "carried along. It waits for the disk five times, which is what SQLite needs for a durable "
+        "write with a rollback journal (the journal and its header, its folder twice, the file). A "
+        "write-ahead log needs fewer where a connection is kept open, but is a second file "
+        "without which a copy of the ledger lacks its latest entries. `verify()` reads everything.",
+        "",
+    ]
+    return "\n".join(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [
+            line
+            for name, event in BUDGETS
+            for line in measure(name, event, options.repeats, Path(folder))
+        ]
+    text = report(lines, options.repeats)
+    print(text)
+    if options.markdown:
+        options.markdown.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,320 @@
+"""One entry of a ledger, and plain descriptions of what was run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any
+
+from skdp.accounting import Event
+from skdp.budget.chain import Row, plain_number, read_amounts
+
+# Kinds of entries: a fit or another release, a list of releases committed in advance, and a
+# release that such a list has paid for.
+CHARGE, PLAN, PLANNED = "charge", "plan", "planned"
+
+# Longer descriptions are cut: a ledger holds parameters, not data.
+_LONGEST_TEXT = 200
+_MOST_ITEMS = 20
+
+# Parameters that do not describe what is computed from the rows. A seed must not be recorded: who
+# knows it can take the noise off.
+_NEVER_RECORDED = frozenset({"accountant", "random_state", "verbose", "n_jobs", "pre_dispatch"})
+
+
+@dataclass(frozen=True)
+class BudgetEntry:
+    """One entry of the ledger: what was run, what it can leak, and what it cost.
+
+    Parameters
+    ----------
+    index : int
+        Place in the ledger, from 1.
+    time : str
+        When it was charged, ISO 8601 in UTC.
+    kind : {"charge", "plan", "planned"}
+        A single charge; a plan, charged as a whole; or a release that a plan has paid for.
+    label : str
+        What the charge is for.
+    estimator : str or None
+        Name of the class that charged.
+    parameters : dict
+        Its parameters, as plain values.
+    event : Event
+        What was run.
+    epsilon, delta : float or None
+        A guarantee of the event by itself, where one was given.
+    adjacency : {"replace-one", "add-remove"}
+        The relation that `event`, `epsilon` and `delta` refer to.
+    cost : dict of str to Fraction
+        Exact cost in each unit of the budget's currency.
+    seeded : bool
+        Whether the noise came from a seed.
+    plan : int or None
+        Index of the plan that paid for this release.
+    """
+
+    index: int
+    time: str
+    kind: str
+    label: str
+    estimator: str | None
+    parameters: dict[str, Any]
+    event: Event
+    epsilon: float | None
+    delta: float | None
+    adjacency: str
+    cost: dict[str, Fraction]
+    seeded: bool
+    plan: int | None = None
+
+    @classmethod
+    def from_row(cls, row: Row, units: tuple[str, ...]) -> BudgetEntry:
+        """Read an entry from a row of the ledger.
+
+        Parameters
+        ----------
+        row : dict
+            The row.
+        units : tuple of str
+            Names of the units of the budget's currency.
+
+        Returns
+        -------
+        BudgetEntry
+            The entry.
+        """
+        return cls(
+            index=row["index"],
+            time=row["time"],
+            kind=row["kind"],
+            label=row["label"],
+            estimator=row["estimator"],
+            parameters=row["parameters"],
+            event=read_event(row["event"]),
+            epsilon=_number_or_none(row["epsilon"]),
+            delta=_number_or_none(row["delta"]),
+            adjacency=row["adjacency"],
+            cost=dict(zip(units, read_amounts(row["cost"]), strict=True)),
+            seeded=row["seeded"],
+            plan=row["plan"],
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as plain, JSON-ready values.
+
+        Returns
+        -------
+        dict
+            The fields; the cost in numbers, rounded up.
+        """
+        cost = {unit: written_up(amount) for unit, amount in self.cost.items()}
+        return {**vars(self), "event": self.event.to_dict(), "cost": cost}
+
+
+def record_of(row: Row, units: tuple[str, ...]) -> dict[str, Any]:
+    """Return an entry as `BudgetEntry.to_dict` does, also if its event is of an unknown class.
+
+    Parameters
+    ----------
+    row : dict
+        A row of the ledger.
+    units : tuple of str
+        Names of the units of the budget's currency.
+
+    Returns
+    -------
+    dict
+        Plain values, one row of a table.
+    """
+    amounts = zip(units, read_amounts(row["cost"]), strict=True)
+    return {
+        "index": row["index"],
+        "time": row["time"],
+        "kind": row["kind"],
+        "label": row["label"],
+        "estimator": row["estimator"],
+        "parameters": row["parameters"],
+        "event": _map_numbers(row["event"], _unmark),
+        "epsilon": _number_or_none(row["epsilon"]),
+        "delta": _number_or_none(row["delta"]),
+        "adjacency": row["adjacency"],
+        "cost": {unit: written_up(amount) for unit, amount in amounts},
+        "seeded": row["seeded"],
+        "plan": row["plan"],
+    }
+
+
+def write_event(event: Event) -> dict[str, Any]:
+    """Write an event so that JSON can carry it.
+
+    Parameters
+    ----------
+    event : Event
+        Any event.
+
+    Returns
+    -------
+    dict
+        What its `to_dict` returns, numbers that are not finite marked.
+    """
+    marked: dict[str, Any] = _map_numbers(event.to_dict(), _mark)
+    return marked
+
+
+def read_event(written: dict[str, Any]) -> Event:
+    """Read what `write_event` wrote.
+
+    Parameters
+    ----------
+    written : dict
+        A marked event.
+
+    Returns
+    -------
+    Event
+        An event equal to the original.
+
+    Raises
+    ------
+    ValueError
+        If its class is not known here: import the module that defines it.
+    """
+    return Event.from_dict(_map_numbers(written, _unmark))
+
+
+def written_up(amount: Fraction) -> float:
+    """Return the float nearest to an amount that, as it is printed, is at least the amount.
+
+    Parameters
+    ----------
+    amount : Fraction
+        Non-negative.
+
+    Returns
+    -------
+    float
+        The number: 0.1 for a tenth. Infinite beyond the largest float.
+    """
+    try:
+        nearest = float(amount)
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(repr(nearest)) >= amount else math.nextafter(nearest, math.inf)
+
+
+def describe_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Describe an estimator's parameters in plain values.
+
+    Left out are seeds, which would give the noise away, and what has no part in the result:
+    verbosity, numbers of jobs, the accountant itself. Arrays are described by their shape, other
+    estimators by their class and parameters; long texts and lists are cut.
+
+    Parameters
+    ----------
+    parameters : mapping or None
+        As ``get_params(deep=False)`` returns them.
+
+    Returns
+    -------
+    dict
+        Plain values, ready for JSON.
+    """
+    return {
+        str(name): plain(value)
+        for name, value in sorted((parameters or {}).items(), key=lambda item: str(item[0]))
+        if _is_recorded(name)
+    }
+
+
+def plain(value: Any, depth: int = 3) -> Any:
+    """Describe a value in what JSON knows.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+    depth : int, default=3
+        How many levels of containers are looked into.
+
+    Returns
+    -------
+    None, bool, int, float, str, list or dict
+        The value or a short description; numbers that are not finite as text.
+    """
+    if value is None or isinstance(value, bool | str):
+        return _cut(value) if isinstance(value, str) else value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return plain_number(float(value))
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        item = getattr(value, "item", None)
+        return plain(item()) if value.shape == () and item else f"array of shape {value.shape}"
+    if depth > 0 and isinstance(value, Mapping):
+        items = [item for item in value.items() if _is_recorded(item[0])][:_MOST_ITEMS]
+        return {_cut(str(key)): plain(item, depth - 1) for key, item in items}
+    if depth > 0 and isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else list(value)
+        cut = [f"... {len(items)} in all"] if len(items) > _MOST_ITEMS else []
+        return [plain(item, depth - 1) for item in items[:_MOST_ITEMS]] + cut
+    if depth > 0 and hasattr(value, "get_params") and not isinstance(value, type):
+        described = describe_parameters(value.get_params(deep=False))
+        return {"class": type(value).__name__, **{k: plain(v, 0) for k, v in described.items()}}
+    if isinstance(value, type) or callable(value):
+        return _cut(getattr(value, "__name__", type(value).__name__))
+    return type(value).__name__
+
+
+def _is_recorded(name: object) -> bool:
+    """Tell whether a parameter, possibly of a nested estimator, may be in the ledger."""
+    return str(name).rpartition("__")[2] not in _NEVER_RECORDED
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}..."
+
+
+def json_ready(value: Any) -> Any:
+    """Return a record with numbers that are not finite as text, which JSON has no numbers for.
+
+    Parameters
+    ----------
+    value : object
+        Plain values.
+
+    Returns
+    -------
+    object
+        The same, but ``"inf"`` for an infinity.
+    """
+    return _map_numbers(value, lambda item: plain_number(item) if isinstance(item, float) else item)
+
+
+_MARK = "number"
+
+
+def _mark(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {_MARK: repr(value)}
+    return value
+
+
+def _unmark(value: Any) -> Any:
+    return float(value[_MARK]) if isinstance(value, dict) and value.keys() == {_MARK} else value
+
+
+def _map_numbers(value: Any, change: Callable[[Any], Any]) -> Any:
+    value = change(value)
+    if isinstance(value, dict) and value.keys() != {_MARK}:
+        return {key: _map_numbers(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_map_numbers(item, change) for item in value]
+    return value
+
+
+def _number_or_none(value: float | str | None) -> float | None:
+    return None if value is None else float(value)

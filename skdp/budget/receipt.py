@@ -1,0 +1,48 @@
+"""Proof of what a ledger held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LedgerReceipt:
+    """Proof of what a ledger held: kept elsewhere, it shows any later change of those entries.
+
+    Parameters
+    ----------
+    entries : int
+        Number of entries.
+    head : str
+        Hash of the last of them.
+    """
+
+    entries: int
+    head: str
+
+    def __str__(self) -> str:
+        return f"{self.entries}:{self.head}"
+
+    @classmethod
+    def parse(cls, text: str) -> LedgerReceipt:
+        """Read a receipt that was written with ``str``.
+
+        Parameters
+        ----------
+        text : str
+            ``"entries:head"``.
+
+        Returns
+        -------
+        LedgerReceipt
+            The receipt.
+
+        Raises
+        ------
+        ValueError
+            If the text is no receipt.
+        """
+        entries, _, head = text.strip().partition(":")
+        if not (entries.isdecimal() and len(head) == 64):
+            raise ValueError(f"A receipt reads 'ENTRIES:HASH' as verify printed it, got {text!r}.")
+        return cls(int(entries), head)

@@ -1,0 +1,173 @@
+"""From what a caller says about a release to what the budget's filter is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from skdp.accounting import ApproxDPEvent, Event, PLDAccountant, PureDPEvent
+from skdp.accounting._value import check_guarantee
+from skdp.budget.chain import Row, plain_number
+from skdp.budget.conversion import convert_adjacency
+from skdp.budget.entries import CHARGE, describe_parameters, write_event
+from skdp.budget.filters import Charge
+from skdp.mechanisms.contribution import ADJACENCIES
+from skdp.reporting.privacy_spent import PrivacySpent
+
+
+@dataclass(frozen=True)
+class Request:
+    """A charge as the filter prices it and as the ledger records it.
+
+    Parameters
+    ----------
+    charge : Charge
+        In the ledger's adjacency.
+    row : dict
+        What the entry will say, except when it was made and what it costs.
+    """
+
+    charge: Charge
+    row: Row
+
+    @property
+    def label(self) -> str:
+        """What the charge is for."""
+        return str(self.row["label"])
+
+
+def prepare(
+    event: Event | PrivacySpent,
+    *,
+    ledger_adjacency: str,
+    needs_numbers: bool,
+    label: str | None = None,
+    adjacency: str | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    estimator: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    seeded: bool = False,
+) -> Request:
+    """Check and convert what a caller says about a release.
+
+    Parameters
+    ----------
+    event : Event or PrivacySpent
+        What will run. A `PrivacySpent`, as `privacy_plan` returns it, brings its adjacency,
+        guarantee and seed along.
+    ledger_adjacency : str
+        Of the budget.
+    needs_numbers : bool
+        Whether an epsilon and a delta must be known.
+    label, adjacency, epsilon, delta, estimator, parameters, seeded
+        As `BudgetAccountant.reserve` takes them.
+
+    Returns
+    -------
+    Request
+        What to price and what to record.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If something is no event, out of range, no guarantee, or cannot be converted.
+    """
+    if isinstance(event, PrivacySpent):
+        adjacency, seeded = event.adjacency, event.seeded
+        epsilon, delta, event = event.epsilon, event.delta, event.event
+    if not isinstance(event, Event):
+        raise TypeError(f"event must be an Event or a PrivacySpent, got {event!r}.")
+    adjacency = ledger_adjacency if adjacency is None else adjacency
+    if adjacency not in ADJACENCIES:
+        raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
+    guarantee = _guarantee(event, epsilon, delta, adjacency, needs_numbers)
+    name = (
+        estimator if estimator is None or isinstance(estimator, str) else type(estimator).__name__
+    )
+    if parameters is None and hasattr(estimator, "get_params"):
+        parameters = estimator.get_params(deep=False)
+    row = {
+        "kind": CHARGE,
+        "label": str(label or name or type(event).__name__),
+        "estimator": name,
+        "parameters": describe_parameters(parameters),
+        "event": write_event(event),
+        "epsilon": None if guarantee is None else plain_number(guarantee[0]),
+        "delta": None if guarantee is None else plain_number(guarantee[1]),
+        "adjacency": adjacency,
+        "seeded": bool(seeded),
+        "plan": None,
+        "place": None,
+    }
+    return Request(_converted(event, guarantee, adjacency, ledger_adjacency), row)
+
+
+def check_numbers(epsilon: float, delta: float) -> None:
+    """Refuse numbers that no release costs.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        A guarantee.
+
+    Raises
+    ------
+    ValueError
+        If they are negative, not finite, or say of themselves that they are no guarantee.
+    """
+    if not (0.0 <= epsilon < math.inf and 0.0 <= delta < 1.0):
+        raise ValueError(
+            f"A charge needs a finite epsilon >= 0 and a delta in [0, 1), got epsilon={epsilon!r} "
+            f"and delta={delta!r}: charges are never refunded."
+        )
+    check_guarantee("epsilon", epsilon)
+    check_guarantee("delta", delta)
+
+
+def _guarantee(
+    event: Event,
+    epsilon: float | None,
+    delta: float | None,
+    adjacency: str,
+    needed: bool,
+) -> tuple[float, float] | None:
+    """Return the event's own (epsilon, delta), if the caller or the event says it."""
+    if delta is None:
+        if epsilon is not None:
+            raise ValueError(f"epsilon={epsilon!r} was given without its delta: give both.")
+        stated = _stated(event)
+        if stated is not None:
+            epsilon, delta = stated
+        elif needed:
+            raise ValueError(
+                f"This budget counts epsilon and delta, and {type(event).__name__} names neither: "
+                "give delta=, and epsilon is computed from the event, or give both."
+            )
+        else:
+            return None
+    elif epsilon is None:
+        check_numbers(0.0, delta)
+        epsilon = PLDAccountant(adjacency=adjacency).compose(event).epsilon(float(delta))
+    check_numbers(epsilon, delta)
+    return float(epsilon), float(delta)
+
+
+def _stated(event: Event) -> tuple[float, float] | None:
+    if isinstance(event, PureDPEvent):
+        return event.epsilon, 0.0
+    return (event.epsilon, event.delta) if isinstance(event, ApproxDPEvent) else None
+
+
+def _converted(
+    event: Event, guarantee: tuple[float, float] | None, given: str, wanted: str
+) -> Charge:
+    """Restate a release under the ledger's adjacency."""
+    if guarantee is None:
+        return Charge(convert_adjacency(event, given, wanted))
+    epsilon, delta = guarantee
+    event = convert_adjacency(event, given, wanted, epsilon=epsilon, delta=delta)
+    numbers = _stated(convert_adjacency(ApproxDPEvent(epsilon, delta), given, wanted))
+    return Charge(event, *(numbers or guarantee))

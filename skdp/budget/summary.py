@@ -1,0 +1,256 @@
+"""What a budget says of itself: refusals, totals, and how it is displayed."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, GaussianEvent, gaussian_profile
+from skdp.accounting.gdp import GDPAccountant
+from skdp.budget.entries import written_up
+from skdp.budget.filters import BudgetFilter
+from skdp.budget.request import Request
+from skdp.budget.terms import BudgetTerms
+from skdp.exceptions import BudgetExceededError
+from skdp.reporting.privacy_spent import PrivacySpent
+
+
+def refusal(
+    request: Request,
+    cost: tuple[Fraction, ...],
+    spent: tuple[Fraction, ...],
+    currency: BudgetFilter,
+) -> BudgetExceededError:
+    """Return the error of a charge that does not fit.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked.
+    cost : tuple of Fraction
+        Its price.
+    spent : tuple of Fraction
+        What is spent.
+    currency : BudgetFilter
+        The budget's filter.
+
+    Returns
+    -------
+    BudgetExceededError
+        Naming what was asked, what is left and what would fit.
+    """
+    charge = request.charge
+    if charge.epsilon is not None and charge.delta is not None:
+        asked = charge.epsilon, charge.delta
+    else:
+        asked = currency.guarantee(cost)
+    left = currency.remaining(spent)
+    kind = "gaussian" if GDPAccountant().supports(charge.event) else "any"
+    fits = what_fits(currency, spent, 1, kind)
+    prices = [
+        f"{written_up(price):.6g} of {unit} where {_left(limit, used)} are left"
+        for unit, price, used, limit in zip(
+            currency.units, cost, spent, currency.limits, strict=True
+        )
+    ]
+    advice = (
+        "Nothing fits any more: end here, or start a budget of its own for other records."
+        if fits is None
+        else f"A release of {_pair(*fits)} would fit: ask for that, or for less."
+    )
+    error = BudgetExceededError(
+        f"{request.label} asks for {_pair(*asked)}, that is {'; '.join(prices)}. Spent are "
+        f"{_pair(*currency.guarantee(spent))} of {_pair(currency.epsilon, currency.delta)} under "
+        f"{currency.name!r} composition. {advice} Nothing was charged and no row was read."
+    )
+    error.requested, error.remaining, error.fits = asked, left, fits
+    return error
+
+
+def what_fits(
+    currency: BudgetFilter, spent: tuple[Fraction, ...], fits: int, mechanism: str
+) -> tuple[float, float] | None:
+    """Return the (epsilon, delta) of each of several releases that exhaust the budget.
+
+    Parameters
+    ----------
+    currency : BudgetFilter
+        The budget's filter.
+    spent : tuple of Fraction
+        What is spent.
+    fits : int
+        How many releases.
+    mechanism : {"gaussian", "any"}
+        What they are.
+
+    Returns
+    -------
+    tuple of float, or None
+        None if the budget is exhausted.
+    """
+    try:
+        share = currency.allocate(spent, fits, mechanism)
+    except (ValueError, BudgetExceededError):
+        return None
+    return share if share[0] > 0.0 else None
+
+
+def total_spent(
+    terms: BudgetTerms,
+    currency: BudgetFilter,
+    spent: tuple[Fraction, ...],
+    entries: list[dict[str, Any]],
+) -> PrivacySpent:
+    """Return the record of everything a budget was charged with.
+
+    Its event is the filter's guarantee and not the list of what was run. Which releases are run
+    may have depended on the results of earlier ones, and to compose such a list numerically, as if
+    it had been fixed in advance, is no bound.
+
+    Parameters
+    ----------
+    terms : BudgetTerms
+        Of the budget.
+    currency : BudgetFilter
+        Its filter.
+    spent : tuple of Fraction
+        What is spent.
+    entries : list of dict
+        Records of the entries.
+
+    Returns
+    -------
+    PrivacySpent
+        The total.
+    """
+    epsilon, delta = currency.guarantee(spent)
+    labels = dict.fromkeys(entry["label"] for entry in entries if entry["kind"] != "plan")
+    names = list(labels)[:20] + ([f"and {len(labels) - 20} more"] if len(labels) > 20 else [])
+    return PrivacySpent(
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=terms.adjacency,
+        event=_total_event(currency, spent, epsilon, delta),
+        accountant="pld",
+        mechanism=(
+            f"{len(entries)} entries of a budget of {_pair(terms.epsilon, terms.delta)}, added up "
+            f"by the {currency.name!r} filter, which holds when later releases are chosen after "
+            "looking at earlier results"
+        ),
+        assumptions=(
+            "every release about these records charged this budget",
+            "assumptions of each entry hold",
+        ),
+        released=tuple(names),
+        seeded=any(entry["seeded"] for entry in entries),
+    )
+
+
+def _total_event(
+    currency: BudgetFilter, spent: tuple[Fraction, ...], epsilon: float, delta: float
+) -> Event:
+    if not any(spent):
+        return ComposedEvent(())
+    if currency.name == "gdp":
+        curve = _gaussian_curve(*spent)
+        if curve is not None:
+            return curve
+    if not math.isfinite(epsilon):
+        return ApproxDPEvent(0.0, 1.0)  # no guarantee at any delta below one
+    return ApproxDPEvent(epsilon, delta)
+
+
+def _gaussian_curve(square: Fraction, slack: Fraction) -> Event | None:
+    """Return an event with at least the profile ``slack + delta_G(epsilon; mu)``, if there is one.
+
+    A failure of probability d beside a Gaussian release has ``d + (1 - d) delta_G(epsilon)``. That
+    is enough at every epsilon >= 0 if ``d (1 - delta_G(0)) >= slack``, as delta_G decreases.
+    """
+    if square == 0:
+        return None
+    mu = written_up(square) ** 0.5 * (1.0 + 1e-12)
+    if not (math.isfinite(mu) and 1.0 / mu > 0.0 and math.isfinite(1.0 / mu)):
+        return None
+    gaussian = GaussianEvent((1.0 / mu) * (1.0 - 1e-12))
+    if slack == 0:
+        return gaussian
+    failure = written_up(slack) / (1.0 - gaussian_profile.delta(mu, 0.0)) * (1.0 + 1e-9)
+    return None if failure >= 1.0 else ComposedEvent((gaussian, ApproxDPEvent(0.0, failure)))
+
+
+def short_text(terms: BudgetTerms, spent: tuple[float, float] | str, entries: int | None) -> str:
+    """Return the budget's ``repr``.
+
+    Parameters
+    ----------
+    terms : BudgetTerms
+        Of the budget.
+    spent : tuple of float or str
+        Spent (epsilon, delta), or why it is not known.
+    entries : int or None
+        Number of charges.
+
+    Returns
+    -------
+    str
+        One line.
+    """
+    name = "" if terms.name is None else f", name={terms.name!r}"
+    used = spent if isinstance(spent, str) else f"spent {_pair(*spent)[1:-1]}; {entries} charges"
+    return (
+        f"BudgetAccountant(epsilon={terms.epsilon:g}, delta={terms.delta:g}, "
+        f"adjacency={terms.adjacency!r}, composition={terms.composition!r}{name}; {used})"
+    )
+
+
+def html_text(
+    terms: BudgetTerms, spent: tuple[float, float] | str, entries: int, path: Path
+) -> str:
+    """Return the budget as a table for notebooks.
+
+    Parameters
+    ----------
+    terms : BudgetTerms
+        Of the budget.
+    spent : tuple of float or str
+        Spent (epsilon, delta), or why it is not known.
+    entries : int
+        Number of entries.
+    path : Path
+        File of the ledger.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    rows = {
+        "name": terms.name or "none",
+        "total": _pair(terms.epsilon, terms.delta),
+        "spent": spent if isinstance(spent, str) else _pair(*spent),
+        "entries": entries,
+        "adjacency": terms.adjacency,
+        "composition": terms.composition,
+        "ledger": path,
+    }
+    return _table("Privacy budget", rows)
+
+
+def _table(caption: str, rows: Mapping[str, object]) -> str:
+    cells = "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
+        for name, value in rows.items()
+    )
+    return f"<table><caption>{html.escape(caption)}</caption>{cells}</table>"
+
+
+def _pair(epsilon: float, delta: float) -> str:
+    return f"(epsilon={epsilon:.6g}, delta={delta:.3g})"
+
+
+def _left(limit: Fraction | None, used: Fraction) -> str:
+    return "unlimited amounts" if limit is None else f"{float(max(limit - used, Fraction(0))):.6g}"

@@ -1,0 +1,185 @@
+"""What everybody may ask of a ledger."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from skdp.budget import summary
+from skdp.budget.chain import read_amounts
+from skdp.budget.entries import record_of
+from skdp.budget.filters import BudgetFilter
+from skdp.budget.receipt import LedgerReceipt
+from skdp.budget.store import LedgerFile
+from skdp.budget.terms import BudgetTerms, filter_of
+from skdp.exceptions import LedgerError
+from skdp.mechanisms.contribution import Adjacency
+from skdp.reporting.privacy_spent import PrivacySpent
+
+
+class LedgerView:
+    """A budget's ledger, to be read; all copies and pickles of one reach the same file.
+
+    Parameters
+    ----------
+    file : LedgerFile
+        The ledger.
+    """
+
+    _file: LedgerFile
+    _terms: BudgetTerms
+
+    def __init__(self, file: LedgerFile) -> None:
+        self._attach(file)
+
+    def _attach(self, file: LedgerFile) -> None:
+        self._file = file
+        self._terms = BudgetTerms.from_row(file.genesis)
+
+    @cached_property
+    def _currency(self) -> BudgetFilter:
+        return filter_of(self._file.genesis, self._file.path)
+
+    @property
+    def epsilon(self) -> float:
+        """Total epsilon, fixed at creation."""
+        return self._terms.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Total delta, fixed at creation."""
+        return self._terms.delta
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The relation in which the budget counts."""
+        return self._terms.adjacency
+
+    @property
+    def composition(self) -> str:
+        """How charges add up; never ``"auto"``."""
+        return self._terms.composition
+
+    @property
+    def name(self) -> str | None:
+        """What the budget is called."""
+        return self._terms.name
+
+    @property
+    def created(self) -> str:
+        """When the budget was created, ISO 8601 in UTC."""
+        return str(self._file.genesis["created"])
+
+    @property
+    def ledger(self) -> Path:
+        """File of the ledger."""
+        return self._file.path
+
+    def spent(self) -> tuple[float, float]:
+        """Return the (epsilon, delta) that all charges so far amount to, rounded up.
+
+        Returns
+        -------
+        tuple of float
+            It holds whatever made the analyst stop here.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read or trusted.
+        """
+        return self._currency.guarantee(self._file.state().spent)
+
+    def remaining(self) -> tuple[float, float]:
+        """Return the (epsilon, delta) of the largest single release that still fits.
+
+        Returns
+        -------
+        tuple of float
+            Zeros if nothing fits. Under ``"gdp"``, ``"zcdp"`` and ``"rdp"`` that release is
+            Gaussian; epsilons are not additive there, and this is more than the difference between
+            the total and what is spent.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read or trusted.
+        """
+        return self._currency.remaining(self._file.state().spent)
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return all entries in order, ready for ``pandas.DataFrame``.
+
+        Returns
+        -------
+        list of dict
+            Fields of `BudgetEntry` as plain values; the cost in numbers, rounded up.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read or trusted.
+        """
+        return [record_of(row, self._currency.units) for row in self._file.rows()]
+
+    @property
+    def total(self) -> PrivacySpent:
+        """All charges so far as one record, whose curve holds under adaptive choices too."""
+        rows = self._file.rows()
+        spent = read_amounts(rows[-1]["spent"]) if rows else self._currency.nothing
+        return summary.total_spent(self._terms, self._currency, spent, rows)
+
+    def verify(self, receipt: LedgerReceipt | str | None = None) -> LedgerReceipt:
+        """Read the whole ledger and check that nobody changed it.
+
+        Parameters
+        ----------
+        receipt : LedgerReceipt or str, optional
+            What an earlier call returned. Whoever rewrites the whole chain of hashes can be found
+            out only by comparison with a receipt that was kept elsewhere.
+
+        Returns
+        -------
+        LedgerReceipt
+            Number of entries and hash of the last: keep it elsewhere, ``str`` writes it.
+
+        Raises
+        ------
+        LedgerDamagedError
+            If an entry was edited, dropped, inserted or moved, or the file is broken.
+        LedgerError
+            If the file cannot be read.
+        """
+        known = LedgerReceipt.parse(receipt) if isinstance(receipt, str) else receipt
+        return self._file.verify(known)
+
+    def __repr__(self) -> str:
+        used, entries = self._used()
+        return summary.short_text(self._terms, used, entries)
+
+    def _repr_html_(self) -> str:
+        used, entries = self._used()
+        return summary.html_text(self._terms, used, entries, self._file.path)
+
+    def _used(self) -> tuple[tuple[float, float] | str, int]:
+        """Return what is spent; a fitted model is displayed also when its ledger is gone."""
+        try:
+            state = self._file.state()
+            return self._currency.guarantee(state.spent), state.entries
+        except LedgerError as error:
+            return type(error).__name__, 0
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # scikit-learn's clone deep-copies parameters: a copy would be a second budget.
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        file = self._file
+        return {"path": file.path, "identity": file.identity, "genesis": file.genesis}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._attach(LedgerFile.reach(**state))

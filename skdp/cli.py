@@ -1,0 +1,213 @@
+"""The command ``skdp``: look at ledgers, check them, and take their entries elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from skdp.budget.entries import json_ready
+from skdp.budget.receipt import LedgerReceipt
+from skdp.budget.salvage import salvage
+from skdp.budget.store import LedgerFile
+from skdp.budget.view import LedgerView
+from skdp.exceptions import LedgerDamagedError, LedgerError
+
+# Exit codes; argparse ends with 2 when it is called wrongly.
+SOUND, DAMAGED, UNREADABLE = 0, 1, 3
+
+_WIDEST = 40
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        As typed after ``skdp``; None takes those of the process.
+
+    Returns
+    -------
+    int
+        0 if all is well, 1 if a ledger is damaged, 3 if it cannot be read.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        text = options.run(options)
+    except LedgerError as error:
+        damaged = isinstance(error, LedgerDamagedError)
+        if options.json:
+            print(_json({"sound": False, "error": type(error).__name__, "message": str(error)}))
+        print(f"skdp: {error}", file=sys.stderr)
+        return DAMAGED if damaged else UNREADABLE
+    except BrokenPipeError:
+        return UNREADABLE
+    return _write(text, getattr(options, "output", None))
+
+
+def _write(text: str, output: str | None) -> int:
+    try:
+        if output is None:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            Path(output).write_text(text)
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"skdp: {output} cannot be written: {error.strerror}.", file=sys.stderr)
+        return UNREADABLE
+    return SOUND
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="skdp", description="Differential privacy with skdp.")
+    topics = parser.add_subparsers(required=True, metavar="TOPIC")
+    ledger = topics.add_parser("ledger", help="ledgers of privacy budgets")
+    commands = ledger.add_subparsers(required=True, metavar="COMMAND")
+    show = _command(commands, "show", _show, "total, spending and entries of a ledger")
+    show.add_argument("--last", type=int, metavar="N", help="show the last N entries only")
+    verify = _command(commands, "verify", _verify, "check that nobody changed a ledger")
+    verify.add_argument(
+        "--receipt",
+        type=LedgerReceipt.parse,
+        metavar="ENTRIES:HASH",
+        help="what an earlier run printed: those entries must be there still",
+    )
+    export = _command(commands, "export", _export, "write all entries as CSV or JSON")
+    export.add_argument("--format", choices=("csv", "json"), default="csv", help="default: csv")
+    export.add_argument("--output", metavar="FILE", help="default: standard output")
+    export.add_argument(
+        "--unverified", action="store_true", help="save what can be read of a damaged ledger"
+    )
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, purpose: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(name, help=purpose, description=purpose)
+    command.add_argument("file", metavar="FILE", help="the ledger")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=run)
+    return command
+
+
+def _path(options: argparse.Namespace) -> Path:
+    return Path(os.path.abspath(options.file))
+
+
+def _show(options: argparse.Namespace) -> str:
+    view = LedgerView(LedgerFile.read(_path(options)))
+    entries = view.entries()
+    if options.last is not None:
+        entries = entries[max(len(entries) - options.last, 0) :]
+    summary = _summary(view)
+    if options.json:
+        return _json({"budget": summary, "entries": entries})
+    width = max(map(len, summary))
+    head = "".join(f"{name:<{width}}  {_text(value)}\n" for name, value in summary.items())
+    return f"{head}\n{_table([_line(entry) for entry in entries])}" if entries else head
+
+
+def _summary(view: LedgerView) -> dict[str, Any]:
+    receipt = view.verify()
+    return {
+        "ledger": str(view.ledger),
+        "name": view.name,
+        "created": view.created,
+        "adjacency": view.adjacency,
+        "composition": view.composition,
+        "total": _pair(view.epsilon, view.delta),
+        "spent": _pair(*view.spent()),
+        "largest release that fits": _pair(*view.remaining()),
+        "entries": receipt.entries,
+        "receipt": str(receipt),
+    }
+
+
+def _verify(options: argparse.Namespace) -> str:
+    receipt = LedgerFile.read(_path(options)).verify(options.receipt)
+    if options.json:
+        return _json({"sound": True, "entries": receipt.entries, "receipt": str(receipt)})
+    return (
+        f"{options.file}: {receipt.entries} entries, each as it was recorded.\n"
+        f"Receipt, to keep elsewhere: {receipt}\n"
+    )
+
+
+def _export(options: argparse.Namespace) -> str:
+    path = _path(options)
+    if options.unverified:
+        terms, rows = salvage(path)
+    else:
+        file = LedgerFile.read(path)
+        terms, rows = file.genesis, file.rows()
+    if options.json or options.format == "json":
+        return _json({"terms": terms, "entries": rows})
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _cell(value) for name, value in row.items()})
+    return out.getvalue()
+
+
+def _line(entry: dict[str, Any]) -> dict[str, str]:
+    cost = {f"cost: {unit}": _text(amount) for unit, amount in entry["cost"].items()}
+    plan = "" if entry["plan"] is None else f" of {entry['plan']}"
+    return {
+        "entry": str(entry["index"]),
+        "time": entry["time"],
+        "kind": f"{entry['kind']}{plan}",
+        "label": entry["label"],
+        "event": entry["event"]["type"],
+        "epsilon": _text(entry["epsilon"]),
+        "delta": _text(entry["delta"]),
+        **cost,
+        "seeded": "yes" if entry["seeded"] else "",
+    }
+
+
+def _table(lines: list[dict[str, str]]) -> str:
+    cut = [
+        {name: " ".join(text.split())[:_WIDEST] for name, text in line.items()} for line in lines
+    ]
+    widths = {name: max(len(name), *(len(line[name]) for line in cut)) for name in cut[0]}
+    rows = [dict(zip(widths, widths, strict=True)), {n: "-" * w for n, w in widths.items()}, *cut]
+    return "".join(
+        "  ".join(row[name].ljust(width) for name, width in widths.items()).rstrip() + "\n"
+        for row in rows
+    )
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(item)}" for name, item in value.items())
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _pair(epsilon: float, delta: float) -> dict[str, float]:
+    return {"epsilon": epsilon, "delta": delta}
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(json_ready(value), indent=2, allow_nan=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""The guide on budgets: its examples run, and its tables name what there is."""
+
+import re
+from pathlib import Path
+
+from skdp import budget as budgets
+from skdp.budget import BudgetAccountant
+from skdp.budget.filters import COMPOSITIONS
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "budget.md").read_text()
+
+
+def test_examples_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL):
+        exec(code, names)
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == 3 and out[-1] == "3 events of the plan are left"
+    assert len(BudgetAccountant.open("study.sqlite").entries()) == 3
+
+
+def test_tables_name_what_there_is():
+    assert set(re.findall(r'\| `"(\w+)"', GUIDE)) == set(COMPOSITIONS) - {"auto"}
+    errors = set(re.findall(r"`(Ledger\w*Error)`", GUIDE))
+    assert errors == {n for n in budgets.__all__ if n.startswith("Ledger")} - {"LedgerReceipt"}
+    for method in re.findall(r"^\| `(\w+)(?:\(.*?\))?` \|", GUIDE, re.MULTILINE):
+        assert hasattr(BudgetAccountant, method) or method.startswith("Ledger")

@@ -1,0 +1,176 @@
+"""The command line: tables for people, JSON and CSV for programs, exit codes for scripts."""
+
+import csv
+import importlib
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tomllib
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from skdp import cli
+from skdp.accounting import ApproxDPEvent, Event, GaussianEvent
+from skdp.budget import BudgetAccountant
+from skdp.budget.chain import canonical, digest
+
+
+@pytest.fixture
+def budget(tmp_path):
+    budget = BudgetAccountant(3.0, 1e-5, ledger=tmp_path / "ledger.sqlite", name="study")
+    budget.reserve(GaussianEvent(5.0), label="a model", parameters={"alpha": float("inf")})
+    budget.reserve(ApproxDPEvent(0.25, 1e-9), label="a, count", seeded=True)
+    plan = budget.plan([GaussianEvent(20.0)] * 2)
+    plan.reserve(GaussianEvent(20.0), label="planned\nfit")
+    return budget
+
+
+def run(capsys, *arguments):
+    code = cli.main(["ledger", *map(str, arguments)])
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def strict(text):
+    def refuse(name):
+        raise AssertionError(name)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_show(budget, capsys):
+    code, out, err = run(capsys, "show", budget.ledger)
+    assert code == 0 and err == ""
+    lines = out.splitlines()
+    assert any(line.split()[:2] == ["name", "study"] for line in lines)
+    table = lines[lines.index("") + 1 :]
+    assert table[0].startswith("entry  time") and "cost: mu squared" in table[0]
+    assert len(table) == 6 and "a model" in table[2] and "planned of 3" in table[5]
+    assert max(map(len, table)) < 200 and "planned fit" in table[5]
+    epsilon, delta = budget.spent()
+    assert f"epsilon {epsilon:.6g}, delta {delta:.6g}" in out
+    assert str(budget.verify()) in out
+    _, out, _ = run(capsys, "show", budget.ledger, "--last", 1)
+    assert "planned fit" in out and "a model" not in out
+
+
+def test_show_as_json(budget, capsys):
+    code, out, _ = run(capsys, "show", budget.ledger, "--json")
+    shown = strict(out)
+    assert code == 0 and len(shown["entries"]) == 4
+    assert shown["budget"]["spent"] == dict(zip(("epsilon", "delta"), budget.spent(), strict=True))
+    assert shown["entries"][0]["parameters"] == {"alpha": "inf"}
+
+
+def test_an_empty_and_an_unlimited_ledger(tmp_path, capsys):
+    budget = BudgetAccountant(float("inf"), 1e-5, ledger=tmp_path / "ledger.sqlite")
+    code, out, _ = run(capsys, "show", budget.ledger)
+    assert code == 0 and "epsilon inf" in out and "entries" in out
+    _, out, _ = run(capsys, "show", budget.ledger, "--json")
+    assert strict(out)["budget"]["total"]["epsilon"] == "inf"
+    assert run(capsys, "export", budget.ledger)[0] == 0
+
+
+def test_verify(budget, capsys):
+    code, out, _ = run(capsys, "verify", budget.ledger)
+    receipt = str(budget.verify())
+    assert code == 0 and "4 entries" in out and receipt in out
+    code, out, _ = run(capsys, "verify", budget.ledger, "--json", "--receipt", receipt)
+    assert code == 0 and strict(out) == {"sound": True, "entries": 4, "receipt": receipt}
+    other = receipt[:-1] + ("0" if receipt[-1] != "0" else "1")
+    code, _, err = run(capsys, "verify", budget.ledger, "--receipt", other)
+    assert code == 1 and "rewritten" in err
+
+
+def test_exports_can_be_checked_by_others(budget, capsys, tmp_path):
+    code, out, _ = run(capsys, "export", budget.ledger, "--json")
+    exported = strict(out)
+    assert code == 0 and exported["terms"]["epsilon"] == 3.0
+    previous = digest(canonical(exported["terms"]))
+    for row in exported["entries"]:
+        hash_ = row.pop("hash")
+        assert row["previous"] == previous and digest(canonical(row)) == hash_
+        previous = hash_
+    assert previous == budget.verify().head
+    target = tmp_path / "out.json"
+    assert run(capsys, "export", budget.ledger, "--format", "json", "--output", target)[:2] == (
+        0,
+        "",
+    )
+    assert strict(target.read_text()) == strict(out)
+
+
+def test_export_as_csv(budget, capsys):
+    code, out, _ = run(capsys, "export", budget.ledger)
+    table = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0 and [row["label"] for row in table[:2]] == ["a model", "a, count"]
+    assert table[3]["label"] == "planned\nfit"
+    assert json.loads(table[0]["event"]) == GaussianEvent(5.0).to_dict()
+    assert table[0]["epsilon"] == "" and table[1]["epsilon"] == "0.25"
+
+
+def test_damaged_ledgers(budget, capsys):
+    with closing(sqlite3.connect(budget.ledger)) as connection, connection:
+        connection.execute("UPDATE entries SET content = replace(content, 'count', 'mean')")
+    for command in ("show", "verify", "export"):
+        code, out, err = run(capsys, command, budget.ledger)
+        assert (code, out) == (1, "") and "entry 2 was edited" in err
+    code, out, _ = run(capsys, "verify", budget.ledger, "--json")
+    assert code == 1 and strict(out)["error"] == "LedgerDamagedError"
+    code, out, _ = run(capsys, "export", budget.ledger, "--unverified", "--json")
+    assert code == 0 and strict(out)["entries"][1]["label"] == "a, mean"
+
+
+def test_files_that_cannot_be_read(tmp_path, capsys):
+    code, out, err = run(capsys, "show", tmp_path / "none.sqlite")
+    assert (code, out) == (3, "") and "not there" in err
+    (tmp_path / "text").write_text("no ledger")
+    for extra in ([], ["--unverified"]):
+        code, _, err = run(capsys, "export", tmp_path / "text", *extra)
+        assert code == 1 and "no ledger" in err
+    code, out, _ = run(capsys, "verify", tmp_path / "none.sqlite", "--json")
+    assert code == 3 and strict(out)["sound"] is False
+
+
+def test_output_that_cannot_be_written(budget, capsys, tmp_path):
+    code, _, err = run(capsys, "export", budget.ledger, "--output", tmp_path / "no" / "file")
+    assert code == 3 and "cannot be written" in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["ledger"], ["ledger", "erase", "x"], ["ledger", "show"]]
+)
+def test_wrong_calls(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    assert caught.value.code == 2 and "usage" in capsys.readouterr().err
+
+
+def test_events_of_classes_that_are_not_loaded_here(budget, capsys, monkeypatch):
+    monkeypatch.delitem(Event._types, "GaussianEvent")
+    code, out, _ = run(capsys, "show", budget.ledger)
+    assert code == 0 and "GaussianEvent" in out
+    assert run(capsys, "export", budget.ledger)[0] == 0
+
+
+def test_the_command_is_installed():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    module, _, function = project["scripts"]["skdp"].partition(":")
+    assert getattr(importlib.import_module(module), function) is cli.main
+
+
+def test_as_a_program_on_a_read_only_file(budget):
+    budget.ledger.chmod(0o444)
+    before = budget.ledger.read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-m", "skdp.cli", "ledger", "verify", os.fspath(budget.ledger)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "4 entries" in done.stdout and budget.ledger.read_bytes() == before
