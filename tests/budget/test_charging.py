@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from skdp.preprocessing import BoundedScaler
 class Recorder:
     """A budget that remembers what it was told, in a list shared by all copies."""
 
-    charges = {}
+    charges: ClassVar[dict] = {}
 
     def __init__(self, name):
         self.name = name

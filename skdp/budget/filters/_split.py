@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from skdp.accounting import gaussian_profile
-from skdp.budget.filters._exact import float_down, float_up, rounded_up, typed
+from skdp.budget.filters._exact import float_down, float_up, typed
 
 SLACK_SHARE = Fraction(1, 20)  # of delta; see the proof page for how it was chosen
 SLACK_OF_ONE = Fraction(1, 16)  # of what is left: for one conversion that may choose
@@ -101,8 +101,3 @@ def gaussian_pair(square: Fraction, delta: float) -> tuple[float, float]:
         epsilon *= 1.0 - reduction
         reduction *= 2.0
     return 0.0, 0.0
-
-
-def scaled_up(amount: Fraction, factor: float | Fraction) -> Fraction:
-    """Return a product, rounded up to a short fraction."""
-    return rounded_up(amount * Fraction(factor))
