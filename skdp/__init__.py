@@ -6,6 +6,8 @@ from skdp.estimators import (
     DPSGDClassifier,
     GrpuaLogisticRegression,
     GrpuaSVC,
+    ObjectivePerturbationLogisticRegression,
+    ObjectivePerturbationSVC,
     OperaLogisticRegression,
     OperaSVC,
 )
@@ -16,6 +18,8 @@ __all__ = [
     "DPSGDClassifier",
     "GrpuaLogisticRegression",
     "GrpuaSVC",
+    "ObjectivePerturbationLogisticRegression",
+    "ObjectivePerturbationSVC",
     "OperaLogisticRegression",
     "OperaSVC",
 ]

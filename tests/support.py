@@ -6,6 +6,8 @@ from skdp import (
     DPSGDClassifier,
     GrpuaLogisticRegression,
     GrpuaSVC,
+    ObjectivePerturbationLogisticRegression,
+    ObjectivePerturbationSVC,
     OperaLogisticRegression,
     OperaSVC,
 )
@@ -15,6 +17,8 @@ ESTIMATORS = (
     OperaSVC,
     GrpuaLogisticRegression,
     GrpuaSVC,
+    ObjectivePerturbationLogisticRegression,
+    ObjectivePerturbationSVC,
     DPSGDClassifier,
 )
 

@@ -18,6 +18,8 @@ from skdp import (
     DPSGDClassifier,
     GrpuaLogisticRegression,
     GrpuaSVC,
+    ObjectivePerturbationLogisticRegression,
+    ObjectivePerturbationSVC,
     OperaLogisticRegression,
     OperaSVC,
 )
@@ -43,6 +45,11 @@ def adult():
         (GrpuaSVC, 1.0, 0.84),
         (DPSGDClassifier, 1.0, 0.845),
         (DPSGDClassifier, 0.1, 0.83),
+        (ObjectivePerturbationLogisticRegression, 0.1, 0.818),
+        (ObjectivePerturbationLogisticRegression, 0.5, 0.831),
+        (ObjectivePerturbationLogisticRegression, 1.0, 0.845),
+        (ObjectivePerturbationLogisticRegression, 3.0, 0.845),
+        (ObjectivePerturbationSVC, 1.0, 0.84),
     ],
 )
 def test_adult(cls, epsilon, least):
@@ -64,6 +71,8 @@ def test_adult(cls, epsilon, least):
         (GrpuaLogisticRegression, 0.88),
         (GrpuaSVC, 0.88),
         (DPSGDClassifier, 0.93),
+        (ObjectivePerturbationLogisticRegression, 0.92),
+        (ObjectivePerturbationSVC, 0.91),
     ],
 )
 def test_breast_cancer(cls, least):

@@ -33,11 +33,14 @@ from skdp.accounting.group_privacy import group_delta, group_epsilon, group_priv
 from skdp.accounting.hidden_state import HiddenStateAccountant
 from skdp.accounting.last_iterate import LastIterateEvent
 from skdp.accounting.moments import MomentsAccountant
+from skdp.accounting.objective_perturbation import ObjectivePerturbationEvent
 from skdp.accounting.optimal_composition import OptimalCompositionAccountant
 from skdp.accounting.pld import PLDAccountant
+from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
 from skdp.accounting.rdp import RDPAccountant
 from skdp.accounting.renyi_divergences import renyi_divergence
 from skdp.accounting.renyi_event import RenyiEvent
+from skdp.accounting.repeat_and_select import RepeatAndSelectEvent
 from skdp.accounting.strong_composition import composition_noise_multiplier
 from skdp.accounting.training_extent import calibrate_sample_rate, calibrate_steps
 
@@ -58,13 +61,17 @@ __all__ = [
     "LaplaceEvent",
     "LastIterateEvent",
     "MomentsAccountant",
+    "ObjectivePerturbationEvent",
+    "OneOfEvent",
     "OptimalCompositionAccountant",
     "PLDAccountant",
     "PoissonSampledEvent",
     "PrivacyValue",
+    "ProfileEvent",
     "PureDPEvent",
     "RDPAccountant",
     "RenyiEvent",
+    "RepeatAndSelectEvent",
     "RepeatedEvent",
     "UniformSampledEvent",
     "calibrate_event",

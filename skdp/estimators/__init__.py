@@ -2,12 +2,18 @@
 
 from skdp.estimators._dpsgd import DPSGDClassifier
 from skdp.estimators._grpua import GrpuaLogisticRegression, GrpuaSVC
+from skdp.estimators._objective import (
+    ObjectivePerturbationLogisticRegression,
+    ObjectivePerturbationSVC,
+)
 from skdp.estimators._opera import OperaLogisticRegression, OperaSVC
 
 __all__ = [
     "DPSGDClassifier",
     "GrpuaLogisticRegression",
     "GrpuaSVC",
+    "ObjectivePerturbationLogisticRegression",
+    "ObjectivePerturbationSVC",
     "OperaLogisticRegression",
     "OperaSVC",
 ]

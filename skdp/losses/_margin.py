@@ -113,5 +113,28 @@ class MarginLoss(ABC):
         return ()
 
     @abstractmethod
+    def smoothness(self, row_norm: float) -> float:
+        """Return the Lipschitz constant of one record's gradient."""
+
+    @abstractmethod
+    def largest_curvature(self, cap: float) -> float:
+        """Return the largest second derivative among margins with a slope of size at most ``cap``.
+
+        Parameters
+        ----------
+        cap : float
+            In (0, 1].
+
+        Returns
+        -------
+        float
+            The supremum.
+        """
+
+    @abstractmethod
+    def margin_of_slope(self, slopes: ArrayLike) -> NDArray[np.float64]:
+        """Return the margin at which the derivative is minus each of ``slopes``, in (0, 1]."""
+
+    @abstractmethod
     def _product_bound(self) -> float:
         """Return the supremum of ``-m * derivative(m)`` over all margins."""

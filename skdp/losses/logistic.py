@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit
+
 from skdp.losses._bounds import ROUND_UP, lambert_over_e, logistic_gradient_gap
 from skdp.losses._margin import MarginLoss
 
@@ -56,6 +60,14 @@ class LogisticLoss(MarginLoss):
             return float(row_norm)
         largest = 1.0 / (1.0 + math.exp(-min(weight_norm_bound * row_norm, 700.0)))
         return row_norm * min(1.0, largest * ROUND_UP)
+
+    def largest_curvature(self, cap: float) -> float:
+        """Return the supremum of s (1 - s) over slopes s up to ``cap``."""
+        return 0.25 if cap >= 0.5 else cap * (1.0 - cap)
+
+    def margin_of_slope(self, slopes: ArrayLike) -> NDArray[np.float64]:
+        """Return ``log((1 - s) / s)`` of each slope s; minus infinity for 1."""
+        return -logit(np.asarray(slopes, dtype=np.float64))
 
     def _product_bound(self) -> float:
         # m sigmoid(-m) is largest, and equal to W_0(1/e), at m = 1 + W_0(1/e).

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from skdp.losses._margin import MarginLoss
 
 
@@ -35,6 +38,14 @@ class SmoothedHingeLoss(MarginLoss):
     def smoothness(self, row_norm: float) -> float:
         """Return the Lipschitz constant of one record's gradient."""
         return 0.5 * row_norm * row_norm / self.width
+
+    def largest_curvature(self, cap: float) -> float:
+        """Return the second derivative of the parabola, which slopes of any size reach."""
+        return 0.5 / self.width
+
+    def margin_of_slope(self, slopes: ArrayLike) -> NDArray[np.float64]:
+        """Return the margin on the parabola with each slope; its end for 1."""
+        return 1.0 + self.width - 2.0 * self.width * np.asarray(slopes, dtype=np.float64)
 
     def smoother_losses(self) -> tuple[MarginLoss, ...]:
         """Return hinges wide enough for every row to have curvature at zero, down to this one.

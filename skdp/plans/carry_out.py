@@ -12,6 +12,7 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.mechanisms.trace import active_trace
 from skdp.plans.noisy_gradient import NoisyGradientPlan
+from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.solvers import (
     RegularisedObjective,
@@ -59,6 +60,47 @@ def carry_out_output_perturbation(
             parts.append(gradient_descent(objective, plan.max_iter, plan.step_size))
         else:
             parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
+    mechanism = GaussianMechanism(
+        sensitivity=plan.sensitivity,
+        sigma=plan.sigma,
+        stream=stream.spawn("noise"),
+        label="weights",
+    )
+    return mechanism.release(np.concatenate(parts))
+
+
+def carry_out_objective_perturbation(
+    plan: ObjectivePerturbationPlan, problems: Sequence[Rows], stream: RandomStream
+) -> np.ndarray:
+    """Minimise each randomly tilted problem and release all weights with a little noise.
+
+    Parameters
+    ----------
+    plan : ObjectivePerturbationPlan
+        What to do.
+    problems : sequence of Rows
+        The rows with their targets: one entry, or one per class for one-vs-rest.
+    stream : RandomStream
+        Source of both noises. The tilts are drawn from it and forgotten.
+
+    Returns
+    -------
+    ndarray of shape (n_weights,)
+        Noisy weights in scaled units.
+    """
+    model = plan.model
+    noise = GaussianMechanism(
+        sensitivity=plan.sensitivity * model.n_rows * plan.penalty,
+        sigma=plan.tilt_sigma,
+        stream=stream.spawn("objective"),
+        label="objective",
+    )
+    tilts = noise.noise((model.n_parts, model.n_weights_per_output)) / model.n_rows
+    tolerance = plan.tolerance / math.sqrt(model.n_parts)
+    parts = []
+    for rows, tilt in zip(problems, tilts, strict=True):
+        objective = RegularisedObjective(rows, model.part_loss, plan.penalty, tilt)
+        parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
     mechanism = GaussianMechanism(
         sensitivity=plan.sensitivity,
         sigma=plan.sigma,

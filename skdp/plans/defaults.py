@@ -13,8 +13,10 @@ import math
 from dataclasses import dataclass
 
 from skdp.accounting import gaussian_profile
+from skdp.losses import ClippedLoss, LogisticLoss
 from skdp.mechanisms.contribution import Adjacency
 from skdp.plans.linear_model import LinearModel
+from skdp.plans.objective_perturbation import smallest_penalty
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,9 @@ class DescentDefaults:
 
 # Value of the constant column: a larger one costs row norm, a smaller one slows the intercept.
 _INTERCEPT_VALUE = 0.2
+# Share of epsilon that the curvature of one record may cost, and a penalty that is never too small.
+_SHARE_OF_CURVATURE = 0.2
+_SMALLEST_DEFAULT_PENALTY = 1e-8
 _FEWEST_STEPS, _MOST_STEPS = 150, 400
 _MOMENTUM = 0.9
 _AVERAGE_SHARE = 0.25
@@ -113,6 +118,60 @@ def default_output_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
     ratio = numbers.signal_to_noise
     noise = 0.3 * min(1.0, (5e3 / ratio) ** (1.0 / 3.0))
     return model.loss.lipschitz(model.row_norm) / (noise * ratio)
+
+
+def default_objective_clip(model: LinearModel, numbers: PublicNumbers) -> float | None:
+    """Return the norm to which objective perturbation clips gradients, or None for no clipping.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The unclipped loss and the shape.
+    numbers : PublicNumbers
+        Table size and target.
+
+    Returns
+    -------
+    float or None
+        A share of the largest gradient norm that grows slowly with the signal-to-noise ratio; None
+        for the hinge, whose clipped version is a hinge of another width.
+    """
+    if not isinstance(model.part_loss, LogisticLoss):
+        return None
+    share = 0.2 * _shared_out(model, numbers) ** 0.12
+    return share * model.part_loss.lipschitz(model.row_norm) if share < 1.0 else None
+
+
+def default_objective_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
+    """Return the L2 penalty of objective perturbation, in scaled units.
+
+    Without any rows the noise in a weight would be that of the linear term over the penalty; it is
+    fixed at a value that grows with the signal-to-noise ratio, as it is large only in directions
+    about which the rows say nothing. And the curvature of one record may cost a fifth of epsilon.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The loss, clipped if it is to be, and the shape.
+    numbers : PublicNumbers
+        Table size and target.
+
+    Returns
+    -------
+    float
+        The penalty.
+    """
+    ratio = _shared_out(model, numbers)
+    hinge = not isinstance(model.part_loss, LogisticLoss | ClippedLoss)
+    noise = max(0.5, 0.3 * ratio**0.3 if hinge else 0.2 * ratio**0.4)
+    wanted = model.part_loss.lipschitz(model.row_norm) / (noise * ratio)
+    floor = smallest_penalty(model, numbers.target_epsilon, _SHARE_OF_CURVATURE)
+    return max(wanted, floor, _SMALLEST_DEFAULT_PENALTY)
+
+
+def _shared_out(model: LinearModel, numbers: PublicNumbers) -> float:
+    """Return the signal-to-noise ratio of each of several problems that share one target."""
+    return numbers.signal_to_noise / math.sqrt(model.n_parts)
 
 
 def default_lot_size(model: LinearModel, numbers: PublicNumbers, max_iter: int | None) -> int:

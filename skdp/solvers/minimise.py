@@ -86,7 +86,7 @@ def minimise(
     looks = _looks(objective.rows.n_rows, weights.size)
     first = looks[0] if looks else None
     for loss in objective.loss.smoother_losses():
-        easier = RegularisedObjective(objective.rows, loss, objective.penalty)
+        easier = objective.with_loss(loss)
         weights = newton(easier, weights, max(target, _ROUGH), rows=first, max_iter=max_iter)
     # The largest look is for the Hessian alone, unless it is the only one.
     for look in looks[:-1] or looks:

@@ -19,7 +19,9 @@ Vector = NDArray[np.float64]
 _BLOCK_ELEMENTS = 1 << 16
 
 
-def smallest_tolerance(loss: Loss, row_norm: float, penalty: float) -> float:
+def smallest_tolerance(
+    loss: Loss, row_norm: float, penalty: float, tilt_norm: float = 0.0
+) -> float:
     """Return the smallest gradient norm that rounding lets a minimiser promise.
 
     It depends on public numbers only. A score is off by a few units in the last place of
@@ -34,19 +36,24 @@ def smallest_tolerance(loss: Loss, row_norm: float, penalty: float) -> float:
         Public bound B on the norm of a row.
     penalty : float
         Coefficient of the L2 penalty, > 0.
+    tilt_norm : float, default=0.0
+        Norm of the linear term; it lengthens the minimiser by ``tilt_norm / penalty`` at most.
 
     Returns
     -------
     float
         The tolerance.
     """
-    size = loss.minimiser_norm_bound(row_norm, penalty)
+    size = loss.minimiser_norm_bound(row_norm, penalty) + tilt_norm / penalty
     scores = 8.0 * np.finfo(float).eps * loss.smoothness(1.0) * row_norm * row_norm * size
     return 1e-12 * loss.lipschitz(row_norm) + scores
 
 
 class RegularisedObjective:
-    """Mean loss over the rows plus ``penalty / 2`` times the squared norm of the weights.
+    """Mean loss over the rows plus a quadratic penalty and, perhaps, a linear term.
+
+    With weights w it is ``mean(loss) + penalty / 2 * |w|^2 + tilt . w``. Gradients are clipped
+    record by record where the loss says so.
 
     Parameters
     ----------
@@ -56,9 +63,11 @@ class RegularisedObjective:
         The loss.
     penalty : float
         Coefficient of the L2 penalty, >= 0, in scaled units. It covers the intercept too.
+    tilt : ndarray of shape (n_weights,), optional
+        Coefficients of the linear term; none by default.
     """
 
-    def __init__(self, rows: Rows, loss: Loss, penalty: float) -> None:
+    def __init__(self, rows: Rows, loss: Loss, penalty: float, tilt: Vector | None = None) -> None:
         if not 0.0 <= penalty < math.inf:
             raise ValueError(f"penalty must be finite and >= 0, got {penalty}.")
         check_targets(rows, loss)
@@ -68,6 +77,14 @@ class RegularisedObjective:
         self.loss = loss
         self.penalty = float(penalty)
         self.n_weights = rows.n_weights(loss.n_outputs)
+        self._clip = float(getattr(loss, "clip", math.inf))
+        self.tilt = tilt
+        if tilt is not None and tilt.shape != (self.n_weights,):
+            raise ValueError(f"tilt must have shape ({self.n_weights},), got {tilt.shape}.")
+
+    def with_loss(self, loss: Loss) -> RegularisedObjective:
+        """Return the same objective with another loss."""
+        return RegularisedObjective(self.rows, loss, self.penalty, self.tilt)
 
     @property
     def smoothness(self) -> float:
@@ -82,7 +99,8 @@ class RegularisedObjective:
         float
             The tolerance; see :func:`smallest_tolerance`.
         """
-        return smallest_tolerance(self.loss, self.rows.row_norm_bound, self.penalty)
+        tilt_norm = 0.0 if self.tilt is None else float(np.linalg.norm(self.tilt))
+        return smallest_tolerance(self.loss, self.rows.row_norm_bound, self.penalty, tilt_norm)
 
     def value_and_gradient(
         self, weights: Vector, index: NDArray[np.int64] | None = None
@@ -105,19 +123,40 @@ class RegularisedObjective:
         """
         count = self.rows.n_rows if index is None else index.size
         gradient = np.zeros(self.n_weights)
-        value = sum_gradients(self.rows, self.loss, weights, gradient, index, values=True) / count
-        gradient /= count
-        gradient += self.penalty * weights
-        return value + 0.5 * self.penalty * float(weights @ weights), gradient
+        clipped = self._clip < math.inf
+        value = sum_gradients(
+            self.rows, self.loss, weights, gradient, index, clip=self._clip, values=not clipped
+        )
+        if clipped:
+            value = self._clipped_values(weights, index)
+        value = value / count + 0.5 * self.penalty * float(weights @ weights)
+        if self.tilt is not None:
+            value += float(self.tilt @ weights)
+        return value, self._regularised(gradient, count, weights)
 
     def gradient(self, weights: Vector, index: NDArray[np.int64] | None = None) -> Vector:
         """Return the gradient alone; see :meth:`value_and_gradient`."""
         count = self.rows.n_rows if index is None else index.size
         gradient = np.zeros(self.n_weights)
-        sum_gradients(self.rows, self.loss, weights, gradient, index)
+        sum_gradients(self.rows, self.loss, weights, gradient, index, clip=self._clip)
+        return self._regularised(gradient, count, weights)
+
+    def _regularised(self, gradient: Vector, count: int, weights: Vector) -> Vector:
+        """Turn a sum of gradients into the gradient of the objective, in place."""
         gradient /= count
         gradient += self.penalty * weights
+        if self.tilt is not None:
+            gradient += self.tilt
         return gradient
+
+    def _clipped_values(self, weights: Vector, index: NDArray[np.int64] | None) -> float:
+        """Return the sum of clipped losses; the kernels know the base loss only."""
+        loss: Any = self.loss
+        total = 0.0
+        for block, targets in self._blocks(index):
+            values = loss.values_of_rows(targets * np.asarray(block @ weights), _norms(block))
+            total += float(values.sum())
+        return total
 
     def hessian(self, weights: Vector, index: NDArray[np.int64] | None = None) -> NDArray:
         """Return the (generalised) Hessian, or that of the mean over the rows in ``index``.
@@ -139,7 +178,7 @@ class RegularisedObjective:
         count = self.rows.n_rows if index is None else index.size
         table = weights.reshape(outputs, columns)
         for block, targets in self._blocks(index):
-            curvature = self._curvature(np.asarray(block @ table.T), targets)
+            curvature = self._curvature(block, table, targets)
             for a in range(outputs):
                 for b in range(a + 1):
                     total[a, :, b, :] += _weighted_gram(block, self._weight(curvature, a, b))
@@ -174,8 +213,7 @@ class RegularisedObjective:
         count = self.rows.n_rows if index is None else index.size
         table = weights.reshape(outputs, columns)
         curvatures = [
-            self._curvature(np.asarray(block @ table.T), targets)
-            for block, targets in self._blocks(index)
+            self._curvature(block, table, targets) for block, targets in self._blocks(index)
         ]
 
         def multiply(vector: Vector) -> Vector:
@@ -190,15 +228,19 @@ class RegularisedObjective:
 
         return multiply
 
-    def _curvature(self, scores: NDArray, targets: NDArray) -> NDArray:
+    def _curvature(self, block: Any, table: NDArray, targets: NDArray) -> NDArray:
         """Return what the second derivatives of each row's loss in its scores are made of.
 
         For margin losses the derivatives themselves, (n, 1); for softmax the probabilities p,
         (n, K), of the matrix ``diag(p) - p p^T``.
         """
         loss: Any = self.loss
+        scores = np.asarray(block @ table.T)
         if self.loss.n_outputs == 1:
-            return loss.second_derivative(targets[:, None] * scores)
+            margins = targets[:, None] * scores
+            if self._clip < math.inf:
+                return loss.curvature_of_rows(margins, _norms(block)[:, None])
+            return loss.second_derivative(margins)
         p = loss.gradient(scores, np.zeros(len(scores), dtype=np.int32))
         p[:, 0] += 1.0
         return p
@@ -238,6 +280,13 @@ class RegularisedObjective:
             column = np.full((part.shape[0], 1), rows.intercept_value)
             block = sparse.hstack([block, sparse.csr_matrix(column)], format="csr")
         return block
+
+
+def _norms(block: Any) -> Vector:
+    """Return the norms of scaled rows."""
+    if sparse.issparse(block):
+        return np.sqrt(np.asarray(block.multiply(block).sum(axis=1)).ravel())
+    return np.sqrt(np.einsum("ij,ij->i", block, block))
 
 
 def _weighted_gram(block: Any, weights: Vector) -> NDArray:

@@ -8,6 +8,8 @@ from skdp import (
     DPSGDClassifier,
     GrpuaLogisticRegression,
     GrpuaSVC,
+    ObjectivePerturbationLogisticRegression,
+    ObjectivePerturbationSVC,
     OperaLogisticRegression,
     OperaSVC,
 )
@@ -15,12 +17,13 @@ from skdp.exceptions import PrivacyWarning
 from skdp.preprocessing import BoundedScaler
 
 OPERA = (OperaLogisticRegression, OperaSVC)
+OBJECTIVE = (ObjectivePerturbationLogisticRegression, ObjectivePerturbationSVC)
 NOISY = (GrpuaLogisticRegression, GrpuaSVC, DPSGDClassifier)
 
 
 def instances():
     yield BoundedScaler(lower=-10.0, upper=10.0)
-    for estimator in OPERA + NOISY:
+    for estimator in OPERA + OBJECTIVE + NOISY:
         yield estimator()
         yield estimator(epsilon=1e6, data_norm=10.0)
 
@@ -28,7 +31,7 @@ def instances():
 def expected_failures(estimator):
     """Return the checks that privacy forbids to pass, each with its reason."""
     reasons = {}
-    if isinstance(estimator, OPERA):
+    if isinstance(estimator, OPERA + OBJECTIVE):
         reasons["check_non_transformer_estimators_n_iter"] = (
             "the number of iterations to a fixed tolerance depends on private rows, so that "
             "n_iter_ would be an unaccounted release"

@@ -1,0 +1,132 @@
+"""Bounds on the privacy profile of objective perturbation, piece by piece.
+
+``mu`` is the bound on one record's gradient over the standard deviation of the noise, ``excess``
+is epsilon minus what the determinants may contribute, any real number. Proofs, numbered as here:
+``docs/proofs/objective_perturbation.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import gammaln, log_ndtr, ndtr, ndtri
+
+from skdp.accounting import gaussian_profile
+
+_ROUND_UP = 1e-14
+_LARGEST_EXPONENT = 700.0
+
+
+def _normal(x: float) -> float:
+    return float(ndtr(x))
+
+
+def _above(excess: float, mass: float) -> float:
+    """Return ``1 - e^excess mass``, rounded up, in [0, 1]."""
+    if excess + math.log(max(mass, 1e-300)) > 0.0:
+        return 0.0
+    return max(0.0, 1.0 - math.exp(excess) * mass * (1.0 - 1e-13)) + _ROUND_UP
+
+
+def record_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> float:
+    """Bound delta between tables with and without a record, in both orders (Theorem 2).
+
+    Parameters
+    ----------
+    mu : float
+        Bound on the gradient over the noise, positive.
+    excess : float
+        Epsilon minus the logarithm of the largest ratio of determinants.
+    outputs : int
+        Number of problems with the same rows and independent noise; 1 unless the sign is known.
+    known_sign : bool
+        Whether the sign of the loss's derivative is known given the record.
+
+    Returns
+    -------
+    float
+        The bound; it may exceed 1.
+    """
+    if not known_sign:
+        if excess >= 0.5 * mu * mu:
+            return 2.0 * gaussian_profile.delta(mu, excess)
+        return _above(excess, 2.0 * _normal(-mu))
+    unmoved = (2.0 * _normal(-0.5 * mu)) ** outputs
+    if excess < 0.0:
+        return _above(excess, unmoved)
+    if outputs == 1:
+        return gaussian_profile.delta(mu, excess)
+    bounds = (_by_subsets(mu, excess, outputs), _by_moments(mu, excess, outputs))
+    return min(*bounds, _above(0.0, unmoved))
+
+
+def _by_subsets(mu: float, excess: float, outputs: int) -> float:
+    """Add up over the number of problems in which the record's gradient is in effect."""
+    idle = float(log_ndtr(-0.5 * mu))
+    total = 0.0
+    for active in range(1, outputs + 1):
+        ways = gammaln(outputs + 1) - gammaln(active + 1) - gammaln(outputs - active + 1)
+        weight = math.exp(min(_LARGEST_EXPONENT, float(ways) + (outputs - active) * idle))
+        total += weight * gaussian_profile.delta(math.sqrt(active) * mu, excess)
+    return total * (1.0 + 1e-12)
+
+
+def _by_moments(mu: float, excess: float, outputs: int) -> float:
+    """Bound delta by exponential moments of the loss."""
+    orders, moments = _moments(mu, outputs)
+    conversion = orders * np.log(orders) - (1.0 + orders) * np.log1p(orders)
+    return math.exp(min(0.0, float(np.min(moments - orders * excess + conversion)))) * (1.0 + 1e-12)
+
+
+@lru_cache(maxsize=16)
+def _moments(mu: float, outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return orders, and the logarithms of the loss's exponential moments at these orders."""
+    # A Gaussian with the same tail is at its best order where the loss is order * outputs * mu^2.
+    orders = np.geomspace(1e-2, 1e4, 400) / mu
+    alone = float(log_ndtr(-0.5 * mu))
+    moved = 0.5 * orders * (orders + 1.0) * mu * mu + log_ndtr((0.5 + orders) * mu)
+    return orders, outputs * np.logaddexp(alone, moved)
+
+
+def replacement_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> float:
+    """Bound delta between tables in which one record is replaced (Theorem 3).
+
+    Parameters
+    ----------
+    mu, excess, outputs, known_sign
+        As for :func:`record_profile`.
+
+    Returns
+    -------
+    float
+        The bound; it may exceed 1.
+    """
+    if not known_sign:
+        return record_profile(2.0 * mu, excess, outputs, known_sign)
+    if outputs == 1:
+        return _replacement_of_one(mu, excess)
+    if excess < 0.0:
+        return 1.0
+    # Any split is valid: none, which is best at small epsilon, and the one best for Gaussians.
+    gaussian = min(_LARGEST_EXPONENT, 0.5 * (excess - outputs * mu * mu))
+    return min(
+        record_profile(mu, first, outputs, known_sign)
+        + math.exp(first) * record_profile(mu, excess - first, outputs, known_sign)
+        for first in ({0.0, gaussian} if gaussian > 0.0 else {0.0})
+    )
+
+
+def _replacement_of_one(mu: float, excess: float) -> float:
+    """Return the conjugate of the trade-off curve ``g(g(.))`` of Theorem 3."""
+    if excess >= mu * mu:
+        return gaussian_profile.delta(2.0 * mu, excess)
+    held = 2.0 * _normal(-0.5 * mu)  # g(1)
+    straight = held > _normal(0.5 * mu)  # g has slope 1 at g(1)
+    if excess < 0.0:
+        twice = 2.0 * held - 1.0 if straight else _normal(float(ndtri(held)) - mu)
+        return _above(excess, twice)
+    if straight or _normal(0.5 * mu - excess / mu) <= held:
+        return 1.0 - held + _ROUND_UP + gaussian_profile.delta(mu, excess)
+    return _above(excess, _normal(float(ndtri(held)) - mu))

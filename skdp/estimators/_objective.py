@@ -1,0 +1,389 @@
+"""Objective perturbation estimators: logistic regression and smoothed-hinge SVC."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import log_expit, logsumexp
+
+from skdp.estimators._base import PrivateLinearClassifier
+from skdp.estimators._callbacks import FitProgress
+from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
+from skdp.losses import ClippedLoss, OneVsRestLoss
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.parameters import check_choice, check_integer, check_real
+from skdp.plans.defaults import (
+    PublicNumbers,
+    default_objective_clip,
+    default_objective_penalty,
+)
+from skdp.plans.linear_model import LinearModel
+from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
+from skdp.reporting import PrivacySpent
+
+
+class _ObjectiveClassifier(PrivateLinearClassifier):
+    """Objective perturbation with approximate minima."""
+
+    max_grad_norm: Any
+    solver: Any
+    max_iter: int
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real("max_grad_norm", self.max_grad_norm, above=0.0, allowed=("auto", None))
+        if self.max_grad_norm not in ("auto", None):
+            check_real(
+                "max_grad_norm / data_norm",
+                self.max_grad_norm / self.data_norm,
+                at_least=1e-6,
+                at_most=1e50,
+                remedy="No gradient is longer than a row: a fraction of data_norm is usual.",
+            )
+        check_choice("solver", self.solver, ("newton", "lbfgs"))
+        check_integer("max_iter", self.max_iter, at_least=1)
+
+    def _linear_model(self, numbers: PublicNumbers) -> LinearModel:
+        """Return the model with clipped losses, one problem per class if there are several."""
+        model = super()._linear_model(numbers)
+        loss = self._binary_loss()
+        model = replace(model, loss=_one_vs_rest(loss, model.n_outputs))
+        clip = self._clip(model, numbers)
+        if clip is not None and clip < loss.lipschitz(model.row_norm):
+            model = replace(model, loss=_one_vs_rest(ClippedLoss(loss, clip), model.n_outputs))
+        return model
+
+    def _clip(self, model: LinearModel, numbers: PublicNumbers) -> float | None:
+        """Return the largest gradient of a record in scaled units, or None for no clipping."""
+        if self.max_grad_norm is None:
+            return None
+        if self.max_grad_norm == "auto":
+            return default_objective_clip(model, numbers)
+        return model.units.feature(float(self.max_grad_norm))
+
+    def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> ObjectivePerturbationPlan:
+        return ObjectivePerturbationPlan.build(
+            model,
+            penalty=(
+                default_objective_penalty(model, numbers)
+                if self.alpha == "auto"
+                else model.units.penalty(self.alpha)
+            ),
+            adjacency=self.adjacency,
+            epsilon=float(numbers.target_epsilon),
+            delta=float(self.delta),
+            solver=self.solver,
+            max_iter=self.max_iter,
+        )
+
+    def _account(self, plan: ObjectivePerturbationPlan, seeded: bool) -> PrivacySpent:
+        parts = plan.model.n_parts
+        joint = "" if parts == 1 else f" of each of {parts} one-vs-rest problems"
+        return PrivacySpent(
+            epsilon=plan.epsilon,
+            delta=plan.delta,
+            adjacency=plan.adjacency,
+            event=plan.event,
+            accountant="pld",
+            mechanism=(
+                f"objective perturbation{joint}: a secret Gaussian linear term of standard "
+                f"deviation {plan.tilt_sigma:.6g} on the sum of losses, whose gradients have norm "
+                f"at most {plan.model.part_loss.lipschitz(plan.model.row_norm):.6g}, penalty "
+                f"{plan.model.n_rows * plan.penalty:.6g} on it; minimiser to a fixed gradient "
+                f"tolerance, released with Gaussian noise of standard deviation {plan.sigma:.6g} "
+                "(scaled units; theorem and proof in docs/proofs/objective_perturbation.md)"
+            ),
+            assumptions=self._assumptions(),
+            released=("coef_", "intercept_", "classes_"),
+            seeded=seeded,
+        )
+
+    def _carry_out(
+        self,
+        plan: ObjectivePerturbationPlan,
+        problems: list[Any],
+        stream: RandomStream,
+        progress: FitProgress,
+    ) -> np.ndarray:
+        from skdp.plans.carry_out import carry_out_objective_perturbation
+
+        return carry_out_objective_perturbation(plan, problems, stream)
+
+
+def _one_vs_rest(loss: Any, n_outputs: int) -> Any:
+    return loss if n_outputs == 1 else OneVsRestLoss(loss, n_outputs)
+
+
+class ObjectivePerturbationLogisticRegression(ProbabilityMixin, _ObjectiveClassifier):
+    r"""Logistic regression with objective perturbation.
+
+    Minimises ``mean(log-loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus a
+    random linear function of the coefficients, and releases the minimiser with a little more noise.
+    The noise is large only in directions in which the rows say little, and there is nothing to
+    tune; ``docs/choosing.md`` compares the private classifiers.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter of one fit, positive.
+    delta : float, default=1e-6
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Neighbouring tables: one row replaced, or one row made to contribute nothing while the
+        public n stays the divisor.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it.
+    classes : array-like or None, default=None
+        Public label set. None reads it from `y`, which the statement then says.
+    alpha : float or "auto", default="auto"
+        L2 penalty on all weights, the intercept included. ``"auto"`` chooses it from n, epsilon,
+        delta, adjacency and `data_norm`. It must not be too small for epsilon; the error says
+        how small it may be.
+    max_grad_norm : float, "auto" or None, default="auto"
+        Norm C to which each record's gradient is clipped, in units of the loss per weight: the
+        log-loss of a row x goes on as a straight line where its slope exceeds C/|x|. It bounds what
+        one record can do, and so the noise. ``"auto"`` takes a share of `data_norm` that grows with
+        the number of rows and epsilon; None fits the log-loss as it is.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    intercept_scaling : float or "auto", default="auto"
+        Value of the constant column behind the intercept; it is part of the row norm.
+        ``"auto"`` chooses a fixed share of `data_norm`.
+    solver : {"newton", "lbfgs"}, default="newton"
+        Fast phase of the minimiser. Both end at a fixed gradient tolerance on every data set.
+    max_iter : int, default=100
+        Limit on the fast phase, after which a slower method with a guarantee takes over.
+    accountant : BudgetAccountant or None, default=None
+        Budget to charge before rows are used; None takes that of the enclosing ``with`` block,
+        if any.
+    random_state : int, RandomState or None, default=None
+        None draws the noise from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
+    verbose : int, default=0
+        If positive, print what the fit will spend.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Private coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Private intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    privacy_spent_ : PrivacySpent
+        The guarantee, its mechanism and its assumptions.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Feature names, if `X` had any.
+
+    See Also
+    --------
+    OperaLogisticRegression : Output perturbation.
+    DPSGDClassifier : Clipped noisy gradients.
+
+    Notes
+    -----
+    More than two classes are fitted one against the rest, with independent noise, and accounted
+    for together; the theorem does not cover the softmax loss. Their probabilities are those of the
+    binary problems, normalised. With clipped gradients, probabilities lean towards one half.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni & Sarwate (2011), "Differentially Private Empirical Risk Minimization".
+    Kifer, Smith & Thakurta (2012). Iyengar et al. (2019) for approximate minima. Redberg, Koskela
+    & Wang (2023) for the privacy profile, which is smaller here; theorem and proof are in
+    ``docs/proofs/objective_perturbation.md``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from skdp import ObjectivePerturbationLogisticRegression
+    >>> X, y = make_blobs(500, centers=2, random_state=0)
+    >>> clf = ObjectivePerturbationLogisticRegression(1.0, 1e-5, data_norm=10.0).fit(X, y)
+    >>> epsilon, delta = clf.privacy_spent_
+    >>> epsilon <= 1.0
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        adjacency: str = "replace-one",
+        data_norm: float = 1.0,
+        classes: Any = None,
+        alpha: float | str = "auto",
+        max_grad_norm: float | str | None = "auto",
+        fit_intercept: bool = True,
+        intercept_scaling: float | str = "auto",
+        solver: str = "newton",
+        max_iter: int = 100,
+        accountant: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.data_norm = data_norm
+        self.classes = classes
+        self.alpha = alpha
+        self.max_grad_norm = max_grad_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.solver = solver
+        self.max_iter = max_iter
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of ``classes_``; for more than two classes, those of each
+            class against the rest, divided by their sum.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of the class probabilities, exact where these underflow.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log-probabilities in the order of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        logarithms = log_expit(scores)
+        return logarithms - logsumexp(logarithms, axis=1, keepdims=True)
+
+
+class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveClassifier):
+    r"""Linear support vector classifier with objective perturbation.
+
+    Minimises ``mean(H(margin)) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus
+    a random linear function of the coefficients, where H is the hinge loss with its kink smoothed
+    over ``1 +- half_width``, and releases the minimiser with a little more noise. More than two
+    classes are fitted one against the rest and accounted for together.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter of one fit, positive.
+    delta : float, default=1e-6
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Neighbouring tables: one row replaced, or one row made to contribute nothing while the
+        public n stays the divisor.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it.
+    classes : array-like or None, default=None
+        Public label set. None reads it from `y`, which the statement then says.
+    alpha : float or "auto", default="auto"
+        L2 penalty on all weights, the intercept included; see
+        `ObjectivePerturbationLogisticRegression`.
+    half_width : float, default=0.5
+        Half-width h of the smoothed kink; the loss is ``1/(2h)``-smooth in the margin. A wider
+        kink needs less penalty.
+    max_grad_norm : float, "auto" or None, default="auto"
+        Norm to which each record's gradient is clipped; see
+        `ObjectivePerturbationLogisticRegression`. ``"auto"`` does not clip: the hinge is a clipped
+        loss already.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    intercept_scaling : float or "auto", default="auto"
+        Value of the constant column behind the intercept.
+    solver : {"newton", "lbfgs"}, default="newton"
+        See `ObjectivePerturbationLogisticRegression`.
+    max_iter : int, default=100
+        See `ObjectivePerturbationLogisticRegression`.
+    accountant : BudgetAccountant or None, default=None
+        Budget to charge before rows are used; None takes that of the enclosing ``with`` block,
+        if any.
+    random_state : int, RandomState or None, default=None
+        None draws the noise from a cryptographic stream keyed by the operating system.
+    verbose : int, default=0
+        If positive, print what the fit will spend.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Private coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Private intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    privacy_spent_ : PrivacySpent
+        The guarantee, its mechanism and its assumptions.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Feature names, if `X` had any.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni & Sarwate (2011). Theorem and proof: see
+    ``docs/proofs/objective_perturbation.md``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from skdp import ObjectivePerturbationSVC
+    >>> X, y = make_blobs(500, centers=2, random_state=0)
+    >>> ObjectivePerturbationSVC(epsilon=2.0, delta=1e-5, data_norm=10.0).fit(X, y).classes_
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        adjacency: str = "replace-one",
+        data_norm: float = 1.0,
+        classes: Any = None,
+        alpha: float | str = "auto",
+        half_width: float = 0.5,
+        max_grad_norm: float | str | None = "auto",
+        fit_intercept: bool = True,
+        intercept_scaling: float | str = "auto",
+        solver: str = "newton",
+        max_iter: int = 100,
+        accountant: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.data_norm = data_norm
+        self.classes = classes
+        self.alpha = alpha
+        self.half_width = half_width
+        self.max_grad_norm = max_grad_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.solver = solver
+        self.max_iter = max_iter
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose

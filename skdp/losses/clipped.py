@@ -1,0 +1,99 @@
+"""Margin losses whose slope is capped so that no record's gradient exceeds a public norm."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.losses._bounds import ROUND_UP
+from skdp.losses._margin import MarginLoss
+
+
+class ClippedLoss:
+    r"""A margin loss that goes on as a straight line where its gradient would exceed a norm.
+
+    The slope of the record with row x is cut at ``clip / ||x||``. The cut depends on the record
+    alone and not on the weights, so that this is a loss of the margin again, convex with a
+    Lipschitz derivative (a Huberised loss), and the clipped gradients of all records are the
+    gradient of one convex objective. Where the base loss never exceeds the norm it is unchanged.
+
+    Parameters
+    ----------
+    unclipped : LogisticLoss or SmoothedHingeLoss
+        The loss to clip.
+    clip : float
+        Bound C on the norm of one record's gradient, > 0.
+
+    Examples
+    --------
+    >>> from skdp.losses import ClippedLoss, LogisticLoss
+    >>> loss = ClippedLoss(LogisticLoss(), clip=0.1)
+    >>> loss.lipschitz(row_norm=1.0), round(loss.smoothness(row_norm=1.0), 6)
+    (0.1, 0.09)
+    """
+
+    n_outputs = 1
+
+    def __init__(self, unclipped: MarginLoss, clip: float) -> None:
+        if not 0.0 < clip < math.inf:
+            raise ValueError(f"clip must be a positive finite number, got {clip}.")
+        self.unclipped = unclipped
+        self.clip = float(clip)
+        self.kind = unclipped.kind
+        self.width = unclipped.width
+        self.value_at_zero = unclipped.value_at_zero
+
+    def values_of_rows(
+        self, margins: NDArray[np.float64], row_norms: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the loss of rows of given norms at given margins.
+
+        Parameters
+        ----------
+        margins, row_norms : ndarray of shape (n,)
+            Margins, and norms of the (augmented) rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Losses.
+        """
+        caps = np.minimum(self.clip / np.maximum(row_norms, 1e-300), 1.0)
+        joints = np.maximum(margins, self.unclipped.margin_of_slope(caps))
+        return self.unclipped.value(joints) + caps * (joints - margins)
+
+    def curvature_of_rows(
+        self, margins: NDArray[np.float64], row_norms: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return second derivatives of rows of given norms; 0 where the slope is cut."""
+        steep = np.abs(self.unclipped.derivative(margins)) * row_norms > self.clip
+        return np.where(steep, 0.0, self.unclipped.second_derivative(margins))
+
+    def lipschitz(self, row_norm: float) -> float:
+        """Return the bound on the norm of one record's gradient: ``clip``, or the base's."""
+        return min(self.clip, self.unclipped.lipschitz(row_norm))
+
+    def smoothness(self, row_norm: float) -> float:
+        """Return the Lipschitz constant of one record's gradient.
+
+        For a row of norm r it is r^2 times the largest second derivative where the slope is at
+        most clip/r, and that is largest at ``row_norm``: for the logistic loss C (r - C) as soon
+        as r > 2C, else r^2/4.
+        """
+        cap = min(1.0, self.clip / row_norm)
+        return row_norm * row_norm * self.unclipped.largest_curvature(cap)
+
+    def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:
+        """Return a bound on the norm of the regularised minimiser that no data set exceeds.
+
+        Cutting slopes makes ``-m l'(m)`` no larger, so that the base's bound holds, and so does
+        the bound L / penalty with the smaller L.
+        """
+        base = self.unclipped.minimiser_norm_bound(row_norm, penalty)
+        return min(base, self.lipschitz(row_norm) / penalty * ROUND_UP)
+
+    def smoother_losses(self) -> tuple[ClippedLoss, ...]:
+        """Return the base's easier losses, clipped to the same norm."""
+        return tuple(ClippedLoss(loss, self.clip) for loss in self.unclipped.smoother_losses())

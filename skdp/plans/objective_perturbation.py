@@ -1,0 +1,269 @@
+"""Plan of objective perturbation: tilt the objective at random, minimise, add a little noise.
+
+The theorem and its proof are in ``docs/proofs/objective_perturbation.md``. Objectives are sums
+over the records there, means here: the theorem's penalty ``Lam`` is n times `penalty`, and the
+linear term is the secret noise over n.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from scipy.optimize import brentq
+
+from skdp.accounting import ObjectivePerturbationEvent, gaussian_profile
+from skdp.losses import LogisticLoss
+from skdp.mechanisms.contribution import Adjacency
+from skdp.plans.linear_model import LinearModel
+from skdp.solvers.objective import smallest_tolerance
+
+ObjectiveSolver = Literal["newton", "lbfgs"]
+
+# Cost of the final noise, as a share of the total mu. It adds to mu in squares for one output; for
+# several it is paid by a slightly smaller epsilon, and has to be less.
+_APPROXIMATION, _APPROXIMATION_JOINT = 0.02, 0.002
+# Final noise over that of the minimiser in a direction in which all records have full curvature.
+_FINAL_NOISE = 0.1
+# Random streams draw no normal of larger size.
+_LARGEST_NORMAL = 9.3
+# Below, neither the noise nor the time to reach the tolerance would be of use.
+_SMALLEST_PENALTY = 1e-10
+_LARGEST_MULTIPLIER = 1e12
+
+
+def curvature_ratio(model: LinearModel, penalty: float) -> float:
+    """Return one record's largest curvature over the penalty on the sum of losses.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Loss and shape.
+    penalty : float
+        L2 penalty on the mean loss, positive.
+
+    Returns
+    -------
+    float
+        ``sup l'' |x|^2 / (n penalty)``.
+    """
+    return model.part_loss.smoothness(model.row_norm) / (model.n_rows * penalty)
+
+
+def smallest_penalty(model: LinearModel, epsilon: float, share: float = 1.0) -> float:
+    """Return the penalty at which determinants may cost a given share of epsilon.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Loss and shape.
+    epsilon : float
+        Target, positive.
+    share : float, default=1.0
+        In (0, 1].
+
+    Returns
+    -------
+    float
+        L2 penalty on the mean loss, in scaled units.
+    """
+    allowed = math.expm1(min(700.0, share * epsilon / model.n_parts))
+    return model.part_loss.smoothness(model.row_norm) / (model.n_rows * allowed)
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbationPlan:
+    """Everything that must agree in one fit by objective perturbation.
+
+    Build one with :meth:`build`.
+    """
+
+    model: LinearModel
+    penalty: float
+    adjacency: Adjacency
+    epsilon: float
+    delta: float
+    solver: ObjectiveSolver
+    max_iter: int
+    tilt_sigma: float
+    tolerance: float
+    sensitivity: float
+    sigma: float
+    event: ObjectivePerturbationEvent
+
+    @classmethod
+    def build(
+        cls,
+        model: LinearModel,
+        *,
+        penalty: float,
+        adjacency: Adjacency,
+        epsilon: float,
+        delta: float,
+        solver: ObjectiveSolver = "newton",
+        max_iter: int = 100,
+    ) -> ObjectivePerturbationPlan:
+        """Derive both noises and the tolerance from public numbers.
+
+        Parameters
+        ----------
+        model : LinearModel
+            Loss and public shape; the loss is one of a margin, or one-vs-rest of these.
+        penalty : float
+            L2 penalty on the mean loss, in scaled units.
+        adjacency : {"replace-one", "add-remove"}
+            The neighbour relation.
+        epsilon, delta : float
+            The guarantee to calibrate to.
+        solver : {"newton", "lbfgs"}, default="newton"
+            Fast phase of the minimiser, which reaches the same tolerance either way.
+        max_iter : int, default=100
+            Limit on the fast phase.
+
+        Returns
+        -------
+        ObjectivePerturbationPlan
+            The plan.
+
+        Raises
+        ------
+        ValueError
+            If the penalty is too small for the theorem; the message says how small it may be.
+        """
+        if not penalty >= _SMALLEST_PENALTY:
+            raise ValueError(
+                f"alpha={_alpha(model, penalty):.6g} is too small: objective perturbation needs "
+                f"alpha of at least {_alpha(model, _SMALLEST_PENALTY):.3g} (1e-10 times the square "
+                "of data_norm), or alpha='auto'."
+            )
+        event = _calibrate(model, penalty, adjacency, epsilon, delta)
+        lipschitz = model.part_loss.lipschitz(model.row_norm)
+        tilt_sigma = event.noise_multiplier * lipschitz
+        sigma, tolerance = _final_noise(model, penalty, tilt_sigma, event.approximation)
+        gap = math.sqrt(model.n_parts) * lipschitz * (2.0 if adjacency == "replace-one" else 1.0)
+        return cls(
+            model=model,
+            penalty=penalty,
+            adjacency=adjacency,
+            epsilon=epsilon,
+            delta=delta,
+            solver=solver,
+            max_iter=max_iter,
+            tilt_sigma=tilt_sigma,
+            tolerance=tolerance,
+            # What one record moves while the tilt stays the same: for replays, not for accounting.
+            sensitivity=(gap / model.n_rows + 2.0 * tolerance) / penalty,
+            sigma=sigma,
+            event=event,
+        )
+
+
+def _alpha(model: LinearModel, penalty: float) -> float:
+    """Return the user's alpha that equals a scaled penalty."""
+    return penalty * model.units.data_norm**2
+
+
+def least_noise_event(
+    curvature: float,
+    slope: str,
+    adjacency: Adjacency,
+    epsilon: float,
+    delta: float,
+    *,
+    outputs: int = 1,
+    approximation: float = 0.0,
+) -> ObjectivePerturbationEvent | None:
+    """Return the event with the least noise that meets a target.
+
+    Parameters
+    ----------
+    curvature : float
+        As in `ObjectivePerturbationEvent`.
+    slope : {"logistic", "known-sign", "any-sign"}
+        As in `ObjectivePerturbationEvent`.
+    adjacency : {"replace-one", "add-remove"}
+        The neighbour relation.
+    epsilon, delta : float
+        The target.
+    outputs : int, default=1
+        As in `ObjectivePerturbationEvent`.
+    approximation : float, default=0.0
+        Distance of approximate minima over the final noise, as a share of the total mu that the
+        exact ones cost.
+
+    Returns
+    -------
+    ObjectivePerturbationEvent or None
+        The event; None if no noise meets the target.
+    """
+    factor = math.sqrt(outputs) * (2.0 if adjacency == "replace-one" else 1.0)
+
+    def event(logarithm: float) -> ObjectivePerturbationEvent:
+        multiplier = math.exp(logarithm)
+        spread = approximation * factor / multiplier
+        return ObjectivePerturbationEvent(multiplier, curvature, slope, spread, outputs)
+
+    def excess(logarithm: float) -> float:
+        bound = event(logarithm).profile_bound(epsilon, adjacency)
+        return math.log(max(bound, 1e-320)) - math.log(delta)
+
+    low = high = math.log(factor / gaussian_profile.mu(epsilon, delta))
+    while excess(high) > 0.0:
+        low, high = high, high + 1.0
+        if high > math.log(_LARGEST_MULTIPLIER):
+            return None
+    while excess(low) <= 0.0:
+        low, high = low - 1.0, low
+    root = brentq(excess, low, high, xtol=1e-11, rtol=1e-14)
+    while excess(root) > 0.0:
+        root = min(high, root + 1e-10)
+    return event(root)
+
+
+def _calibrate(
+    model: LinearModel, penalty: float, adjacency: Adjacency, epsilon: float, delta: float
+) -> ObjectivePerturbationEvent:
+    """Return the event of a model with the least noise; refuse a penalty that allows none."""
+    event = least_noise_event(
+        curvature_ratio(model, penalty),
+        "logistic" if isinstance(model.part_loss, LogisticLoss) else "known-sign",
+        adjacency,
+        epsilon,
+        delta,
+        outputs=model.n_parts,
+        approximation=_APPROXIMATION if model.n_parts == 1 else _APPROXIMATION_JOINT,
+    )
+    if event is None:
+        raise ValueError(_too_small(model, penalty, epsilon))
+    return event
+
+
+def _too_small(model: LinearModel, penalty: float, epsilon: float) -> str:
+    least = smallest_penalty(model, epsilon)
+    alpha, needed = _alpha(model, penalty), _alpha(model, least)
+    return (
+        f"alpha={alpha:.6g} is too small for epsilon={epsilon:g}: the curvature of one record's "
+        f"loss may then use all of epsilon, whatever the noise. alpha must exceed {needed:.6g}, "
+        f"{needed / alpha:.3g} times as much, and ten times that bound costs little noise; or give "
+        "alpha='auto'."
+    )
+
+
+def _final_noise(
+    model: LinearModel, penalty: float, tilt_sigma: float, approximation: float
+) -> tuple[float, float]:
+    """Return the final noise and the tolerance (of the joint gradient) that it covers.
+
+    The two are tied by ``approximation = 2 tolerance / (penalty sigma)``. The noise is far below
+    that of the minimiser, unless double precision could not promise the tolerance.
+    """
+    smoothness = model.part_loss.smoothness(model.row_norm) + penalty
+    wanted = _FINAL_NOISE * tilt_sigma / (model.n_rows * smoothness)
+    largest_tilt = _LARGEST_NORMAL * tilt_sigma * math.sqrt(model.n_weights_per_output)
+    floor = smallest_tolerance(
+        model.part_loss, model.row_norm, penalty, largest_tilt / model.n_rows
+    )
+    floor *= math.sqrt(model.n_parts) * (1.0 + 1e-9)
+    sigma = max(wanted, 2.0 * floor / (approximation * penalty))
+    return sigma, 0.5 * approximation * penalty * sigma * (1.0 - 1e-12)
