@@ -1,0 +1,205 @@
+"""What a fitted search does as its best estimator would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.model_selection._scoring import resolve_scoring
+
+
+def _has(name: str) -> Callable[[Any], bool]:
+    """Return the condition that the best estimator, or the template, has a method."""
+
+    def check(search: Any) -> bool:
+        if not search._has_model():
+            raise AttributeError(
+                f"This {type(search).__name__} trains no final model (method={search.method!r}, "
+                f"refit={search.refit!r}), so that it has no {name}: use best_params_."
+            )
+        # Raises the AttributeError that the estimator itself would.
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    return check
+
+
+class DelegatesToBest(MetaEstimatorMixin, BaseEstimator):
+    """Prediction, tags and metadata routing of a search."""
+
+    estimator: Any
+    method: Any
+    refit: Any
+    scoring: Any
+    best_estimator_: Any
+
+    def _has_model(self) -> bool:
+        return bool(self.refit) if self.method == "cv" else True
+
+    @available_if(_has("predict"))
+    def predict(self, X: Any) -> Any:
+        """Return the predictions of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows.
+
+        Returns
+        -------
+        ndarray
+            Predictions.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Return the class probabilities of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of the class probabilities of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log-probabilities.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict_log_proba(X)
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Return the decision function of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows.
+
+        Returns
+        -------
+        ndarray
+            Scores.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    @available_if(_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """Return rows as the best estimator transforms them.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows.
+
+        Returns
+        -------
+        array-like
+            Transformed rows.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.transform(X)
+
+    @available_if(_has("inverse_transform"))
+    def inverse_transform(self, X: Any) -> Any:
+        """Return rows as the best estimator transforms them back.
+
+        Parameters
+        ----------
+        X : array-like
+            Transformed rows.
+
+        Returns
+        -------
+        array-like
+            Rows.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.inverse_transform(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean score of the best estimator on the given rows, without noise.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows; if they are private, so is the result.
+        y : array-like
+            Labels.
+
+        Returns
+        -------
+        float
+            The score that `scoring` names.
+        """
+        _has("score")(self)
+        check_is_fitted(self)
+        return float(np.mean(resolve_scoring(self.scoring).values(self.best_estimator_, X, y)))
+
+    @property
+    def classes_(self) -> Any:
+        """Labels that the best estimator knows."""
+        _has("classes_")(self)
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns seen in `fit`."""
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                f"{type(self).__name__} has no n_features_in_ before a model is fitted."
+            )
+        return int(self.best_estimator_.n_features_in_)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return how metadata of `fit` reach the estimator.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing.
+        """
+        return MetadataRouter(owner=self).add(
+            estimator=self.estimator,
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = deepcopy(inner.classifier_tags)
+        tags.regressor_tags = deepcopy(inner.regressor_tags)
+        tags.transformer_tags = deepcopy(inner.transformer_tags)
+        tags.input_tags = deepcopy(inner.input_tags)
+        tags.target_tags = deepcopy(inner.target_tags)
+        return tags

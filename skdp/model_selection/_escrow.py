@@ -1,0 +1,138 @@
+"""What an inner fit may charge: the releases that the search has already paid for."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from skdp.accounting import (
+    ApproxDPEvent,
+    ComposedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PoissonSampledEvent,
+    PureDPEvent,
+    RepeatedEvent,
+)
+from skdp.exceptions import BudgetExceededError
+
+
+class Escrow:
+    """The budget of one private step of one inner fit: one release, paid for by the search.
+
+    Stands in for a budget as ``accountant=``. It grants the planned release once, and refuses
+    whatever is not that release or less, so that an inner fit cannot spend what the search has
+    not charged.
+
+    Parameters
+    ----------
+    event : Event
+        The planned release.
+    adjacency : {"replace-one", "add-remove"}
+        The relation that the search accounts for.
+    step : str
+        Name of the step, for messages.
+    """
+
+    def __init__(self, event: Event, adjacency: str, step: str) -> None:
+        self.event = event
+        self.adjacency = adjacency
+        self.step = step
+        self.granted = False
+        self._lock = threading.Lock()
+
+    def reserve(self, event: Event, *, adjacency: str | None = None, **_: Any) -> None:
+        """Grant the planned release, once.
+
+        Parameters
+        ----------
+        event : Event
+            What is about to run.
+        adjacency : {"replace-one", "add-remove"} or None, default=None
+            The relation that it refers to; None means the search's own.
+        **_ : dict
+            The label, the guarantee and the description of the charge; they decide nothing here.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the release was not planned, costs more, or was granted before.
+        """
+        if adjacency not in (None, self.adjacency):
+            raise BudgetExceededError(
+                f"{self.step} wants to charge under {adjacency!r}, but the search accounts for "
+                f"{self.adjacency!r}."
+            )
+        if not costs_no_more(event, self.event):
+            raise BudgetExceededError(
+                f"{self.step} wants to charge {event!r}, but the search has planned and paid for "
+                f"{self.event!r}: its privacy_plan must name what its fit charges."
+            )
+        with self._lock:
+            if self.granted:
+                raise BudgetExceededError(
+                    f"{self.step} wants to charge twice in one fit, but the search has planned and "
+                    "paid for one release."
+                )
+            self.granted = True
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Escrow:
+        # A clone inside the same fit spends from the same release.
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        del state["_lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+
+def costs_no_more(event: Event, planned: Event) -> bool:
+    """Tell whether an event is the planned one, or the same mechanism run more cautiously.
+
+    Parameters
+    ----------
+    event : Event
+        What runs.
+    planned : Event
+        What was accounted for.
+
+    Returns
+    -------
+    bool
+        True only if the planned event dominates the other, in every composition: the same kinds
+        of releases with no less noise, no higher sample rates and no more repetitions.
+    """
+    if event == planned:
+        return True
+    if type(event) is not type(planned):
+        return False
+    pair: Any = (event, planned)
+    one, other = pair
+    if isinstance(event, GaussianEvent | LaplaceEvent):
+        return bool(one.noise_multiplier >= other.noise_multiplier)
+    if isinstance(event, RepeatedEvent):
+        return one.count <= other.count and costs_no_more(one.event, other.event)
+    if isinstance(event, PoissonSampledEvent):
+        return one.sample_rate <= other.sample_rate and costs_no_more(one.event, other.event)
+    if isinstance(event, ComposedEvent):
+        return len(one.events) == len(other.events) and all(
+            map(costs_no_more, one.events, other.events)
+        )
+    if isinstance(event, PureDPEvent):
+        return bool(one.epsilon <= other.epsilon)
+    if isinstance(event, ApproxDPEvent):
+        return bool(one.epsilon <= other.epsilon and one.delta <= other.delta)
+    return False
+
+
+def dominating_event(events: list[Event]) -> Event | None:
+    """Return the event among several that dominates all of them, None if none is seen to."""
+    for candidate in events:
+        if all(costs_no_more(event, candidate) for event in events):
+            return candidate
+    return None

@@ -1,0 +1,254 @@
+"""The three ways to choose a candidate privately. The rows are used here, after the charge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+
+from skdp.exceptions import SkdpError
+from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.selection import permute_and_flip
+from skdp.mechanisms.stopping import RandomStopping
+from skdp.model_selection._plan import SearchPlan
+from skdp.model_selection._prepare import prepared
+from skdp.model_selection._runs import Job, Outcome, Table, carry_out
+from skdp.model_selection._scoring import RowScorer
+from skdp.model_selection._steps import Fit, PrivateStep
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One point of the grid.
+
+    Parameters
+    ----------
+    parameters : dict
+        Its parameters.
+    estimator : estimator
+        The estimator with these parameters, unfitted.
+    steps : tuple of PrivateStep
+        Its private steps.
+    """
+
+    parameters: dict[str, Any]
+    estimator: Any
+    steps: tuple[PrivateStep, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a search releases: the candidate, its model, and scores if they were paid for.
+
+    Parameters
+    ----------
+    number : int
+        The candidate.
+    model : estimator or None
+        The fitted model, if the method has trained one to release.
+    scores : ndarray or None
+        Noisy mean of the scaled scores: of all candidates, or of the chosen run alone.
+    """
+
+    number: int
+    model: Any
+    scores: np.ndarray | None
+
+
+@dataclass
+class Search:
+    """A search in progress.
+
+    Parameters
+    ----------
+    plan : SearchPlan
+        What was charged.
+    candidates : list of Candidate
+        The candidates.
+    table : Table
+        The rows.
+    parts : list of ndarray
+        Row numbers: the training and the scoring part, or the folds.
+    labels : ndarray
+        The label set.
+    scorer : RowScorer
+        The score.
+    stream : RandomStream
+        Source of all randomness but the division into parts.
+    n_jobs : int or None
+        Number of parallel runs.
+    announce : callable
+        Told the number of runs done, where that is public.
+    """
+
+    plan: SearchPlan
+    candidates: list[Candidate]
+    table: Table
+    parts: list[np.ndarray]
+    labels: np.ndarray
+    scorer: RowScorer
+    stream: RandomStream
+    n_jobs: int | None
+    announce: Callable[[int], None]
+
+    def choose(self) -> Choice:
+        """Run the method and return what it releases."""
+        return _METHODS[self.plan.design.method](self)
+
+    def refitted(self, number: int) -> Any:
+        """Train a candidate on all rows."""
+        job = self.job(number, self.plan.refits[number], "refit", keep=True)
+        return self.run([job])[0].model
+
+    def job(
+        self,
+        number: int,
+        fit: Fit,
+        label: str,
+        *,
+        train: np.ndarray | None = None,
+        test: np.ndarray | None = None,
+        keep: bool = False,
+    ) -> Job:
+        """Return a run of a candidate; `label` is unlike that of any other run."""
+        candidate = self.candidates[number]
+        copy = prepared(
+            candidate.estimator, candidate.steps, fit, self.plan.design.adjacency, self.labels
+        )
+        key = self.stream.spawn(label).words(4).tobytes()
+        return Job(copy, candidate.steps, train, test, key, self.stream.seeded, keep)
+
+    def run(self, jobs: list[Job]) -> list[Outcome]:
+        """Carry out runs; if any failed, say so when all are done.
+
+        Raises
+        ------
+        Exception
+            The first failure, without anything that could quote a row.
+        """
+        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
+        outcomes: list[Outcome] = []
+        for outcome in parallel(delayed(carry_out)(job, self.table, self.scorer) for job in jobs):
+            outcomes.append(outcome)
+            self.announce(len(outcomes))
+        for outcome in outcomes:
+            if isinstance(outcome.failure, SkdpError):
+                raise outcome.failure
+            if outcome.failure is not None:
+                raise type(outcome.failure)(
+                    f"A fit inside the search failed: {outcome.failure} The charge stays. Try the "
+                    "candidates on public or synthetic rows first: an error inside a private "
+                    "search can tell something of the rows that no budget covers."
+                )
+        return outcomes
+
+    def noisy(self, totals: np.ndarray, label: str) -> np.ndarray:
+        """Release sums of scores that one record changes by at most 1 each."""
+        mechanism = GaussianMechanism(
+            sensitivity=float(np.sqrt(len(totals))),
+            sigma=self.plan.score_noise,
+            stream=self.stream.spawn(label),
+            label="sum of scores",
+        )
+        return mechanism.release(totals)
+
+
+def _random_stopping(search: Search) -> Choice:
+    """Best of a random number of runs of random candidates; see `RepeatAndSelectEvent`."""
+    design = search.plan.design
+    train, test = search.parts
+    runs = RandomStopping(design.mean, design.shape).draw(search.stream.spawn("number of runs"))
+    if runs == 0:
+        raise SkdpError(
+            "The Poisson number of runs came out as zero, so that there is no model. The charge "
+            f"stays. This happens with probability exp(-{design.mean:g}): expect more candidates, "
+            "or use a finite stopping_shape."
+        )
+    drawn = search.stream.spawn("candidates").uniform(runs) * len(search.candidates)
+    numbers = drawn.astype(int)
+    outcomes = search.run(
+        [
+            search.job(
+                number,
+                search.plan.fits[number, len(train)],
+                f"run {place}",
+                train=train,
+                test=test,
+                keep=True,
+            )
+            for place, number in enumerate(numbers.tolist())
+        ]
+    )
+    scores = np.array(
+        [
+            search.noisy(np.array([outcome.total]), f"score {place}")[0]
+            for place, outcome in enumerate(outcomes)
+        ]
+    )
+    # Ties, which real numbers do not have, are broken by a coin of each run's own.
+    coins = search.stream.spawn("ties").uniform(runs)
+    best = int(np.lexsort((coins, scores))[-1])
+    return Choice(int(numbers[best]), outcomes[best].model, scores[[best]] / max(len(test), 1))
+
+
+def _holdout(search: Search) -> Choice:
+    """Best of all candidates on rows that none of them was trained on."""
+    train, test = search.parts
+    outcomes = search.run(
+        [
+            search.job(
+                number,
+                search.plan.fits[number, len(train)],
+                f"candidate {number}",
+                train=train,
+                test=test,
+                keep=not search.plan.design.refit,
+            )
+            for number in range(len(search.candidates))
+        ]
+    )
+    totals = np.array([outcome.total for outcome in outcomes])
+    number, scores = _select(search, totals, len(test))
+    return Choice(number, outcomes[number].model, scores)
+
+
+def _cross_validation(search: Search) -> Choice:
+    """Best of all candidates by the sum of their scores on all folds."""
+    n_rows, n_folds = search.plan.design.n_rows, len(search.parts)
+    jobs = []
+    for number in range(len(search.candidates)):
+        for fold, test in enumerate(search.parts):
+            train = np.setdiff1d(np.arange(n_rows), test, assume_unique=True)
+            fit = search.plan.fits[number, len(train)]
+            label = f"candidate {number}, fold {fold}"
+            jobs.append(search.job(number, fit, label, train=train, test=test))
+    totals = [outcome.total for outcome in search.run(jobs)]
+    sums = np.array(totals).reshape(len(search.candidates), n_folds).sum(axis=1)
+    number, scores = _select(search, sums, n_rows)
+    return Choice(number, None, scores)
+
+
+def _select(search: Search, totals: np.ndarray, n_scored: int) -> tuple[int, np.ndarray | None]:
+    """Choose by sums that one record changes by at most 1 each, and release them if asked to."""
+    design = search.plan.design
+    if design.noisy_scores:
+        noisy = search.noisy(totals, "selection")
+        return int(np.argmax(noisy)), noisy / max(n_scored, 1)
+    # Under add-remove, a record can only raise sums, or only lower them.
+    monotone = design.adjacency == "add-remove"
+    stream = search.stream.spawn("selection")
+    return (
+        permute_and_flip(totals, design.selection_epsilon, 1.0, stream, monotone=monotone),
+        None,
+    )
+
+
+_METHODS: dict[str, Callable[[Search], Choice]] = {
+    "random-stopping": _random_stopping,
+    "holdout": _holdout,
+    "cv": _cross_validation,
+}

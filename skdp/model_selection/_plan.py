@@ -1,0 +1,347 @@
+"""The plan of a search: what its fits may spend so that the whole of it meets one target.
+
+Nothing here sees a row. The proofs are in ``docs/proofs/private_selection.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from skdp.accounting import (
+    ApproxDPEvent,
+    ComposedEvent,
+    Event,
+    GaussianEvent,
+    OneOfEvent,
+    PLDAccountant,
+    PureDPEvent,
+    RepeatAndSelectEvent,
+    RepeatedEvent,
+    gaussian_profile,
+)
+from skdp.exceptions import CalibrationError
+from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
+from skdp.model_selection._escrow import dominating_event
+from skdp.model_selection._steps import Fit, PrivateStep, plan_fit
+
+# The search for the inner epsilon ends when it is known to this relative accuracy.
+_ACCURACY = 1e-3
+# No search with less than this share of its epsilon left for a fit is of use.
+_SMALLEST_SHARE = 1e-7
+# Growth of the price of one run by repeating it at random, in squares of mu; for the refit's part.
+_PRICE_OF_REPEATING = 4.0
+
+
+@dataclass(frozen=True)
+class Design:
+    """Everything public that fixes what a search costs.
+
+    Parameters
+    ----------
+    method : {"random-stopping", "holdout", "cv"}
+        How candidates are compared.
+    epsilon, delta : float
+        Target of the whole search.
+    adjacency : {"replace-one", "add-remove"}
+        The neighbour relation.
+    candidates : tuple of tuple of PrivateStep
+        The private steps of each candidate.
+    train_sizes : tuple of int
+        Rows in each training part: one part, or one for each fold.
+    n_rows, n_columns, n_classes : int
+        Size of the table.
+    mean, shape : float
+        Expectation and shape of the random number of runs.
+    refit : bool
+        Whether the chosen candidate is trained again on all rows.
+    refit_share : float
+        The refit's part of what is spent.
+    selection_epsilon : float
+        What choosing by scores costs a record that is scored.
+    noisy_scores : bool
+        Whether scores are released.
+    """
+
+    method: str
+    epsilon: float
+    delta: float
+    adjacency: str
+    candidates: tuple[tuple[PrivateStep, ...], ...]
+    train_sizes: tuple[int, ...]
+    n_rows: int
+    n_columns: int
+    n_classes: int
+    mean: float
+    shape: float
+    refit: bool
+    refit_share: float
+    selection_epsilon: float
+    noisy_scores: bool
+
+    @property
+    def trainings(self) -> float:
+        """How many trainings a record takes part in, at most or on average."""
+        if self.method == "random-stopping":
+            return self.mean
+        return float(len(self.candidates) * max(len(self.train_sizes) - 1, 1))
+
+    @property
+    def fit_delta(self) -> float:
+        """Delta of one fit: all of them together may take half of the whole."""
+        return self.delta / (2.0 * max(1.0, self.trainings) + 2.0 * self.refit)
+
+    @property
+    def refit_factor(self) -> float:
+        """The refit's epsilon in units of a fit's; epsilons add up about like their squares."""
+        repeated = self.method == "random-stopping"
+        price = _PRICE_OF_REPEATING if repeated else self.trainings
+        return math.sqrt(price * self.refit_share / (1.0 - self.refit_share))
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """A search whose price is known.
+
+    Parameters
+    ----------
+    design : Design
+        What was asked for.
+    event : Event
+        The whole search.
+    fit_epsilon : float
+        What one training spends, if its only private step is the final one.
+    fits : dict of (int, int) to Fit
+        By candidate and number of training rows.
+    refits : tuple of Fit
+        By candidate; empty without a refit.
+    score_noise : float
+        Standard deviation of the noise on a released sum of scores; 0 where none is released.
+    """
+
+    design: Design
+    event: Event
+    fit_epsilon: float
+    fits: dict[tuple[int, int], Fit]
+    refits: tuple[Fit, ...]
+    score_noise: float
+
+    def accountant(self) -> PLDAccountant:
+        """Return an accountant that has composed the whole search."""
+        return PLDAccountant(adjacency=self.design.adjacency).compose(self.event)
+
+
+def plan_search(design: Design) -> SearchPlan:
+    """Return the plan with the largest inner epsilon that keeps the search within its target.
+
+    Parameters
+    ----------
+    design : Design
+        What is asked for.
+
+    Returns
+    -------
+    SearchPlan
+        Its event costs at most the target, by `PLDAccountant`.
+
+    Raises
+    ------
+    CalibrationError
+        If nothing useful is left for a fit.
+    ValueError
+        If a step cannot be planned for.
+    """
+    finder = _Finder(design)
+    finder.bracket(_first_guess(design))
+    finder.narrow()
+    assert finder.best is not None
+    _check_columns_do_not_matter(finder.best)
+    return finder.best
+
+
+class _Finder:
+    """Search for the largest affordable inner epsilon, on a logarithmic scale."""
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self.best: SearchPlan | None = None
+        # Largest logarithm found affordable, smallest found not to be, and the excess there: of
+        # the logarithm of delta over that of the target.
+        self.low = (-math.inf, 0.0)
+        self.high = (math.inf, 0.0)
+
+    def bracket(self, epsilon: float) -> None:
+        """Move away from a first guess until the target lies between two trials."""
+        place, step = math.log(epsilon), 0.2
+        least = math.log(self.design.epsilon * _SMALLEST_SHARE)
+        most = math.log(self.design.epsilon / _SMALLEST_SHARE)
+        self._try(place)
+        while not math.isfinite(self.high[0] - self.low[0]):
+            if self.high[0] < least:
+                raise CalibrationError(
+                    f"{len(self.design.candidates)} candidates by method={self.design.method!r} "
+                    f"leave no budget for a fit within epsilon={self.design.epsilon:g} and "
+                    f"delta={self.design.delta:g}: try fewer candidates or folds, or another "
+                    "method."
+                )
+            if self.low[0] > most:
+                return  # the price does not grow with the inner epsilon
+            place = self.low[0] + step if math.isinf(self.high[0]) else self.high[0] - step
+            self._try(place)
+            step *= 2.0
+
+    def narrow(self) -> None:
+        """Interpolate between the two trials until they are close."""
+        while (width := self.high[0] - self.low[0]) > _ACCURACY and math.isfinite(width):
+            (left, below), (_, above) = self.low, self.high
+            share = below / (below - above) if math.isfinite(above - below) else 0.5
+            # A trial just below the interpolated point is likely to be affordable, and the next
+            # one just above it not to be; never so close to an end that little is gained.
+            margin = min(0.4 * _ACCURACY / width, 0.25)
+            share += -margin if self._aims_low else margin
+            self._aims_low = not self._aims_low
+            self._try(left + width * min(max(share, margin, 0.02), 1.0 - max(margin, 0.02)))
+
+    _aims_low = True
+
+    def _try(self, place: float) -> None:
+        try:
+            plan = _plan_with(self.design, math.exp(place))
+            delta = float(plan.accountant().delta(self.design.epsilon))
+        except CalibrationError:
+            self.high = (place, math.inf)
+            return
+        excess = math.log(delta / self.design.delta) if delta > 0.0 else -math.inf
+        if excess <= 0.0:
+            self.low, self.best = (place, excess), plan
+        else:
+            self.high = (place, excess)
+
+
+def _first_guess(design: Design) -> float:
+    """Return the inner epsilon if everything were Gaussian."""
+    mu = gaussian_profile.mu(design.epsilon, design.delta)
+    trainings = design.trainings
+    if design.method == "random-stopping":
+        trainings = _PRICE_OF_REPEATING
+    mu /= math.sqrt(trainings / (1.0 - design.refit * design.refit_share))
+    return max(gaussian_profile.epsilon(mu, design.fit_delta), 1e-3 * design.epsilon)
+
+
+def _plan_with(design: Design, epsilon: float) -> SearchPlan:
+    """Return the plan with a given inner epsilon, whatever it costs."""
+    fits = {
+        (number, size): _fit(design, steps, epsilon, size)
+        for number, steps in enumerate(design.candidates)
+        for size in sorted(set(design.train_sizes))
+    }
+    refits: tuple[Fit, ...] = ()
+    events: list[Event] = [_search_event(design, epsilon, fits)]
+    if design.refit:
+        refit_epsilon = design.refit_factor * epsilon
+        refits = tuple(
+            _fit(design, steps, refit_epsilon, design.n_rows) for steps in design.candidates
+        )
+        events.append(_chosen_afterwards(refits))
+    event = events[0] if len(events) == 1 else ComposedEvent(tuple(events))
+    return SearchPlan(design, event, epsilon, fits, refits, _score_noise(design, epsilon))
+
+
+def _fit(design: Design, steps: tuple[PrivateStep, ...], epsilon: float, size: int) -> Fit:
+    return plan_fit(
+        steps,
+        epsilon=epsilon,
+        delta=design.fit_delta,
+        adjacency=design.adjacency,
+        shape=(size, design.n_columns),
+        n_classes=design.n_classes,
+    )
+
+
+def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fit]) -> Event:
+    if design.method == "random-stopping":
+        score = GaussianEvent(_score_multiplier(design, epsilon))
+        # One run concerns a record by the training of one candidate, or by the score.
+        runs = dict.fromkeys([*(fit.event for fit in fits.values()), score])
+        return RepeatAndSelectEvent(_one_of(tuple(runs)), design.mean, design.shape)
+    selection = _selection_event(design, epsilon)
+    numbers = range(len(design.candidates))
+    if design.method == "holdout":
+        size = design.train_sizes[0]
+        trained = _composed(Counter(fits[number, size].event for number in numbers))
+        return _one_of((trained, selection))
+    folds: dict[frozenset[tuple[Event, int]], Event] = {}
+    for own in range(len(design.train_sizes)):
+        # A record of this fold is in the training parts of all others.
+        sizes = Counter(size for fold, size in enumerate(design.train_sizes) if fold != own)
+        counts: Counter[Event] = Counter()
+        for number in numbers:
+            for size, times in sizes.items():
+                counts[fits[number, size].event] += times
+        folds.setdefault(frozenset(counts.items()), _composed(counts))
+    return ComposedEvent((_one_of(tuple(folds.values())), selection))
+
+
+def _composed(counts: Counter[Event]) -> Event:
+    return ComposedEvent(
+        tuple(
+            event if times == 1 else RepeatedEvent(event, times) for event, times in counts.items()
+        )
+    )
+
+
+def _one_of(events: tuple[Event, ...]) -> Event:
+    return events[0] if len(events) == 1 else OneOfEvent(events)
+
+
+def _chosen_afterwards(fits: tuple[Fit, ...]) -> Event:
+    """Return an event for a fit of the candidate that the search will have chosen.
+
+    The choice depends on the rows through released results, so that the largest of several
+    composed profiles would not do: one event has to dominate all of them, or the guarantee that
+    they have in common stands for them.
+    """
+    dominating = dominating_event([fit.event for fit in fits])
+    if dominating is not None:
+        return dominating
+    return ApproxDPEvent(
+        max(fit.guarantee[0] for fit in fits), max(fit.guarantee[1] for fit in fits)
+    )
+
+
+def _selection_event(design: Design, epsilon: float) -> Event:
+    if design.noisy_scores:
+        return GaussianEvent(_score_multiplier(design, epsilon))
+    return PureDPEvent(design.selection_epsilon)
+
+
+def _score_multiplier(design: Design, epsilon: float) -> float:
+    """Return noise over L2 sensitivity of the released scores."""
+    if design.method == "random-stopping":
+        return analytic_gaussian_sigma(epsilon, design.fit_delta)
+    whole = design.method == "holdout" and not design.refit
+    return analytic_gaussian_sigma(
+        design.selection_epsilon, design.delta if whole else design.fit_delta
+    )
+
+
+def _score_noise(design: Design, epsilon: float) -> float:
+    if design.method == "random-stopping":
+        return _score_multiplier(design, epsilon)
+    if not design.noisy_scores:
+        return 0.0
+    # One record changes the sum of every candidate by at most 1.
+    return math.sqrt(len(design.candidates)) * _score_multiplier(design, epsilon)
+
+
+def _check_columns_do_not_matter(plan: SearchPlan) -> None:
+    """Refuse steps whose price depends on how many columns earlier steps hand on."""
+    design = plan.design
+    wider: dict[str, Any] = {**vars(design), "n_columns": 2 * design.n_columns + 3}
+    if _plan_with(Design(**wider), plan.fit_epsilon).event != plan.event:
+        raise ValueError(
+            "The price of a private step depends on its number of columns, which is not known "
+            "before the steps ahead of it have run."
+        )

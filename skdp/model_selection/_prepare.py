@@ -1,0 +1,128 @@
+"""Candidates made ready for one fit, and fitted models made ready for release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+
+from skdp.model_selection._escrow import Escrow
+from skdp.model_selection._steps import Fit, PrivateStep, containers, leaves, set_known
+from skdp.reporting._steps import classify_step
+
+
+def prepared(
+    estimator: Any, steps: tuple[PrivateStep, ...], fit: Fit, adjacency: str, classes: Any
+) -> Any:
+    """Return a copy of a candidate that can be fitted once, on what the search has paid for.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The candidate.
+    steps : tuple of PrivateStep
+        Its private steps.
+    fit : Fit
+        What is planned for them.
+    adjacency : {"replace-one", "add-remove"}
+        The relation of the search.
+    classes : ndarray or None
+        The label set, which a step that was told none would read from its own part of the rows.
+
+    Returns
+    -------
+    estimator
+        The copy. Its steps' random state is still to be set.
+    """
+    copy = clone(estimator)
+    for container in containers(copy):
+        # A cache on disk would hold private rows; workers of workers would copy the escrow.
+        set_known(container, memory=None, n_jobs=None, verbose=False)
+    own = copy.get_params(deep=True)
+    for step, event, epsilon in zip(steps, fit.events, fit.epsilons, strict=True):
+        wanted = {
+            "epsilon": epsilon,
+            "delta": fit.delta,
+            "adjacency": adjacency,
+            "accountant": Escrow(event, adjacency, step.label),
+            "verbose": 0,
+        }
+        if step.estimator.get_params(deep=False).get("classes", ...) is None:
+            wanted["classes"] = classes
+        copy.set_params(
+            **{
+                step.parameter(name): value
+                for name, value in wanted.items()
+                if step.parameter(name) in own
+            }
+        )
+    for _, part in leaves(copy):
+        # Their number and order would tell which candidates were tried.
+        if hasattr(part, "set_callbacks"):
+            part.set_callbacks()
+    return copy
+
+
+def set_streams(estimator: Any, steps: tuple[PrivateStep, ...], stream: Any) -> None:
+    """Give each private step a stream of random numbers of its own."""
+    own = estimator.get_params(deep=True)
+    for step in steps:
+        if step.parameter("random_state") in own:
+            child = stream.spawn(step.name)
+            estimator.set_params(**{step.parameter("random_state"): child})
+
+
+def stripped(estimator: Any) -> Any:
+    """Take from a fitted model what could redo its noise, and the spent escrow.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The fitted model; changed in place.
+
+    Returns
+    -------
+    estimator
+        The fitted model, which can be sent to another process.
+    """
+    for _, part in leaves(estimator):
+        if classify_step(part).kind == "private":
+            set_known(part, accountant=None, random_state=None)
+    return estimator
+
+
+def released(estimator: Any, template: Any, spent: Any) -> Any:
+    """Give a fitted model its own parameters back, and have it say what it really cost.
+
+    Of one model out of a search, the price is that of the whole search.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The fitted model; changed in place.
+    template : estimator
+        The candidate it was made of.
+    spent : PrivacySpent
+        What the search spent.
+
+    Returns
+    -------
+    estimator
+        The fitted model.
+    """
+    originals = dict(leaves(template))
+    for name, part in leaves(estimator):
+        if classify_step(part).kind != "private":
+            continue
+        own = originals[name].get_params(deep=False)
+        set_known(
+            part,
+            **{
+                parameter: own[parameter]
+                for parameter in ("accountant", "random_state", "classes", "verbose")
+                if parameter in own
+            },
+        )
+        if hasattr(part, "privacy_spent_"):
+            part.privacy_spent_ = spent
+    return estimator

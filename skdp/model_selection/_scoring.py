@@ -1,0 +1,192 @@
+"""Scores that are sums over rows, so that one row can change them by a known amount only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp.estimators._labels import encode_labels
+
+_RESPONSES = ("predict", "predict_proba", "decision_function")
+
+_NOT_A_SUM = {
+    "balanced_accuracy": "divides by the private number of rows of each class",
+    "f1": "is a ratio of private counts",
+    "precision": "divides by the private number of predicted positives",
+    "recall": "divides by the private number of positives",
+    "jaccard": "is a ratio of private counts",
+    "roc_auc": "ranks rows against each other",
+    "average_precision": "ranks rows against each other",
+    "neg_log_loss": "is unbounded: one row can change it without limit",
+    "matthews_corrcoef": "is a ratio of private counts",
+}
+
+
+@dataclass(frozen=True)
+class RowScorer:
+    """A score that is a sum of one bounded value for each row.
+
+    Replacing, adding or removing one row changes the sum of values scaled to [0, 1] by at most 1.
+    Build one with :func:`make_row_scorer`.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    function : callable
+        ``function(y_true, response)`` returns one value for each row.
+    response_method : {"predict", "predict_proba", "decision_function"}
+        Which method of the estimator gives the response.
+    lower, upper : float
+        Bounds of a row's value; values beyond them are clipped.
+    """
+
+    name: str
+    function: Callable[[Any, Any], Any]
+    response_method: str
+    lower: float
+    upper: float
+
+    def total(self, estimator: Any, X: Any, y: Any) -> float:
+        """Return the sum over rows of the values scaled to [0, 1]: its sensitivity is 1.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model.
+        X : array-like
+            Rows.
+        y : array-like
+            Labels.
+
+        Returns
+        -------
+        float
+            The sum.
+        """
+        values = (self.values(estimator, X, y) - self.lower) / (self.upper - self.lower)
+        return float(np.sum(values))
+
+    def unscaled(self, mean: Any) -> Any:
+        """Turn a mean of values scaled to [0, 1] into a score."""
+        return self.lower + (self.upper - self.lower) * mean
+
+    def values(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
+        """Return each row's value, clipped to the bounds."""
+        response = getattr(estimator, self.response_method)(X)
+        truth = np.asarray(y)
+        if self.function is _half_squared_distance:
+            truth = encode_labels(truth, estimator.classes_)[1]
+        values = np.asarray(self.function(truth, response), dtype=np.float64)
+        if values.shape != (len(truth),):
+            raise ValueError(
+                f"scoring={self.name!r} must return one value for each of the rows, got an array "
+                f"of {values.ndim} dimensions."
+            )
+        # What is no number counts as the worst value; so no row can do more than its share.
+        return np.clip(np.nan_to_num(values, nan=self.lower), self.lower, self.upper)
+
+
+def _is_equal(y_true: Any, predicted: Any) -> np.ndarray:
+    return np.asarray(y_true) == np.asarray(predicted)
+
+
+def _half_squared_distance(codes: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    distances = np.array(probabilities, dtype=np.float64)
+    distances[np.arange(len(codes)), codes] -= 1.0
+    return -0.5 * np.sum(distances**2, axis=1)
+
+
+_KNOWN = {
+    "accuracy": RowScorer("accuracy", _is_equal, "predict", 0.0, 1.0),
+    "neg_brier_score": RowScorer(
+        "neg_brier_score", _half_squared_distance, "predict_proba", -1.0, 0.0
+    ),
+}
+
+
+def make_row_scorer(
+    function: Callable[[Any, Any], Any],
+    *,
+    lower: float = 0.0,
+    upper: float = 1.0,
+    response_method: str = "predict",
+) -> RowScorer:
+    """Make a score of a function that values each row by itself.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(y_true, response)`` returns an array with one value for each row, the larger
+        the better. A row's value must depend on that row and the model alone: this is taken at
+        your word, and the guarantee rests on it.
+    lower, upper : float, default=0.0 and 1.0
+        Public bounds of a row's value. Values beyond them are clipped; narrow bounds cost less.
+    response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
+        Which method of the model gives the response.
+
+    Returns
+    -------
+    RowScorer
+        To be given as ``scoring=`` to a private search.
+
+    Raises
+    ------
+    ValueError
+        If the bounds are not finite with lower < upper, or the method is another one.
+
+    Examples
+    --------
+    Missing a case is five times as bad as a false alarm:
+
+    >>> import numpy as np
+    >>> from skdp.model_selection import make_row_scorer
+    >>> def cost(y_true, predicted):
+    ...     return -np.where(y_true == predicted, 0, np.where(y_true == 1, 5, 1))
+    >>> make_row_scorer(cost, lower=-5, upper=0).upper
+    0.0
+    """
+    if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
+        raise ValueError(
+            f"lower and upper must be finite with lower < upper, got {lower}, {upper}."
+        )
+    if response_method not in _RESPONSES:
+        raise ValueError(f"response_method must be one of {_RESPONSES}, got {response_method!r}.")
+    name = getattr(function, "__name__", type(function).__name__)
+    return RowScorer(name, function, response_method, float(lower), float(upper))
+
+
+def resolve_scoring(scoring: Any) -> RowScorer:
+    """Return the score that is asked for, or refuse it with the reason.
+
+    Parameters
+    ----------
+    scoring : str or RowScorer
+        The user's choice.
+
+    Returns
+    -------
+    RowScorer
+        The score.
+
+    Raises
+    ------
+    ValueError
+        If one row can change the score by more than a known amount, or nothing is known of it.
+    """
+    if isinstance(scoring, RowScorer):
+        return scoring
+    if isinstance(scoring, str) and scoring in _KNOWN:
+        return _KNOWN[scoring]
+    reason = "is not known to be a sum over rows"
+    if isinstance(scoring, str):
+        family = next((known for known in _NOT_A_SUM if scoring.startswith(known)), None)
+        reason = _NOT_A_SUM[family] if family else reason
+    shown = scoring if isinstance(scoring, str) else type(scoring).__name__
+    raise ValueError(
+        f"scoring={shown!r} {reason}, so that there is no bound on what one row changes. Use "
+        f"{', '.join(map(repr, sorted(_KNOWN)))}, or a score of single rows by make_row_scorer."
+    )

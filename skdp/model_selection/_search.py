@@ -1,0 +1,357 @@
+"""What both private searches share: checks, the plan, the charge, the order of a fit."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.utils.metadata_routing import process_routing
+
+from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
+from skdp.estimators._callbacks import (
+    FRAMES_OF_WITH_CALLBACKS,
+    CallbackSupportMixin,
+    FitProgress,
+    with_callbacks,
+)
+from skdp.estimators._labels import encode_labels
+from skdp.exceptions import PrivacyWarning
+from skdp.mechanisms.contribution import ADJACENCIES
+from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.model_selection import _words
+from skdp.model_selection._delegation import DelegatesToBest
+from skdp.model_selection._methods import Candidate, Choice, Search
+from skdp.model_selection._plan import Design, SearchPlan, plan_search
+from skdp.model_selection._prepare import released
+from skdp.model_selection._runs import Table
+from skdp.model_selection._scoring import resolve_scoring
+from skdp.model_selection._splits import assign_folds, assign_holdout, check_parts, resolve_cv
+from skdp.model_selection._steps import private_steps, refuse_searched
+from skdp.model_selection._table import checked_table, digest, n_columns, n_rows, parameter_table
+from skdp.parameters import check_choice, check_integer, check_real
+from skdp.reporting import PrivacySpent
+
+METHODS = ("random-stopping", "holdout", "cv")
+
+# Share of epsilon for choosing by scores, where it adds to that of training.
+_SELECTION_SHARE = {"cv": 0.1, "holdout": 0.25}
+
+
+class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
+    """Base of the private searches.
+
+    A fit keeps the order of every private fit: parameters and shapes are checked, the plan of the
+    whole search is made from public numbers, the budget is charged once, and only then do rows
+    meet an estimator.
+    """
+
+    # Parameters that both searches declare in their own signatures.
+    epsilon: float
+    delta: float
+    adjacency: Any
+    cv: Any
+    holdout_fraction: float
+    expected_candidates: Any
+    stopping_shape: float
+    selection_share: Any
+    noisy_scores: bool
+    refit_share: float
+    step_weights: Any
+    accountant: Any
+    n_jobs: Any
+    random_state: Any
+    verbose: int
+
+    @abstractmethod
+    def _points(self, stream: RandomStream) -> list[dict[str, Any]]:
+        """Return the parameters of all candidates; they must not depend on the rows."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Search privately, and train the model that is released.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        **params : dict
+            Metadata for the estimator's `fit`; entries with one value a row are divided like the
+            rows. `sample_weight` is refused.
+
+        Returns
+        -------
+        self : estimator
+            The search; everything with a trailing underscore may be published.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or input, before anything is charged. An error inside a run is
+            raised after the charge, without the original message where that may quote rows.
+        BudgetExceededError
+            If the accountant cannot take the charge; the rows are not used then.
+        """
+        self._check_parameters()
+        fit_params = self._routed(params)
+        X, y, labels = self._checked_table(X, y)
+        table = Table(X, y, fit_params)
+        public = resolve_random_state(self.random_state, self._context(n_rows(X)))
+        candidates = self._candidates(public.spawn("candidates"))
+        parts = self._parts(n_rows(X), public.spawn("parts"))
+        sizes = tuple(n_rows(X) - len(part) for part in parts)
+        plan = plan_search(
+            self._design(
+                candidates,
+                sizes if self.method == "cv" else (len(parts[0]),),
+                (n_rows(X), n_columns(X), labels.size),
+            )
+        )
+        self._warn_of_delta(n_rows(X))
+        spent = self._spent(plan)
+        charge_fit(self, spent)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
+        progress = FitProgress(self, self._public_runs(len(candidates)))
+        progress.begin()
+        stream = public
+        if is_seeded(self.random_state) and not isinstance(self.random_state, RandomStream):
+            # One seed on two tables must not give the same noise.
+            stream = public.spawn(digest(X, y).hex())
+        search = Search(
+            plan=plan,
+            candidates=candidates,
+            table=table,
+            parts=parts,
+            labels=labels,
+            scorer=resolve_scoring(self.scoring),
+            stream=stream.spawn("runs"),
+            n_jobs=self.n_jobs,
+            announce=lambda done: progress.steps_done(done) if self._public_runs(1) else None,
+        )
+        choice = search.choose()
+        model = search.refitted(choice.number) if plan.design.refit else choice.model
+        self._publish(plan, spent, candidates, choice, model)
+        progress.end()
+        return self
+
+    def privacy_plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacySpent:
+        """Return what `fit` would spend on a table of a given public shape.
+
+        Nothing is charged and no data are needed.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        n_features : int
+            Number of columns.
+        n_classes : int, default=2
+            Number of labels.
+
+        Returns
+        -------
+        PrivacySpent
+            The record that `privacy_spent_` would be. Under add-remove parts are drawn row by row,
+            so that their sizes, and with them the record's details, vary a little.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters, as `fit` does.
+        CalibrationError
+            If there are too many candidates for the budget.
+        """
+        self._check_parameters()
+        check_integer("n_samples", n_samples, at_least=1)
+        check_integer("n_features", n_features, at_least=1)
+        check_integer("n_classes", n_classes, at_least=2)
+        seed = self.random_state if isinstance(self.random_state, int | np.integer) else 0
+        stream = RandomStream.from_seed(int(seed), self._context(n_samples))
+        candidates = self._candidates(stream.spawn("candidates"))
+        parts = self._parts(n_samples, stream.spawn("parts"))
+        sizes = tuple(n_samples - len(part) for part in parts)
+        return self._spent(
+            plan_search(
+                self._design(
+                    candidates,
+                    sizes if self.method == "cv" else (len(parts[0]),),
+                    (n_samples, n_features, n_classes),
+                )
+            )
+        )
+
+    # Checks.
+
+    def _check_parameters(self) -> None:
+        check_real("epsilon", self.epsilon, above=0.0, remedy="It is for the whole search.")
+        check_real("delta", self.delta, above=0.0, below=1.0, remedy="Choose it well below 1/n.")
+        check_choice("method", self.method, METHODS)
+        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        resolve_scoring(self.scoring)
+        resolve_cv(self.cv)
+        check_real("holdout_fraction", self.holdout_fraction, above=0.0, below=1.0)
+        check_real("expected_candidates", self.expected_candidates, at_least=1.0, allowed=("auto",))
+        if self.stopping_shape != float("inf"):
+            check_real("stopping_shape", self.stopping_shape, above=-1.0)
+        check_real("selection_share", self.selection_share, above=0.0, below=1.0, allowed=("auto",))
+        check_choice("noisy_scores", self.noisy_scores, (True, False))
+        check_choice("refit", self.refit, (True, False, "auto"))
+        check_real("refit_share", self.refit_share, above=0.0, below=1.0)
+        for name, weight in dict(self.step_weights or {}).items():
+            check_real(f"step_weights[{name!r}]", weight, above=0.0)
+        is_truth_value = isinstance(self.verbose, bool)
+        check_integer("verbose", int(self.verbose) if is_truth_value else self.verbose)
+        check_accountant(self.accountant)
+
+    def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
+        if "sample_weight" in params:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes no sample_weight: a weight multiplies one "
+                "record's influence and so the noise that hides it. Leave it out."
+            )
+        if get_config()["enable_metadata_routing"]:
+            return dict(process_routing(self, "fit", **params)["estimator"]["fit"])
+        return params
+
+    def _checked_table(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Return the table, its labels as an array, and the label set."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        template = clone(self.estimator)
+        given = template.get_params(deep=True).items()
+        classes = next((v for k, v in given if k.rpartition("__")[2] == "classes"), None)
+        X, y = checked_table(template, X, y)
+        labels, _ = encode_labels(y, classes)
+        return X, y, labels
+
+    def _warn_of_delta(self, rows: int) -> None:
+        if self.delta >= 1.0 / rows:
+            warnings.warn(
+                f"delta={self.delta:g} is not below 1/n={1.0 / rows:.3g}: such a delta permits "
+                "publishing whole rows at random. Choose delta well below 1/n.",
+                PrivacyWarning,
+                stacklevel=3 + FRAMES_OF_WITH_CALLBACKS,
+            )
+
+    # From parameters to the plan.
+
+    def _context(self, rows: int) -> bytes:
+        """Tell seeded searches of different public shape or parameters apart."""
+        own = self.get_params(deep=True)
+        hidden = ("random_state", "accountant", "verbose", "n_jobs")
+        texts = [
+            f"{name}={own[name]!r}"
+            for name in sorted(own)
+            if name.rpartition("__")[2] not in hidden
+        ]
+        return f"{type(self).__name__} {rows} {texts}".encode()
+
+    def _candidates(self, stream: RandomStream) -> list[Candidate]:
+        candidates = []
+        for point in self._points(stream):
+            estimator = clone(self.estimator).set_params(**clone(point, safe=False))
+            steps = private_steps(estimator, self.step_weights)
+            refuse_searched(steps, point)
+            candidates.append(Candidate(point, estimator, steps))
+        if not candidates:
+            raise ValueError("The search has no candidates: the grid is empty.")
+        return candidates
+
+    def _parts(self, rows: int, stream: RandomStream) -> list[np.ndarray]:
+        if self.method == "cv":
+            n_folds = resolve_cv(self.cv)
+            if n_folds > rows:
+                raise ValueError(f"cv={n_folds} folds need more rows than n_samples={rows}.")
+            parts = assign_folds(rows, n_folds, self.adjacency, stream)
+            check_parts([rows - len(part) for part in parts], rows, f"cv={n_folds}")
+            return parts
+        parts = assign_holdout(rows, self.holdout_fraction, self.adjacency, stream)
+        check_parts([len(parts[0])], rows, f"holdout_fraction={self.holdout_fraction:g}")
+        return parts
+
+    def _refits(self) -> bool:
+        return self.method == "cv" if self.refit == "auto" else bool(self.refit)
+
+    def _design(
+        self, candidates: list[Candidate], train_sizes: tuple[int, ...], shape: tuple[int, int, int]
+    ) -> Design:
+        refit = self._refits()
+        share = 1.0
+        if self.method == "cv" or refit:
+            share = _SELECTION_SHARE.get(self.method, 0.0)
+        if self.selection_share != "auto":
+            share = self.selection_share
+        automatic = self.expected_candidates == "auto"
+        return Design(
+            method=self.method,
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            adjacency=self.adjacency,
+            candidates=tuple(candidate.steps for candidate in candidates),
+            train_sizes=train_sizes,
+            n_rows=shape[0],
+            n_columns=shape[1],
+            n_classes=shape[2],
+            mean=float(3 * len(candidates) if automatic else self.expected_candidates),
+            shape=float(self.stopping_shape),
+            refit=refit,
+            refit_share=float(self.refit_share),
+            selection_epsilon=share * float(self.epsilon),
+            noisy_scores=bool(self.noisy_scores),
+        )
+
+    def _spent(self, plan: SearchPlan) -> PrivacySpent:
+        design = plan.design
+        return PrivacySpent(
+            epsilon=min(plan.accountant().epsilon(design.delta), design.epsilon),
+            delta=design.delta,
+            adjacency=self.adjacency,
+            event=plan.event,
+            accountant="pld",
+            mechanism=_words.mechanism(plan),
+            assumptions=_words.assumptions(plan, resolve_scoring(self.scoring)),
+            released=_words.released(plan),
+            seeded=is_seeded(self.random_state),
+        )
+
+    def _public_runs(self, n_candidates: int) -> int:
+        """Return the number of runs to announce; 0 where it must stay unknown."""
+        if self.method == "random-stopping":
+            return 0
+        return n_candidates * (resolve_cv(self.cv) if self.method == "cv" else 1)
+
+    def _publish(
+        self,
+        plan: SearchPlan,
+        spent: PrivacySpent,
+        candidates: list[Candidate],
+        choice: Choice,
+        model: Any,
+    ) -> None:
+        """Set the released attributes, and nothing else."""
+        scorer = resolve_scoring(self.scoring)
+        for name in ("best_estimator_", "best_score_", "noisy_scores_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        self.candidates_ = parameter_table([candidate.parameters for candidate in candidates])
+        self.best_index_ = choice.number
+        self.best_params_ = candidates[choice.number].parameters
+        self.inner_epsilon_ = plan.fit_epsilon
+        if choice.scores is not None:
+            scores = scorer.unscaled(choice.scores)
+            alone = plan.design.method == "random-stopping"
+            self.best_score_ = float(scores[0 if alone else choice.number])
+            if not alone:
+                self.noisy_scores_ = scores
+        if model is not None:
+            self.best_estimator_ = released(model, candidates[choice.number].estimator, spent)
+            if hasattr(model, "feature_names_in_"):
+                self.feature_names_in_ = model.feature_names_in_
+        self.privacy_spent_ = spent

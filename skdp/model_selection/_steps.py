@@ -1,0 +1,301 @@
+"""The private steps of a candidate: finding and pricing them."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from skdp.accounting import ComposedEvent, Event
+from skdp.exceptions import CalibrationError
+from skdp.reporting._steps import classify_step
+
+# What the search decides for every private step.
+SET_BY_THE_SEARCH = ("epsilon", "delta", "accountant", "random_state", "adjacency")
+_REQUIRED = ("epsilon", "delta", "accountant")
+
+# Relative epsilon of a private transformer, where the final step has 1.
+_TRANSFORMER_WEIGHT = 0.25
+
+
+@dataclass(frozen=True)
+class PrivateStep:
+    """A step that learns from the rows privately.
+
+    Parameters
+    ----------
+    name : str
+        Prefix of its parameters, such as ``"clf"`` or ``"prepare__scale"``; empty if it is the
+        candidate itself.
+    estimator : estimator
+        A copy to plan with; it is never fitted.
+    weight : float
+        Its epsilon in units of the fit's.
+    """
+
+    name: str
+    estimator: Any
+    weight: float
+
+    @property
+    def label(self) -> str:
+        """What to call the step in messages."""
+        kind = type(self.estimator).__name__
+        return f"{kind} (step {self.name!r})" if self.name else kind
+
+    def parameter(self, name: str) -> str:
+        """Return the name of one of its parameters, as the whole candidate knows it."""
+        return f"{self.name}__{name}" if self.name else name
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What one fit of a candidate on a number of rows will charge, step by step.
+
+    Parameters
+    ----------
+    events : tuple of Event
+        One for each private step.
+    epsilons : tuple of float
+        The epsilon to give to each step.
+    delta : float
+        The delta to give to each step.
+    guarantee : tuple of float
+        The (epsilon, delta) that the fit states, by basic composition of its steps.
+    """
+
+    events: tuple[Event, ...]
+    epsilons: tuple[float, ...]
+    delta: float
+    guarantee: tuple[float, float]
+
+    @property
+    def event(self) -> Event:
+        """The fit as one event."""
+        return self.events[0] if len(self.events) == 1 else ComposedEvent(self.events)
+
+
+def leaves(estimator: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the steps inside pipelines, column transformers and feature unions.
+
+    Of a fitted column transformer the fitted parts are yielded as well as their templates. Only
+    the classes themselves are looked into: a subclass may do other things with the rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Where to look.
+    name : str, default=""
+        Its own name.
+
+    Yields
+    ------
+    tuple of str and estimator
+        Prefix of the step's parameters, and the step.
+    """
+    parts: list[tuple[str, Any]]
+    if type(estimator) is Pipeline:
+        parts = list(estimator.steps)
+    elif type(estimator) is FeatureUnion:
+        parts = list(estimator.transformer_list)
+    elif type(estimator) is ColumnTransformer:
+        parts = [(label, part) for label, part, _ in estimator.transformers]
+        parts += [(label, part) for label, part, _ in getattr(estimator, "transformers_", ())]
+        if not isinstance(estimator.remainder, str):
+            parts.append(("remainder", estimator.remainder))
+    else:
+        yield name, estimator
+        return
+    for label, part in parts:
+        yield from leaves(part, f"{name}__{label}" if name else label)
+
+
+def containers(estimator: Any) -> Iterator[Any]:
+    """Yield the pipelines, column transformers and feature unions of a candidate."""
+    if type(estimator) not in (Pipeline, FeatureUnion, ColumnTransformer):
+        return
+    yield estimator
+    for value in estimator.get_params(deep=True).values():
+        if type(value) in (Pipeline, FeatureUnion, ColumnTransformer):
+            yield value
+
+
+def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[PrivateStep, ...]:
+    """Return the private steps of a candidate, and refuse it if another step learns from rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The candidate, unfitted.
+    weights : dict of str to float or None
+        Relative epsilon of steps by name. By default the final step has 1, and every private
+        transformer a quarter of that.
+
+    Returns
+    -------
+    tuple of PrivateStep
+        At least one.
+
+    Raises
+    ------
+    ValueError
+        If a step leaks, cannot be budgeted, or none is private.
+    """
+    weights = dict(weights or {})
+    steps = []
+    for name, part in leaves(estimator):
+        verdict = classify_step(part)
+        where = f"Step {name!r} of the estimator" if name else "The estimator"
+        if verdict.kind == "leaking":
+            raise ValueError(
+                f"{where}, {type(part).__name__}, is not private: {verdict.reason}. Use "
+                f"{verdict.remedy}."
+            )
+        if verdict.kind == "private":
+            _check_private(where, part)
+            # Only the last step of the outermost pipeline predicts.
+            predicts = not hasattr(part, "transform")
+            weight = float(weights.pop(name, 1.0 if predicts else _TRANSFORMER_WEIGHT))
+            steps.append(PrivateStep(name, clone(part), weight))
+    for container in containers(estimator):
+        _check_columns(container)
+    if not steps:
+        raise ValueError(
+            "The estimator has no private step: nothing in it takes an epsilon. Use a private "
+            "estimator of skdp, alone or as a step of a pipeline."
+        )
+    if weights:
+        raise ValueError(
+            f"step_weights names {sorted(weights)}, which are no private steps; these are "
+            f"{[step.name for step in steps]}."
+        )
+    return tuple(steps)
+
+
+def _check_private(where: str, part: Any) -> None:
+    parameters = part.get_params(deep=False)
+    missing = [name for name in _REQUIRED if name not in parameters]
+    if missing:
+        raise ValueError(
+            f"{where}, {type(part).__name__}, cannot be budgeted: it has no parameter "
+            f"{', '.join(missing)}."
+        )
+    if parameters["accountant"] is not None:
+        raise ValueError(
+            f"{where}, {type(part).__name__}, has an accountant of its own: give it to the search "
+            "instead, which charges all its fits at once."
+        )
+
+
+def _check_columns(container: Any) -> None:
+    """Refuse column lists that a function of the rows makes up."""
+    for _, _, columns in getattr(container, "transformers", ()):
+        if callable(columns) and not isinstance(columns, make_column_selector):
+            raise ValueError(
+                "A ColumnTransformer chooses columns by a function, which sees the private rows: "
+                "list the columns, or use make_column_selector."
+            )
+
+
+def refuse_searched(steps: tuple[PrivateStep, ...], parameters: dict[str, Any]) -> None:
+    """Refuse a grid over what the search itself decides.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is one that the search sets.
+    """
+    for step in steps:
+        for name in SET_BY_THE_SEARCH:
+            if step.parameter(name) in parameters:
+                raise ValueError(
+                    f"{step.parameter(name)!r} cannot be searched over: the search sets it so that "
+                    "the whole of it costs what its own epsilon and delta say."
+                )
+
+
+def plan_fit(
+    steps: tuple[PrivateStep, ...],
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: str,
+    shape: tuple[int, int],
+    n_classes: int,
+) -> Fit:
+    """Return what a fit will charge if its steps share an epsilon and a delta.
+
+    Step i gets ``weight_i * epsilon`` and an equal part of delta.
+
+    Parameters
+    ----------
+    steps : tuple of PrivateStep
+        The private steps.
+    epsilon, delta : float
+        What they share.
+    adjacency : {"replace-one", "add-remove"}
+        The relation of the search.
+    shape : tuple of int
+        Number of rows of the fit, and of columns of the table.
+    n_classes : int
+        Number of labels.
+
+    Returns
+    -------
+    Fit
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If a step is not the kind of release the search asked for.
+    """
+    events, epsilons, stated = [], [], []
+    each_delta = delta / len(steps)
+    for step in steps:
+        step_epsilon = step.weight * epsilon
+        planned = _planned(step, step_epsilon, each_delta, adjacency, shape, n_classes)
+        if planned.adjacency != adjacency:
+            raise ValueError(
+                f"{step.label} guarantees privacy under {planned.adjacency!r} only: give the "
+                f"search adjacency={planned.adjacency!r}."
+            )
+        events.append(planned.event)
+        epsilons.append(step_epsilon)
+        stated.append((planned.epsilon, planned.delta))
+    guarantee = math.fsum(e for e, _ in stated), math.fsum(d for _, d in stated)
+    return Fit(tuple(events), tuple(epsilons), each_delta, guarantee)
+
+
+def _planned(
+    step: PrivateStep,
+    epsilon: float,
+    delta: float,
+    adjacency: str,
+    shape: tuple[int, int],
+    n_classes: int,
+) -> Any:
+    set_known(step.estimator, epsilon=epsilon, delta=delta, adjacency=adjacency)
+    public = {"n_samples": shape[0], "n_features": shape[1], "n_classes": n_classes}
+    known = inspect.signature(step.estimator.privacy_plan).parameters
+    try:
+        return step.estimator.privacy_plan(**{k: v for k, v in public.items() if k in known})
+    except CalibrationError:
+        raise
+    except ValueError as error:
+        raise ValueError(
+            f"{step.label} cannot be planned for with epsilon={epsilon:.6g}, which is about what "
+            f"the search can give to one fit: {error}"
+        ) from error
+
+
+def set_known(estimator: Any, **values: Any) -> None:
+    """Set those parameters that the estimator has."""
+    own = estimator.get_params(deep=False)
+    estimator.set_params(**{name: value for name, value in values.items() if name in own})

@@ -1,0 +1,77 @@
+"""How a search describes what it did, for its record and the privacy statement."""
+
+from __future__ import annotations
+
+import math
+
+from skdp.model_selection._plan import SearchPlan
+from skdp.model_selection._scoring import RowScorer
+
+
+def mechanism(plan: SearchPlan) -> str:
+    """Return the mechanism and the theorem it rests on."""
+    design = plan.design
+    count = len(design.candidates)
+    if design.method == "random-stopping":
+        law = (
+            f"a Poisson number of runs of mean {design.mean:g}"
+            if math.isinf(design.shape)
+            else "a truncated negative binomial number of runs of shape "
+            f"{design.shape:g} and mean {design.mean:g}"
+        )
+        text = (
+            f"private selection by random stopping: {law}; each trains one of {count} candidates, "
+            "drawn at random, and scores it on a disjoint part with Gaussian noise; the run with "
+            "the best noisy score is released (Papernot & Steinke 2022, with a bound on the whole "
+            "privacy profile)"
+        )
+    else:
+        selector = (
+            "the best of Gaussian noisy scores"
+            if design.noisy_scores
+            else f"permute-and-flip with epsilon={design.selection_epsilon:.6g} "
+            "(McKenna & Sheldon 2020)"
+        )
+        where = (
+            "on a disjoint part of the rows, where a record is in one of the two parts"
+            if design.method == "holdout"
+            else f"by {len(design.train_sizes)}-fold cross-validation, where a record is in all "
+            "training parts but one"
+        )
+        text = f"composition of the training of {count} candidates; {selector} {where}"
+    if design.refit:
+        text += "; the chosen candidate is trained once more on all rows"
+    return text
+
+
+def assumptions(plan: SearchPlan, scorer: RowScorer) -> tuple[str, ...]:
+    """Return what the guarantee takes for granted."""
+    design = plan.design
+    found = [
+        "the number of rows, the columns, the label set and all parameters, the grid included, are "
+        "public",
+        "rows are divided into parts at random, without looking at them",
+        f"the score {scorer.name!r} is a sum over rows of values in [{scorer.lower:g}, "
+        f"{scorer.upper:g}]",
+        "steps classed as independent of the data are",
+    ]
+    if design.method == "random-stopping":
+        found.append(
+            "neither the number of runs, nor the losing runs, nor the time it took becomes known"
+        )
+    if design.adjacency == "add-remove":
+        found.append("the sizes of the parts, which rows draw one by one, are public")
+    return tuple(found)
+
+
+def released(plan: SearchPlan) -> tuple[str, ...]:
+    """Return what leaves the search."""
+    design = plan.design
+    names = ["best_index_", "best_params_"]
+    if design.method != "cv" or design.refit:
+        names.append("best_estimator_")
+    if design.method == "random-stopping" or design.noisy_scores:
+        names.append("best_score_")
+    if design.method != "random-stopping" and design.noisy_scores:
+        names.append("noisy_scores_")
+    return tuple(names)

@@ -1,0 +1,329 @@
+"""What a whole search costs: recomputed independently, near its target, charged once."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+from scipy.stats import loguniform, norm
+from search_toys import NoisyCentre, NoisyCount, Tally
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from support import rows
+
+from skdp import DPSGDClassifier, GrpuaLogisticRegression, OperaLogisticRegression
+from skdp.accounting import (
+    ApproxDPEvent,
+    ComposedEvent,
+    GaussianEvent,
+    OneOfEvent,
+    PLDAccountant,
+    PureDPEvent,
+    RepeatAndSelectEvent,
+)
+from skdp.accounting.events import leaf_counts
+from skdp.exceptions import BudgetExceededError, CalibrationError
+from skdp.mechanisms.trace import record_releases
+from skdp.model_selection import PrivateGridSearchCV, PrivateRandomizedSearchCV
+from skdp.model_selection._escrow import Escrow, costs_no_more
+
+GRID = {"alpha": [0.01, 0.1, 1.0]}
+METHODS = ("random-stopping", "holdout", "cv")
+TABLE = (1000, 5)
+
+
+def gaussian_delta(epsilon, mu):
+    """Return the exact profile of a Gaussian mechanism, for any real epsilon."""
+    epsilon, mu = mpf(epsilon), mpf(mu)
+    upper = mp.ncdf(-epsilon / mu + mu / 2)
+    return upper - mp.exp(epsilon) * mp.ncdf(-epsilon / mu - mu / 2)
+
+
+def delta_with_response(epsilon, mu, response):
+    """Return the profile of a Gaussian mechanism composed with randomised response."""
+    likely = 1 / (1 + mp.exp(-mpf(response)))
+    return likely * gaussian_delta(epsilon - response, mu) + (1 - likely) * gaussian_delta(
+        epsilon + response, mu
+    )
+
+
+def multipliers(event):
+    return {
+        leaf.noise_multiplier: count
+        for leaf, count in leaf_counts(event).items()
+        if isinstance(leaf, GaussianEvent)
+    }
+
+
+def mu_of(event):
+    return math.sqrt(sum(count / z**2 for z, count in multipliers(event).items()))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(
+    "options", [{}, {"noisy_scores": True}, {"epsilon": 0.2}, {"epsilon": 6.0}]
+)
+def test_the_whole_meets_its_target_closely(method, adjacency, options):
+    search = PrivateGridSearchCV(
+        OperaLogisticRegression(), GRID, method=method, adjacency=adjacency, **options
+    )
+    spent = search.privacy_plan(*TABLE)
+    accountant = PLDAccountant(adjacency).compose(spent.event)
+    assert spent.epsilon <= search.epsilon and spent.delta == search.delta
+    assert accountant.delta(search.epsilon) <= search.delta
+    assert 0.997 * search.epsilon < accountant.epsilon(search.delta) <= search.epsilon
+    assert spent.adjacency == adjacency
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPSGDClassifier(batch_size=100, max_iter=60),
+        GrpuaLogisticRegression(),
+        make_pipeline(NoisyCentre(), NoisyCount()),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_every_kind_of_estimator_meets_the_target(method, estimator):
+    name = "alpha" if hasattr(estimator, "alpha") else "noisycount__threshold"
+    search = PrivateGridSearchCV(estimator, {name: [0.1, 0.2]}, method=method, cv=3)
+    spent = search.privacy_plan(*TABLE)
+    achieved = PLDAccountant("replace-one").compose(spent.event).epsilon(search.delta)
+    assert 0.997 * search.epsilon < achieved <= search.epsilon
+
+
+def test_holdout_is_the_larger_of_training_and_choosing():
+    spent = PrivateGridSearchCV(OperaLogisticRegression(), GRID, method="holdout").privacy_plan(
+        *TABLE
+    )
+    assert isinstance(spent.event, OneOfEvent)
+    trained, chosen = spent.event.events
+    # A record that is scored on may cost as much as one that is trained on.
+    assert chosen == PureDPEvent(1.0)
+    assert sum(multipliers(trained).values()) == 3
+    assert 0.99e-6 < gaussian_delta(1.0, mu_of(trained)) <= 1e-6
+
+
+def test_holdout_with_a_refit_adds_it_to_both():
+    search = PrivateGridSearchCV(
+        OperaLogisticRegression(), GRID, method="holdout", refit=True, refit_share=0.5
+    )
+    parts, refit = search.privacy_plan(*TABLE).event.events
+    trained, chosen = parts.events
+    total = math.hypot(mu_of(trained), mu_of(refit))
+    assert gaussian_delta(1.0, total) <= 1e-6
+    assert delta_with_response(1.0, mu_of(refit), chosen.epsilon) <= 1e-6
+    # About half of what is spent goes to the refit.
+    assert mu_of(refit) ** 2 / total**2 == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("cv", [2, 5, KFold(4)])
+def test_cross_validation_counts_trainings_choice_and_refit(cv):
+    folds = cv if isinstance(cv, int) else cv.n_splits
+    search = PrivateGridSearchCV(OperaLogisticRegression(), GRID, method="cv", cv=cv)
+    compared, refit = search.privacy_plan(1000, 5).event.events
+    trained, chosen = compared.events
+    assert sum(leaf_counts(trained).values()) == 3 * (folds - 1)
+    assert chosen.epsilon == pytest.approx(0.1)
+    delta = delta_with_response(1.0, math.hypot(mu_of(trained), mu_of(refit)), chosen.epsilon)
+    assert 0.97e-6 < delta <= 1e-6
+
+
+def test_random_stopping_hides_training_and_score_in_one_run():
+    search = PrivateGridSearchCV(
+        OperaLogisticRegression(), GRID, expected_candidates=7, stopping_shape=1.0
+    )
+    event = search.privacy_plan(*TABLE).event
+    assert isinstance(event, RepeatAndSelectEvent)
+    assert (event.mean, event.shape) == (7.0, 1.0)
+    # Not their composition: a record is trained on or scored on.
+    zs = multipliers(ComposedEvent(getattr(event.event, "events", (event.event,))))
+    assert np.ptp(list(zs)) < 1e-9 * max(zs)
+
+
+def test_random_stopping_lies_between_a_real_mechanism_and_the_simple_bound():
+    """Both are computed here: the best of geometrically many Gaussians, in the most telling order.
+
+    The simple bound is: delta <= m delta_1(eps - (1 + eta) log(e^e + (1/gamma - 1) delta_1(e))).
+    """
+    search = PrivateGridSearchCV(
+        OperaLogisticRegression(), GRID, expected_candidates=10, stopping_shape=1.0, epsilon=2.0
+    )
+    event = search.privacy_plan(*TABLE).event
+    mu = 1.0 / min(multipliers(ComposedEvent(getattr(event.event, "events", (event.event,)))))
+    simple = min(
+        10 * gaussian_delta(2.0 - 2 * mp.log(mp.exp(e) + 9 * gaussian_delta(e, mu)), mu)
+        for e in np.linspace(0.0, 1.5, 200)
+    )
+    assert simple > 1e-6  # what is charged is less
+    x = np.linspace(-12.0, 12.0, 400_001)
+
+    def best_of(shift):
+        chances = 0.1 / (0.1 + 0.9 * norm.sf(x - shift))
+        return 10.0 * norm.pdf(x - shift) * chances**2
+
+    excess = np.maximum(best_of(mu) - math.exp(2.0) * best_of(0.0), 0.0)
+    real = np.sum(excess) * (x[1] - x[0])
+    assert 1e-13 < real < 1e-6
+
+
+def test_price_of_more_candidates():
+    """Random stopping hardly feels them, composition does."""
+
+    def inner(method, count):
+        grid = {"alpha": np.geomspace(0.001, 1.0, count).tolist()}
+        search = PrivateGridSearchCV(
+            OperaLogisticRegression(), grid, method=method, expected_candidates=10
+        )
+        return mu_of_one(search)
+
+    def mu_of_one(search):
+        return 1.0 / max(all_multipliers(search.privacy_plan(*TABLE).event))
+
+    def all_multipliers(event):
+        if isinstance(event, GaussianEvent):
+            return [event.noise_multiplier]
+        parts = getattr(event, "events", None) or ([event.event] if hasattr(event, "event") else [])
+        return [z for part in parts for z in all_multipliers(part)]
+
+    assert inner("random-stopping", 12) == pytest.approx(inner("random-stopping", 3), rel=1e-2)
+    assert inner("holdout", 12) == pytest.approx(inner("holdout", 3) / 2.0, rel=2e-2)
+
+
+def test_a_refit_chosen_afterwards_is_covered_whichever_it_is():
+    """Profiles that cross must not be replaced by the largest of their compositions."""
+    search = PrivateGridSearchCV(
+        DPSGDClassifier(max_iter=50), {"batch_size": [20, 400]}, method="cv", cv=2
+    )
+    event = search.privacy_plan(*TABLE).event
+    refit = event.events[-1]
+    assert isinstance(refit, ApproxDPEvent) and refit.delta <= search.delta / 2
+    alike = PrivateGridSearchCV(OperaLogisticRegression(), GRID, method="cv", cv=2)
+    assert isinstance(alike.privacy_plan(*TABLE).event.events[-1], GaussianEvent)
+
+
+def test_folds_of_different_size_are_told_apart():
+    """Under add-remove a record's training parts depend on its fold."""
+    search = PrivateGridSearchCV(
+        DPSGDClassifier(batch_size=20, max_iter=10),
+        {"alpha": [0.1]},
+        method="cv",
+        cv=3,
+        adjacency="add-remove",
+        random_state=0,
+    )
+    folds = search.privacy_plan(101, 3).event.events[0].events[0]
+    assert isinstance(folds, OneOfEvent) and len(folds.events) == 3
+    assert all(sum(leaf_counts(event).values()) == 20 for event in folds.events)
+
+
+def test_fits_of_cross_validation_are_calibrated_to_their_own_size():
+    """Sensitivities follow the n of the training part, never that of the table."""
+    X, y = rows(90)
+    search = PrivateGridSearchCV(
+        OperaLogisticRegression(), {"alpha": [0.1]}, method="cv", cv=3, random_state=0
+    )
+    with record_releases() as trace:
+        search.fit(X, y)
+    *folds, choice, refit = trace.releases
+    assert choice.label == "permute_and_flip" and len(folds) == 3
+
+    def alone(n):
+        with record_releases() as trace:
+            OperaLogisticRegression(alpha=0.1).fit(X[:n], y[:n])
+        return trace.releases[0].sensitivity
+
+    for fold in folds:
+        assert fold.sensitivity == pytest.approx(alone(60), rel=1e-3)
+        assert fold.sensitivity > 1.4 * alone(90)
+    assert refit.sensitivity == pytest.approx(alone(90), rel=1e-3)
+
+
+def test_charged_once_and_before_rows_are_used(tmp_path):
+    X, y = rows(60)
+    tally = Tally()
+    search = PrivateGridSearchCV(
+        NoisyCount(), {"threshold": [0.0, 0.1]}, method="cv", cv=2, accountant=tally
+    ).fit(X, y)
+    assert [event for event, _ in tally.charges] == [search.privacy_spent_.event]
+    details = tally.charges[0][1]
+    assert (details["epsilon"], details["delta"]) == tuple(search.privacy_spent_)
+    before = NoisyCount.fits
+    search.set_params(accountant=Tally(BudgetExceededError("no")))
+    with pytest.raises(BudgetExceededError):
+        search.fit(X, y)
+    assert NoisyCount.fits == before
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"charged": 0.5}, "planned and paid for"),
+        ({"charges": 2}, "twice"),
+    ],
+)
+def test_inner_fits_cannot_spend_what_was_not_planned(parameters, words):
+    X, y = rows(60)
+    tally = Tally()
+    search = PrivateGridSearchCV(
+        NoisyCount(**parameters), {"threshold": [0.0]}, method="holdout", accountant=tally
+    )
+    with pytest.raises(BudgetExceededError, match=words):
+        search.fit(X, y)
+    assert len(tally.charges) == 1  # never refunded
+
+
+def test_inner_fits_may_spend_less():
+    X, y = rows(60)
+    PrivateGridSearchCV(NoisyCount(charged=2.0), {"threshold": [0.0]}, method="holdout").fit(X, y)
+
+
+def test_escrow_refuses_another_relation():
+    escrow = Escrow(GaussianEvent(1.0), "replace-one", "step")
+    with pytest.raises(BudgetExceededError, match="add-remove"):
+        escrow.reserve(GaussianEvent(1.0), adjacency="add-remove")
+    escrow.reserve(GaussianEvent(1.0))
+
+
+def test_costs_no_more_never_trades_one_kind_for_another():
+    from skdp.accounting import LaplaceEvent, PoissonSampledEvent, RepeatedEvent
+
+    plan = RepeatedEvent(PoissonSampledEvent(0.1, GaussianEvent(2.0)), 10)
+    less = RepeatedEvent(PoissonSampledEvent(0.05, GaussianEvent(2.5)), 9)
+    more = RepeatedEvent(PoissonSampledEvent(0.1, GaussianEvent(2.5)), 11)
+    assert costs_no_more(less, plan) and not costs_no_more(more, plan)
+    assert not costs_no_more(LaplaceEvent(100.0), GaussianEvent(1.0))
+    assert costs_no_more(ApproxDPEvent(0.5, 1e-7), ApproxDPEvent(1.0, 1e-6))
+    assert not costs_no_more(ApproxDPEvent(0.5, 1e-5), ApproxDPEvent(1.0, 1e-6))
+
+
+@pytest.mark.parametrize("cv", [StratifiedKFold(3), [([0, 1], [2])], 1, True])
+def test_folds_that_may_see_the_rows_are_refused(cv):
+    search = PrivateGridSearchCV(OperaLogisticRegression(), GRID, method="cv", cv=cv)
+    with pytest.raises(ValueError, match="cv"):
+        search.fit(*rows(60))
+
+
+class Costly(NoisyCount):
+    """Costs the same whatever epsilon it is given."""
+
+    def _spent(self, charged):
+        return dataclasses.replace(super()._spent(charged), event=GaussianEvent(0.5))
+
+
+def test_what_no_inner_epsilon_makes_affordable_is_refused():
+    search = PrivateGridSearchCV(Costly(), {"threshold": [0.0, 1.0]}, method="holdout")
+    with pytest.raises(CalibrationError, match="fewer candidates"):
+        search.privacy_plan(1000, 5)
+
+
+def test_randomised_search_costs_what_a_grid_of_its_candidates_costs():
+    options = {"method": "holdout", "epsilon": 0.7}
+    drawn = PrivateRandomizedSearchCV(
+        OperaLogisticRegression(), {"alpha": loguniform(1e-3, 1.0)}, n_iter=3, **options
+    ).privacy_plan(*TABLE)
+    listed = PrivateGridSearchCV(OperaLogisticRegression(), GRID, **options).privacy_plan(*TABLE)
+    assert mu_of(drawn.event.events[0]) == pytest.approx(mu_of(listed.event.events[0]), rel=1e-9)
