@@ -6,6 +6,7 @@ breast cancer table ships with scikit-learn. Seeds are fixed, so that the figure
 
 import functools
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,13 +122,25 @@ def load_script(path):
     return script
 
 
-@pytest.mark.parametrize("name", ["plot_privacy_curve.py", "paper/plot_moments_accountant.py"])
+@pytest.mark.parametrize(
+    "name",
+    ["plot_privacy_curve.py", "plot_hospital_budget.py", "paper/plot_moments_accountant.py"],
+)
 def test_gallery_runs(name, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the plot extra")
     picture = tmp_path / "curve.png"
     script = ROOT / "examples" / name
     subprocess.run([sys.executable, str(script), str(picture)], check=True, capture_output=True)
     assert 10_000 < picture.stat().st_size < 80_000
+
+
+def test_hospital_study_spends_its_budget_and_not_more(capsys, monkeypatch):
+    monkeypatch.delenv("SKDP_DATA", raising=False)
+    load_script(ROOT / "examples" / "plot_hospital_budget.py").main()
+    printed = capsys.readouterr().out
+    spent = float(re.search(r"spent in total: epsilon ([\d.]+)", printed).group(1))
+    assert 2.99 < spent <= 3.0 and "one more fit is refused" in printed
+    assert "leaking" not in printed and "ledger verified: 3:" in printed
 
 
 def test_paper_table_states_what_the_papers_print():

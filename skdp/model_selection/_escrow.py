@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 from skdp.accounting import (
@@ -16,6 +17,9 @@ from skdp.accounting import (
     RepeatedEvent,
 )
 from skdp.exceptions import BudgetExceededError
+
+# Relative margin on noise between what a search accounts for and what its fits run with.
+PLANNING_MARGIN = 1e-9
 
 
 class Escrow:
@@ -128,6 +132,30 @@ def costs_no_more(event: Event, planned: Event) -> bool:
     if isinstance(event, ApproxDPEvent):
         return bool(one.epsilon <= other.epsilon and one.delta <= other.delta)
     return False
+
+
+def with_margin(event: Event, margin: float) -> Event:
+    """Return an event that costs a hair more, so that rounding cannot make the real one dearer.
+
+    Parameters
+    ----------
+    event : Event
+        What is planned.
+    margin : float
+        Relative margin on noise.
+
+    Returns
+    -------
+    Event
+        The same releases with less noise; releases of other kinds stay as they are.
+    """
+    if isinstance(event, GaussianEvent | LaplaceEvent):
+        return type(event)(event.noise_multiplier * (1.0 - margin))
+    if isinstance(event, RepeatedEvent | PoissonSampledEvent):
+        return replace(event, event=with_margin(event.event, margin))
+    if isinstance(event, ComposedEvent):
+        return ComposedEvent(tuple(with_margin(part, margin) for part in event.events))
+    return event
 
 
 def dominating_event(events: list[Event]) -> Event | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 from skdp.accounting import (
     ApproxDPEvent,
@@ -24,7 +23,12 @@ from skdp.accounting import (
 )
 from skdp.exceptions import CalibrationError
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
-from skdp.model_selection._escrow import dominating_event
+from skdp.model_selection._escrow import (
+    PLANNING_MARGIN,
+    costs_no_more,
+    dominating_event,
+    with_margin,
+)
 from skdp.model_selection._steps import Fit, PrivateStep, plan_fit
 
 # The search for the inner epsilon ends when it is known to this relative accuracy.
@@ -339,8 +343,14 @@ def _score_noise(design: Design, epsilon: float) -> float:
 def _check_columns_do_not_matter(plan: SearchPlan) -> None:
     """Refuse steps whose price depends on how many columns earlier steps hand on."""
     design = plan.design
-    wider: dict[str, Any] = {**vars(design), "n_columns": 2 * design.n_columns + 3}
-    if _plan_with(Design(**wider), plan.fit_epsilon).event != plan.event:
+    wider = Design(**{**vars(design), "n_columns": 2 * design.n_columns + 3})
+    other = _plan_with(wider, plan.fit_epsilon)
+    pairs = [*((other.fits[key], fit) for key, fit in plan.fits.items())]
+    pairs += zip(other.refits, plan.refits, strict=True)
+    # Both plans have the margin; half of it is allowed for rounding.
+    if not all(
+        costs_no_more(one.event, with_margin(fit.event, PLANNING_MARGIN / 2)) for one, fit in pairs
+    ):
         raise ValueError(
             "The price of a private step depends on its number of columns, which is not known "
             "before the steps ahead of it have run."

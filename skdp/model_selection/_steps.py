@@ -14,6 +14,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.accounting import ComposedEvent, Event
 from skdp.exceptions import CalibrationError
+from skdp.model_selection._escrow import PLANNING_MARGIN, with_margin
 from skdp.reporting._steps import classify_step
 
 # What the search decides for every private step.
@@ -266,7 +267,7 @@ def plan_fit(
                 f"{step.label} guarantees privacy under {planned.adjacency!r} only: give the "
                 f"search adjacency={planned.adjacency!r}."
             )
-        events.append(planned.event)
+        events.append(with_margin(planned.event, PLANNING_MARGIN))
         epsilons.append(step_epsilon)
         stated.append((planned.epsilon, planned.delta))
     guarantee = math.fsum(e for e, _ in stated), math.fsum(d for _, d in stated)

@@ -123,7 +123,7 @@ def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[
     curve = ", ".join(
         f"{point['epsilon']:.4g} at {point['delta']:.3g}" for point in guarantee["curve"]
     )
-    events = "; ".join(_event_text(event) for event in guarantee["events"])
+    events = "; ".join(event_text(event) for event in guarantee["events"])
     return [
         (name, f"{pair}-differential privacy, {record['model']}."),
         ("Neighbours", f"{guarantee['adjacency']}: {guarantee['neighbours']}."),
@@ -168,8 +168,19 @@ def _ledger_line(ledger: dict[str, Any]) -> str:
     )
 
 
-def _event_text(event: dict[str, Any]) -> str:
-    """Return an event's record in the form of a constructor call."""
+def event_text(event: dict[str, Any]) -> str:
+    """Return an event's record in the form of a constructor call.
+
+    Parameters
+    ----------
+    event : dict
+        What the event's `to_dict` returned.
+
+    Returns
+    -------
+    str
+        One line.
+    """
     arguments = ", ".join(
         f"{key}={_event_value(value)}" for key, value in event.items() if key != "type"
     )
@@ -178,7 +189,7 @@ def _event_text(event: dict[str, Any]) -> str:
 
 def _event_value(value: Any) -> str:
     if isinstance(value, dict):
-        return _event_text(value)
+        return event_text(value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(_event_value(item) for item in value)}]"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -13,7 +13,7 @@ from skdp.accounting import Event, PoissonSampledEvent, UniformSampledEvent
 from skdp.accounting.events import leaf_counts
 from skdp.parameters import check_integer
 from skdp.reporting._examine import Finding, examine
-from skdp.reporting._rendering import render_html, render_text
+from skdp.reporting._rendering import event_text, render_html, render_text
 from skdp.reporting._total import Total, total_of
 from skdp.reporting.privacy_spent import PrivacySpent
 
@@ -202,7 +202,7 @@ def _ledger_record(ledger: Any, unit: str, rows_per_unit: int) -> dict[str, Any]
                 "name": f"charge {number}: {entry['label']}",
                 "estimator": entry["estimator"] or "",
                 "kind": "private",
-                "reason": entry["event"],
+                "reason": event_text(entry["event"]),
                 "remedy": "",
                 "epsilon": entry["epsilon"],
                 "delta": entry["delta"],

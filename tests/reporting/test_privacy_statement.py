@@ -18,7 +18,9 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from skdp import DPSGDClassifier, OperaLogisticRegression
 from skdp.accounting import GaussianEvent, PLDAccountant
-from skdp.preprocessing import BoundedScaler, PrivacyUnit
+from skdp.budget import BudgetAccountant
+from skdp.model_selection import PrivateGridSearchCV
+from skdp.preprocessing import BoundedScaler, DPStandardScaler, PrivacyUnit
 from skdp.reporting import privacy_statement
 from skdp.reporting._steps import classify_step
 
@@ -178,3 +180,35 @@ def test_a_class_of_the_same_name_is_not_trusted():
 
     assert classify_step(FunctionTransformer()).kind == "leaking"
     assert classify_step(Vouched()).kind == "data-independent"
+
+
+def test_a_ledger_lists_its_charges(table):
+    budget = BudgetAccountant(3.0, 1e-5, composition="basic", name="study")
+    with budget:
+        OperaLogisticRegression(epsilon=0.5).fit(*table)
+        DPStandardScaler(epsilon=0.25).fit(table[0])
+    statement = privacy_statement(budget, unit="patient")
+    record = statement.to_dict()
+    assert (record["guarantee"]["epsilon"], record["guarantee"]["delta"]) == budget.spent()
+    assert [part["epsilon"] for part in record["parts"]] == pytest.approx([0.5, 0.25], rel=1e-3)
+    assert "GaussianEvent(noise_multiplier=" in statement and "basic filter" in statement
+    assert "DPStandardScaler.fit" in statement._repr_html_()
+
+
+def test_fits_that_share_a_ledger_quote_it(table):
+    budget = BudgetAccountant(3.0, 1e-5, composition="basic")
+    model = OperaLogisticRegression(epsilon=0.5, accountant=budget).fit(*table)
+    model.fit(*table)
+    statement = privacy_statement(model)
+    assert "2 charges on the same budget" in statement
+    assert statement.to_dict()["ledger"]["spent"]["epsilon"] == budget.spent()[0]
+
+
+def test_a_private_search_is_one_private_part(table):
+    search = PrivateGridSearchCV(
+        OperaLogisticRegression(), {"alpha": [0.1, 1.0]}, epsilon=2.0, delta=1e-5
+    )
+    statement = privacy_statement(make_pipeline(BoundedScaler(), search).fit(*table))
+    assert kinds(statement) == ["data-independent", "private"]
+    assert statement.to_dict()["guarantee"]["epsilon"] <= 2.0
+    assert "best_params_" in statement
