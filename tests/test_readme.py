@@ -29,7 +29,8 @@ def test_readme_example_is_short():
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda p: p.name)
-def test_docs_python_runs(path):
+def test_docs_python_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some of it writes files
     namespace = {}
     for block in blocks(path, "python"):
         exec(compile(block, path.name, "exec"), namespace)
