@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scipy.special import ndtr
 
@@ -18,6 +19,13 @@ _SLOPES = ("logistic", "known-sign", "any-sign")
 _LARGEST_EPSILON = 1e12
 # Losses of the final noise, in its standard deviations, at which its tail is cut off.
 _CUTS = (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 14.0, 20.0, 38.0)
+
+
+@lru_cache(maxsize=64)
+def _passed(spread: float) -> tuple[tuple[float, float], ...]:
+    """Return losses of the second release, and how much it exceeds each (its own profile)."""
+    losses = [spread * (cut + 0.5 * spread) for cut in _CUTS]
+    return tuple((loss, gaussian_profile.delta(spread, loss)) for loss in losses)
 
 
 @dataclass(frozen=True)
@@ -124,16 +132,16 @@ class ObjectivePerturbationEvent(ProfileEvent):
             return self._exact(epsilon, adjacency)
         spread = self.approximation
         best = 1.0
-        for cut in _CUTS:
-            passed = spread * (cut + 0.5 * spread)
-            tail = gaussian_profile.delta(spread, passed)
-            best = min(best, self._exact(epsilon - passed, adjacency) + tail)
         for shift, factor, mu, start in self._gaussian_parts(adjacency):
             excess = epsilon - shift
             if excess >= start:
                 tail = float(ndtr(0.5 * spread - (excess - start) / spread)) * (1.0 + 1e-12)
                 main = gaussian_profile.delta(math.hypot(mu, spread), excess)
                 best = min(best, factor * main + tail)
+        least = self._exact(epsilon, adjacency)
+        for passed, tail in _passed(spread):
+            if least + tail < best:
+                best = min(best, self._exact(epsilon - passed, adjacency) + tail)
         return best
 
     def _exact(self, epsilon: float, adjacency: str) -> float:
