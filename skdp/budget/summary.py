@@ -155,7 +155,8 @@ def _total_event(
 ) -> Event:
     if not any(spent):
         return ComposedEvent(())
-    if currency.name == "gdp":
+    # A first release that took the whole budget has its pair and need not be below the curve.
+    if currency.name == "gdp" and not currency.is_spent(spent):
         curve = _gaussian_curve(*spent)
         if curve is not None:
             return curve

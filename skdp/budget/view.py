@@ -82,7 +82,9 @@ class LedgerView:
         Returns
         -------
         tuple of float
-            It holds whatever made the analyst stop here.
+            For any amounts fixed in advance, all that was released before they were exceeded has
+            this guarantee. The budget's own total holds whenever and why ever one stops; this
+            reading does not promise that of a moment picked by looking at results.
 
         Raises
         ------
@@ -125,7 +127,7 @@ class LedgerView:
 
     @property
     def total(self) -> PrivacySpent:
-        """All charges so far as one record, whose curve holds under adaptive choices too."""
+        """All charges so far as one record: what the filter grants, read as `spent` is."""
         rows = self._file.rows()
         spent = read_amounts(rows[-1]["spent"]) if rows else self._currency.nothing
         return summary.total_spent(self._terms, self._currency, spent, rows)
@@ -153,6 +155,13 @@ class LedgerView:
         """
         known = LedgerReceipt.parse(receipt) if isinstance(receipt, str) else receipt
         return self._file.verify(known)
+
+    def close(self) -> None:
+        """Close the ledger's file in this process, before it is moved or copied.
+
+        If no other process uses it, the ledger is one file then. The next charge opens it again.
+        """
+        self._file.close()
 
     def __repr__(self) -> str:
         used, entries = self._used()

@@ -61,9 +61,11 @@ def centred_histogram(X: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         The sum of one vector for each record: 1 for its cell, less 1/3 for all three.
     """
     counts = np.zeros((3, X.shape[1]))
+    # Rounded thresholds that changed places would count a row twice.
+    first, second = thresholds[0], np.maximum(thresholds[0], thresholds[1])
     for block in row_blocks(X):
-        counts[0] += np.count_nonzero(block <= thresholds[0], axis=0)
-        counts[2] += np.count_nonzero(block > thresholds[1], axis=0)
+        counts[0] += np.count_nonzero(block <= first, axis=0)
+        counts[2] += np.count_nonzero(block > second, axis=0)
     counts[1] = X.shape[0] - counts[0] - counts[2]
     return counts - X.shape[0] / 3.0
 
@@ -220,8 +222,8 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
 
     def _learn(self, X: np.ndarray, plan: NoisySums, stream: RandomStream) -> None:
         margin = min(self._margin(plan, X.shape[0]), 0.25)
-        first, last = self.quantiles
-        self.quantiles_ = min(max(first, margin), 0.75), max(min(last, 1.0 - margin), 0.25)
+        first, last = (min(max(level, margin), 1.0 - margin) for level in self.quantiles)
+        self.quantiles_ = first, last
         mechanism = plan.mechanism(stream, "histogram")
         low, high = _bisect(
             X, self._range(X.shape[1]), self.quantiles_, self.smallest, plan.releases, mechanism

@@ -226,6 +226,17 @@ def test_the_total_is_a_record_that_holds_under_adaptive_choices():
 
 
 @pytest.mark.parametrize("composition", ["basic", "approx", "zcdp", "rdp", "gdp"])
+def test_the_total_of_a_release_that_took_everything_is_its_pair(composition):
+    budget = BudgetAccountant(1.0, 1e-5, composition=composition)
+    event = ApproxDPEvent(1.0, 1e-5)
+    budget.reserve(event)
+    assert tuple(budget.total) == budget.spent() == (1.0, 1e-5)
+    truth = PLDAccountant(adjacency="replace-one").compose(event)
+    for epsilon in (0.0, 0.25, 0.5, 1.0):
+        assert budget.total.delta_at(epsilon) >= truth.delta(epsilon).lower
+
+
+@pytest.mark.parametrize("composition", ["basic", "approx", "zcdp", "rdp", "gdp"])
 def test_totals_never_compose_naturally(composition):
     """The total is what the filter grants, and not the composition of what happened to be run."""
     budget = BudgetAccountant(5.0, 1e-5, composition=composition)

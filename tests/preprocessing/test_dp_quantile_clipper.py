@@ -142,6 +142,9 @@ def test_levels_move_away_from_the_noise():
     first, last = DPQuantileClipper(1.0, quantiles=(0.0, 1.0)).fit(X).quantiles_
     margin = 4 * analytic_gaussian_sigma(1.0, 1e-6, math.sqrt(17 * 6)) * math.sqrt(2 / 3) / 20_000
     assert first == pytest.approx(margin) and last == pytest.approx(1 - margin)
+    # Levels that the noise leaves alone stay, wherever they are.
+    for levels in ((0.9, 0.95), (0.05, 0.1)):
+        assert DPQuantileClipper(1e6, quantiles=levels).fit(X).quantiles_ == levels
     # Not one sided by accident: extreme levels at one end stay ordered.
     for levels in ((0.97, 0.99), (0.01, 0.03)):
         first, last = DPQuantileClipper(0.3, quantiles=levels).fit(X).quantiles_

@@ -173,10 +173,28 @@ class BudgetFilter(ABC):
         """
         if not any(spent):
             return 0.0, 0.0
+        if self.is_spent(spent):
+            return self.epsilon, self.delta
         epsilon, delta = self._guarantee(spent)
         if not self.fits(spent, self.nothing):
             return epsilon, min(delta, 1.0)
         return min(epsilon, self.epsilon), min(delta, self.delta)
+
+    def is_spent(self, spent: Amounts) -> bool:
+        """Tell whether all of the budget is spent, maybe by one release that took it whole.
+
+        Parameters
+        ----------
+        spent : tuple of Fraction
+            Total cost of everything granted so far.
+
+        Returns
+        -------
+        bool
+            Whether every limit is reached exactly. The budget's epsilon and delta are all that is
+            promised then: a release that took everything need not lie below the filter's curve.
+        """
+        return tuple(spent) == self.limits
 
     def remaining(self, spent: Amounts) -> tuple[float, float]:
         """Return the (epsilon, delta) of the largest single release that would still fit.
