@@ -82,7 +82,8 @@ class RepeatAndSelectEvent(ProfileEvent):
         alone = float(PLDAccountant(adjacency).compose(self.event).epsilon(0.0))
         if not math.isfinite(alone):
             return math.inf
-        return alone + StoppingNumber(self.mean, self.shape).pure_surcharge(alone)
+        more = StoppingNumber(self.mean, self.shape).pure_surcharge(alone)
+        return math.nextafter(alone + more, math.inf) if more > 0.0 else alone
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values, fit for JSON; an infinite shape is ``"inf"``."""

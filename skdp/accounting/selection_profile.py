@@ -104,7 +104,7 @@ def _steepest(curve: ProfileCurve, t: Array) -> tuple[Array, Array]:
     up = np.exp(epsilons)
     # First the line that is 1 everywhere, then the curve's half below epsilon = 0.
     y = np.concatenate([[0.0], 1.0 / up[::-1], up])
-    mirrored = 1.0 - (1.0 - values) / up
+    mirrored = -np.expm1(-epsilons) + values / up
     offsets = np.concatenate([[1.0], mirrored[::-1], values]) * (1.0 + _ROUNDING)
     # How steeply the curve falls from each y to the next; the best line for t is where it falls by
     # t. A segment's mirror image falls by 1 less the value at y = 0 of the line through it.
@@ -132,7 +132,7 @@ def _envelope(slopes: Array, heights: Array) -> tuple[Array, Array]:
             continue
         while len(kept) > 1:
             (a0, b0), (a1, b1) = kept[-2], kept[-1]
-            if (b1 - b0) * (a - a1) < (b - b1) * (a1 - a0):
+            if (b1 - b0) / (a1 - a0) < (b - b1) / (a - a1):
                 break
             kept.pop()
         kept.append((a, b))

@@ -135,14 +135,18 @@ class StoppingNumber:
 
     def __init__(self, mean: float, shape: float) -> None:
         self.mean, self.shape = mean, shape
-        self.gamma = math.nan if math.isinf(shape) else gamma_of_mean(mean, shape)
+        self.gamma = math.nan
+        if math.isfinite(shape):
+            self.gamma = gamma_of_mean(mean, shape)
+            # Where the shape is huge, gamma's last digit tells.
+            self.mean = max(mean, mean_of_gamma(self.gamma, shape))
 
     def weight(self, t: Array) -> Array:
         """Return the derivative of the generating function at ``1 - t`` over that at 1."""
         if math.isinf(self.shape):
             return np.exp(-self.mean * t)
-        base = self.gamma + (1.0 - self.gamma) * t
-        return np.exp((1.0 + self.shape) * (math.log(self.gamma) - np.log(base)))
+        odds = (1.0 - self.gamma) / self.gamma
+        return np.exp(-(1.0 + self.shape) * np.log1p(odds * t))
 
     def log_slope(self, t: Array) -> Array:
         """Return minus the derivative of the weight's logarithm."""
@@ -172,7 +176,7 @@ class StoppingNumber:
         """
         if math.isinf(self.shape):
             return self.mean * math.tanh(0.5 * epsilon)
-        # log((e^epsilon + gamma) / (1 + gamma e^epsilon)), without overflow.
-        small = math.exp(-epsilon)
-        ratio = math.log1p(self.gamma * small) - math.log(small + self.gamma)
+        # log((e^epsilon + gamma) / (1 + gamma e^epsilon)), without overflow or cancellation.
+        growth = (1.0 - self.gamma) * -math.expm1(-epsilon)
+        ratio = math.log1p(growth / (math.exp(-epsilon) + self.gamma))
         return (1.0 + self.shape) * ratio * (1.0 + 1e-14)

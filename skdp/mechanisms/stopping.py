@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.accounting.stopping_numbers import check_stopping, gamma_of_mean
+from skdp.accounting.stopping_numbers import check_stopping, gamma_of_mean, mean_of_gamma
 from skdp.mechanisms.random_stream import RandomStream
 
 _FIRST_BLOCK, _LARGEST_BLOCK = 2**9, 2**18
@@ -114,4 +114,5 @@ class RandomStopping:
         if gamma == 1.0:
             return 1, 0.0, -math.inf
         # One run: the derivative of the generating function at 0.
-        return 1, math.log(self.mean) + (1.0 + self.shape) * math.log(gamma), math.log1p(-gamma)
+        mean = mean_of_gamma(gamma, self.shape)
+        return 1, math.log(mean) + (1.0 + self.shape) * math.log(gamma), math.log1p(-gamma)

@@ -160,6 +160,7 @@ def bounds_at_losses(loss: TiltedLoss) -> tuple[Array, Array]:
     doubt = 8.0 * _UNIT_ROUNDOFF * (abs(loss.log_moment) + loss.tilt * np.abs(losses))
     values = profile_at_nodes(loss.step, masses * np.exp(doubt))
     missing = loss.missing * largest_contribution(loss.tilt)
-    values = values + missing * np.exp(np.minimum(exponents, 600.0) + doubt)
+    if missing > 0.0:
+        values = values + np.exp(np.minimum(exponents + doubt + math.log(missing), 0.0))
     bounds: Array = loss.infinite + values * (1.0 + _ROUNDING) + 1e-300
     return losses, bounds

@@ -39,6 +39,7 @@ _FIRST_NODES, _HALVINGS = 64, 60
 _LARGEST_DEPTH = 14
 _LARGEST_NODES = 6000
 _RAISED = 1e-9
+_LOWERED = 2.0**-50  # share of mirrored masses, so that Q has no more mass than P
 _SHIFTED = 1e-12  # mass added at a loss of zero, above all rounding of the total
 _SKETCHED = 2000
 _BLOCK = 2**21  # terms of transforms at once
@@ -250,7 +251,7 @@ def hull_atoms(epsilons: Array, values: Array) -> Atoms:
     masses *= _lacking_factor(losses, masses, curve, infinite)
     positive = losses > 0.0
     up, above = losses[positive], masses[positive]
-    down = above * np.exp(-up)
+    down = above * np.exp(-up) * (1.0 - _LOWERED)
     middle = max(0.0, 1.0 - infinite - float(np.sum(above)) - float(np.sum(down))) + _SHIFTED
     return Atoms(
         np.concatenate([-up[::-1], [0.0], up]),
