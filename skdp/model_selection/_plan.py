@@ -344,12 +344,14 @@ def _check_columns_do_not_matter(plan: SearchPlan) -> None:
     """Refuse steps whose price depends on how many columns earlier steps hand on."""
     design = plan.design
     wider = Design(**{**vars(design), "n_columns": 2 * design.n_columns + 3})
-    other = _plan_with(wider, plan.fit_epsilon)
-    pairs = [*((other.fits[key], fit) for key, fit in plan.fits.items())]
-    pairs += zip(other.refits, plan.refits, strict=True)
-    # Both plans have the margin; half of it is allowed for rounding.
+    wide = _plan_with(wider, plan.fit_epsilon)
+    pairs = [(wide.fits[key], fit) for key, fit in plan.fits.items()]
+    pairs += zip(wide.refits, plan.refits, strict=True)
+    # Either may be the dearer one. Both have the margin, half of which is allowed for rounding.
     if not all(
-        costs_no_more(one.event, with_margin(fit.event, PLANNING_MARGIN / 2)) for one, fit in pairs
+        costs_no_more(one.event, with_margin(other.event, PLANNING_MARGIN / 2))
+        and costs_no_more(other.event, with_margin(one.event, PLANNING_MARGIN / 2))
+        for one, other in pairs
     ):
         raise ValueError(
             "The price of a private step depends on its number of columns, which is not known "

@@ -141,7 +141,7 @@ def test_random_stopping_hides_training_and_score_in_one_run():
     assert (event.mean, event.shape) == (7.0, 1.0)
     # Not their composition: a record is trained on or scored on.
     zs = multipliers(ComposedEvent(getattr(event.event, "events", (event.event,))))
-    assert np.ptp(list(zs)) < 1e-9 * max(zs)
+    assert np.ptp(list(zs)) < 3e-9 * max(zs)
 
 
 def test_random_stopping_lies_between_a_real_mechanism_and_the_simple_bound():
