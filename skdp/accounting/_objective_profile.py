@@ -11,7 +11,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln, log_ndtr, ndtr, ndtri
+from scipy.special import gammaln, log_ndtr, ndtr, ndtri_exp
 
 from skdp.accounting import gaussian_profile
 
@@ -23,11 +23,14 @@ def _normal(x: float) -> float:
     return float(ndtr(x))
 
 
-def _above(excess: float, mass: float) -> float:
-    """Return ``1 - e^excess mass``, rounded up, in [0, 1]."""
-    if excess + math.log(max(mass, 1e-300)) > 0.0:
-        return 0.0
-    return max(0.0, 1.0 - math.exp(excess) * mass * (1.0 - 1e-13)) + _ROUND_UP
+def _log_normal(x: float) -> float:
+    return float(log_ndtr(x))
+
+
+def _above(excess: float, log_mass: float) -> float:
+    """Return ``1 - e^excess mass``, rounded up; logarithms, as a tiny mass may meet a huge power."""
+    rounding = 1e-13 + 1e-15 * (abs(excess) + abs(log_mass))
+    return max(0.0, -math.expm1(min(0.0, excess + log_mass - rounding))) + _ROUND_UP
 
 
 def record_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> float:
@@ -52,25 +55,27 @@ def record_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> 
     if not known_sign:
         if excess >= 0.5 * mu * mu:
             return 2.0 * gaussian_profile.delta(mu, excess)
-        return _above(excess, 2.0 * _normal(-mu))
-    unmoved = (2.0 * _normal(-0.5 * mu)) ** outputs
+        return _above(excess, math.log(2.0) + _log_normal(-mu))
+    log_unmoved = outputs * (math.log(2.0) + _log_normal(-0.5 * mu) - 4e-16)
     if excess < 0.0:
-        return _above(excess, unmoved)
+        return _above(excess, log_unmoved)
     if outputs == 1:
         return gaussian_profile.delta(mu, excess)
     bounds = (_by_subsets(mu, excess, outputs), _by_moments(mu, excess, outputs))
-    return min(*bounds, _above(0.0, unmoved))
+    return min(*bounds, _above(0.0, log_unmoved))
 
 
 def _by_subsets(mu: float, excess: float, outputs: int) -> float:
     """Add up over the number of problems in which the record's gradient is in effect."""
-    idle = float(log_ndtr(-0.5 * mu))
+    idle = _log_normal(-0.5 * mu)
     total = 0.0
     for active in range(1, outputs + 1):
         ways = gammaln(outputs + 1) - gammaln(active + 1) - gammaln(outputs - active + 1)
-        weight = math.exp(min(_LARGEST_EXPONENT, float(ways) + (outputs - active) * idle))
-        total += weight * gaussian_profile.delta(math.sqrt(active) * mu, excess)
-    return total * (1.0 + 1e-12)
+        exponent = float(ways) + (outputs - active) * idle
+        if exponent > _LARGEST_EXPONENT:
+            return math.inf
+        total += math.exp(exponent) * gaussian_profile.delta(math.sqrt(active) * mu, excess)
+    return total * (1.0 + 1e-12 * outputs)
 
 
 def _by_moments(mu: float, excess: float, outputs: int) -> float:
@@ -85,7 +90,7 @@ def _moments(mu: float, outputs: int) -> tuple[np.ndarray, np.ndarray]:
     """Return orders, and the logarithms of the loss's exponential moments at these orders."""
     # A Gaussian with the same tail is at its best order where the loss is order * outputs * mu^2.
     orders = np.geomspace(1e-2, 1e4, 400) / mu
-    alone = float(log_ndtr(-0.5 * mu))
+    alone = _log_normal(-0.5 * mu)
     moved = 0.5 * orders * (orders + 1.0) * mu * mu + log_ndtr((0.5 + orders) * mu)
     return orders, outputs * np.logaddexp(alone, moved)
 
@@ -122,11 +127,11 @@ def _replacement_of_one(mu: float, excess: float) -> float:
     """Return the conjugate of the trade-off curve ``g(g(.))`` of Theorem 3."""
     if excess >= mu * mu:
         return gaussian_profile.delta(2.0 * mu, excess)
-    held = 2.0 * _normal(-0.5 * mu)  # g(1)
+    log_held = math.log(2.0) + _log_normal(-0.5 * mu)  # of g(1)
+    held = math.exp(log_held)
     straight = held > _normal(0.5 * mu)  # g has slope 1 at g(1)
-    if excess < 0.0:
-        twice = 2.0 * held - 1.0 if straight else _normal(float(ndtri(held)) - mu)
-        return _above(excess, twice)
-    if straight or _normal(0.5 * mu - excess / mu) <= held:
+    if excess >= 0.0 and (straight or _log_normal(0.5 * mu - excess / mu) <= log_held):
         return 1.0 - held + _ROUND_UP + gaussian_profile.delta(mu, excess)
-    return _above(excess, _normal(float(ndtri(held)) - mu))
+    if straight:
+        return _above(excess, math.log(2.0 * held - 1.0))
+    return _above(excess, _log_normal(float(ndtri_exp(min(0.0, log_held))) - mu))

@@ -28,7 +28,7 @@ CASES = [  # rate, mu, theta, frequency
 
 
 def exact_moment(kind, rate, mu, z, cut=None):
-    """Return E[e^(zL)] - 1 over x <= cut, by adaptive quadrature of the definition."""
+    """Return E[e^(zL)] - 1 over x up to the cut, by adaptive quadrature of the definition."""
     with mp.workdps(32):
         q, mu, z = mp.mpf(rate), mp.mpf(mu), mp.mpc(z)
         end = 40 + 2 * mu * (1 + z.real) if cut is None else mp.mpf(cut)
@@ -42,7 +42,11 @@ def exact_moment(kind, rate, mu, z, cut=None):
         integrand, constant, start = {
             "remove": (lambda x: ratio(x) ** (1 + z), 0, -40),
             "add": (lambda x: ratio(x) ** -z, 0, -40),
-            "poisson-replace-one": (lambda x: ratio(x) ** (1 + z) * ratio(-x) ** -z, 0, -40),
+            "poisson-replace-one": (
+                lambda x: ratio(x) ** (1 + z) * ratio(-x) ** -z,
+                0,
+                -40 if cut is None else -end,
+            ),
             "uniform-replace-one": (
                 lambda x: ratio(x) ** (1 + z) + ratio(x) ** -z,
                 (1 - q) * mp.erf(mu / 2 / mp.sqrt(2)),

@@ -39,8 +39,9 @@ class PLDAccountant(Accountant):
         The relation between neighbouring data sets.
     rtol : float, default=1e-3
         Relative distance of lower and upper bound at which they count as close enough, in (0, 1).
-        Most plans come out far closer. Where it is out of reach (rare sampling with little noise, a
-        few expected participations) the bounds hold all the same.
+        Most plans come out far closer. Where it is out of reach (where delta is so near its value
+        at an epsilon of 0 that its last permille decides about epsilon, or epsilon below 1e-6 or
+        above 1e3) the bounds hold all the same.
 
     Notes
     -----
@@ -49,7 +50,8 @@ class PLDAccountant(Accountant):
     line through its saddle point as by Alghamdi et al. (2023), but with every error bounded:
     quadrature, aliases, the kernel's kink, the tail of the integral and rounding. Few releases, and
     atoms, are put on a grid instead (Doroshenko et al., 2022) and convolved by Fourier transform
-    with exponential tilting. Plans of bare Gaussians are exact.
+    with exponential tilting. Where sampling is rare and noise little the largest losses of single
+    releases are set apart first, as what they add is known. Plans of bare Gaussians are exact.
 
     Lower bounds are those of the dominating pairs. They are zero where a pair stands for a release
     that it exceeds.

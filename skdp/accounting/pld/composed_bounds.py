@@ -1,8 +1,9 @@
 """Two-sided bounds for one list of dominating pairs, by whichever method suits it.
 
 Closed forms where there are any; inversion of the transform for plans of many releases, whose
-losses are smooth; a grid of losses for few releases and for atoms. Each method's interval holds, so
-their intersection does.
+losses are smooth; the same with the largest losses set apart, where sampling is rare and noise
+little; a grid of losses for few releases and for atoms. Each method's interval holds, so their
+intersection does.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from skdp.accounting.pld.intervals import Interval, is_narrow, meet
 from skdp.accounting.pld.inversion_bounds import Pairs, invert_delta, invert_epsilon
 from skdp.accounting.pld.lattice_bounds import direction_delta, direction_epsilon, extremes
 from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
+from skdp.accounting.pld.pairs import Pair
+from skdp.accounting.pld.rare_bounds import rare_delta, rare_epsilon
 
 _FEW = 24  # releases, up to which a grid is tried first
 _LONGEST_ON_ONE_GRID = 256  # releases, beyond which two grids may do better than one
 _LARGEST_PROFILE_EPSILON = 1e5
 _PROFILE_STEPS = 200
 _SMALLEST_DELTA = 1e-30  # below which the slowest method is not worth its time
+_RARE = 3e-3  # rate, below which tails are too light for tilts to bring out
 _SMALLEST_EPSILON = 1e-9  # intervals narrower than rtol times this are not refined
 
 Method = Callable[[], Interval]
@@ -62,6 +66,9 @@ def epsilon_bounds(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
     def inverted() -> Interval:
         return invert_epsilon(pairs, mu, delta, rtol)
 
+    def parted() -> Interval:
+        return rare_epsilon(pairs, mu, delta, rtol, best)
+
     def gridded() -> Interval:
         return epsilon_interval(everything, delta, rtol)
 
@@ -69,7 +76,7 @@ def epsilon_bounds(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
         return 0.0, direction_epsilon(everything, delta)
 
     best = (0.0, largest if failure <= delta else math.inf)
-    for method in _order(pairs, inverted, gridded, bounded):
+    for method in _order(pairs, inverted, parted, gridded, bounded):
         best = meet(best, method())
         if is_narrow(best, rtol, _SMALLEST_EPSILON):
             break
@@ -109,6 +116,9 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
     def inverted() -> Interval:
         return invert_delta(pairs, mu, epsilon, rtol, best[1])
 
+    def parted() -> Interval:
+        return rare_delta(pairs, mu, epsilon, rtol)
+
     def gridded() -> Interval:
         return delta_interval(everything, epsilon, rtol)
 
@@ -117,7 +127,7 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
 
     best = (failure * (1.0 - 1e-9), variation)
     tried = math.inf  # the least upper bound when the inversion was last done
-    for method in (*_order(pairs, inverted, gridded, bounded), inverted):
+    for method in (*_order(pairs, inverted, parted, gridded, bounded), inverted):
         # Knowing how small delta is may be what the inversion lacked, else once is enough.
         if method is inverted and best[1] >= 0.5 * tried:
             break
@@ -136,17 +146,29 @@ def _with_gaussian(pairs: Pairs, mu: float) -> Pairs:
     return [*pairs, (GaussianMixturePair("gaussian", 1.0, mu), 1)]
 
 
-def _order(pairs: Pairs, inverted: Method, gridded: Method, bounded: Method) -> Iterator[Method]:
+def _order(
+    pairs: Pairs, inverted: Method, parted: Method, gridded: Method, bounded: Method
+) -> Iterator[Method]:
     """Return methods in the order in which they are worth trying."""
     total = sum(count for _, count in pairs)
-    if total <= _FEW or (total <= _LONGEST_ON_ONE_GRID and all(pair.atomic for pair, _ in pairs)):
+    rare = any(_is_rare(pair, count) for pair, count in pairs)
+    if rare:
+        yield parted
+    few = total <= _FEW or (total <= _LONGEST_ON_ONE_GRID and all(pair.atomic for pair, _ in pairs))
+    yield from (gridded, inverted) if few else (inverted,)
+    if not rare:
+        yield parted
+    if not few:
         yield gridded
-        yield inverted
-        return
-    yield inverted
-    yield gridded
     if total > _LONGEST_ON_ONE_GRID:
         yield bounded
+
+
+def _is_rare(pair: Pair, count: int) -> bool:
+    """Tell whether hardly anybody is ever seen, and who is, is seen clearly."""
+    if not isinstance(pair, GaussianMixturePair):
+        return False
+    return pair.rate < _RARE and pair.rate * count < 2.0 and pair.mu > 0.4
 
 
 def _invert_profile(profile: Callable[[float], Interval], delta: float) -> Interval:

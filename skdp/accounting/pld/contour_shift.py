@@ -118,7 +118,7 @@ def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -
     elif kind == "add":
         start = _left_of_falling(rate, mu, theta)
     else:
-        start = -_REACH - mu * replace
+        start = max(-_REACH - mu * replace, -cut if replace else -math.inf)
     end = min(top + _REACH, cut)
     if not start < end:
         return None
@@ -135,7 +135,7 @@ def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -
     # The contour has to start and to end where the integral does, or on the real line.
     onset = np.tanh((x - x[0]) / _ONSET) * np.tanh((x[-1] - x) / _ONSET)
     heights = limit * np.tanh(pull * slope / limit) * onset
-    ends = [0] if not half_line else []
+    ends = [0] if not half_line and not (replace and start == -cut) else []
     return _Cells(x, heights, tuple(ends + ([count] if end < cut else [])))
 
 

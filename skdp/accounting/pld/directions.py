@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from skdp.accounting._leaves import gaussian_mu, sampled_gaussian
-from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
+from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent, leaf_counts
 from skdp.accounting.last_iterate import LastIterateEvent
+from skdp.accounting.pld.choices import choices_of, profile_pair
 from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
 from skdp.accounting.pld.noise_pairs import (
     is_directed,
@@ -19,6 +20,7 @@ from skdp.accounting.pld.noise_pairs import (
 )
 from skdp.accounting.pld.pairs import Pair
 from skdp.accounting.pld.randomised_response import RandomisedResponsePair
+from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
 
 _LARGEST_SHIFT = 1e150
 
@@ -56,6 +58,11 @@ def is_supported(leaf: Event, adjacency: str) -> bool:
     bool
         Whether `plan_of` accepts it.
     """
+    if isinstance(leaf, OneOfEvent):
+        parts = [part for event in leaf.events for part in leaf_counts(event)]
+        return all(is_supported(part, adjacency) for part in parts)
+    if isinstance(leaf, ProfileEvent):
+        return leaf.supports_adjacency(adjacency)
     return (
         isinstance(leaf, PureDPEvent | ApproxDPEvent)
         or gaussian_mu(leaf, adjacency) is not None
@@ -79,6 +86,20 @@ def plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
     Plan or None
         None where some release has practically no noise and nothing can be promised.
     """
+    choices = choices_of(counts, adjacency)
+    plans = [_plan_of(choice, adjacency) for choice in choices]
+    directions = []
+    for plan in plans:
+        if plan is None:
+            return None
+        directions += plan.directions
+    # One record need not be able to have the largest cost at every choice.
+    chosen = any(isinstance(leaf, OneOfEvent) for leaf in counts)
+    return Plan(directions, not chosen and all(plan.attained for plan in plans if plan))
+
+
+def _plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
+    """Return the dominating pairs of a history without choices."""
     if any(map(_reveals, counts)):
         return None
     squares = [0.0]
@@ -95,6 +116,8 @@ def plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
             attained = attained and _is_attained(leaf, adjacency)
         else:
             pair = _pair(leaf, adjacency, None)
+            if pair is not None and pair.failure >= 1.0:
+                return None
             attained = attained and _is_attained(leaf, adjacency)
             if pair is not None:
                 shared.append((pair, count))
@@ -141,7 +164,7 @@ def mu_of_all_rows(counts: Mapping[Event, int], adjacency: str) -> float:
 
 
 def has_overflowing_moments(counts: Mapping[Event, int], adjacency: str) -> bool:
-    """Tell whether some sampled release has so little noise that its moments overflow.
+    """Tell whether some release has no moments, or so little noise that they overflow.
 
     Parameters
     ----------
@@ -155,7 +178,11 @@ def has_overflowing_moments(counts: Mapping[Event, int], adjacency: str) -> bool
     bool
         Whether Renyi divergences are of no use.
     """
-    return any(not _is_attained(leaf, adjacency) for leaf in counts if _is_mixture(leaf, adjacency))
+    return any(
+        isinstance(leaf, ProfileEvent | OneOfEvent)
+        or (_is_mixture(leaf, adjacency) and not _is_attained(leaf, adjacency))
+        for leaf in counts
+    )
 
 
 def _reveals(leaf: Event) -> bool:
@@ -173,6 +200,8 @@ def _is_directed(leaf: Event, adjacency: str) -> bool:
 
 
 def _is_attained(leaf: Event, adjacency: str) -> bool:
+    if isinstance(leaf, ProfileEvent):
+        return False
     if isinstance(leaf, PureDPEvent | ApproxDPEvent):
         return True  # of the releases with that guarantee, some has the pair's divergences
     sampled = sampled_gaussian(leaf, adjacency)
@@ -181,6 +210,8 @@ def _is_attained(leaf: Event, adjacency: str) -> bool:
 
 def _pair(leaf: Event, adjacency: str, direction: str | None) -> Pair | None:
     """Return the dominating pair of a leaf that is not plainly Gaussian; None if it is trivial."""
+    if isinstance(leaf, ProfileEvent):
+        return profile_pair(leaf, adjacency)
     if isinstance(leaf, PureDPEvent | ApproxDPEvent):
         delta = leaf.delta if isinstance(leaf, ApproxDPEvent) else 0.0
         useful = max(leaf.epsilon, delta) > 0.0

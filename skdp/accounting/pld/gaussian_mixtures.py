@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,22 @@ from skdp.accounting.pld.pairs import Array, Indices, NodeMasses, spread
 
 _SMALLEST_TAIL = 1e-300
 _LARGE = 700.0  # exponents are cut here; every cut errs towards a larger privacy loss
+
+
+class LargestLosses(NamedTuple):
+    """The losses of a release beyond a level, and the others.
+
+    ``more`` is by how much their probability under P exceeds that under Q, ``under_q``, both up to
+    a relative ``error``; ``rest`` are the other losses. Besides, ``rest`` lacks the least losses if
+    ``mirrored``, which are below minus the level with probability ``under_q`` under P.
+    """
+
+    level: float
+    more: float
+    under_q: float
+    error: float
+    mirrored: bool
+    rest: GaussianMixtureLoss
 
 
 class GaussianMixturePair:
@@ -184,6 +201,42 @@ class GaussianMixturePair:
             return self._loss
         cut = self._support(tail)[1]
         return GaussianMixtureLoss(Mixture(self.kind, self.rate, self.mu, cut))
+
+    def largest_losses(self, level: float) -> LargestLosses | None:
+        """Set the losses apart that exceed a level.
+
+        Parameters
+        ----------
+        level : float
+            About where to part them, in nats, positive; the one returned counts.
+
+        Returns
+        -------
+        LargestLosses or None
+            None where losses are bounded, or normal.
+        """
+        q, mu = self.rate, self.mu
+        if self.kind in ("gaussian", "add"):
+            return None
+        where = np.array([level])
+        if self.kind == "poisson-replace-one":
+            x = float(_replacement_threshold(q, mu, where)[0])
+            reached = self._log_ratio(x) - self._log_ratio(-x)
+            unlikely = q * float(ndtr(-mu - x))
+        else:
+            x = float(self._invert(where)[0][0])
+            reached = self._log_ratio(x)
+            unlikely = q * float(ndtr(-x))
+        likely = q * float(ndtr(mu - x))
+        error = 1e-14 * (1.0 + (abs(x) + mu) ** 2)
+        return LargestLosses(
+            reached * (1.0 - 1e-12),
+            likely - unlikely,
+            (1.0 - q) * float(ndtr(-x)) + unlikely,
+            error * (likely + unlikely) / max(likely - unlikely, sys.float_info.min),
+            self.kind != "remove",
+            GaussianMixtureLoss(Mixture(self.kind, q, mu, x)),
+        )
 
     def profile(self, epsilon: float) -> tuple[float, float] | None:
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``; see `Pair`."""

@@ -34,7 +34,8 @@ _LARGE = 700.0
 class Mixture(NamedTuple):
     """A pair of `gaussian_mixtures`, its losses cut off where x exceeds ``cut``.
 
-    ``"add"``, whose losses are bounded, is never cut.
+    ``"add"``, whose losses are bounded, is never cut. The symmetric pairs are cut on both sides:
+    ``"poisson-replace-one"`` where ``|x|`` exceeds it, ``"uniform-replace-one"`` on both branches.
     """
 
     kind: str
@@ -67,6 +68,8 @@ class Mixture(NamedTuple):
         """Probability under P of what is cut off."""
         if self.kind == "add":
             return self.cut_base
+        if self.kind == "poisson-replace-one":
+            return self.cut_up + self.cut_base + self.cut_loss
         return self.cut_up + (self.cut_base if self.kind == "uniform-replace-one" else 0.0)
 
 
@@ -150,6 +153,8 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
     beyond = math.sqrt(8.0 * digits + 2.0 * turning)
     start = 0.5 * mu if kind == "uniform-replace-one" else -(mu + beyond if replace else reach)
     start, end = start - math.sqrt(2.0 * rise), min(top + beyond, cut)
+    if replace:
+        start = max(start, -cut)
     cells = max(_CELLS, math.ceil(min(end - start, 1e4) * _CELLS_PER_DEVIATION))
     edges = np.linspace(start, end, cells + 1)
     left, right = edges[:-1], edges[1:]
@@ -168,6 +173,8 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
     first, last = (matter[0], matter[-1]) if len(matter) else (0, 0)
     low = min(float(left[first]), -reach - mu * replace)
     high = min(max(float(right[last]), mu + reach), cut)
+    if replace:
+        low = max(low, -cut)
     if kind == "uniform-replace-one":
         low = start
     return Landscape(left, right, peaks, low, high)

@@ -41,7 +41,7 @@ _LONG_RULE = 2000  # nodes, beyond which panels of different lengths may need fe
 _SUMMATION = 128.0
 _SMALLEST = 1e-300
 _LARGEST_DIRECT = 1_000_000  # sines of one evaluation
-_LARGEST_SUMS = 400_000_000  # terms of one evaluation
+_LARGEST_BLOCK = 4_000_000  # exponentials held at once
 
 
 class TiltedNodes(NamedTuple):
@@ -131,7 +131,7 @@ def _integrand(mixture: Mixture, theta: float, x: Array, weights: Array) -> _Int
         return _Integrand(
             [(up - down, power * up - theta * down, power, size + np.abs(down))],
             power * ratio - theta * fall,
-            -power * lost + theta * mixture.cut_loss - missing,
+            -(lost + mixture.cut_loss) - 2.0 * missing,  # on both sides
             0.0,
             np.abs(ratio) + np.abs(fall),
             steep + mu * (fall + rate) / (1.0 + fall),
@@ -185,7 +185,9 @@ def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
 _UNKNOWN = TiltedNodes(np.zeros(1), np.ones(1), math.inf, 0.0, math.inf, (math.inf, math.inf))
 
 
-def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.complex128], Array]:
+def transform(
+    nodes: TiltedNodes, frequencies: Array, largest_sums: float = math.inf
+) -> tuple[NDArray[np.complex128], Array]:
     """Evaluate log E[e^((theta + i u) L)] and bound the error.
 
     Parameters
@@ -194,6 +196,8 @@ def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.comple
         A rule that serves these frequencies.
     frequencies : ndarray
         The imaginary parts ``u``, a multiple of the first difference each if there are many.
+    largest_sums : float, default=inf
+        Number of terms of all sums, beyond which nothing is evaluated.
 
     Returns
     -------
@@ -201,7 +205,7 @@ def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.comple
         Complex logarithms and absolute errors. Where the error is infinite, the real part bounds
         the true one from above and the imaginary part says nothing.
     """
-    if not (math.isfinite(nodes.error) and len(frequencies) * len(nodes.losses) <= _LARGEST_SUMS):
+    if not (math.isfinite(nodes.error) and len(frequencies) * len(nodes.losses) <= largest_sums):
         unknown = np.full(len(frequencies), math.inf)
         return unknown.astype(np.complex128), unknown
     error = nodes.error + nodes.rounding[0] + np.abs(frequencies) * nodes.rounding[1]
@@ -243,13 +247,15 @@ def _fourier_sums(nodes: TiltedNodes, frequencies: Array) -> NDArray[np.complex1
     keeps the error small against the losses.
     """
     short = math.isqrt(len(frequencies)) + 1
-    outer = _turn(np.multiply.outer(frequencies[::short], nodes.losses))
-    inner = _turn(
-        np.multiply.outer(nodes.losses, (frequencies[1] - frequencies[0]) * np.arange(short))
-    )
-    product = (outer * nodes.weights) @ inner
-    product += (outer @ nodes.weights)[:, None] + nodes.weights @ inner
-    return product.ravel()[: len(frequencies)]
+    steps = (frequencies[1] - frequencies[0]) * np.arange(short)
+    total = np.zeros((len(frequencies[::short]), short), dtype=np.complex128)
+    block = max(_LARGEST_BLOCK // short, 1)
+    for start in range(0, len(nodes.losses), block):
+        losses, weights = nodes.losses[start : start + block], nodes.weights[start : start + block]
+        outer = _turn(np.multiply.outer(frequencies[::short], losses))
+        inner = _turn(np.multiply.outer(losses, steps))
+        total += (outer * weights) @ inner + (outer @ weights)[:, None] + weights @ inner
+    return total.ravel()[: len(frequencies)]
 
 
 def _turn(angles: Array) -> NDArray[np.complex128]:
@@ -270,6 +276,7 @@ class GaussianMixtureLoss:
     """
 
     failure = 0.0
+    largest_sums = 400_000_000  # terms of one evaluation
 
     def __init__(self, mixture: Mixture) -> None:
         self.mixture = mixture
@@ -300,7 +307,8 @@ class GaussianMixtureLoss:
         """Return the logarithm of the moments and bounds on its absolute error; see `Pair`."""
         frequencies = z.imag
         reach = float(np.max(frequencies))
-        return transform(tilted_nodes(self.mixture, float(z[0].real), reach, _DIGITS), frequencies)
+        nodes = tilted_nodes(self.mixture, float(z[0].real), reach, _DIGITS)
+        return transform(nodes, frequencies, self.largest_sums)
 
     def decay(self, theta: float, frequency: float) -> float:
         """Bound how much smaller the moments are at all frequencies from a given one on."""

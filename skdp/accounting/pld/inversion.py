@@ -78,7 +78,7 @@ class Inversion:
         reach = max(saddle.log_moment - saddle.theta * saddle.epsilon - saddle.log_delta, 0.0)
         self._last, self._log_tail = self._choose_end(reach - log_neglected)
         step = 2.0 * math.pi / self._period
-        self.count = int(min(self._last / step, 2.0 * _LARGEST_COUNT)) + 2
+        self.count = int(min(self._last / step, 2.0 * largest_count)) + 2
         self.feasible = self.count <= largest_count
         if not self.feasible:
             return
@@ -131,7 +131,7 @@ class Inversion:
                     best = (needed, other, moment)
                 elif best[0] < math.inf:
                     break
-                if needed * saddle.deviation < _GOOD_PERIOD * distance:
+                if needed < _GOOD_PERIOD * distance * saddle.deviation:
                     break
             self._aliases.append(best[1:])
             period = max(period, best[0])
