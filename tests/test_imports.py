@@ -163,7 +163,7 @@ def test_public_names():
         preprocessing: "BoundedScaler RowNormClipper DPStandardScaler DPQuantileClipper DPPCA "
         "TableSchema SchemaEncoder NumericColumn CategoricalColumn OrdinalColumn BooleanColumn "
         "IgnoredColumn LabelColumn PrivacyUnit",
-        reporting: "PrivacyCurveDisplay PrivacySpent privacy_statement",
+        reporting: "PrivacyCurveDisplay PrivacySpent PrivacyStatement privacy_statement",
         testing: "replay_on_neighbour",
     }
     for module, names in wanted.items():

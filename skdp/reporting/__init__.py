@@ -2,6 +2,6 @@
 
 from skdp.reporting.privacy_curve import PrivacyCurveDisplay
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.reporting.statement import privacy_statement
+from skdp.reporting.statement import PrivacyStatement, privacy_statement
 
-__all__ = ["PrivacyCurveDisplay", "PrivacySpent", "privacy_statement"]
+__all__ = ["PrivacyCurveDisplay", "PrivacySpent", "PrivacyStatement", "privacy_statement"]
