@@ -1,4 +1,4 @@
-"""The command ``skdp``: look at ledgers, check them, and take their entries elsewhere."""
+"""The command ``skdp``: look at ledgers, check and copy them, take their entries elsewhere."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from skdp.budget._files import duplicate
 from skdp.budget.entries import json_ready
 from skdp.budget.receipt import LedgerReceipt
 from skdp.budget.salvage import salvage
@@ -87,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument(
         "--unverified", action="store_true", help="save what can be read of a damaged ledger"
     )
+    copy = _command(commands, "copy", _copy, "copy a ledger, also while it is in use")
+    copy.add_argument("target", metavar="TARGET", help="the copy")
     return parser
 
 
@@ -157,6 +160,15 @@ def _export(options: argparse.Namespace) -> str:
     for row in rows:
         writer.writerow({name: _cell(value) for name, value in row.items()})
     return out.getvalue()
+
+
+def _copy(options: argparse.Namespace) -> str:
+    target = Path(os.path.abspath(options.target))
+    duplicate(_path(options), target)
+    receipt = LedgerFile.read(target).verify()
+    if options.json:
+        return _json({"copy": str(target), "entries": receipt.entries, "receipt": str(receipt)})
+    return f"{options.target}: a copy of {receipt.entries} entries. Charge one of the two only.\n"
 
 
 def _line(entry: dict[str, Any]) -> dict[str, str]:

@@ -114,6 +114,22 @@ def test_export_as_csv(budget, capsys):
     assert table[0]["epsilon"] == "" and table[1]["epsilon"] == "0.25"
 
 
+def test_copies_of_ledgers_in_use_are_complete(budget, capsys, tmp_path):
+    target = tmp_path / "copy.sqlite"
+    code, out, _ = run(capsys, "copy", budget.ledger, target)
+    assert code == 0 and "4 entries" in out
+    assert BudgetAccountant.open(target).verify(budget.verify()) == budget.verify()
+    code, _, err = run(capsys, "copy", budget.ledger, target)
+    assert code == 3 and "already" in err
+    code, out, _ = run(capsys, "copy", budget.ledger, tmp_path / "again", "--json")
+    assert code == 0 and strict(out)["receipt"] == str(budget.verify())
+    assert run(capsys, "copy", tmp_path / "none", tmp_path / "new")[0] == 3
+    assert run(capsys, "copy", budget.ledger, tmp_path / "none" / "new")[0] == 3
+    budget.close()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["again", "copy.sqlite", "ledger.sqlite"]
+
+
 def test_damaged_ledgers(budget, capsys):
     with closing(sqlite3.connect(budget.ledger)) as connection, connection:
         connection.execute("UPDATE entries SET content = replace(content, 'count', 'mean')")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
-from skdp.budget._connection import transaction
+from skdp.budget._connection import fill, made, release, transaction
 from skdp.budget._schema import create_tables
 from skdp.budget.errors import explained
-from skdp.exceptions import LedgerError
+from skdp.exceptions import LedgerError, LedgerMissingError
 
 
 def publish(path: Path, content: str, hash_: str) -> None:
@@ -30,29 +31,71 @@ def publish(path: Path, content: str, hash_: str) -> None:
     """
     if not path.parent.is_dir():
         raise LedgerError(f"The folder {path.parent} of the ledger does not exist: make it first.")
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and not path.exists():  # in this order: another process may make both
+        raise LedgerMissingError(
+            f"The ledger {path} is not there, but its write-ahead log {log} is: the ledger was "
+            "deleted or moved while it was in use. Bring it back; or delete the log, which holds "
+            "its last charges, to start a new one."
+        )
+    with explained(path), _draft(path) as draft:
+        with made(draft) as connection:
+            create_tables(connection, content, hash_)
+        _give_name(draft, path)
+
+
+def duplicate(path: Path, target: Path) -> None:
+    """Copy a ledger that may be in use, with all charges so far.
+
+    Parameters
+    ----------
+    path : Path
+        The ledger.
+    target : Path
+        The copy, which must not be there yet.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be read, or the copy not be made.
+    """
+    taken = LedgerError(f"{target} is there already: give the copy a name of its own.")
+    if target.exists() or target.with_name(f"{target.name}-wal").exists():
+        raise taken
+    with explained(target), _draft(target) as draft:
+        with explained(path), transaction(path, writing=False) as source:
+            fill(draft, source)
+        if not _give_name(draft, target):
+            raise taken
+
+
+@contextlib.contextmanager
+def _draft(path: Path) -> Iterator[Path]:
+    """Make an empty file to be filled and named."""
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with explained(path):
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        try:
-            with transaction(draft, writing=True) as connection:
-                create_tables(connection, content, hash_)
-            _give_name(draft, path)
-            _sync_folder(path.parent)
-        finally:
-            remove(draft, os.getpid())
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        yield draft
+        _sync_folder(path.parent)
+    finally:
+        remove(draft, os.getpid())
 
 
-def _give_name(draft: Path, path: Path) -> None:
+def _give_name(draft: Path, path: Path) -> bool:
+    """Name a file if the name is free; if not, another process was faster, and its file stays."""
     try:
         os.link(draft, path)
     except FileExistsError:
-        return  # another process was faster: its ledger is the one
+        return False
     except OSError:
         # No hard links here. Whoever makes the empty file may replace it; others see no ledger
         # until it has.
-        with contextlib.suppress(FileExistsError):
+        try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-            os.replace(draft, path)
+        except FileExistsError:
+            return False
+        os.replace(draft, path)
+    return True
 
 
 def _sync_folder(folder: Path) -> None:
@@ -76,5 +119,6 @@ def remove(path: Path, creator: int) -> None:
         Process that made it.
     """
     if os.getpid() == creator:
-        for leftover in (path, path.with_name(f"{path.name}-journal")):
-            leftover.unlink(missing_ok=True)
+        release(path)
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)

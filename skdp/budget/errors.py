@@ -17,7 +17,7 @@ from skdp.exceptions import (
 )
 
 # Primary result codes of SQLite; the extended ones keep them in the low byte.
-_LOCKED = {5, 6}
+_LOCKED = {5, 6, 15}
 _READ_ONLY = {3, 8, 23}
 _INPUT_OUTPUT = 10
 _FULL = 13
