@@ -28,7 +28,7 @@ def _log_normal(x: float) -> float:
 
 
 def _above(excess: float, log_mass: float) -> float:
-    """Return ``1 - e^excess mass``, rounded up; logarithms, as a tiny mass may meet a huge power."""
+    """Return ``1 - e^excess mass``, rounded up; in logarithms a tiny mass may meet a huge power."""
     rounding = 1e-13 + 1e-15 * (abs(excess) + abs(log_mass))
     return max(0.0, -math.expm1(min(0.0, excess + log_mass - rounding))) + _ROUND_UP
 

@@ -35,6 +35,8 @@ class Loss(Protocol):
 
 # Rows of one call of a kernel over all rows: a level of summation above the kernels' own blocks.
 CHUNK = 1 << 16
+# The fewest sparse rows of one call.
+SPARSE_CHUNK = 1 << 10
 ALL_ROWS = np.empty(0, dtype=np.int64)
 
 
@@ -130,13 +132,24 @@ def sum_gradients(
     if index is not None:
         index = check_index(index, rows.n_rows)
         return kernel(*shared, index, 0, index.size, *options, out)
-    if rows.n_rows <= CHUNK or rows.is_sparse:
+    chunk = _sparse_chunk(rows) if rows.is_sparse else CHUNK
+    if rows.n_rows <= chunk:
         return kernel(*shared, ALL_ROWS, 0, rows.n_rows, *options, out)
     total = 0.0
     part = np.empty_like(out)
-    for start in range(0, rows.n_rows, CHUNK):
+    for start in range(0, rows.n_rows, chunk):
         part[:] = 0.0
-        stop = min(start + CHUNK, rows.n_rows)
+        stop = min(start + chunk, rows.n_rows)
         total += kernel(*shared, ALL_ROWS, start, stop, *options, part)
         out += part
     return total
+
+
+def _sparse_chunk(rows: Rows) -> int:
+    """Return how many sparse rows to add up one by one before their sum is added.
+
+    Kernels of sparse rows have no blocks of their own, and errors of a plain sum grow like its
+    length. Many columns of few entries make the sums of chunks the larger part of the work.
+    """
+    entries = max(rows.matrix[0].size / max(rows.n_rows, 1), 1.0)
+    return int(min(max(rows.n_columns / entries, SPARSE_CHUNK), 16.0 * SPARSE_CHUNK))

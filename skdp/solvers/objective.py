@@ -26,7 +26,8 @@ def smallest_tolerance(
 
     It depends on public numbers only. A score is off by a few units in the last place of
     ||w|| B, which moves the gradient by the smoothness times as much; the sum of gradients
-    adds a relative error that block summation keeps near the unit.
+    adds a relative error that block summation keeps near the unit, and where a linear term is
+    undone by the penalty both are rounded, however large the penalty.
 
     Parameters
     ----------
@@ -46,7 +47,8 @@ def smallest_tolerance(
     """
     size = loss.minimiser_norm_bound(row_norm, penalty) + tilt_norm / penalty
     scores = 8.0 * np.finfo(float).eps * loss.smoothness(1.0) * row_norm * row_norm * size
-    return 1e-12 * loss.lipschitz(row_norm) + scores
+    undone = 32.0 * np.finfo(float).eps * tilt_norm
+    return 1e-12 * loss.lipschitz(row_norm) + scores + undone
 
 
 class RegularisedObjective:

@@ -69,6 +69,29 @@ def test_closed_forms_in_high_precision(multiplier, curvature):
             assert bound == pytest.approx(min(1.0, exact), rel=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("slope", "adjacency", "share"),
+    [
+        ("known-sign", "replace-one", 0.8),
+        ("logistic", "replace-one", 0.8),
+        ("any-sign", "add-remove", 0.45),
+        ("any-sign", "replace-one", 1.8),
+    ],
+)
+@pytest.mark.parametrize("mu", [26.0, 30.0, 40.0, 100.0])
+def test_next_to_no_noise_protects_nothing(slope, adjacency, share, mu):
+    """Masses underflow where powers of e are huge: their product must not be taken for large."""
+    event = ObjectivePerturbationEvent(1 / mu, 1e-9, slope)
+    assert event.profile_bound(share * mu * mu, adjacency) > 0.999
+
+
+def test_profile_of_many_outputs_is_no_smaller_than_that_of_their_sum():
+    """Each of many weights is beyond the largest double."""
+    event = ObjectivePerturbationEvent(1000.0, 0.0, outputs=12_000)
+    ideal = gaussian_profile.delta(math.sqrt(12_000) / 1000.0, 4.0)
+    assert 0.0 < ideal <= event.profile_bound(4.0, "add-remove") <= 1.0
+
+
 # Exact profiles by quadrature.
 
 

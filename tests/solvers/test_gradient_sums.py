@@ -116,6 +116,18 @@ def test_long_sums_keep_their_digits():
     assert out[0] == pytest.approx(-n * 0.3 / (1 + math.exp(0.21)), rel=4e-14)
 
 
+def test_long_sums_of_sparse_rows_keep_their_digits():
+    # The first half lifts the sum and the second takes it down: errors do not cancel.
+    n = 500_000
+    X = sparse.csr_matrix(np.full((n, 1), 0.711))
+    targets = np.repeat(np.array([1, -1], np.int8), n // 2)
+    out = np.zeros(2)
+    rows = Rows.from_matrix(X, targets, 1.0, 0.2)
+    sum_gradients(rows, LogisticLoss(), np.array([0.3, 0.0]), out)
+    slope = 0.5 * math.tanh(0.5 * 0.2133)  # of half the rows at their margin, less the others
+    np.testing.assert_allclose(out / n, [0.711 * slope, 0.2 * slope], rtol=0, atol=2e-14)
+
+
 def test_many_rows_go_through_chunks(reference):
     rng = np.random.default_rng(4)
     n = 150_001

@@ -94,6 +94,17 @@ def test_a_longer_tilt_asks_for_a_larger_tolerance():
     assert longer.smallest_tolerance() > 10 * objective.smallest_tolerance()
 
 
+@losses
+@pytest.mark.parametrize("penalty", [1e3, 1e8])
+def test_the_least_tolerance_is_within_reach_where_the_penalty_undoes_a_long_tilt(loss, penalty):
+    """Both are rounded; a tolerance below that would keep the solver busy for ever."""
+    objective, _ = problem(loss, lambda X: X)
+    tilted = RegularisedObjective(objective.rows, loss, penalty, 1e9 * objective.tilt)
+    tolerance = tilted.smallest_tolerance()
+    assert tolerance >= 16 * np.finfo(float).eps * np.linalg.norm(tilted.tilt)
+    assert np.linalg.norm(tilted.gradient(minimise(tilted, tolerance))) <= tolerance
+
+
 def test_easier_losses_keep_the_tilt():
     objective, _ = problem(LOSSES[3], lambda X: X)
     for easier in objective.loss.smoother_losses():
