@@ -149,3 +149,8 @@ class Tally:
 
     def __deepcopy__(self, memo):
         return self
+
+
+def fit_once(model, X, y):
+    """Fit in a worker, which must be able to import this function."""
+    return model.fit(X, y).coef_

@@ -13,6 +13,7 @@ from skdp.budget.chain import Row, plain_number
 from skdp.budget.conversion import convert_adjacency
 from skdp.budget.entries import CHARGE, describe_parameters, write_event
 from skdp.budget.filters import Charge
+from skdp.budget.filters._pairs import pair_of
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.reporting.privacy_spent import PrivacySpent
 
@@ -78,12 +79,18 @@ def prepare(
     if isinstance(event, PrivacySpent):
         adjacency, seeded = event.adjacency, event.seeded
         epsilon, delta, event = event.epsilon, event.delta, event.event
+        by_hand = False
+    else:  # the pair of a fit is that of its plan
+        by_hand = estimator is None
     if not isinstance(event, Event):
         raise TypeError(f"event must be an Event or a PrivacySpent, got {event!r}.")
     adjacency = ledger_adjacency if adjacency is None else adjacency
     if adjacency not in ADJACENCIES:
         raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
     guarantee = _guarantee(event, epsilon, delta, adjacency, needs_numbers)
+    if by_hand and epsilon is not None and guarantee is not None and not needs_numbers:
+        # Such a currency does not count the pair, but the ledger and its statement repeat it.
+        pair_of(Charge(event, *guarantee), adjacency)
     name = (
         estimator if estimator is None or isinstance(estimator, str) else type(estimator).__name__
     )

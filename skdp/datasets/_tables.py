@@ -173,5 +173,11 @@ def _conform(pandas: Any, frame: Any, schema: TableSchema) -> Any:
         if any(isinstance(value, str) for value in values):
             frame[name] = frame[name].astype(object)
         else:
-            frame[name] = pandas.to_numeric(frame[name])
+            try:
+                frame[name] = pandas.to_numeric(frame[name])
+            except (TypeError, ValueError):  # its message quotes a cell
+                raise ValueError(
+                    f"column {name!r} holds a cell that is no number: is it another table? The "
+                    "cell is not shown, since it may be private."
+                ) from None
     return frame

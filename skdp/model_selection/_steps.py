@@ -155,8 +155,8 @@ def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[Pri
         where = f"Step {name!r} of the estimator" if name else "The estimator"
         if verdict.kind == "leaking":
             raise ValueError(
-                f"{where}, {type(part).__name__}, is not private: {verdict.reason}. Use "
-                f"{verdict.remedy}."
+                f"{where}, {type(part).__name__}, is not private: {verdict.reason}. "
+                f"Remedy: {verdict.remedy}."
             )
         if verdict.kind == "private":
             _check_private(where, part)

@@ -14,6 +14,10 @@ _NO_GUARANTEE = (
     "the private parts alone and does not make up for the leaks."
 )
 _NOTHING_PRIVATE = "There is NO guarantee: no part of it was fitted privately."
+_NOTHING_LEARNED = (
+    "Nothing was learned from the rows, so that there is nothing to account for. What it makes of "
+    "private rows stays private."
+)
 _TWO_RELATIONS = (
     "There is no common figure: the parts are accounted for under different neighbour relations. "
     "Give all of them the same adjacency."
@@ -92,7 +96,8 @@ def facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     found = []
     private = any(part["kind"] == "private" for part in record["parts"])
     if not private and record["kind"] != "ledger":
-        found.append(("Guarantee", _NOTHING_PRIVATE))
+        leaks = any(part["kind"] == "leaking" for part in record["parts"])
+        found.append(("Guarantee", _NOTHING_PRIVATE if leaks else _NOTHING_LEARNED))
     elif guarantee is None:
         found.append(("Guarantee", _TWO_RELATIONS))
     elif not record["holds_for_the_whole"]:
@@ -129,9 +134,14 @@ def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[
         ("Neighbours", f"{guarantee['adjacency']}: {guarantee['neighbours']}."),
         ("Unit of privacy", f"{protects}."),
         ("Epsilon at other deltas", f"{curve}."),
-        ("Accounting", f"{guarantee['accountant']} accountant, upper bound, of {events}."),
+        ("Accounting", f"{_accounting(record, guarantee)}, upper bound, of {events}."),
         ("Sampling", f"{guarantee['sampling']}."),
     ]
+
+
+def _accounting(record: dict[str, Any], guarantee: dict[str, Any]) -> str:
+    name = str(guarantee["accountant"])
+    return name if record["kind"] == "ledger" else f"{name} accountant"
 
 
 def lists(record: dict[str, Any]) -> list[tuple[str, list[str]]]:
@@ -160,6 +170,11 @@ def _explanation(part: dict[str, Any]) -> str:
 
 
 def _ledger_line(ledger: dict[str, Any]) -> str:
+    if "unreadable" in ledger:
+        return (
+            f"the budget that the fit was charged to cannot be read ({ledger['unreadable']}): what "
+            "else it was charged with is not known here."
+        )
     spent, budget = ledger["spent"], ledger["budget"]
     return (
         f"{ledger['charges']} charges on the same budget amount to ({spent['epsilon']:.6g}, "

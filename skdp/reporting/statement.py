@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from skdp.accounting import Event, PoissonSampledEvent, UniformSampledEvent
 from skdp.accounting.events import leaf_counts
+from skdp.exceptions import LedgerError
 from skdp.parameters import check_integer
 from skdp.reporting._examine import Finding, examine
 from skdp.reporting._rendering import event_text, render_html, render_text
@@ -118,7 +119,7 @@ def privacy_statement(
         rows_per_unit = getattr(unit, "max_rows", 1)
     check_integer("rows_per_unit", rows_per_unit, at_least=1)
     unit = str(getattr(unit, "name", unit))
-    if callable(getattr(fitted, "entries", None)) and hasattr(fitted, "total"):
+    if _is_ledger(fitted):
         return PrivacyStatement(_ledger_record(fitted, unit, rows_per_unit))
     _refuse_unfitted(fitted)
     return PrivacyStatement(_fitted_record(fitted, unit, rows_per_unit))
@@ -271,12 +272,18 @@ def _merged(lists: Any) -> list[str]:
 
 def _attached_ledger(fitted: Any) -> dict[str, Any] | None:
     """Return what the ledgers say that the object's fits were charged to, if it is one."""
-    found = [
-        value
-        for value in fitted.get_params(deep=True).values()
-        if callable(getattr(value, "entries", None)) and hasattr(value, "total")
-    ]
-    return _ledger_summary(found[0]) if found else None
+    found = [value for value in fitted.get_params(deep=True).values() if _is_ledger(value)]
+    if not found:
+        return None
+    try:
+        return _ledger_summary(found[0])
+    except LedgerError as error:  # gone or damaged: the figures of the fit hold without it
+        return {"name": found[0].name or "", "unreadable": type(error).__name__}
+
+
+def _is_ledger(value: Any) -> bool:
+    # Looked up on the class: the total of a ledger reads its file, which may be gone.
+    return callable(getattr(value, "entries", None)) and hasattr(type(value), "total")
 
 
 def _ledger_summary(ledger: Any) -> dict[str, Any]:
@@ -299,5 +306,10 @@ def _uncovered_fits(fitted: Any, ledger: dict[str, Any] | None) -> list[str]:
     folds = fitted.n_splits_
     fits = f"{candidates * folds} fits of {candidates} candidates on {folds} folds"
     if ledger is None:
-        return [f"the search's {fits}, which no ledger counted: give the estimator accountant="]
+        return [
+            f"the search's {fits}: no ledger is attached to it as accountant=. If a with block set "
+            "one, the statement of that budget has the total of all fits"
+        ]
+    if "unreadable" in ledger:
+        return [f"the search's {fits}: their total is in the ledger, which cannot be read"]
     return [f"in these figures, the search's {fits}: they are in the ledger's total"]

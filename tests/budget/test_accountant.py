@@ -354,3 +354,15 @@ def test_the_temporary_ledger_goes_with_its_last_reference():
 def test_folders_that_are_not_there_are_named(tmp_path):
     with pytest.raises(LedgerError, match=r"folder .*nowhere"):
         basic(ledger=tmp_path / "nowhere" / "ledger.sqlite")
+
+
+@pytest.mark.parametrize("composition", ["gdp", "zcdp", "rdp", "basic", "approx"])
+def test_a_pair_that_a_release_does_not_have_is_not_recorded(composition):
+    budget = BudgetAccountant(3.0, 1e-5, composition=composition)
+    with pytest.raises(ValueError, match="State a pair that the event has"):
+        budget.reserve(GaussianEvent(50.0), epsilon=1e-4, delta=1e-9)
+    with pytest.raises(ValueError, match="State a pair that the event has"):
+        budget.check(GaussianEvent(50.0), epsilon=1e-4, delta=1e-9)
+    assert budget.entries() == []
+    budget.reserve(GaussianEvent(50.0), epsilon=0.12, delta=1e-9)
+    assert budget.entries()[0]["epsilon"] == 0.12

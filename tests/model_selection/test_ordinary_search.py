@@ -6,6 +6,7 @@ import warnings
 import joblib
 import numpy as np
 import pytest
+from search_toys import fit_once
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
@@ -155,10 +156,6 @@ def test_copies_of_all_kinds_share_the_ledger(table):
         copy.fit(*table)
     assert len(accountant.entries()) == 3
     assert accountant.spent()[0] > 0.0
-
-
-def fit_once(model, X, y):
-    return model.fit(X, y).coef_
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])

@@ -212,3 +212,31 @@ def test_a_private_search_is_one_private_part(table):
     assert kinds(statement) == ["data-independent", "private"]
     assert statement.to_dict()["guarantee"]["epsilon"] <= 2.0
     assert "best_params_" in statement
+
+
+def test_a_statement_does_not_need_the_ledger_that_the_fit_charged(table):
+    budget = BudgetAccountant(3.0, 1e-5, name="gone")
+    model = OperaLogisticRegression(epsilon=0.5, accountant=budget).fit(*table)
+    pickled = pickle.dumps(model)
+    del model, budget  # the temporary ledger goes with them
+    statement = privacy_statement(pickle.loads(pickled))
+    assert statement.to_dict()["ledger"] == {"name": "gone", "unreadable": "LedgerMissingError"}
+    assert "cannot be read (LedgerMissingError)" in statement
+    assert statement.to_dict()["guarantee"]["epsilon"] == pytest.approx(0.5)
+    assert "LedgerMissingError" in statement._repr_html_()
+
+
+def test_a_search_in_a_block_is_not_said_to_be_uncounted(table):
+    with BudgetAccountant(30.0, 1e-5):
+        search = GridSearchCV(OperaLogisticRegression(0.1), {"alpha": [0.1, 1.0]}, cv=2)
+        search.fit(*table)
+    statement = " ".join(privacy_statement(search).split())
+    assert "4 fits of 2 candidates on 2 folds: no ledger is attached" in statement
+    assert "which no ledger counted" not in statement
+
+
+def test_what_learned_nothing_is_not_said_to_leak(table):
+    statement = privacy_statement(BoundedScaler().fit(table[0]))
+    assert kinds(statement) == ["data-independent"]
+    assert "Nothing was learned from the rows" in statement and "NO guarantee" not in statement
+    assert "NO guarantee" in privacy_statement(StandardScaler().fit(table[0]))
