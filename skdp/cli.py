@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,7 @@ def _write(text: str, output: str | None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="skdp", description="Differential privacy with skdp.")
+    parser.add_argument("--version", action="version", version=f"skdp {version('skdp')}")
     topics = parser.add_subparsers(required=True, metavar="TOPIC")
     ledger = topics.add_parser("ledger", help="ledgers of privacy budgets")
     commands = ledger.add_subparsers(required=True, metavar="COMMAND")
@@ -204,7 +206,10 @@ def _text(value: Any) -> str:
         return "-"
     if isinstance(value, dict):
         return ", ".join(f"{name} {_text(item)}" for name, item in value.items())
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    # Names and labels are free text: what steers a terminal is not passed on to it.
+    return "".join(letter if letter.isprintable() else " " for letter in str(value))
 
 
 def _pair(epsilon: float, delta: float) -> dict[str, float]:

@@ -125,4 +125,6 @@ def released(estimator: Any, template: Any, spent: Any) -> Any:
         )
         if hasattr(part, "privacy_spent_"):
             part.privacy_spent_ = spent
+            # The statement counts a record that several steps share in this way once.
+            part._shares_record_of_search = True
     return estimator

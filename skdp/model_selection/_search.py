@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from inspect import signature
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -208,6 +210,8 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         is_truth_value = isinstance(self.verbose, bool)
         check_integer("verbose", int(self.verbose) if is_truth_value else self.verbose)
         check_accountant(self.accountant)
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs must be None or an integer but 0, got {self.n_jobs!r}.")
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
         if "sample_weight" in params:
@@ -217,6 +221,15 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             )
         if get_config()["enable_metadata_routing"]:
             return dict(process_routing(self, "fit", **params)["estimator"]["fit"])
+        for name in params:
+            step, _, parameter = name.rpartition("__")
+            steps: dict[str, Any] = dict(getattr(self.estimator, "steps", ()))
+            part = steps.get(step, object()) if step else self.estimator
+            if not hasattr(part, "fit") or parameter not in signature(part.fit).parameters:
+                raise TypeError(
+                    f"{type(self).__name__}.fit got {name!r}, which is no parameter of the "
+                    "estimator's fit."
+                )
         return params
 
     def _checked_table(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:

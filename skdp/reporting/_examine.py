@@ -47,6 +47,8 @@ class Finding:
         What to do about a leak.
     spent : PrivacySpent or None
         What a private part spent.
+    of_search : bool
+        Whether `spent` is the record of a private search, which all steps of its model share.
     """
 
     name: str
@@ -55,6 +57,31 @@ class Finding:
     reason: str
     remedy: str = ""
     spent: PrivacySpent | None = None
+    of_search: bool = False
+
+
+def distinct_records(findings: list[Finding]) -> list[PrivacySpent]:
+    """Return what the private parts spent, the record of one search once.
+
+    Parameters
+    ----------
+    findings : list of Finding
+        What `examine` found.
+
+    Returns
+    -------
+    list of PrivacySpent
+        The records to compose.
+    """
+    records: list[PrivacySpent] = []
+    searches: set[int] = set()
+    for finding in findings:
+        if finding.spent is None or (finding.of_search and id(finding.spent) in searches):
+            continue
+        if finding.of_search:
+            searches.add(id(finding.spent))
+        records.append(finding.spent)
+    return records
 
 
 def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
@@ -74,7 +101,10 @@ def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
     """
     spent = getattr(fitted, "privacy_spent_", None)
     if isinstance(spent, PrivacySpent):
-        return [Finding(name, _class(fitted), "private", spent.mechanism, spent=spent)]
+        shared = getattr(fitted, "_shares_record_of_search", False) is True
+        return [
+            Finding(name, _class(fitted), "private", spent.mechanism, spent=spent, of_search=shared)
+        ]
     if hasattr(fitted, "cv_results_"):
         return _examine_search(fitted, name)
     parts = list(_parts(fitted))

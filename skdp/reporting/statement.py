@@ -13,7 +13,7 @@ from skdp.accounting import Event, PoissonSampledEvent, UniformSampledEvent
 from skdp.accounting.events import leaf_counts
 from skdp.exceptions import LedgerError
 from skdp.parameters import check_integer
-from skdp.reporting._examine import Finding, examine
+from skdp.reporting._examine import Finding, distinct_records, examine
 from skdp.reporting._rendering import event_text, render_html, render_text
 from skdp.reporting._total import Total, total_of
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -167,7 +167,7 @@ def _header(subject: Any, kind: str) -> dict[str, Any]:
 
 def _fitted_record(fitted: Any, unit: str, rows_per_unit: int) -> dict[str, Any]:
     findings = examine(fitted)
-    spent = [finding.spent for finding in findings if finding.spent is not None]
+    spent = distinct_records(findings)
     leaks = any(finding.kind == "leaking" for finding in findings)
     total = total_of(spent, rows_per_unit) if spent else None
     ledger = _attached_ledger(fitted)

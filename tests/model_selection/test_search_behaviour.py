@@ -217,6 +217,8 @@ def test_errors_inside_quote_no_row(table):
         ({"refit_share": 1.0}, "refit_share"),
         ({"step_weights": {"": -1.0}}, "step_weights"),
         ({"verbose": -1}, "verbose"),
+        ({"n_jobs": "x"}, "n_jobs"),
+        ({"n_jobs": 0}, "n_jobs"),
     ],
 )
 def test_bad_parameters_are_named_before_the_charge(parameters, words, table):
@@ -244,6 +246,8 @@ def test_bad_tables_are_refused_before_the_charge(table):
         assert "nan" not in str(caught.value)
     with pytest.raises(TypeError, match="sample_weight"):
         search.fit(X, y, sample_weight=np.ones(200))
+    with pytest.raises(TypeError, match="foo"):
+        search.fit(X, y, foo=1)
     assert not tally.charges
 
 

@@ -240,3 +240,17 @@ def test_what_learned_nothing_is_not_said_to_leak(table):
     assert kinds(statement) == ["data-independent"]
     assert "Nothing was learned from the rows" in statement and "NO guarantee" not in statement
     assert "NO guarantee" in privacy_statement(StandardScaler().fit(table[0]))
+
+
+def test_steps_of_a_search_share_its_record(table):
+    search = PrivateGridSearchCV(
+        make_pipeline(DPStandardScaler(), OperaLogisticRegression()),
+        {"operalogisticregression__alpha": [0.1, 1.0]},
+        epsilon=2.0,
+        delta=1e-5,
+    ).fit(*table)
+    model = search.best_estimator_
+    assert kinds(privacy_statement(model)) == ["private", "private"]
+    assert privacy_statement(model).to_dict()["guarantee"]["epsilon"] <= 2.0
+    model[-1].fit(*table)  # one more fit, with a record of its own
+    assert privacy_statement(model).to_dict()["guarantee"]["epsilon"] > 2.0
