@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, cast
+
+import numpy as np
 
 from skdp.accounting._leaves import ADJACENCIES, stated_guarantee
 from skdp.accounting._value import PrivacyValue
@@ -145,7 +147,7 @@ class Accountant(ABC):
         delta = _check_real(f"{type(self).__name__}.epsilon", "delta", delta)
         if not 0 <= delta < 1:
             raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
-        return self._value(self._bounded_epsilon(delta))
+        return self._value(self._guarded(self._bounded_epsilon, delta, math.inf))
 
     def delta(self, epsilon: float) -> PrivacyValue:
         """Return an upper bound on delta at a given epsilon.
@@ -169,7 +171,7 @@ class Accountant(ABC):
         epsilon = _check_real(f"{type(self).__name__}.delta", "epsilon", epsilon)
         if not epsilon >= 0:
             raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
-        return self._value(self._bounded_delta(epsilon))
+        return self._value(self._guarded(self._bounded_delta, epsilon, 1.0))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the accountant's state as a dictionary of plain values, fit for JSON.
@@ -243,6 +245,18 @@ class Accountant(ABC):
             is_upper_bound=self.is_upper_bound,
             is_differential_privacy=self.is_differential_privacy,
         )
+
+    @staticmethod
+    def _guarded(
+        bounds: Callable[[float], tuple[float, float]], argument: float, largest: float
+    ) -> tuple[float, float]:
+        """Return what is proved: nothing, where numbers leave the range of floats."""
+        try:
+            with np.errstate(all="ignore"):
+                lower, upper = bounds(argument)
+        except (OverflowError, ZeroDivisionError):
+            return 0.0, largest
+        return (0.0 if math.isnan(lower) else lower, largest if math.isnan(upper) else upper)
 
     def _bounded_epsilon(self, delta: float) -> tuple[float, float]:
         """Return lower and upper bounds on epsilon for a legal delta."""

@@ -26,6 +26,7 @@ _NATS = 4.0  # by which the integrand may change over a panel, if it is no short
 _WIDTH = 0.25
 _MOST_PANELS = 20_000
 _MOST_STEPS = 2**12  # of an integer query
+_LARGE = 1e100
 
 
 def noise_log_moment(leaf: Event, adjacency: str, order: float) -> float | None:
@@ -106,9 +107,10 @@ def sampled_laplace(mixture: LaplaceMixture, order: float) -> float:
         An upper bound on the log moment; under add-remove the larger of the two directions.
     """
     shift = mixture.shift
-    panels = math.ceil(shift * max(1.0 / _WIDTH, 2.0 * order / _NATS))
-    if panels > _MOST_PANELS or order * shift > 600.0:
+    length = shift * max(1.0 / _WIDTH, 2.0 * order / _NATS)
+    if length > _MOST_PANELS or order * shift > 600.0:
         return (order - 1.0) * _largest_loss(mixture)
+    panels = math.ceil(length)
     losses, weights = _quadrature(mixture.rate, shift, panels)
     if mixture.kind == "poisson-replace-one":
         least = log_mixture(mixture.rate, -shift)
@@ -176,6 +178,8 @@ def discrete_laplace(sensitivity: int, shift: float, order: float) -> float:
         An upper bound on the log moment.
     """
     # A larger shift, or one in fewer steps of the same total, reveals more.
+    if shift > _LARGE:
+        return (order - 1.0) * shift
     merged = math.ceil(sensitivity / _MOST_STEPS)
     steps = math.ceil(sensitivity / merged)
     shift *= steps * merged / sensitivity
@@ -214,6 +218,8 @@ def discrete_gaussian(sensitivity: int, noise_multiplier: float, order: float) -
         the last step); exact up to rounding.
     """
     value = 0.5 * order * (order - 1.0) / noise_multiplier / noise_multiplier
+    if not value < _LARGE:
+        return value
     sigma = noise_multiplier * sensitivity
     centre = order * sensitivity
     distance = centre - math.floor(centre)

@@ -7,6 +7,7 @@ Renyi divergence of order ``alpha > 1`` from ``P`` to ``Q``.
 from __future__ import annotations
 
 import math
+import sys
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +19,7 @@ from skdp.accounting._quadrature import gauss_legendre
 Array = NDArray[np.float64]
 
 _TAIL = 12.0  # standard deviations beyond which a truncated integral is negligible: 1e-32
+_LARGE = 600.0  # exponents above which exponentials may overflow
 _MARGIN = 1e-13  # relative rounding error of a sum of positive terms, generously
 _MAX_POINTS = 400_000
 
@@ -197,6 +199,13 @@ def log_moment_randomised_response(epsilon: float, order: float) -> float:
     float
         An upper bound on the log moment.
     """
-    exponents = np.array([order * epsilon, (1.0 - order) * epsilon])
-    value = float(np.logaddexp(exponents[0], exponents[1]) - np.logaddexp(0.0, epsilon))
-    return max(0.0, value) + _MARGIN * min(1.0, value) + 4.0 * 2.0**-53 * abs(value)
+    if epsilon == 0.0:
+        return 0.0
+    if order * epsilon <= _LARGE:
+        # cosh((order - 1/2) epsilon) / cosh(epsilon / 2), as what it is above one.
+        added = math.sinh(0.5 * order * epsilon) * math.sinh(0.5 * (order - 1.0) * epsilon)
+        value = math.log1p(2.0 * added / math.cosh(0.5 * epsilon))
+    else:
+        value = (order - 1.0) * epsilon + math.log1p(math.exp(-(2.0 * order - 1.0) * epsilon))
+        value -= math.log1p(math.exp(-epsilon))
+    return max(value * (1.0 + _MARGIN), sys.float_info.min)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import ClassVar
 
 from skdp.accounting._scalar_search import minimise, smallest_delta
@@ -141,7 +142,7 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
         """Return the sums of epsilon, of its square and of the mean loss."""
         return (
             math.fsum(n * eps for eps, n in steps),
-            math.fsum(n * eps * eps for eps, n in steps),
+            max(math.fsum(n * eps * eps for eps, n in steps), sys.float_info.min),
             math.fsum(n * mean_loss(eps, self.mean_term) for eps, n in steps),
         )
 
@@ -161,6 +162,8 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
         if shared.composition <= 0.0 or (choosing and shared.step <= 0.0):
             return math.inf
         total, squares, mean = self._sums(self._steps(shared.step))
+        if total == 0.0:
+            return 0.0
         if math.isinf(squares):
             return math.inf
         value = math.sqrt(-2.0 * math.log(shared.composition) * squares) + mean
@@ -184,7 +187,7 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
     def _left_over(self, step_delta: float, epsilon: float) -> float:
         """Return the delta that composition needs at epsilon; infinite if none is enough."""
         total, squares, mean = self._sums(self._steps(step_delta))
-        if squares == 0.0 or (total <= epsilon and self.subsampling == "exact"):
+        if total == 0.0 or (total <= epsilon and self.subsampling == "exact"):
             return 0.0
         if not mean < epsilon:
             return math.inf

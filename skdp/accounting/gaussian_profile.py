@@ -31,6 +31,7 @@ _SAFETY = 4e-12  # relative: far above the rounding error of the solvers, far be
 _QUADRATURE = 1e-13  # relative error of the 64-point rule, generously
 _NEAR = 0.99  # the ratio of the two terms above which their difference is integrated
 _MAX_ITERATIONS = 200
+_FAR = 1e150  # deviations, whose squares would overflow
 
 
 @lru_cache(maxsize=1)
@@ -76,7 +77,7 @@ def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
     t = epsilon / mu
     a = 0.5 * mu - t
     minus_b = 0.5 * mu + t
-    if not math.isfinite(a):
+    if not abs(a) < _FAR:
         return (-math.inf if t > mu else 0.0), 0.0
     far = float(erfcx(minus_b / _SQRT2))
     rounding = 32.0 * _UNIT_ROUNDOFF

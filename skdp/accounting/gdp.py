@@ -71,17 +71,17 @@ class GDPAccountant(Accountant):
     @property
     def mu(self) -> float:
         """The total ``mu`` of the history; an estimate with ``subsampling="clt"``."""
-        return math.sqrt(
-            math.fsum(count * self._square(leaf) for leaf, count in self._counts.items())
+        return math.hypot(
+            *(math.sqrt(count) * self._leaf_mu(leaf) for leaf, count in self._counts.items())
         )
 
-    def _square(self, leaf: Event) -> float:
+    def _leaf_mu(self, leaf: Event) -> float:
         mu = gaussian_mu(leaf, self._adjacency)
         if mu is not None:
-            return mu * mu
+            return mu
         pair = sampled_gaussian(leaf, self._adjacency)
         assert pair is not None
-        return limiting_square(pair)
+        return math.sqrt(limiting_square(pair))
 
     def _supports_leaf(self, leaf: Event) -> bool:
         if gaussian_mu(leaf, self._adjacency) is not None:

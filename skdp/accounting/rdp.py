@@ -21,6 +21,7 @@ from skdp.accounting.repeat_and_select import RepeatAndSelectEvent
 # Orders minus one of the first, coarse scan; the best is then refined between its neighbours.
 _COARSE = np.geomspace(1e-3, 1e5, 41)
 _REFINEMENTS = 4
+_LARGEST_SHIFT = 1e150
 _FRACTIONAL_UP_TO = 64.0  # binomial sums at integer orders are dense enough beyond
 
 
@@ -103,6 +104,8 @@ class RDPAccountant(Accountant):
             return noise
         pair = sampled_gaussian(leaf, self._adjacency)
         assert pair is not None
+        if pair.mu > _LARGEST_SHIFT:
+            return math.inf
         if pair.kind == "poisson-replace-one":
             return _renyi.log_moment_replace_one(pair.rate, pair.mu, order)
         if pair.kind == "uniform-replace-one":

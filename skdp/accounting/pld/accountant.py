@@ -19,10 +19,12 @@ from skdp.accounting.pld.directions import (
 )
 from skdp.accounting.pld.intervals import Interval, is_narrow
 from skdp.accounting.pld.lattice_bounds import extremes
+from skdp.accounting.pld.pairs import Pair
 from skdp.accounting.rdp import RDPAccountant
 
 _LARGE_EPSILON = 20.0  # beyond these two, other bounds are consulted if the interval is wide
 _LARGE_DELTA = 0.5
+_SMALLEST_DELTA = 1e-290
 
 
 class PLDAccountant(Accountant):
@@ -140,7 +142,7 @@ class PLDAccountant(Accountant):
             return 0.0, math.inf
         lower, upper = self._worst(
             plan,
-            [epsilon_bounds(pairs, mu, delta, self.rtol) for pairs, mu in plan.directions],
+            [self._one_direction(pairs, mu, delta) for pairs, mu in plan.directions],
         )
         if upper > _LARGE_EPSILON and not is_narrow((lower, upper), self.rtol):
             # With very little noise the losses of one release span more scales than there are
@@ -166,6 +168,15 @@ class PLDAccountant(Accountant):
             if not has_overflowing_moments(self._counts, self._adjacency):
                 upper = min(upper, self._renyi().delta(epsilon).upper)
         return lower, upper
+
+    def _one_direction(self, pairs: list[tuple[Pair, int]], mu: float, delta: float) -> Interval:
+        """Bound epsilon for one direction, at any delta."""
+        if not pairs or delta >= _SMALLEST_DELTA:
+            return epsilon_bounds(pairs, mu, delta, self.rtol)
+        # What is below all that is ever neglected costs no less than what is not.
+        lower, _ = epsilon_bounds(pairs, mu, _SMALLEST_DELTA, self.rtol)
+        failure, largest, _ = extremes(pairs)
+        return lower, largest if failure == 0.0 == mu else math.inf
 
     @staticmethod
     def _worst(plan: Plan, intervals: list[Interval]) -> Interval:

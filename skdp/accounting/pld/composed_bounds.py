@@ -77,7 +77,7 @@ def epsilon_bounds(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
 
     best = (0.0, largest if failure <= delta else math.inf)
     for method in _order(pairs, inverted, parted, gridded, bounded):
-        best = meet(best, method())
+        best = meet(best, _tried(method, math.inf))
         if is_narrow(best, rtol, _SMALLEST_EPSILON):
             break
     return best
@@ -133,11 +133,19 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
             break
         if method is bounded and best[1] < _SMALLEST_DELTA:
             continue
-        best = meet(best, method())
+        best = meet(best, _tried(method, 1.0))
         if is_narrow(best, rtol):
             break
         tried = best[1] if method is inverted else tried
     return best
+
+
+def _tried(method: Method, largest: float) -> Interval:
+    """Return what a method proves: nothing, where its numbers leave the range of floats."""
+    try:
+        return method()
+    except (OverflowError, ValueError, ZeroDivisionError):
+        return 0.0, largest  # as from the logarithm of a number that vanished
 
 
 def _with_gaussian(pairs: Pairs, mu: float) -> Pairs:

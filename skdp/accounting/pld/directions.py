@@ -23,6 +23,10 @@ from skdp.accounting.pld.randomised_response import RandomisedResponsePair
 from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
 
 _LARGEST_SHIFT = 1e150
+# Rates, shifts and guarantees below these count as these, which can only raise a bound: squares of
+# what is as small would vanish.
+_SMALLEST = 1e-100
+_SMALLEST_FAILURE = 1e-290
 
 
 class Direction(NamedTuple):
@@ -102,14 +106,14 @@ def _plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
     """Return the dominating pairs of a history without choices."""
     if any(map(_reveals, counts)):
         return None
-    squares = [0.0]
+    shifts: list[float] = []
     shared: list[tuple[Pair, int]] = []
     directed: list[tuple[Event, int]] = []
     attained = True
     for leaf, count in counts.items():
         mu = gaussian_mu(leaf, adjacency)
         if mu is not None:
-            squares.append(count * mu * mu)
+            shifts.append(math.sqrt(count) * mu)
             attained = attained and not isinstance(leaf, LastIterateEvent)
         elif _is_directed(leaf, adjacency):
             directed.append((leaf, count))
@@ -121,7 +125,7 @@ def _plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
             attained = attained and _is_attained(leaf, adjacency)
             if pair is not None:
                 shared.append((pair, count))
-    mu = math.sqrt(math.fsum(squares))
+    mu = math.hypot(*shifts)  # of tiny shifts too, whose squares vanish
     directions = []
     for kind in ("remove", "add") if directed else (None,):
         pairs = list(shared)
@@ -151,7 +155,7 @@ def mu_of_all_rows(counts: Mapping[Event, int], adjacency: str) -> float:
     float
         The parameter.
     """
-    squares = []
+    shifts = []
     for leaf, count in counts.items():
         mu = gaussian_mu(leaf, adjacency)
         sampled = sampled_gaussian(leaf, adjacency)
@@ -159,8 +163,8 @@ def mu_of_all_rows(counts: Mapping[Event, int], adjacency: str) -> float:
             mu = 2.0 * sampled.mu if sampled.kind == "poisson-replace-one" else sampled.mu
         if mu is None:
             return math.inf
-        squares.append(count * mu * mu)
-    return math.sqrt(sum(squares))
+        shifts.append(math.sqrt(count) * mu)
+    return math.hypot(*shifts)
 
 
 def has_overflowing_moments(counts: Mapping[Event, int], adjacency: str) -> bool:
@@ -203,9 +207,17 @@ def _is_attained(leaf: Event, adjacency: str) -> bool:
     if isinstance(leaf, ProfileEvent):
         return False
     if isinstance(leaf, PureDPEvent | ApproxDPEvent):
-        return True  # of the releases with that guarantee, some has the pair's divergences
+        # Of the releases with that guarantee, some has the pair's divergences.
+        failure = leaf.delta if isinstance(leaf, ApproxDPEvent) else 0.0
+        return _at_least(leaf.epsilon, _SMALLEST) and _at_least(failure, _SMALLEST_FAILURE)
     sampled = sampled_gaussian(leaf, adjacency)
-    return sampled.mu <= _LARGEST_SHIFT if sampled is not None else is_exact(leaf, adjacency)
+    if sampled is None:
+        return is_exact(leaf, adjacency)
+    return _SMALLEST <= sampled.mu <= _LARGEST_SHIFT and _at_least(sampled.rate, _SMALLEST)
+
+
+def _at_least(value: float, smallest: float) -> bool:
+    return value == 0.0 or value >= smallest
 
 
 def _pair(leaf: Event, adjacency: str, direction: str | None) -> Pair | None:
@@ -214,12 +226,17 @@ def _pair(leaf: Event, adjacency: str, direction: str | None) -> Pair | None:
         return profile_pair(leaf, adjacency)
     if isinstance(leaf, PureDPEvent | ApproxDPEvent):
         delta = leaf.delta if isinstance(leaf, ApproxDPEvent) else 0.0
-        useful = max(leaf.epsilon, delta) > 0.0
-        return RandomisedResponsePair(leaf.epsilon, delta) if useful else None
+        if max(leaf.epsilon, delta) == 0.0:
+            return None
+        return RandomisedResponsePair(
+            max(leaf.epsilon, _SMALLEST) if leaf.epsilon > 0.0 else 0.0,
+            max(delta, _SMALLEST_FAILURE) if delta > 0.0 else 0.0,
+        )
     sampled = sampled_gaussian(leaf, adjacency)
     if sampled is None:
         return noise_pair(leaf, adjacency, direction)
     if sampled.mu > _LARGEST_SHIFT:
         # Whoever is sampled is seen: any two results differ with the rate at most.
         return RandomisedResponsePair(0.0, sampled.rate)
-    return GaussianMixturePair(direction or sampled.kind, sampled.rate, sampled.mu)
+    rate, mu = max(sampled.rate, _SMALLEST), max(sampled.mu, _SMALLEST)
+    return GaussianMixturePair(direction or sampled.kind, rate, mu)

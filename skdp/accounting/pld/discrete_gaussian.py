@@ -42,7 +42,9 @@ class DiscreteGaussianPair(AtomicPair):
             self._log_total = math.log1p(2.0 * float(np.sum(np.exp(-0.5 * (x / sigma) ** 2))))
         # At epsilon = 0: how much the noise is from -ceil(s/2) + 1 - (s even) to ceil(s/2) - 1.
         last = (sensitivity + 1) // 2 - 1
-        self.variation = min(1.0, self._mass(last - sensitivity + 1, last) * (1.0 + 1e-9))
+        mass = self._mass(last - sensitivity + 1, last) * (1.0 + 1e-9) + 1e-15 * self._wide
+        most = sensitivity * math.exp(-self._log_total) * (1.0 + 1e-12)  # densities are below
+        self.variation = min(1.0, mass, most)
 
     @property
     def _wide(self) -> bool:

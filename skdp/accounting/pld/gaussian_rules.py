@@ -28,6 +28,7 @@ _HEIGHTS = np.array([0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7,
 _PANEL_NODES = 36
 _ELLIPSES = (3.0, 5.0)  # sums of the semi-axes of ellipses around a panel, over its half-width
 _LARGEST_RULE = 50_000  # nodes
+_LONGEST = 1e4  # range of a rule, in standard deviations
 _LARGE = 700.0
 
 
@@ -260,6 +261,8 @@ def panel_rule(
     """
     points, gauss = gauss_legendre(_PANEL_NODES)
     length = landscape.high - landscape.low
+    if not length < _LONGEST:
+        return None
     edges = np.linspace(landscape.low, landscape.high, max(math.ceil(length / 5.0), 1) + 1)
     while True:
         centres, halves = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)

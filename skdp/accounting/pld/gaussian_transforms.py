@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.pld.contour_shift import log_decay
+from skdp.accounting.pld.fourier_sums import equidistant_sums
 from skdp.accounting.pld.gaussian_rules import (
     Mixture,
     Rule,
@@ -41,7 +42,6 @@ _LONG_RULE = 2000  # nodes, beyond which panels of different lengths may need fe
 _SUMMATION = 128.0
 _SMALLEST = 1e-300
 _LARGEST_DIRECT = 1_000_000  # sines of one evaluation
-_LARGEST_BLOCK = 4_000_000  # exponentials held at once
 
 
 class TiltedNodes(NamedTuple):
@@ -216,7 +216,7 @@ def transform(
         real = -2.0 * np.sum(products * sines, axis=1)
         imaginary = 2.0 * np.sum(products * np.cos(angles), axis=1)
     else:
-        sums = _fourier_sums(nodes, frequencies)
+        sums = equidistant_sums(nodes.losses, nodes.weights, frequencies)
         real, imaginary = sums.real, sums.imag
         size = np.minimum(
             2.0 * np.sum(nodes.weights),
@@ -224,46 +224,38 @@ def transform(
         )
         # A product of complex matrices may add its terms in any order, each as four products.
         error = error + 12.0 * _UNIT_ROUNDOFF * (len(nodes.losses) + 20.0) * size
-    real += nodes.excess
-    imaginary -= frequencies * nodes.drift
+    return log_with_error(real + nodes.excess, imaginary - frequencies * nodes.drift, error)
+
+
+def log_with_error(
+    real: Array, imaginary: Array, error: Array
+) -> tuple[NDArray[np.complex128], Array]:
+    """Return the logarithm of one plus a number known up to an error, and its own error.
+
+    Parameters
+    ----------
+    real, imaginary : ndarray
+        The number.
+    error : ndarray
+        Bounds on the error of its modulus.
+
+    Returns
+    -------
+    tuple of ndarray
+        As from `transform`.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         square = real * (2.0 + real) + imaginary**2
     modulus = np.hypot(1.0 + real, imaginary)
     small = error >= 0.25 * modulus
     log_modulus = np.log(np.maximum(modulus + np.where(small, error, 0.0), _SMALLEST))
-    values = np.empty(len(frequencies), dtype=np.complex128)
+    values = np.empty(len(real), dtype=np.complex128)
     near = (np.abs(square) < 0.5) & ~small
     values.real = np.where(near, 0.5 * np.log1p(np.clip(square, -0.5, 0.5)), log_modulus)
     values.imag = np.arctan2(imaginary, 1.0 + real)
     relative = -np.log1p(-np.where(small, 0.0, error / np.maximum(modulus, _SMALLEST)))
     errors = relative + 4.0 * _UNIT_ROUNDOFF * np.abs(values)
     return values, np.where(small, math.inf, errors)
-
-
-def _fourier_sums(nodes: TiltedNodes, frequencies: Array) -> NDArray[np.complex128]:
-    """Sum weights (e^(i u losses) - 1) over equidistant frequencies by a product of matrices.
-
-    With ``u = a + b``, e^(iu) - 1 is the product of e^(ia) - 1 and e^(ib) - 1 plus their sum, which
-    keeps the error small against the losses.
-    """
-    short = math.isqrt(len(frequencies)) + 1
-    steps = (frequencies[1] - frequencies[0]) * np.arange(short)
-    total = np.zeros((len(frequencies[::short]), short), dtype=np.complex128)
-    block = max(_LARGEST_BLOCK // short, 1)
-    for start in range(0, len(nodes.losses), block):
-        losses, weights = nodes.losses[start : start + block], nodes.weights[start : start + block]
-        outer = _turn(np.multiply.outer(frequencies[::short], losses))
-        inner = _turn(np.multiply.outer(losses, steps))
-        total += (outer * weights) @ inner + (outer @ weights)[:, None] + weights @ inner
-    return total.ravel()[: len(frequencies)]
-
-
-def _turn(angles: Array) -> NDArray[np.complex128]:
-    """Return e^(i angle) - 1."""
-    out = np.empty(angles.shape, dtype=np.complex128)
-    out.real = -2.0 * np.sin(0.5 * angles) ** 2
-    out.imag = np.sin(angles)
-    return out
 
 
 class GaussianMixtureLoss:

@@ -20,6 +20,7 @@ _SMALLEST_EPSILON = 1e-7  # below which a relative gap is not aimed at
 _LARGEST_EPSILON = 1e4  # above which this method is not tried
 _NEWTON_STEPS = 60
 _SMALLEST_DELTA = 1e-300
+_SMALLEST_SLOPE = 1e-300
 
 Pairs = Sequence[tuple[Pair, int]]
 
@@ -201,6 +202,7 @@ def _shift(
 ) -> float:
     """Move epsilon until the bound on delta is on the safe side of the target."""
     shift = 0.0
+    slope = min(slope, -_SMALLEST_SLOPE)
     for attempt in range(10):
         at = max(epsilon + shift if upward else epsilon - shift, 0.0)
         if at == 0.0 and not upward:
@@ -208,6 +210,8 @@ def _shift(
         lower, upper = inversion.delta_bounds(at)
         if upper <= delta if upward else lower > delta:
             return at
-        ratio = upper / delta if upward else delta / max(lower, 0.1 * delta)
+        if not (upper if upward else lower) > 0.0:
+            break
+        ratio = upper / delta if upward else min(delta / lower, 10.0)
         shift += (math.log(ratio) / -slope + 1e-15 * abs(epsilon)) * 1.05 * 2.0**attempt
     return math.inf if upward else 0.0

@@ -13,6 +13,9 @@ import numpy as np
 
 from skdp.accounting._leaves import log_mixture
 from skdp.accounting._quadrature import gauss_legendre
+from skdp.accounting.pld.fourier_sums import equidistant_sums
+from skdp.accounting.pld.gaussian_transforms import log_with_error
+from skdp.accounting.pld.laplace_panels import Branch, tilted_sums
 from skdp.accounting.pld.pairs import Array, Complex, log_one_plus
 
 _UNIT_ROUNDOFF = 2.0**-53
@@ -23,6 +26,7 @@ _PHASE = 4.0  # radians that a panel of the quadrature may see
 _WIDTH = 0.4  # of a panel, against pi/2 to the nearest singularity
 _LARGEST_TABLE = 500_000  # numbers held at once
 _LARGEST_WORK = 4_000_000
+_MANY = 60_000  # from which another method is quicker
 
 
 def randomised_response_transform(epsilon: float, z: Complex) -> tuple[Complex, Array]:
@@ -111,29 +115,82 @@ def mixture_transform(kind: str, rate: float, shift: float, z: Complex) -> tuple
         large.
     """
     largest = float(np.max(np.abs(z))) + 1.0
-    # log M turns by at most twice this, also a panel's width off the end of the range.
-    steepest = 1.0 / (1.0 + (1.0 - rate) / rate * math.exp(-shift - 1.0))
-    panels = math.ceil(shift * max(1.0 / _WIDTH, 2.0 * largest * steepest / _PHASE))
+    panels = _panels(rate, shift, largest)
     size = panels * _POINTS * len(z)
+    if size > _MANY and _are_equidistant(z):
+        return _many_moments(kind, rate, shift, z)
     if size > _LARGEST_TABLE:
         if len(z) > 1 and size <= _LARGEST_WORK:
             parts = [mixture_transform(kind, rate, shift, part) for part in np.array_split(z, 2)]
             return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
         return np.zeros(len(z), dtype=np.complex128), np.full(len(z), np.inf)
+    added, errors = _added(kind, rate, shift, z, panels)
+    return log_one_plus(added), errors / _modulus(1.0 + added)
+
+
+def _added(kind: str, rate: float, shift: float, z: Complex, panels: int) -> tuple[Complex, Array]:
+    """Return E[e^(zL)] - 1 and bounds on its error."""
     losses, weights = _quadrature(rate, shift, panels)
+    # Of the loss: it grows by the share of the shifted component, and exponents are rounded.
+    doubts = 4.0 * (np.abs(losses) - (shift + 1.0) * np.expm1(math.log1p(-rate) - losses))
     if kind == "poisson-replace-one":
         # Of Q0's mass, x > 0 has Q = c Q0 and P = M Q0; x < 0 has these exchanged.
         c = log_mixture(rate, -shift)
-        relative = losses[1:] - c
-        added = np.sum(
-            math.exp(c) * weights[1:] * (_excess(z + 1.0, relative) + _excess(-z, relative)),
-            axis=1,
-        )
+        losses, weights, doubts = losses[1:] - c, 2.0 * math.exp(c) * weights[1:], doubts[1:]
+        doubts = doubts + 4.0 * abs(c)
+        terms = 0.5 * (_excess(z + 1.0, losses) + _excess(-z, losses))
     else:
-        added = np.sum(weights * _excess(-z if kind == "add" else z + 1.0, losses), axis=1)
-    cost = 64.0 + 8.0 * largest * (shift + 1.0)
-    size = np.abs(added) + np.sum(weights * _size(z, losses), axis=1)
-    return log_one_plus(added), _UNIT_ROUNDOFF * cost * size / _modulus(1.0 + added)
+        terms = _excess(-z if kind == "add" else z + 1.0, losses)
+    added: Complex = np.sum(weights * terms, axis=1)
+    size = 64.0 * np.abs(added) + np.sum(weights * _doubt(z, losses, doubts), axis=1)
+    return added, _UNIT_ROUNDOFF * size
+
+
+def _panels(rate: float, shift: float, largest: float) -> int:
+    """Return how many panels resolve powers up to the given one."""
+    # log M turns by at most twice this, also a panel's width off the end of the range.
+    steepest = 1.0 / (1.0 + (1.0 - rate) / rate * math.exp(-shift - 2.0))
+    return math.ceil(shift * max(1.0 / _WIDTH, 2.0 * largest * steepest / _PHASE))
+
+
+def _are_equidistant(z: Complex) -> bool:
+    """Tell whether frequencies are the multiples of one."""
+    if len(z) < 3 or z[0].imag != 0.0:
+        return False
+    multiples = z[1].imag * np.arange(len(z))
+    return bool(np.all(np.abs(z.imag - multiples) <= 4.0 * _UNIT_ROUNDOFF * multiples))
+
+
+def _many_moments(kind: str, rate: float, shift: float, z: Complex) -> tuple[Complex, Array]:
+    """Return ``mixture_transform`` for so many frequencies that each must be cheap."""
+    theta, frequencies = float(z[0].real), np.asarray(z.imag)
+    unknown = np.zeros(len(z), dtype=np.complex128), np.full(len(z), np.inf)
+    panels = _panels(rate, shift, theta + 1.0)
+    if panels * _POINTS > _LARGEST_TABLE:
+        return unknown
+    excess, doubt = _added(kind, rate, shift, z[:1], panels)
+    least, top = log_mixture(rate, -shift), log_mixture(rate, shift)
+    half = 0.5 * math.exp(-shift)
+    if kind == "poisson-replace-one":
+        scale, atoms = math.exp(least), [(top - least, half)]
+        branches = [Branch(scale, theta + 1.0, 1.0), Branch(scale, -theta, -1.0)]
+    else:
+        atoms = [(least, 0.5), (top, half)]
+        branches = [Branch(1.0, -theta, -1.0) if kind == "add" else Branch(1.0, theta + 1.0, 1.0)]
+        least = 0.0
+    sums = tilted_sums(rate, shift, least, branches, frequencies)
+    if sums is None:
+        return unknown
+    losses = np.array([b.sign * x for b in branches for x, _ in atoms])
+    weights = np.array([b.scale * m * math.exp(b.power * x) for b in branches for x, m in atoms])
+    values = sums.values + equidistant_sums(losses, weights, frequencies)
+    ulps = 512.0 + 8.0 * (theta + 1.0) * np.abs(losses)
+    size = np.minimum(
+        2.0 * np.sum(weights * ulps), frequencies * np.dot(weights, ulps * np.abs(losses))
+    )
+    errors = sums.errors + doubt[0] + _UNIT_ROUNDOFF * size
+    errors += _UNIT_ROUNDOFF * frequencies * np.dot(weights, ulps * np.abs(losses))
+    return log_with_error(values.real + excess[0].real, values.imag, errors)
 
 
 @lru_cache(maxsize=16)
@@ -171,14 +228,15 @@ def _excess(order: Complex, log_ratio: Array) -> Complex:
     return np.where(small, series, direct)
 
 
-def _size(z: Complex, log_ratio: Array) -> Array:
-    """Return how large the terms of an excess may be, off the series."""
-    theta = float(z[0].real)
-    x = np.abs(log_ratio)[None, :]
+def _doubt(z: Complex, log_ratio: Array, doubts: Array) -> Array:
+    """Bound the error of an excess, with that of its logarithms, both in units of roundoff."""
+    x, dx = np.abs(log_ratio)[None, :], doubts[None, :]
     w = np.abs(z)[:, None] + 1.0
     with np.errstate(over="ignore"):
-        large = np.exp(np.minimum((theta + 1.0) * x, 700.0)) * (1.0 + w) + w * np.exp(x)
-    return np.where(w * x + x < 0.5, (w * x) ** 2, large)
+        tilt = np.exp(np.minimum((float(z[0].real) + 1.0) * x, 700.0))
+        large = 64.0 * (tilt * (1.0 + w * x) + 1.0 + w * np.expm1(x)) + (tilt + np.exp(x)) * w * dx
+    small = 64.0 * (w * x) ** 2 + 2.0 * w * w * (x + _UNIT_ROUNDOFF * dx) * dx
+    return np.where(w * x + x < 0.5, small, large)
 
 
 def _modulus(value: Complex) -> Array:

@@ -14,7 +14,9 @@ from skdp.accounting.pld.randomised_response import RandomisedResponsePair
 
 _LARGEST_SAMPLED_SHIFT = 300.0
 _LARGEST_SHIFT = 1e4
+_SMALLEST = 1e-100  # rates and shifts below count as this one, which can only raise a bound
 _LEAST_DISCRETE_NOISE = 1e-3
+_LARGEST_NOISE = 1e12  # of integers, above which as much is assumed
 _MOST_STEPS = 2**12  # of an integer query
 
 
@@ -36,24 +38,25 @@ def noise_pair(leaf: Event, adjacency: str, direction: str | None = None) -> Pai
         None for any other leaf, and for one that releases nothing.
     """
     if isinstance(leaf, DiscreteGaussianEvent):
-        sigma = leaf.noise_multiplier * leaf.sensitivity
+        sigma = min(leaf.noise_multiplier, _LARGEST_NOISE) * leaf.sensitivity
         return DiscreteGaussianPair(leaf.sensitivity, sigma)
     if isinstance(leaf, DiscreteLaplaceEvent):
         # A larger shift of the noise, or one in fewer steps of the same total, reveals more.
         merged = math.ceil(leaf.sensitivity / _MOST_STEPS)
         steps = math.ceil(leaf.sensitivity / merged)
-        shift = steps * merged / leaf.sensitivity / leaf.noise_multiplier
+        shift = max(steps * merged / leaf.sensitivity / leaf.noise_multiplier, _SMALLEST)
         return _pure(shift) or DiscreteLaplacePair(steps, shift)
     mixture = laplace_mixture(leaf, adjacency)
     if mixture is None or mixture.shift == 0.0:
         return None
+    rate, shift = max(mixture.rate, _SMALLEST), max(mixture.shift, _SMALLEST)
     if mixture.kind == "laplace":
-        return _pure(mixture.shift) or LaplaceMixturePair("laplace", 1.0, mixture.shift)
+        return _pure(shift) or LaplaceMixturePair("laplace", 1.0, shift)
     if mixture.shift > _LARGEST_SAMPLED_SHIFT:
         # Whoever is sampled is seen: any two results differ with the rate at most.
-        return RandomisedResponsePair(0.0, mixture.rate)
+        return RandomisedResponsePair(0.0, rate)
     kind = direction if mixture.kind == "poisson-add-remove" else mixture.kind
-    return LaplaceMixturePair(kind or "remove", mixture.rate, mixture.shift)
+    return LaplaceMixturePair(kind or "remove", rate, shift)
 
 
 def _pure(shift: float) -> Pair | None:
@@ -136,11 +139,11 @@ def is_exact(leaf: Event, adjacency: str) -> bool:
         False where `noise_pair` puts another one in its place.
     """
     if isinstance(leaf, DiscreteGaussianEvent):
-        return leaf.noise_multiplier >= _LEAST_DISCRETE_NOISE
+        return _LEAST_DISCRETE_NOISE <= leaf.noise_multiplier <= _LARGEST_NOISE
     if isinstance(leaf, DiscreteLaplaceEvent):
         shift = 1.0 / leaf.noise_multiplier
-        return shift <= _LARGEST_SHIFT and leaf.sensitivity <= _MOST_STEPS
+        return _SMALLEST <= shift <= _LARGEST_SHIFT and leaf.sensitivity <= _MOST_STEPS
     mixture = laplace_mixture(leaf, adjacency)
     if mixture is None or mixture.kind == "laplace":
-        return mixture is not None and mixture.shift <= _LARGEST_SHIFT
-    return mixture.shift <= _LARGEST_SAMPLED_SHIFT
+        return mixture is not None and _SMALLEST <= mixture.shift <= _LARGEST_SHIFT
+    return _SMALLEST <= mixture.shift <= _LARGEST_SAMPLED_SHIFT and mixture.rate >= _SMALLEST
