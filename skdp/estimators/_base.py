@@ -242,8 +242,9 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
             n_rows=shape[0],
             n_features=shape[1],
             n_classes=n_classes,
-            epsilon=self.epsilon,
-            delta=self.delta,
+            # A float32 given by the user must not halve the digits of what is computed from it.
+            epsilon=None if self.epsilon is None else float(self.epsilon),
+            delta=float(self.delta),
             adjacency=self.adjacency,
         )
 
