@@ -337,5 +337,5 @@ class PrivateRandomizedSearchCV(PrivateSearch):
     def _points(self, stream: RandomStream) -> list[dict[str, Any]]:
         check_integer("n_iter", self.n_iter, at_least=1)
         # The sampler is a public choice: 32 bits of the stream tell nothing of the noise.
-        seed = int(stream.words(1)[0] >> 32)
+        seed = int(stream.words(1)[0]) >> 32
         return list(ParameterSampler(self.param_distributions, self.n_iter, random_state=seed))
