@@ -11,7 +11,6 @@ from pathlib import Path
 
 import mpmath as mp
 import numpy as np
-from scipy.special import erf
 from scipy.stats import beta, norm
 
 from skdp import accounting, budget, exceptions, reporting
@@ -376,39 +375,6 @@ def test_no_outlier_is_protected():
     compare("The Bayesian accountant", rows)
     missed = (1 - 2 / 1000) ** 100
     assert f"{100 * missed:.0f} %" in PAGE.read_text()
-
-
-# --- Last iterates --------------------------------------------------------------------------------
-
-
-def clamped_walk(drift, steps=60, cells=4000):
-    """Law of X <- clip(X + drift + N(0, 1), 0, 1) from 1/2: atoms at 0 and 1, density between."""
-    x = (np.arange(cells) + 0.5) / cells
-    places = np.concatenate([[0.0, 1.0], x])
-    law = np.zeros(cells + 2)
-    law[2 + cells // 2] = 1.0
-    for _ in range(steps):
-        to_zero = law @ norm.cdf(-(places + drift))
-        to_one = law @ norm.sf(1.0 - places - drift)
-        inside = np.interp(
-            x,
-            x[::40],
-            [law @ norm.pdf(point - places - drift) for point in x[::40]],
-        )
-        inside *= (1.0 - to_zero - to_one) / inside.sum()
-        law = np.concatenate([[to_zero, to_one], inside])
-    return law
-
-
-def test_real_window():
-    """Diameter 1, shift 4 and noise 1 a step: a bound that is minimised over real windows fails."""
-    true = 0.5 * np.abs(clamped_walk(2.0) - clamped_walk(-2.0)).sum()
-    rows = []
-    for window in (1.0, 0.25):
-        mu = (1.0 + 4.0 * window) / math.sqrt(window)
-        rows.append([window, mu, erf(mu / 2 / math.sqrt(2)), true])
-    assert rows[1][2] < true < rows[0][2]
-    compare("A window of a quarter of a step", rows)
 
 
 # --- Reference values of the accounting page ------------------------------------------------------
