@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sqlite3
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from skdp.budget._connection import fill, made, release, transaction
+from skdp.budget._connection import transaction
 from skdp.budget._schema import create_tables
 from skdp.budget.errors import explained
-from skdp.exceptions import LedgerError, LedgerMissingError
+from skdp.exceptions import LedgerError
 
 
 def publish(path: Path, content: str, hash_: str) -> None:
@@ -31,15 +32,8 @@ def publish(path: Path, content: str, hash_: str) -> None:
     """
     if not path.parent.is_dir():
         raise LedgerError(f"The folder {path.parent} of the ledger does not exist: make it first.")
-    log = path.with_name(f"{path.name}-wal")
-    if log.exists() and not path.exists():  # in this order: another process may make both
-        raise LedgerMissingError(
-            f"The ledger {path} is not there, but its write-ahead log {log} is: the ledger was "
-            "deleted or moved while it was in use. Bring it back; or delete the log, which holds "
-            "its last charges, to start a new one."
-        )
     with explained(path), _draft(path) as draft:
-        with made(draft) as connection:
+        with transaction(draft, writing=True) as connection:
             create_tables(connection, content, hash_)
         _give_name(draft, path)
 
@@ -60,11 +54,12 @@ def duplicate(path: Path, target: Path) -> None:
         If the ledger cannot be read, or the copy not be made.
     """
     taken = LedgerError(f"{target} is there already: give the copy a name of its own.")
-    if target.exists() or target.with_name(f"{target.name}-wal").exists():
+    if target.exists():
         raise taken
     with explained(target), _draft(target) as draft:
         with explained(path), transaction(path, writing=False) as source:
-            fill(draft, source)
+            with contextlib.closing(sqlite3.connect(draft)) as copy:
+                source.backup(copy)
         if not _give_name(draft, target):
             raise taken
 
@@ -119,6 +114,5 @@ def remove(path: Path, creator: int) -> None:
         Process that made it.
     """
     if os.getpid() == creator:
-        release(path)
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        for leftover in (path, path.with_name(f"{path.name}-journal")):
+            leftover.unlink(missing_ok=True)

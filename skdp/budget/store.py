@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from sqlite3 import Connection
 
-from skdp.budget._connection import in_turn, made, release, spare_log, transaction
+from skdp.budget._connection import in_turn, transaction
 from skdp.budget._files import publish, remove
 from skdp.budget._reader import ChainReader, LedgerState
 from skdp.budget._schema import create_tables
@@ -48,7 +48,6 @@ class LedgerFile:
         self.genesis = genesis
         self._seen = LedgerReceipt(0, identity)
         self.recalled = (Fraction(0),) * len(genesis["limits"])
-        weakref.finalize(self, release, path)
 
     @classmethod
     def create(cls, path: Path | None, terms: Row) -> LedgerFile:
@@ -82,7 +81,7 @@ class LedgerFile:
         handle, name = tempfile.mkstemp(prefix="skdp-ledger-", suffix=".sqlite")
         os.close(handle)
         path = Path(name)
-        with explained(path), made(path) as connection:
+        with explained(path), transaction(path, writing=True) as connection:
             create_tables(connection, content, identity)
         ledger = cls.reach(path, identity, json.loads(content))
         weakref.finalize(ledger, remove, path, os.getpid())
@@ -190,8 +189,6 @@ class LedgerFile:
                 appender = Appender(connection, reader, state)
                 yield appender
             self._see(appender.state)
-        if appender.appended:
-            spare_log(self.path, appender.state.entries)
 
     def rows(self) -> list[Row]:
         """Return all entries, verified.
@@ -260,10 +257,6 @@ class LedgerFile:
                 pass
         return LedgerReceipt(state.entries, state.head)
 
-    def close(self) -> None:
-        """Close the file in this process; the next charge opens it again."""
-        release(self.path)
-
     @contextlib.contextmanager
     def _reading(self) -> Iterator[tuple[ChainReader, LedgerState]]:
         with explained(self.path), transaction(self.path, writing=False) as connection:
@@ -301,7 +294,6 @@ class Appender:
         self._connection = connection
         self.reader = reader
         self.state = state
-        self.appended = False
 
     def append(self, row: Row, cost: tuple[Fraction, ...]) -> Row:
         """Add an entry.
@@ -328,7 +320,6 @@ class Appender:
         )
         self._connection.execute("UPDATE head SET entries = ?, hash = ?", (index, hash_))
         self.state = LedgerState(index, hash_, spent)
-        self.appended = True
         return {**json.loads(content), "hash": hash_}
 
     def rehearse(self, row: Row, cost: tuple[Fraction, ...]) -> None:
@@ -346,7 +337,7 @@ class Appender:
         self.append(row, cost)
         self._connection.execute("ROLLBACK TO rehearsal")
         self._connection.execute("RELEASE rehearsal")
-        self.state, self.appended = state, False
+        self.state = state
 
 
 # All budgets of one process that use a ledger share its object: it knows what was seen of the

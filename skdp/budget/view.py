@@ -157,11 +157,10 @@ class LedgerView:
         return self._file.verify(known)
 
     def close(self) -> None:
-        """Close the ledger's file in this process, before it is moved or copied.
+        """Do nothing: a ledger's file is open during a charge only, and one file at all times.
 
-        If no other process uses it, the ledger is one file then. The next charge opens it again.
+        For code that closes whatever it opened, such as `contextlib.closing`.
         """
-        self._file.close()
 
     def __repr__(self) -> str:
         used, entries = self._used()

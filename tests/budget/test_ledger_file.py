@@ -1,0 +1,202 @@
+"""One file at all times: synced at every charge, and nothing lost to copies, forks and kills."""
+
+import ctypes
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from ledger_workers import charge_and_report, charge_many
+
+from skdp import cli
+from skdp.accounting import PureDPEvent
+from skdp.budget import BudgetAccountant, LedgerMismatchError, LedgerMissingError
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+EVENT = PureDPEvent(0.01)
+
+
+@pytest.fixture
+def budget(tmp_path):
+    budget = BudgetAccountant(100.0, 0.0, ledger=tmp_path / "ledger.sqlite", name="study")
+    charge_many(budget, 3)
+    return budget
+
+
+def beside(budget):
+    """Return what lies in the ledger's folder."""
+    return sorted(path.name for path in budget.ledger.parent.glob("ledger*"))
+
+
+SERVER = """
+import os, sys
+from skdp.accounting import PureDPEvent
+from skdp.budget import BudgetAccountant
+event = PureDPEvent(0.01)
+for line in sys.stdin:
+    action, _, path = line.rstrip("\\n").partition(" ")
+    child = os.fork() if action == "kill" else None
+    if not child:
+        budget = BudgetAccountant.open(path)
+        for _ in range({"charge": 1, "kill": 5}[action]):
+            budget.reserve(event)
+        if child == 0:
+            os.kill(os.getpid(), 9)
+        print(budget.verify().entries, flush=True)
+    else:
+        os.waitpid(child, 0)
+    print("done", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    """Do something with a ledger in another process, not forked from this one."""
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def act(path, action="charge"):
+        server.stdin.write(f"{action} {path}\n")
+        server.stdin.flush()
+        answer = [line.rstrip() for line in iter(server.stdout.readline, "done\n") if line]
+        return int(answer[0]) if answer else None
+
+    yield act
+    server.stdin.close()
+    server.wait()
+    server.stdout.close()
+
+
+def test_a_ledger_is_one_file_in_use_and_at_rest(elsewhere, budget):
+    assert beside(budget) == ["ledger.sqlite"]
+    budget.reserve(EVENT)
+    assert beside(budget) == ["ledger.sqlite"]
+    assert elsewhere(budget.ledger) == 5
+    assert beside(budget) == ["ledger.sqlite"] and budget.verify().entries == 5
+    budget.close()
+    budget.reserve(EVENT)  # closing takes nothing away
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_leave_one_file(budget, method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"needs {method}")
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    processes = [
+        context.Process(target=charge_and_report, args=(budget, 3, queue)) for _ in range(2)
+    ]
+    for process in processes:
+        process.start()
+    assert [queue.get(timeout=120) for _ in processes] == [3, 3]
+    for process in processes:
+        process.join()
+    assert beside(budget) == ["ledger.sqlite"]
+    assert budget.verify().entries == 9
+
+
+@needs_fork
+@pytest.mark.parametrize("fork", [os.fork, ctypes.PyDLL(None).fork], ids=["python", "library"])
+def test_forked_children_charge_the_same_file(budget, fork):
+    """Those of a library that forks without Python's hooks as well: no connection is inherited."""
+    child = fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if charge_many(budget, 20) == 20 else 1
+        finally:
+            os._exit(status)
+    assert charge_many(budget, 20) == 20
+    assert os.waitpid(child, 0)[1] == 0
+    assert budget.verify().entries == 43 and beside(budget) == ["ledger.sqlite"]
+
+
+@needs_fork
+def test_killed_processes_leave_one_file_with_all_their_charges(budget, elsewhere, capsys):
+    assert elsewhere(budget.ledger, "kill") is None
+    assert beside(budget) == ["ledger.sqlite"]
+    assert cli.main(["ledger", "verify", str(budget.ledger)]) == 0
+    assert "8 entries" in capsys.readouterr().out
+    receipt = budget.verify()
+    budget.reserve(EVENT)
+    assert BudgetAccountant.open(budget.ledger).verify(receipt).entries == 9
+
+
+def test_bare_copies_of_a_ledger_in_use_are_complete(budget, tmp_path):
+    """Also those by other means than SQLite's, which take all locks on the file from a process."""
+    receipt = budget.verify()
+    copy = BudgetAccountant.open(shutil.copyfile(budget.ledger, tmp_path / "copy.sqlite"))
+    assert copy.verify(receipt) == receipt
+    budget.reserve(EVENT)
+    assert budget.verify(receipt).entries == 4
+
+
+def test_files_replaced_between_charges_are_refused(budget, tmp_path):
+    other = BudgetAccountant(100.0, 0.0, ledger=tmp_path / "other.sqlite")
+    charge_many(other, 2)
+    aside = tmp_path / "aside"
+    os.rename(budget.ledger, aside)
+    os.rename(other.ledger, budget.ledger)
+    for _ in range(2):
+        with pytest.raises(LedgerMismatchError, match="replaced"):
+            budget.reserve(EVENT)
+    os.replace(aside, budget.ledger)
+    budget.reserve(EVENT)
+    assert budget.verify().entries == 4
+
+
+def test_names_that_lead_elsewhere_are_followed(budget, tmp_path):
+    other = BudgetAccountant(100.0, 0.0, ledger=tmp_path / "other.sqlite")
+    name = tmp_path / "link"
+    name.symlink_to(budget.ledger)
+    linked = BudgetAccountant.open(name)
+    assert charge_many(linked, 2) == 2 == charge_many(budget, 2)
+    assert linked.verify().entries == 7
+    name.unlink()
+    with pytest.raises(LedgerMissingError):
+        linked.reserve(EVENT)
+    name.symlink_to(other.ledger)
+    with pytest.raises(LedgerMismatchError, match="another budget"):
+        linked.reserve(EVENT)
+    name.unlink()
+    name.symlink_to(budget.ledger)
+    linked.reserve(EVENT)
+    budget.reserve(EVENT)
+    assert budget.verify().entries == 9 and other.verify().entries == 0
+
+
+def test_files_deleted_between_charges_are_missed(budget, tmp_path):
+    aside = tmp_path / "aside"
+    os.rename(budget.ledger, aside)
+    for _ in range(2):
+        with pytest.raises(LedgerMissingError):
+            budget.reserve(EVENT)
+    os.rename(aside, budget.ledger)
+    budget.reserve(EVENT)
+    assert budget.verify().entries == 4
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_a_charge_is_on_the_disk_before_it_returns(budget, tmp_path):
+    code = (
+        "import os, sys\nfrom skdp.accounting import PureDPEvent\n"
+        "from skdp.budget import BudgetAccountant\nbudget = BudgetAccountant.open(sys.argv[1])\n"
+        "for _ in range(10):\n    budget.reserve(PureDPEvent(0.01))\n    os.getppid()\nos._exit(0)"
+    )
+    calls = tmp_path / "calls"
+    trace = ["strace", "-f", "-o", calls, "-e", "trace=fsync,fdatasync,unlink,getppid"]
+    done = subprocess.run([*trace, sys.executable, "-c", code, budget.ledger], check=False)
+    lines = calls.read_text().splitlines() if calls.exists() else []
+    if done.returncode or not lines:
+        pytest.skip("strace may not trace here")
+    marks = "".join(
+        "s" if "sync(" in line else "u" if "-journal" in line else "|" if "getppid" in line else ""
+        for line in lines
+    )
+    # Journal, ledger, the journal's end, and the folder without it.
+    charges = marks.split("|")[:10]
+    assert all(charge.count("s") >= 4 and charge.endswith("us") for charge in charges), marks
+    assert budget.verify().entries == 13
