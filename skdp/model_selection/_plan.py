@@ -67,6 +67,8 @@ class Design:
         What choosing by scores costs a record that is scored.
     noisy_scores : bool
         Whether scores are released.
+    assumptions : tuple of str
+        What the verdicts on steps take for granted.
     """
 
     method: str
@@ -84,6 +86,7 @@ class Design:
     refit_share: float
     selection_epsilon: float
     noisy_scores: bool
+    assumptions: tuple[str, ...] = ()
 
     @property
     def trainings(self) -> float:

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from skdp.model_selection._escrow import Escrow
 from skdp.model_selection._steps import Fit, PrivateStep, containers, leaves, set_known
-from skdp.reporting._steps import classify_step
+from skdp.reporting._steps import is_private
 
 
 def prepared(
@@ -35,7 +35,7 @@ def prepared(
         The copy. Its steps' random state is still to be set.
     """
     copy = clone(estimator)
-    for container in containers(copy):
+    for _, container in containers(copy):
         # A cache on disk would hold private rows; workers of workers would copy the escrow.
         set_known(container, memory=None, n_jobs=None, verbose=False)
     own = copy.get_params(deep=True)
@@ -86,7 +86,7 @@ def stripped(estimator: Any) -> Any:
         The fitted model, which can be sent to another process.
     """
     for _, part in leaves(estimator):
-        if classify_step(part).kind == "private":
+        if is_private(part):
             set_known(part, accountant=None, random_state=None)
     return estimator
 
@@ -112,7 +112,7 @@ def released(estimator: Any, template: Any, spent: Any) -> Any:
     """
     originals = dict(leaves(template))
     for name, part in leaves(estimator):
-        if classify_step(part).kind != "private":
+        if not is_private(part):
             continue
         own = originals[name].get_params(deep=False)
         set_known(

@@ -32,7 +32,7 @@ from skdp.model_selection._prepare import released
 from skdp.model_selection._runs import Table
 from skdp.model_selection._scoring import resolve_scoring
 from skdp.model_selection._splits import assign_folds, assign_holdout, check_parts, resolve_cv
-from skdp.model_selection._steps import private_steps, refuse_searched
+from skdp.model_selection._steps import assumptions_of, private_steps, refuse_searched
 from skdp.model_selection._table import checked_table, digest, n_columns, n_rows, parameter_table
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.reporting import PrivacySpent
@@ -319,6 +319,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             refit_share=float(self.refit_share),
             selection_epsilon=share * float(self.epsilon),
             noisy_scores=bool(self.noisy_scores),
+            assumptions=assumptions_of(candidate.estimator for candidate in candidates),
         )
 
     def _spent(self, plan: SearchPlan) -> PrivacySpent:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.accounting import ComposedEvent, Event
@@ -23,6 +23,8 @@ _REQUIRED = ("epsilon", "delta", "accountant")
 
 # Relative epsilon of a private transformer, where the final step has 1.
 _TRANSFORMER_WEIGHT = 0.25
+
+_CONTAINERS = (Pipeline, FeatureUnion, ColumnTransformer)
 
 
 @dataclass(frozen=True)
@@ -117,14 +119,24 @@ def leaves(estimator: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield from leaves(part, f"{name}__{label}" if name else label)
 
 
-def containers(estimator: Any) -> Iterator[Any]:
-    """Yield the pipelines, column transformers and feature unions of a candidate."""
-    if type(estimator) not in (Pipeline, FeatureUnion, ColumnTransformer):
+def containers(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the pipelines, column transformers and feature unions of a candidate, with names."""
+    if type(estimator) not in _CONTAINERS:
         return
-    yield estimator
-    for value in estimator.get_params(deep=True).values():
-        if type(value) in (Pipeline, FeatureUnion, ColumnTransformer):
-            yield value
+    yield "", estimator
+    for name, value in estimator.get_params(deep=True).items():
+        if type(value) in _CONTAINERS:
+            yield name, value
+
+
+def assumptions_of(estimators: Iterable[Any]) -> tuple[str, ...]:
+    """Return what the verdicts on the parts of candidates take for granted, each once."""
+    found = [
+        classify_step(part).assumption
+        for estimator in estimators
+        for _, part in (*leaves(estimator), *containers(estimator))
+    ]
+    return tuple(text for text in dict.fromkeys(found) if text)
 
 
 def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[PrivateStep, ...]:
@@ -150,7 +162,7 @@ def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[Pri
     """
     weights = dict(weights or {})
     steps = []
-    for name, part in leaves(estimator):
+    for name, part in (*leaves(estimator), *containers(estimator)):
         verdict = classify_step(part)
         where = f"Step {name!r} of the estimator" if name else "The estimator"
         if verdict.kind == "leaking":
@@ -164,8 +176,6 @@ def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[Pri
             predicts = not hasattr(part, "transform")
             weight = float(weights.pop(name, 1.0 if predicts else _TRANSFORMER_WEIGHT))
             steps.append(PrivateStep(name, clone(part), weight))
-    for container in containers(estimator):
-        _check_columns(container)
     if not steps:
         raise ValueError(
             "The estimator has no private step: nothing in it takes an epsilon. Use a private "
@@ -192,16 +202,6 @@ def _check_private(where: str, part: Any) -> None:
             f"{where}, {type(part).__name__}, has an accountant of its own: give it to the search "
             "instead, which charges all its fits at once."
         )
-
-
-def _check_columns(container: Any) -> None:
-    """Refuse column lists that a function of the rows makes up."""
-    for _, _, columns in getattr(container, "transformers", ()):
-        if callable(columns) and not isinstance(columns, make_column_selector):
-            raise ValueError(
-                "A ColumnTransformer chooses columns by a function, which sees the private rows: "
-                "list the columns, or use make_column_selector."
-            )
 
 
 def refuse_searched(steps: tuple[PrivateStep, ...], parameters: dict[str, Any]) -> None:

@@ -54,6 +54,7 @@ def assumptions(plan: SearchPlan, scorer: RowScorer) -> tuple[str, ...]:
         f"the score {scorer.name!r} is a sum over rows of values in [{scorer.lower:g}, "
         f"{scorer.upper:g}]",
         "steps classed as independent of the data are",
+        *design.assumptions,
     ]
     if design.method == "random-stopping":
         found.append(

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+
 from skdp.reporting._steps import classify_step
 from skdp.reporting.privacy_spent import PrivacySpent
 
@@ -39,12 +42,14 @@ class Finding:
         Where the part sits, for example ``"pipeline step 'scale'"``.
     estimator : str
         Class of the part; empty where it is none.
-    kind : {"private", "data-independent", "leaking"}
+    kind : {"private", "data-independent", "taken at your word", "leaking"}
         What its state tells of the rows.
     reason : str
         Why.
     remedy : str
         What to do about a leak.
+    assumption : str
+        What the verdict takes for granted; empty if nothing.
     spent : PrivacySpent or None
         What a private part spent.
     of_search : bool
@@ -56,6 +61,7 @@ class Finding:
     kind: str
     reason: str
     remedy: str = ""
+    assumption: str = ""
     spent: PrivacySpent | None = None
     of_search: bool = False
 
@@ -107,13 +113,12 @@ def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
         ]
     if hasattr(fitted, "cv_results_"):
         return _examine_search(fitted, name)
+    findings = [Finding(name, _class(fitted), *classify_step(fitted))]
     parts = list(_parts(fitted))
     if parts:
-        return [finding for label, part in parts for finding in examine(part, label)]
-    verdict = classify_step(fitted)
-    findings = [
-        Finding(name, _class(fitted), verdict.kind, verdict.reason, verdict.remedy),
-    ]
+        # A container that keeps nothing beside its parts needs no line of its own.
+        within = [finding for label, part in parts for finding in examine(part, label)]
+        return within if findings[0].kind == "data-independent" else findings + within
     for number, (fit, record) in enumerate(_fits_inside(fitted), start=1):
         part = f"fit {number} inside {name}"
         findings.append(Finding(part, _class(fit), "private", record.mechanism, spent=record))
@@ -126,13 +131,13 @@ def _class(part: Any) -> str:
 
 def _parts(fitted: Any) -> Iterator[tuple[str, Any]]:
     """Yield the named parts of scikit-learn's containers."""
-    if hasattr(fitted, "steps"):
+    if isinstance(fitted, Pipeline):
         for label, step in fitted.steps:
             yield f"step {label!r}", step
-    elif hasattr(fitted, "transformers_"):
-        for label, transformer, _ in fitted.transformers_:
+    elif isinstance(fitted, ColumnTransformer):
+        for label, transformer, _ in getattr(fitted, "transformers_", ()):
             yield f"columns {label!r}", transformer
-    elif hasattr(fitted, "transformer_list"):
+    elif isinstance(fitted, FeatureUnion):
         for label, transformer in fitted.transformer_list:
             yield f"features {label!r}", transformer
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-Kind = Literal["private", "data-independent", "leaking"]
+import numpy as np
+from sklearn.compose import make_column_selector
+
+from skdp.reporting._probe import mixes_rows
+from skdp.reporting._sparsity import gives_dense
+
+Kind = Literal["private", "data-independent", "taken at your word", "leaking"]
 
 
 class StepVerdict(NamedTuple):
@@ -14,6 +20,7 @@ class StepVerdict(NamedTuple):
     kind: Kind
     reason: str
     remedy: str = ""
+    assumption: str = ""
 
 
 _STATELESS = "its output for a row depends on that row and on its parameters alone"
@@ -24,14 +31,18 @@ _DATA_INDEPENDENT = {
     "AdditiveChi2Sampler": _STATELESS,
     "Binarizer": _STATELESS,
     "FeatureHasher": _STATELESS,
-    "FunctionTransformer": _STATELESS + ", if its function keeps no state",
-    "HashingVectorizer": _STATELESS,
     "Normalizer": _STATELESS,
     "PolynomialCountSketch": _COUNTS_COLUMNS,
     "PolynomialFeatures": _COUNTS_COLUMNS,
-    "GaussianRandomProjection": _COUNTS_COLUMNS,
-    "SparseRandomProjection": _COUNTS_COLUMNS,
+    # Their parts have verdicts of their own.
+    "FeatureUnion": "it keeps its parts and nothing else",
+    "Pipeline": "it keeps its steps and nothing else",
 }
+# scikit-learn's encoders and imputer keep the type of each column that they were fitted on.
+_COLUMN_TYPES = (
+    "the type of every column of the table is public: no single cell, such as a missing value, "
+    "decides it"
+)
 
 _REMEDIES = {
     "StandardScaler": "BoundedScaler with public bounds, or DPStandardScaler",
@@ -44,6 +55,8 @@ _REMEDIES = {
     "SimpleImputer": "SimpleImputer(strategy='constant', fill_value=...) with a public value",
     "OneHotEncoder": "OneHotEncoder(categories=[...]) with public lists of categories",
     "OrdinalEncoder": "OrdinalEncoder(categories=[...]) with public lists of categories",
+    "GaussianRandomProjection": "n_components as a number",
+    "SparseRandomProjection": "n_components as a number",
     "LogisticRegression": "OperaLogisticRegression or another private classifier",
     "LinearSVC": "OperaSVC or another private classifier",
     "SVC": "OperaSVC or another private classifier",
@@ -51,7 +64,8 @@ _REMEDIES = {
 }
 _GENERAL_REMEDY = (
     "replace it by a step that uses public knowledge only or is private itself; if it learns "
-    "nothing from the rows, give its class the attribute _learns_from_rows = False"
+    "nothing from the rows and transforms each by itself, give its class, and not one that it "
+    "inherits from, the attribute _learns_from_rows = False"
 )
 
 
@@ -61,63 +75,143 @@ def classify_step(step: Any) -> StepVerdict:
     Parameters
     ----------
     step : estimator, "passthrough", "drop" or None
-        A step, fitted or not; of a container, such as a pipeline, each part is to be asked for.
+        A step, fitted or not. Of a pipeline, column transformer or feature union the verdict is on
+        what it keeps itself, beside its parts.
 
     Returns
     -------
     StepVerdict
         ``kind`` is "private" for what charges a budget, "data-independent" for what is known to
-        learn nothing from the rows, and "leaking" for all else, unknown classes among them. A class
-        vouches for itself by an attribute ``_learns_from_rows = False``.
+        learn nothing from the rows, "taken at your word" for what depends on code that is not
+        known here, and "leaking" for all else, unknown classes among them. A class vouches for
+        itself, but not for classes that inherit from it, by ``_learns_from_rows = False``.
     """
     if step is None or (isinstance(step, str) and step in ("passthrough", "drop")):
-        return StepVerdict("data-independent", "it passes columns on or drops them")
-    if callable(getattr(step, "privacy_plan", None)):
+        return _known("it passes columns on or drops them")
+    if is_private(step):
         return StepVerdict("private", "its fit is a differentially private release")
-    if getattr(step, "_learns_from_rows", True) is False:
-        return StepVerdict("data-independent", "its class declares that fit learns no values")
     name = type(step).__name__
-    if type(step).__module__.partition(".")[0] == "sklearn":
+    package = type(step).__module__.partition(".")[0]
+    # A class that inherits the attribute may do other things with the rows.
+    if vars(type(step)).get("_learns_from_rows", True) is False:
+        if package == "skdp":
+            return _known("its class declares that fit learns no values")
+        return _at_your_word(f"{name} learns nothing from the rows and transforms each by itself")
+    if package == "sklearn":
         if name in _DATA_INDEPENDENT:
-            return StepVerdict("data-independent", _DATA_INDEPENDENT[name])
-        if name in _DEPENDS_ON_PARAMETERS:
-            reason = _DEPENDS_ON_PARAMETERS[name](step)
-            if reason:
-                return StepVerdict("data-independent", reason)
-    return StepVerdict(
-        "leaking",
+            return _known(_DATA_INDEPENDENT[name])
+        verdict = _DEPENDS_ON_PARAMETERS.get(name, _unknown)(step)
+        if verdict is not None:
+            return verdict
+    return _leaking(
         "it learns from the rows without noise, or is not known not to",
         _REMEDIES.get(name, _GENERAL_REMEDY),
     )
 
 
-def _encoder(step: Any) -> str:
+def is_private(step: Any) -> bool:
+    """Tell whether a step's fit is a private release, as `classify_step` would say."""
+    return callable(getattr(step, "privacy_plan", None))
+
+
+def _known(reason: str, assumption: str = "") -> StepVerdict:
+    return StepVerdict("data-independent", reason, assumption=assumption)
+
+
+def _at_your_word(claim: str) -> StepVerdict:
+    return StepVerdict("taken at your word", claim, assumption=f"taken at your word: {claim}")
+
+
+def _leaking(reason: str, remedy: str) -> StepVerdict:
+    return StepVerdict("leaking", reason, remedy)
+
+
+def _unknown(step: Any) -> None:
+    return None
+
+
+def _encoder(step: Any) -> StepVerdict | None:
     listed = step.categories is not None and not isinstance(step.categories, str)
     # Grouping and dropping rare categories counts rows, even with listed categories.
     counts = getattr(step, "min_frequency", None) or getattr(step, "max_categories", None)
-    return "its categories are listed in its parameters" if listed and not counts else ""
+    if not listed or counts:
+        return None
+    return _known("its categories are listed in its parameters", _COLUMN_TYPES)
 
 
-def _imputer(step: Any) -> str:
+def _imputer(step: Any) -> StepVerdict | None:
     keeps_all = step.keep_empty_features and not step.add_indicator
-    public = step.strategy == "constant" and keeps_all
-    return "it fills in a public constant" if public else ""
+    if step.strategy != "constant" or not keeps_all:
+        return None
+    return _known("it fills in a public constant", _COLUMN_TYPES)
 
 
-def _sampler(step: Any) -> str:
+def _sampler(step: Any) -> StepVerdict | None:
     # gamma="scale" is computed from the variance of the rows.
-    return "" if isinstance(step.gamma, str) else _COUNTS_COLUMNS
+    return None if isinstance(step.gamma, str) else _known(_COUNTS_COLUMNS)
 
 
-def _spline(step: Any) -> str:
-    public = not isinstance(step.knots, str)
-    return "its knots are listed in its parameters" if public else ""
+def _spline(step: Any) -> StepVerdict | None:
+    return None if isinstance(step.knots, str) else _known("its knots are listed in its parameters")
 
 
-_DEPENDS_ON_PARAMETERS: dict[str, Callable[[Any], str]] = {
+def _projection(step: Any) -> StepVerdict | None:
+    # "auto" is computed from the number of rows, which add-remove neighbours do not share.
+    return None if isinstance(step.n_components, str) else _known(_COUNTS_COLUMNS)
+
+
+def _function(step: Any) -> StepVerdict:
+    function = step.func
+    of_numpy = isinstance(function, np.ufunc) and function is getattr(np, function.__name__, None)
+    if function is None or (of_numpy and not step.kw_args):
+        return _known(_STATELESS)
+    if mixes_rows(step):
+        return _leaking(
+            "what its function makes of a row changes with other rows or from call to call, as "
+            "synthetic rows show",
+            "a function that treats each row by itself, or a private transformer",
+        )
+    return _at_your_word("FunctionTransformer's function treats each row by itself")
+
+
+def _vectorizer(step: Any) -> StepVerdict:
+    own = step.get_params(deep=False).values()
+    if any(callable(value) and not isinstance(value, type) for value in own):
+        return _at_your_word("HashingVectorizer's functions treat each text by itself")
+    return _known(_STATELESS)
+
+
+def _columns(step: Any) -> StepVerdict:
+    for _, _, columns in step.transformers:
+        if callable(columns) and not _by_pattern(columns):
+            return _leaking(
+                "it chooses columns by a function that sees the rows or by the types of columns, "
+                "which one missing value can change",
+                "list the columns, or use make_column_selector(pattern=...)",
+            )
+    if not gives_dense(step):
+        return _leaking(
+            "it keeps whether its output was sparse, which the share of zeros in all rows decides",
+            "sparse_threshold=0",
+        )
+    return _known("it keeps its parts and the places of their columns")
+
+
+def _by_pattern(columns: Any) -> bool:
+    # The type of a column can change with one cell, unlike its name.
+    selects = type(columns) is make_column_selector
+    return selects and columns.dtype_include is None and columns.dtype_exclude is None
+
+
+_DEPENDS_ON_PARAMETERS: dict[str, Callable[[Any], StepVerdict | None]] = {
+    "ColumnTransformer": _columns,
+    "FunctionTransformer": _function,
+    "GaussianRandomProjection": _projection,
+    "HashingVectorizer": _vectorizer,
     "OneHotEncoder": _encoder,
     "OrdinalEncoder": _encoder,
     "RBFSampler": _sampler,
     "SimpleImputer": _imputer,
+    "SparseRandomProjection": _projection,
     "SplineTransformer": _spline,
 }

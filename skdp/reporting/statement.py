@@ -7,16 +7,18 @@ import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from skdp.accounting import Event, PoissonSampledEvent, UniformSampledEvent
 from skdp.accounting.events import leaf_counts
 from skdp.exceptions import LedgerError
 from skdp.parameters import check_integer
-from skdp.reporting._examine import Finding, distinct_records, examine
 from skdp.reporting._rendering import event_text, render_html, render_text
 from skdp.reporting._total import Total, total_of
 from skdp.reporting.privacy_spent import PrivacySpent
+
+if TYPE_CHECKING:
+    from skdp.reporting._examine import Finding
 
 _ADJACENCY_TEXT = {
     "replace-one": "two tables are neighbours if one row is replaced by another (n is public)",
@@ -86,8 +88,8 @@ def privacy_statement(
     """Return the privacy statement of an estimator, a pipeline, a search or a ledger.
 
     The object is walked part by part. Each part is classed as private, with what it cost; as
-    data-independent; or as leaking, with the remedy. If a part leaks, the statement says that
-    there is no guarantee for the whole.
+    data-independent; as taken at your word, with the assumption; or as leaking, with the
+    remedy. If a part leaks, the statement says that there is no guarantee for the whole.
 
     Parameters
     ----------
@@ -166,10 +168,14 @@ def _header(subject: Any, kind: str) -> dict[str, Any]:
 
 
 def _fitted_record(fitted: Any, unit: str, rows_per_unit: int) -> dict[str, Any]:
+    # Loads the whole of scikit-learn's preprocessing, which few programs need.
+    from skdp.reporting._examine import distinct_records, examine
+
     findings = examine(fitted)
     spent = distinct_records(findings)
     leaks = any(finding.kind == "leaking" for finding in findings)
     total = total_of(spent, rows_per_unit) if spent else None
+    taken = [finding.assumption for finding in findings if finding.assumption]
     ledger = _attached_ledger(fitted)
     return {
         **_header(fitted, "search" if hasattr(fitted, "cv_results_") else "fit"),
@@ -178,8 +184,12 @@ def _fitted_record(fitted: Any, unit: str, rows_per_unit: int) -> dict[str, Any]
         "parts": [_part(finding) for finding in findings],
         "ledger": ledger,
         "released": _merged(record.released for record in spent),
-        "assumptions": _merged(record.assumptions for record in spent),
-        "not_covered": [*_uncovered_fits(fitted, ledger), *_NOT_COVERED_BY_A_FIT],
+        "assumptions": _merged([*(record.assumptions for record in spent), taken]),
+        "not_covered": [
+            *_uncovered_fits(fitted, ledger),
+            *_uncovered_cache(fitted),
+            *_NOT_COVERED_BY_A_FIT,
+        ],
         "arithmetic": _ARITHMETIC,
         "seeded": any(record.seeded for record in spent),
         "randomness": _SEEDED if any(record.seeded for record in spent) else _FRESH_KEYS,
@@ -296,6 +306,14 @@ def _ledger_summary(ledger: Any) -> dict[str, Any]:
         "composition": ledger.composition,
         "adjacency": ledger.adjacency,
     }
+
+
+def _uncovered_cache(fitted: Any) -> list[str]:
+    """Name the cache of a pipeline, which is no part of the fitted object but holds rows."""
+    own = fitted.get_params(deep=True).items()
+    if all(value is None or key.rpartition("__")[2] != "memory" for key, value in own):
+        return []
+    return ["the cache that memory= keeps on the disk: it holds private rows and un-noised tables"]
 
 
 def _uncovered_fits(fitted: Any, ledger: dict[str, Any] | None) -> list[str]:

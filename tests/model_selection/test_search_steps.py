@@ -84,13 +84,16 @@ def test_a_class_can_vouch_for_itself():
 
 def test_column_lists_made_of_the_rows_are_refused():
     X, y = rows(60)
-    prepare = make_column_transformer((Normalizer(), lambda table: [0]))
-    with pytest.raises(ValueError, match="list the columns"):
-        PrivateGridSearchCV(make_pipeline(prepare, NoisyCount()), GRID).fit(X, y)
+    for rule in (lambda table: [0], make_column_selector(dtype_include=float)):
+        prepare = make_column_transformer((Normalizer(), rule), sparse_threshold=0)
+        with pytest.raises(ValueError, match="list the columns"):
+            PrivateGridSearchCV(make_pipeline(prepare, NoisyCount()), GRID).fit(X, y)
     pd = pytest.importorskip("pandas")
-    chosen = make_column_transformer((Normalizer(), make_column_selector(dtype_include=float)))
+    chosen = make_column_transformer(
+        (Normalizer(), make_column_selector("[0-9]")), sparse_threshold=0
+    )
     search = PrivateGridSearchCV(make_pipeline(chosen, NoisyCount()), GRID, method="holdout")
-    search.fit(pd.DataFrame(X), y)
+    search.fit(pd.DataFrame(X, columns=[str(j) for j in range(X.shape[1])]), y)
 
 
 def test_private_transformers_get_a_quarter_and_delta_is_shared():
@@ -115,7 +118,10 @@ def test_private_transformers_get_a_quarter_and_delta_is_shared():
 def test_private_steps_inside_column_transformers_are_paid_for(method):
     X, y = rows(80)
     prepare = make_column_transformer(
-        (NoisyCentre(), [0, 1]), (FunctionTransformer(), [2]), remainder=NoisyCentre(epsilon=3.0)
+        (NoisyCentre(), [0, 1]),
+        (FunctionTransformer(), [2]),
+        remainder=NoisyCentre(epsilon=3.0),
+        sparse_threshold=0,
     )
     search = PrivateGridSearchCV(
         make_pipeline(make_union(prepare, "passthrough"), NoisyCount()),

@@ -1,0 +1,81 @@
+"""Synthetic rows that show whether a function mixes rows."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+_ROWS = 12
+# Of an unfitted step the number of columns is not known.
+_WIDTHS = (1, 2, 3, 5)
+
+
+def mixes_rows(step: Any) -> bool:
+    """Tell whether synthetic rows show that what becomes of a row depends on other rows.
+
+    Parameters
+    ----------
+    step : FunctionTransformer
+        Copied, not changed.
+
+    Returns
+    -------
+    bool
+        False proves nothing: the function may raise on rows that are not those it was made for.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return any(_mixed(step, table) for table in _tables(step))
+
+
+def _tables(step: Any) -> Iterator[Any]:
+    generator = np.random.default_rng(0)
+    known = getattr(step, "n_features_in_", None)
+    names = getattr(step, "feature_names_in_", None)
+    for width in _WIDTHS if known is None else (known,):
+        table = generator.normal(0.0, 3.0, (_ROWS, width))
+        gaps = np.where(generator.random(table.shape) < 0.2, np.nan, table)
+        for rows in (table, np.floor(np.abs(table)), gaps):
+            yield rows
+            if names is not None and "pandas" in sys.modules:
+                yield sys.modules["pandas"].DataFrame(rows, columns=names)
+
+
+def _mixed(step: Any, table: Any) -> bool:
+    half = _ROWS // 2
+    order = np.roll(np.arange(_ROWS), 5)[::-1]
+    changed = table.copy()
+    changed[-1:] = 1e6
+    try:
+        whole = _outputs(step, table)
+        if len(whole) != _ROWS:
+            return True
+        others = [
+            np.concatenate([_outputs(step, table[:half]), _outputs(step, table[half:])]),
+            _outputs(step, _reordered(table, order))[np.argsort(order)],
+            np.concatenate([_outputs(step, changed)[:-1], whole[-1:]]),
+        ]
+        return not all(_alike(whole, other) for other in others)
+    except Exception:
+        return False
+
+
+def _reordered(table: Any, order: np.ndarray) -> Any:
+    return table.iloc[order] if hasattr(table, "iloc") else table[order]
+
+
+def _outputs(step: Any, table: Any) -> np.ndarray:
+    # The copy keeps state of its own, and a function may write to the table.
+    made = clone(step).set_output(transform="default").set_params(check_inverse=False)
+    found = made.fit_transform(table.copy())
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=float)
+
+
+def _alike(one: np.ndarray, other: np.ndarray) -> bool:
+    # Products of matrices round by their shapes.
+    return one.shape == other.shape and np.allclose(one, other, 1e-9, 1e-12, equal_nan=True)

@@ -1,0 +1,51 @@
+"""Whether a part of a column transformer gives dense output, whatever the rows are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+
+
+def gives_dense(part: Any, *, framed: bool = False) -> bool:
+    """Tell whether the output is known to be dense, on every table.
+
+    Parameters
+    ----------
+    part : estimator, "passthrough", "drop" or None
+        A transformer, fitted or not.
+    framed : bool, default=False
+        Whether it is known to get a frame, whose columns pass on as they are.
+
+    Returns
+    -------
+    bool
+        False where that depends on the rows, on the input, or is not known.
+    """
+    if part is None or isinstance(part, str):
+        return framed or part == "drop"
+    if type(part) is Pipeline:
+        steps = [step for _, step in part.steps if step is not None and step != "passthrough"]
+        return gives_dense(steps[-1] if steps else None, framed=framed)
+    if type(part) is FeatureUnion:
+        return all(gives_dense(step, framed=framed) for _, step in part.transformer_list)
+    if type(part) is ColumnTransformer:
+        framed = framed or any(_by_name(columns) for _, _, columns in part.transformers)
+        parts = [*(step for _, step, _ in part.transformers), part.remainder]
+        return part.sparse_threshold == 0 or all(gives_dense(step, framed=framed) for step in parts)
+    package = type(part).__module__.partition(".")[0]
+    if package == "sklearn" and hasattr(part, "sparse_output"):
+        return not part.sparse_output
+    # What refuses sparse input has no sparse output in these.
+    known = package == "skdp" or (package == "sklearn" and type(part).__name__ == "OrdinalEncoder")
+    return known and not get_tags(part).input_tags.sparse
+
+
+def _by_name(columns: Any) -> bool:
+    # scikit-learn takes names of frames only.
+    if isinstance(columns, slice):
+        columns = (columns.start, columns.stop)
+    return any(isinstance(key, str) for key in np.ravel(np.array(columns, dtype=object)))
