@@ -108,9 +108,9 @@ def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
     spent = getattr(fitted, "privacy_spent_", None)
     if isinstance(spent, PrivacySpent):
         shared = getattr(fitted, "_shares_record_of_search", False) is True
-        return [
-            Finding(name, _class(fitted), "private", spent.mechanism, spent=spent, of_search=shared)
-        ]
+        taken = classify_step(fitted).assumption
+        found = Finding(name, _class(fitted), "private", spent.mechanism, "", taken, spent, shared)
+        return [found]
     if hasattr(fitted, "cv_results_"):
         return _examine_search(fitted, name)
     findings = [Finding(name, _class(fitted), *classify_step(fitted))]

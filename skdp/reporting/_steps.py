@@ -88,10 +88,12 @@ def classify_step(step: Any) -> StepVerdict:
     """
     if step is None or (isinstance(step, str) and step in ("passthrough", "drop")):
         return _known("it passes columns on or drops them")
-    if is_private(step):
-        return StepVerdict("private", "its fit is a differentially private release")
     name = type(step).__name__
     package = type(step).__module__.partition(".")[0]
+    if is_private(step):
+        claim = f"taken at your word: the fit of {name} is as private as it says"
+        reason = "its fit is a differentially private release"
+        return StepVerdict("private", reason, assumption="" if package == "skdp" else claim)
     # A class that inherits the attribute may do other things with the rows.
     if vars(type(step)).get("_learns_from_rows", True) is False:
         if package == "skdp":
@@ -175,8 +177,8 @@ def _function(step: Any) -> StepVerdict:
 
 
 def _vectorizer(step: Any) -> StepVerdict:
-    own = step.get_params(deep=False).values()
-    if any(callable(value) and not isinstance(value, type) for value in own):
+    own = step.get_params(deep=False)
+    if any(callable(value) for name, value in own.items() if name != "dtype"):
         return _at_your_word("HashingVectorizer's functions treat each text by itself")
     return _known(_STATELESS)
 
