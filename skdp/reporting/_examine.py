@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.reporting._steps import classify_step
+from skdp.reporting._steps import classify_step, private_claim
 from skdp.reporting.privacy_spent import PrivacySpent
 
 _SEARCH_LEAKS = (
@@ -108,9 +108,8 @@ def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
     spent = getattr(fitted, "privacy_spent_", None)
     if isinstance(spent, PrivacySpent):
         shared = getattr(fitted, "_shares_record_of_search", False) is True
-        taken = classify_step(fitted).assumption
-        found = Finding(name, _class(fitted), "private", spent.mechanism, "", taken, spent, shared)
-        return [found]
+        verdict = "private", spent.mechanism, "", private_claim(fitted)
+        return [Finding(name, _class(fitted), *verdict, spent, shared)]
     if hasattr(fitted, "cv_results_"):
         return _examine_search(fitted, name)
     findings = [Finding(name, _class(fitted), *classify_step(fitted))]

@@ -91,9 +91,8 @@ def classify_step(step: Any) -> StepVerdict:
     name = type(step).__name__
     package = type(step).__module__.partition(".")[0]
     if is_private(step):
-        claim = f"taken at your word: the fit of {name} is as private as it says"
         reason = "its fit is a differentially private release"
-        return StepVerdict("private", reason, assumption="" if package == "skdp" else claim)
+        return StepVerdict("private", reason, assumption=private_claim(step))
     # A class that inherits the attribute may do other things with the rows.
     if vars(type(step)).get("_learns_from_rows", True) is False:
         if package == "skdp":
@@ -114,6 +113,13 @@ def classify_step(step: Any) -> StepVerdict:
 def is_private(step: Any) -> bool:
     """Tell whether a step's fit is a private release, as `classify_step` would say."""
     return callable(getattr(step, "privacy_plan", None))
+
+
+def private_claim(step: Any) -> str:
+    """Return what is taken for granted of a private step: nothing of those in this library."""
+    if type(step).__module__.partition(".")[0] == "skdp":
+        return ""
+    return f"taken at your word: the fit of {type(step).__name__} is as private as it says"
 
 
 def _known(reason: str, assumption: str = "") -> StepVerdict:

@@ -35,9 +35,15 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+from sklearn.utils import get_tags
 from support import ESTIMATORS, rows
 
-from skdp import DPSGDClassifier, OperaLogisticRegression
+from skdp import (
+    DPSGDClassifier,
+    GrpuaLogisticRegression,
+    ObjectivePerturbationLogisticRegression,
+    OperaLogisticRegression,
+)
 from skdp.model_selection import PrivateGridSearchCV, PrivateRandomizedSearchCV
 from skdp.model_selection._search import METHODS
 from skdp.preprocessing import (
@@ -80,6 +86,25 @@ def test_estimators(monkeypatch, kind, adjacency, hostile, make):
     fitted = fit_both(monkeypatch, model, *neighbours(hostile, make=make))
     assert differences(*fitted) == []
     assert privacy_statement(fitted[0]).to_dict()["holds_for_the_whole"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        OperaLogisticRegression(solver="gd"),
+        GrpuaLogisticRegression(calibration="hidden-state", max_iter=5),
+        DPSGDClassifier(batch_size=20, physical_batch_size=7, max_iter=5),
+        ObjectivePerturbationLogisticRegression(),
+    ],
+    ids=str,
+)
+def test_other_ways_of_training_and_three_labels(monkeypatch, model):
+    one, other = neighbours("extreme")
+    labels = np.arange(60) % 3
+    fitted = fit_both(
+        monkeypatch, model, (one[0], labels), (other[0], np.where(np.arange(60) == 7, 0, labels))
+    )
+    assert differences(*fitted) == []
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -196,7 +221,23 @@ OF_NUMBERS = [
     make_column_transformer((DENSE_CODES, [0, 1]), (BoundedScaler(), [2, 3]), remainder="drop"),
     make_column_transformer((make_pipeline(Normalizer(), DENSE_CODES), [0, 1])),
 ]
+TEXTS = {"categories": [["a", "b"], ["b", "c"]]}
+OF_OBJECTS = [
+    OneHotEncoder(**TEXTS, handle_unknown="ignore", drop="if_binary"),
+    OrdinalEncoder(**TEXTS, handle_unknown="use_encoded_value", unknown_value=9),
+    make_pipeline(
+        SimpleImputer(strategy="constant", fill_value="b", keep_empty_features=True),
+        OneHotEncoder(**TEXTS, handle_unknown="ignore"),
+    ),
+]
 OF_FRAMES = [
+    make_column_transformer(
+        (
+            OneHotEncoder(categories=CODES[:2], handle_unknown="ignore", sparse_output=False),
+            ["a", "b"],
+        ),
+        (BoundedScaler(), ["c"]),
+    ).set_output(transform="pandas"),
     make_column_transformer((DENSE_CODES, ["a", "b"]), remainder="passthrough"),
     make_column_transformer((DPStandardScaler(), make_column_selector("[ab]"))),
     make_column_transformer((BoundedScaler(), slice("a", "b")), remainder="passthrough"),
@@ -209,9 +250,17 @@ OF_OTHERS = [
 ]
 CASES = [
     *((step, "numbers") for step in OF_NUMBERS),
+    *((step, "objects") for step in OF_OBJECTS),
     *((step, "frames") for step in OF_FRAMES),
     *OF_OTHERS,
 ]
+
+
+STRANGE = {
+    "texts": ["", "a " * 999],
+    "records": [{}, {"x": 9}],
+    "objects": [["a" * 99, 7.0], [np.nan, "c"]],
+}
 
 
 def tables(kind):
@@ -221,14 +270,15 @@ def tables(kind):
         "numbers": X,
         "counts": np.abs(X),
         "frames": pd.DataFrame(X, columns=list("abcd")),
-        "texts": [f"word{i % 5} and more" for i in range(60)],
-        "records": [{"a": i % 5, "b": i % 3} for i in range(60)],
-    }[kind]
-    if kind in ("texts", "records"):
-        found = [
-            [*base[:-1], new] for new in (["", "a " * 999] if kind == "texts" else [{}, {"x": 9}])
-        ]
-        return (base, y), [(other, y) for other in found], (base[:-1], y[:-1])
+    }.get(kind)
+    if kind in STRANGE:
+        base = [["word and more", {"a": 1, "b": 2}][kind == "records"]] * 60
+        if kind == "objects":
+            base = np.array([["a", "c"], ["b", "b"]] * 30, dtype=object)
+        others = [[*base[:-1], new] for new in STRANGE[kind]]
+        if kind == "objects":
+            others = [np.array(other, dtype=object) for other in others]
+        return (base, y), [(other, y) for other in others], (base[:-1], y[:-1])
     found = []
     for row in HOSTILE.values():
         other = base.copy()
@@ -240,6 +290,8 @@ def tables(kind):
 @pytest.mark.parametrize(("step", "kind"), CASES, ids=lambda value: str(value)[:40])
 def test_what_is_said_to_learn_nothing_keeps_nothing(monkeypatch, step, kind):
     one, others, fewer = tables(kind)
+    if kind == "numbers" and get_tags(step).input_tags.allow_nan:
+        others.append((np.vstack([one[0][:-1], np.full(4, np.nan)]), one[1]))
     for other in [*others, fewer]:
         fitted = fit_both(monkeypatch, step, one, other)
         if not (other is fewer and "DPStandard" in repr(step)):  # the row count is public
@@ -274,3 +326,43 @@ def test_the_walk_finds_what_leaks(monkeypatch, step):
     fitted = fit_both(monkeypatch, step, *neighbours("extreme"))
     assert differences(*fitted)
     assert not privacy_statement(fitted[0]).to_dict()["holds_for_the_whole"]
+
+
+class Slotted:
+    __slots__ = ("held",)
+
+    def __init__(self, held):
+        self.held = held
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (np.zeros(2), np.zeros(2, dtype=np.float32)),
+        (np.zeros(2), np.zeros((2, 1))),
+        (np.array(["a"]), np.array(["a"], dtype="<U9")),
+        (np.array([1, None], dtype=object), np.array([1.0, None], dtype=object)),
+        (sparse.csr_matrix(np.eye(2)), sparse.csr_matrix(np.diag([1.0, 0.0]))),
+        (sparse.csr_matrix(np.eye(2)), sparse.csc_matrix(np.eye(2))),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        (1, 1.0),
+        (np.random.RandomState(0), np.random.RandomState(1)),
+        (pd.Index(["a"]), pd.Index(["b"])),
+        ({"a"}, {"b"}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_walk_sees_types_shapes_and_what_is_deep_inside(one, other):
+    assert differences(one, other)
+    assert differences([Slotted({"x": (one,)})], [Slotted({"x": (other,)})])
+    assert differences([Slotted(one), one], [Slotted(one), one]) == []
+
+
+def test_types_of_columns_are_an_assumption(monkeypatch):
+    whole = pd.DataFrame({"a": np.arange(60) % 3})
+    gap = whole.astype(float)
+    gap.loc[7, "a"] = np.nan
+    step = OneHotEncoder(categories=[[0, 1, 2]], handle_unknown="ignore")
+    fitted = fit_both(monkeypatch, step, (whole,), (gap,))
+    assert any("categories_" in path for path in differences(*fitted))
+    assert "no single cell" in " ".join(privacy_statement(fitted[0]).split())
