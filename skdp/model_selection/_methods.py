@@ -1,4 +1,4 @@
-"""The three ways to choose a candidate privately. The rows are used here, after the charge."""
+"""The ways to choose a candidate privately. The rows are used here, after the charge."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from skdp.model_selection._plan import SearchPlan
 from skdp.model_selection._prepare import prepared
 from skdp.model_selection._runs import Job, Outcome, Table, carry_out
 from skdp.model_selection._scoring import RowScorer
+from skdp.model_selection._silence import around_runs, lifted
 from skdp.model_selection._steps import Fit, PrivateStep
 
 
@@ -51,7 +52,7 @@ class Choice:
     model : estimator or None
         The fitted model, if the method has trained one to release.
     scores : ndarray or None
-        Noisy mean of the scaled scores: of all candidates, or of the chosen run alone.
+        Noisy mean of the scaled scores: of all runs or candidates, or of the chosen run alone.
     """
 
     number: int
@@ -102,7 +103,7 @@ class Search:
     def refitted(self, number: int) -> Any:
         """Train a candidate on all rows."""
         job = self.job(number, self.plan.refits[number], "refit", keep=True)
-        return self.run([job])[0].model
+        return _sound(self.run([job])).model
 
     def job(
         self,
@@ -123,27 +124,16 @@ class Search:
         return Job(copy, candidate.steps, train, test, key, self.stream.seeded, keep)
 
     def run(self, jobs: list[Job]) -> list[Outcome]:
-        """Carry out runs; if any failed, say so when all are done.
-
-        Raises
-        ------
-        Exception
-            The first failure, without anything that could quote a row.
-        """
-        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
+        """Carry out runs; whether any failed is for the caller to look at, where it may be seen."""
         outcomes: list[Outcome] = []
-        for outcome in parallel(delayed(carry_out)(job, self.table, self.scorer) for job in jobs):
-            outcomes.append(outcome)
-            self.announce(len(outcomes))
-        for outcome in outcomes:
-            if isinstance(outcome.failure, SkdpError):
-                raise outcome.failure
-            if outcome.failure is not None:
-                raise type(outcome.failure)(
-                    f"A fit inside the search failed: {outcome.failure} The charge stays. Try the "
-                    "candidates on public or synthetic rows first: an error inside a private "
-                    "search can tell something of the rows that no budget covers."
-                )
+        with around_runs():
+            # Asked for explicitly, as joblib's own context would have it print the number of runs.
+            parallel = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)
+            calls = (delayed(carry_out)(job, self.table, self.scorer) for job in jobs)
+            for outcome in parallel(calls):
+                outcomes.append(outcome)
+                with lifted():
+                    self.announce(len(outcomes))
         return outcomes
 
     def noisy(self, totals: np.ndarray, label: str) -> np.ndarray:
@@ -155,6 +145,20 @@ class Search:
             label="sum of scores",
         )
         return mechanism.release(totals)
+
+
+def _sound(outcomes: list[Outcome]) -> Outcome:
+    """Return the first outcome of what was chosen; if all of it failed, raise why."""
+    failure = outcomes[0].failure
+    if failure is None or any(outcome.failure is None for outcome in outcomes):
+        return outcomes[0]
+    if isinstance(failure, SkdpError):
+        raise failure
+    raise type(failure)(
+        f"A fit inside the search failed, and it was chosen: {failure} The charge stays. Try the "
+        "candidates on public or synthetic rows first: an error inside a private search can tell "
+        "something of the rows that no budget covers."
+    )
 
 
 def _random_stopping(search: Search) -> Choice:
@@ -192,28 +196,30 @@ def _random_stopping(search: Search) -> Choice:
     # Ties, which real numbers do not have, are broken by a coin of each run's own.
     coins = search.stream.spawn("ties").uniform(runs)
     best = int(np.lexsort((coins, scores))[-1])
-    return Choice(int(numbers[best]), outcomes[best].model, scores[[best]] / max(len(test), 1))
+    model = _sound([outcomes[best]]).model
+    return Choice(int(numbers[best]), model, scores[[best]] / max(len(test), 1))
 
 
 def _holdout(search: Search) -> Choice:
-    """Best of all candidates on rows that none of them was trained on."""
+    """Best of runs whose number is public, on rows that none of them was trained on."""
+    design = search.plan.design
     train, test = search.parts
     outcomes = search.run(
         [
             search.job(
                 number,
                 search.plan.fits[number, len(train)],
-                f"candidate {number}",
+                f"candidate {place}",
                 train=train,
                 test=test,
-                keep=not search.plan.design.refit,
+                keep=not design.refit,
             )
-            for number in range(len(search.candidates))
+            for place, number in enumerate(design.runs)
         ]
     )
     totals = np.array([outcome.total for outcome in outcomes])
-    number, scores = _select(search, totals, len(test))
-    return Choice(number, outcomes[number].model, scores)
+    best, scores = _select(search, totals, len(test))
+    return Choice(design.runs[best], _sound([outcomes[best]]).model, scores)
 
 
 def _cross_validation(search: Search) -> Choice:
@@ -226,9 +232,11 @@ def _cross_validation(search: Search) -> Choice:
             fit = search.plan.fits[number, len(train)]
             label = f"candidate {number}, fold {fold}"
             jobs.append(search.job(number, fit, label, train=train, test=test))
-    totals = [outcome.total for outcome in search.run(jobs)]
+    outcomes = search.run(jobs)
+    totals = [outcome.total for outcome in outcomes]
     sums = np.array(totals).reshape(len(search.candidates), n_folds).sum(axis=1)
     number, scores = _select(search, sums, n_rows)
+    _sound(outcomes[number * n_folds : (number + 1) * n_folds])
     return Choice(number, None, scores)
 
 
@@ -250,5 +258,6 @@ def _select(search: Search, totals: np.ndarray, n_scored: int) -> tuple[int, np.
 _METHODS: dict[str, Callable[[Search], Choice]] = {
     "random-stopping": _random_stopping,
     "holdout": _holdout,
+    "fixed": _holdout,
     "cv": _cross_validation,
 }

@@ -45,7 +45,7 @@ class Design:
 
     Parameters
     ----------
-    method : {"random-stopping", "holdout", "cv"}
+    method : {"random-stopping", "fixed", "holdout", "cv"}
         How candidates are compared.
     epsilon, delta : float
         Target of the whole search.
@@ -58,7 +58,7 @@ class Design:
     n_rows, n_columns, n_classes : int
         Size of the table.
     mean, shape : float
-        Expectation and shape of the random number of runs.
+        Expectation and shape of the random number of runs; the number itself if it is fixed.
     refit : bool
         Whether the chosen candidate is trained again on all rows.
     refit_share : float
@@ -89,11 +89,22 @@ class Design:
     assumptions: tuple[str, ...] = ()
 
     @property
+    def runs(self) -> tuple[int, ...]:
+        """The candidate of each run, where that is public: in turn, however many runs there are."""
+        count = int(self.mean) if self.method == "fixed" else len(self.candidates)
+        return tuple(run % len(self.candidates) for run in range(count))
+
+    @property
+    def public_runs(self) -> int:
+        """How many runs to announce; 0 where it must stay unknown."""
+        return (self.method != "random-stopping") * len(self.runs) * len(self.train_sizes)
+
+    @property
     def trainings(self) -> float:
         """How many trainings a record takes part in, at most or on average."""
         if self.method == "random-stopping":
             return self.mean
-        return float(len(self.candidates) * max(len(self.train_sizes) - 1, 1))
+        return float(len(self.runs) * max(len(self.train_sizes) - 1, 1))
 
     @property
     def fit_delta(self) -> float:
@@ -274,17 +285,16 @@ def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fi
         runs = dict.fromkeys([*(fit.event for fit in fits.values()), score])
         return RepeatAndSelectEvent(_one_of(tuple(runs)), design.mean, design.shape)
     selection = _selection_event(design, epsilon)
-    numbers = range(len(design.candidates))
-    if design.method == "holdout":
+    if design.method != "cv":
         size = design.train_sizes[0]
-        trained = _composed(Counter(fits[number, size].event for number in numbers))
+        trained = _composed(Counter(fits[number, size].event for number in design.runs))
         return _one_of((trained, selection))
     folds: dict[frozenset[tuple[Event, int]], Event] = {}
     for own in range(len(design.train_sizes)):
         # A record of this fold is in the training parts of all others.
         sizes = Counter(size for fold, size in enumerate(design.train_sizes) if fold != own)
         counts: Counter[Event] = Counter()
-        for number in numbers:
+        for number in design.runs:
             for size, times in sizes.items():
                 counts[fits[number, size].event] += times
         folds.setdefault(frozenset(counts.items()), _composed(counts))
@@ -328,7 +338,7 @@ def _score_multiplier(design: Design, epsilon: float) -> float:
     """Return noise over L2 sensitivity of the released scores."""
     if design.method == "random-stopping":
         return analytic_gaussian_sigma(epsilon, design.fit_delta)
-    whole = design.method == "holdout" and not design.refit
+    whole = design.method != "cv" and not design.refit
     return analytic_gaussian_sigma(
         design.selection_epsilon, design.delta if whole else design.fit_delta
     )
@@ -339,8 +349,8 @@ def _score_noise(design: Design, epsilon: float) -> float:
         return _score_multiplier(design, epsilon)
     if not design.noisy_scores:
         return 0.0
-    # One record changes the sum of every candidate by at most 1.
-    return math.sqrt(len(design.candidates)) * _score_multiplier(design, epsilon)
+    # One record changes the sum of every run, or candidate, by at most 1.
+    return math.sqrt(len(design.runs)) * _score_multiplier(design, epsilon)
 
 
 def _check_columns_do_not_matter(plan: SearchPlan) -> None:

@@ -56,7 +56,7 @@ def prepared(
                 if step.parameter(name) in own
             }
         )
-    for _, part in leaves(copy):
+    for _, part in (*containers(copy), *leaves(copy)):
         # Their number and order would tell which candidates were tried.
         if hasattr(part, "set_callbacks"):
             part.set_callbacks()

@@ -12,6 +12,7 @@ from skdp.inputs import public_message
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.model_selection._prepare import set_streams, stripped
 from skdp.model_selection._scoring import RowScorer
+from skdp.model_selection._silence import around_runs
 from skdp.model_selection._steps import PrivateStep
 from skdp.model_selection._table import take_rows
 
@@ -95,7 +96,7 @@ def _is_per_row(value: Any, n_rows: int) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of a run: a model and a sum of scores, or why there are none."""
+    """What came out of a run: a model and a sum of scores; after a failure none, and the worst."""
 
     model: Any
     total: float
@@ -103,10 +104,10 @@ class Outcome:
 
 
 def carry_out(job: Job, table: Table, scorer: RowScorer) -> Outcome:
-    """Train and score once.
+    """Train and score once, in silence.
 
-    Exceptions are returned, not raised: what is raised in another process carries a traceback
-    whose text may quote rows.
+    Exceptions are returned, not raised: that a run failed is part of its result, which others
+    must not see unless it is chosen, and a traceback from another process may quote rows.
 
     Parameters
     ----------
@@ -123,17 +124,37 @@ def carry_out(job: Job, table: Table, scorer: RowScorer) -> Outcome:
         What came out.
     """
     try:
-        set_streams(job.estimator, job.steps, FitStream(job.key, seeded=job.seeded))
-        training = table.rows(job.train)
-        job.estimator.fit(training.X, training.y, **training.fit_params)
-        total = 0.0
-        if job.test is not None:
-            test = table.rows(job.test)
-            total = scorer.total(job.estimator, test.X, test.y)
+        with around_runs():
+            set_streams(job.estimator, job.steps, FitStream(job.key, seeded=job.seeded))
+            training = table.rows(job.train)
+            job.estimator.fit(training.X, training.y, **training.fit_params)
+            total = 0.0
+            if job.test is not None:
+                total = _total(job.estimator, table.rows(job.test), scorer)
     except SkdpError as error:
         # Its messages are the library's own and quote no row.
         return Outcome(None, 0.0, type(error)(str(error)))
-    except Exception as error:
-        known = type(error) if type(error) in (TypeError, ValueError) else RuntimeError
+    except (Exception, SystemExit) as error:
+        kinds = (kind for kind in (TypeError, ValueError) if type(error) is kind)
+        known: type[Exception] = next(kinds, RuntimeError)
         return Outcome(None, 0.0, known(f"{type(error).__name__}: {public_message(str(error))}"))
     return Outcome(stripped(job.estimator) if job.keep else None, total)
+
+
+def _total(estimator: Any, table: Table, scorer: RowScorer) -> float:
+    """Return the sum of scores; a row that has none counts as the worst, and spoils no other's."""
+    total, scored, failure = 0.0, False, None
+    pending = [np.arange(len(table.y))] if len(table.y) else []
+    while pending:
+        numbers = pending.pop()
+        rows = table.rows(numbers)
+        try:
+            total += scorer.total(estimator, rows.X, rows.y)
+            scored = True
+        except Exception as error:
+            failure = error
+            if len(numbers) > 1:
+                pending += np.array_split(numbers, 2)
+    if failure is not None and not scored:
+        raise failure
+    return total

@@ -37,10 +37,10 @@ from skdp.model_selection._table import checked_table, digest, n_columns, n_rows
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.reporting import PrivacySpent
 
-METHODS = ("random-stopping", "holdout", "cv")
+METHODS = ("random-stopping", "fixed", "holdout", "cv")
 
 # Share of epsilon for choosing by scores, where it adds to that of training.
-_SELECTION_SHARE = {"cv": 0.1, "holdout": 0.25}
+_SELECTION_SHARE = {"cv": 0.1, "holdout": 0.25, "fixed": 0.25}
 
 
 class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
@@ -119,7 +119,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         charge_fit(self, spent)
         if self.verbose:
             print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
-        progress = FitProgress(self, self._public_runs(len(candidates)))
+        progress = FitProgress(self, plan.design.public_runs)
         progress.begin()
         stream = public
         if is_seeded(self.random_state) and not isinstance(self.random_state, RandomStream):
@@ -134,7 +134,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             scorer=resolve_scoring(self.scoring),
             stream=stream.spawn("runs"),
             n_jobs=self.n_jobs,
-            announce=lambda done: progress.steps_done(done) if self._public_runs(1) else None,
+            announce=progress.steps_done if plan.design.public_runs else lambda done: None,
         )
         choice = search.choose()
         model = search.refitted(choice.number) if plan.design.refit else choice.model
@@ -302,7 +302,6 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             share = _SELECTION_SHARE.get(self.method, 0.0)
         if self.selection_share != "auto":
             share = self.selection_share
-        automatic = self.expected_candidates == "auto"
         return Design(
             method=self.method,
             epsilon=float(self.epsilon),
@@ -313,12 +312,12 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             n_rows=shape[0],
             n_columns=shape[1],
             n_classes=shape[2],
-            mean=float(3 * len(candidates) if automatic else self.expected_candidates),
+            mean=self._runs(len(candidates)),
             shape=float(self.stopping_shape),
             refit=refit,
             refit_share=float(self.refit_share),
             selection_epsilon=share * float(self.epsilon),
-            noisy_scores=bool(self.noisy_scores),
+            noisy_scores=bool(self.noisy_scores) or self.method == "fixed",
             assumptions=assumptions_of(candidate.estimator for candidate in candidates),
         )
 
@@ -336,11 +335,20 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             seeded=is_seeded(self.random_state),
         )
 
-    def _public_runs(self, n_candidates: int) -> int:
-        """Return the number of runs to announce; 0 where it must stay unknown."""
-        if self.method == "random-stopping":
-            return 0
-        return n_candidates * (resolve_cv(self.cv) if self.method == "cv" else 1)
+    def _runs(self, n_candidates: int) -> float:
+        """Return how often to run: on average, or exactly."""
+        exactly = self.method == "fixed"
+        if exactly:
+            check_integer(
+                "expected_candidates",
+                self.expected_candidates,
+                at_least=n_candidates,
+                allowed=("auto",),
+                remedy="Each candidate is run once at least.",
+            )
+        if self.expected_candidates != "auto":
+            return float(self.expected_candidates)
+        return float(n_candidates if exactly else 3 * n_candidates)
 
     def _publish(
         self,
@@ -360,9 +368,8 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         self.inner_epsilon_ = plan.fit_epsilon
         if choice.scores is not None:
             scores = scorer.unscaled(choice.scores)
-            alone = plan.design.method == "random-stopping"
-            self.best_score_ = float(scores[0 if alone else choice.number])
-            if not alone:
+            self.best_score_ = float(scores.max())
+            if plan.design.method != "random-stopping":
                 self.noisy_scores_ = scores
         if model is not None:
             self.best_estimator_ = released(model, candidates[choice.number].estimator, spent)

@@ -34,11 +34,12 @@ def mechanism(plan: SearchPlan) -> str:
         )
         where = (
             "on a disjoint part of the rows, where a record is in one of the two parts"
-            if design.method == "holdout"
+            if design.method != "cv"
             else f"by {len(design.train_sizes)}-fold cross-validation, where a record is in all "
             "training parts but one"
         )
-        text = f"composition of the training of {count} candidates; {selector} {where}"
+        runs = f"{len(design.runs)} runs, whose number is public, of " * (design.method == "fixed")
+        text = f"composition of the training of {runs}{count} candidates; {selector} {where}"
     if design.refit:
         text += "; the chosen candidate is trained once more on all rows"
     return text
@@ -55,6 +56,7 @@ def assumptions(plan: SearchPlan, scorer: RowScorer) -> tuple[str, ...]:
         f"{scorer.upper:g}]",
         "steps classed as independent of the data are",
         *design.assumptions,
+        "whether the training of a run fails is not decided by rows",
     ]
     if design.method == "random-stopping":
         found.append(

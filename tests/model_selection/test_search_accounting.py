@@ -107,6 +107,61 @@ def test_holdout_is_the_larger_of_training_and_choosing():
     assert 0.99e-6 < gaussian_delta(1.0, mu_of(trained)) <= 1e-6
 
 
+def test_fixed_runs_cost_the_square_root_of_their_number():
+    """Ten runs of mu = 1/4 cost 3.747218 at delta = 1e-6, by the closed form."""
+    grid = {"threshold": [0.0, 1.0]}
+    search = PrivateGridSearchCV(
+        LessCostly(), grid, method="fixed", expected_candidates=10, epsilon=3.7473
+    )
+    spent = search.privacy_plan(*TABLE)
+    trained, scored = spent.event.events
+    assert sum(multipliers(trained).values()) == 10
+    assert mu_of(trained) == pytest.approx(math.sqrt(10) / 4, rel=1e-8)
+    assert gaussian_delta(3.747218, mu_of(trained)) == pytest.approx(1e-6, rel=1e-5)
+    assert PLDAccountant("replace-one").compose(trained).epsilon(1e-6) == pytest.approx(
+        3.747218, abs=2e-6
+    )
+    # All noisy scores together cost what the search may cost, and no more.
+    assert 0.999e-6 < gaussian_delta(3.7473, mu_of(scored)) <= 1e-6
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_fixed_runs_compose_exactly(refit):
+    search = PrivateGridSearchCV(
+        OperaLogisticRegression(), GRID, method="fixed", expected_candidates=7, refit=refit
+    )
+    event = search.privacy_plan(*TABLE).event
+    parts, *refits = event.events if refit else (event,)
+    assert isinstance(parts, OneOfEvent) and len(refits) == refit
+    trained, scored = parts.events
+    assert sum(multipliers(trained).values()) == 7
+    costs = [math.hypot(mu_of(part), *map(mu_of, refits)) for part in (trained, scored)]
+    deltas = [gaussian_delta(1.0, cost) for cost in costs]
+    assert max(deltas) <= 1e-6 and deltas[0] > 0.97e-6
+
+
+def test_fixed_runs_of_candidates_of_different_price():
+    search = PrivateGridSearchCV(
+        DPSGDClassifier(max_iter=10),
+        {"batch_size": [20, 400]},
+        method="fixed",
+        expected_candidates=5,
+    )
+    trained, _ = search.privacy_plan(*TABLE).event.events
+    # In turn: three runs of the first candidate, two of the second.
+    assert sorted(leaf_counts(trained).values()) == [20, 30]
+
+
+def test_holdout_with_noisy_scores_is_one_fixed_run_of_each_candidate():
+    plans = [
+        PrivateGridSearchCV(
+            OperaLogisticRegression(), GRID, method=method, noisy_scores=True
+        ).privacy_plan(*TABLE)
+        for method in ("fixed", "holdout")
+    ]
+    assert plans[0].event == plans[1].event
+
+
 def test_holdout_with_a_refit_adds_it_to_both():
     search = PrivateGridSearchCV(
         OperaLogisticRegression(), GRID, method="holdout", refit=True, refit_share=0.5
@@ -310,8 +365,14 @@ def test_folds_that_may_see_the_rows_are_refused(cv):
 class Costly(NoisyCount):
     """Costs the same whatever epsilon it is given."""
 
+    multiplier = 0.5
+
     def _spent(self, charged):
-        return dataclasses.replace(super()._spent(charged), event=GaussianEvent(0.5))
+        return dataclasses.replace(super()._spent(charged), event=GaussianEvent(self.multiplier))
+
+
+class LessCostly(Costly):
+    multiplier = 4.0
 
 
 def test_what_no_inner_epsilon_makes_affordable_is_refused():

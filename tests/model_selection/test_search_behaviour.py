@@ -25,7 +25,7 @@ from skdp.model_selection import (
 )
 from skdp.reporting import privacy_statement
 
-METHODS = ("random-stopping", "holdout", "cv")
+METHODS = ("random-stopping", "fixed", "holdout", "cv")
 GRID = {"alpha": [0.01, 0.1]}
 
 
@@ -46,8 +46,10 @@ def test_only_what_is_private_is_exposed(method, table):
         *("candidates_", "best_index_", "best_params_", "best_estimator_"),
         *("inner_epsilon_", "privacy_spent_"),
     }
-    if method == "random-stopping":
+    if method in ("random-stopping", "fixed"):
         expected.add("best_score_")
+    if method == "fixed":
+        expected.add("noisy_scores_")
     assert public == expected
     assert not [name for name in vars(search) if name.startswith("_")]
     assert set(search.candidates_) == {"params", "param_alpha"}
@@ -75,6 +77,25 @@ def test_noisy_scores_are_paid_for(method, table):
     assert not hasattr(search, "noisy_scores_") and not hasattr(search, "best_score_")
 
 
+@pytest.mark.parametrize("runs", ["auto", 2, 5])
+def test_fixed_runs_take_the_candidates_in_turn_and_show_all_scores(runs, table):
+    search = grid_search("fixed", expected_candidates=runs, epsilon=20.0, random_state=1)
+    search.fit(*table)
+    assert search.noisy_scores_.shape == (2 if runs == "auto" else runs,)
+    assert search.best_index_ == int(np.argmax(search.noisy_scores_)) % 2
+    assert search.best_score_ == search.noisy_scores_.max()
+    refitted = clone(search).set_params(refit=True).fit(*table)
+    assert refitted.best_estimator_.alpha == refitted.best_params_["alpha"]
+
+
+@pytest.mark.parametrize("runs", [1, 2.5, True])
+def test_fixed_runs_are_an_integer_and_enough(runs, table):
+    tally = Tally()
+    with pytest.raises((ValueError, TypeError), match="expected_candidates"):
+        grid_search("fixed", expected_candidates=runs, accountant=tally).fit(*table)
+    assert not tally.charges
+
+
 def test_cross_validation_without_a_refit_has_no_model(table):
     search = grid_search("cv", refit=False)
     assert not hasattr(search, "predict")
@@ -97,7 +118,7 @@ def test_the_model_tells_what_it_really_cost_and_keeps_no_secret(method, table):
     assert again.privacy_spent_ == search.privacy_spent_
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["random-stopping", "holdout", "cv"])
 def test_workers_and_threads_give_the_same(method, table):
     alone = grid_search(method, random_state=3).fit(*table)
     for backend in ("loky", "threading"):
@@ -379,7 +400,7 @@ def test_callbacks_hear_of_public_numbers_only(table):
             assert fitted_estimator is None
 
     assert isinstance(Listener(), callback.FitCallback)
-    for method, tasks in (("random-stopping", 0), ("holdout", 2), ("cv", 5)):
+    for method, tasks in (("random-stopping", 0), ("fixed", 2), ("holdout", 2), ("cv", 5)):
         heard.clear()
         search = grid_search(method).set_callbacks(Listener())
         search.estimator.set_callbacks(Listener())
@@ -413,5 +434,6 @@ def test_representations(table):
 @pytest.mark.parametrize("method", METHODS)
 def test_the_statement_tells_of_the_search(method, table):
     text = str(privacy_statement(grid_search(method).fit(*table)))
-    word = {"random-stopping": "random stopping", "holdout": "disjoint", "cv": "2-fold"}[method]
+    words = {"random-stopping": "random stopping", "fixed": "of 2 runs"}
+    word = {**words, "holdout": "disjoint", "cv": "2-fold"}[method]
     assert word in text and "grid" in text

@@ -16,6 +16,7 @@ def instances():
     common = {"epsilon": 1e5, "random_state": 0}
     yield PrivateGridSearchCV(inner, points, expected_candidates=3, **common)
     yield PrivateRandomizedSearchCV(inner, points, n_iter=2, method="cv", cv=2, **common)
+    yield PrivateRandomizedSearchCV(inner, points, n_iter=2, method="fixed", **common)
 
 
 @parametrize_with_checks(list(instances()))

@@ -56,6 +56,23 @@ def test_replay_on_neighbours(method, noisy_scores):
         assert 0.0 < largest <= 1.0 + 1e-9
 
 
+@pytest.mark.parametrize("row", range(0, 24, 5))
+def test_replay_of_fixed_runs(row):
+    """Each run and all noisy scores together stay within what they declare."""
+    X, y = rows(24)
+    search = PrivateGridSearchCV(
+        make_pipeline(NoisyCentre(), NoisyCount(classes=[0, 1])),
+        {"noisycount__threshold": [0.0, 0.3]},
+        method="fixed",
+        expected_candidates=5,
+        epsilon=3.0,
+    )
+    other, labels = X.copy(), y.copy()
+    other[row], labels[row] = -X[row], 1 - y[row]
+    report = replay_on_neighbour(search, X, y, other, labels, seed=row)
+    assert 0.0 < report.largest_ratio <= 1.0 + 1e-9
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_replay_where_a_record_contributes_nothing(method):
     """Under add-remove, sums of scores move by at most 1, and all in one direction."""

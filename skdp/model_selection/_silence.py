@@ -1,0 +1,104 @@
+"""Silence around the runs of a search.
+
+What a run says depends on rows, and how often it is said on the number of runs: both are private.
+Streams, warnings and logging belong to the whole process, so that they are silenced once, when the
+first thread asks, and given back when the last one is done.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from typing import Any
+
+import numpy as np
+
+
+class _Silence:
+    """Who is silenced: the threads of runs, and all that started since the first run."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._stack = ExitStack()
+        self._heard: set[threading.Thread] = set()
+
+    def hears_this_thread(self) -> bool:
+        return self._depth == 0 or threading.current_thread() in self._heard
+
+    @contextmanager
+    def around_runs(self) -> Iterator[None]:
+        """Silence this thread and all new ones; warnings and logging everywhere."""
+        me = threading.current_thread()
+        with self._lock:
+            if self._depth == 0:
+                self._heard = set(threading.enumerate())
+                self._install()
+            self._depth += 1
+            was_heard = me in self._heard
+            self._heard.discard(me)
+        try:
+            with np.errstate(all="ignore"):
+                yield
+        finally:
+            with self._lock:
+                self._depth -= 1
+                if was_heard:
+                    self._heard.add(me)
+                if self._depth == 0:
+                    self._heard.clear()
+                    self._stack.close()
+
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """Let this thread be heard, as it announces what is public."""
+        me = threading.current_thread()
+        with self._lock:
+            if self._depth == 1:
+                # No run is going on here: a display may have started its threads meanwhile.
+                self._heard.update(threading.enumerate())
+            self._heard.add(me)
+        try:
+            yield
+        finally:
+            self._heard.discard(me)
+
+    def _install(self) -> None:
+        # Recording holds also where a step turns warnings on again for itself.
+        self._stack.enter_context(warnings.catch_warnings(record=True))
+        warnings.simplefilter("ignore")
+        self._stack.callback(logging.disable, logging.root.manager.disable)
+        logging.disable(sys.maxsize)
+        for redirect, stream in ((redirect_stdout, sys.stdout), (redirect_stderr, sys.stderr)):
+            # A display that started during another search may have put its gate back.
+            if stream is not None and not isinstance(stream, _Gate):
+                self._stack.enter_context(redirect(_Gate(stream)))
+
+
+class _Gate:
+    """A standard stream that passes on only what threads outside of runs write."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    @property
+    def buffer(self) -> _Gate:
+        return _Gate(self._stream.buffer)
+
+    def write(self, text: Any) -> Any:
+        return self._stream.write(text) if _SILENCE.hears_this_thread() else len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+_SILENCE = _Silence()
+around_runs, lifted = _SILENCE.around_runs, _SILENCE.lifted

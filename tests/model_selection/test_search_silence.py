@@ -1,0 +1,309 @@
+"""What a run says or does wrong is not heard: it tells of rows, and of the number of runs."""
+
+import logging
+import sys
+import threading
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from search_toys import NoisyCount, Tally
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import make_pipeline
+from support import rows
+
+from skdp import OperaLogisticRegression
+from skdp.exceptions import PrivacyWarning, SkdpError
+from skdp.mechanisms import RandomStopping
+from skdp.model_selection import PrivateGridSearchCV
+from skdp.model_selection._runs import Table, _total
+from skdp.model_selection._scoring import resolve_scoring
+from skdp.model_selection._silence import around_runs, lifted
+from skdp.reporting import privacy_statement
+
+METHODS = ("random-stopping", "fixed", "holdout", "cv")
+
+
+def speak():
+    print("a run printed")
+    print("a run complained", file=sys.stderr)
+    if hasattr(sys.stdout, "buffer"):
+        sys.stdout.buffer.write(b"raw")
+    sys.stdout.writelines(["several", "lines"])
+    warnings.warn("a run warned", UserWarning, stacklevel=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("a run warned again", FutureWarning, stacklevel=1)
+    logging.getLogger("somebody").critical("a run logged")
+    np.array([1.0]) / np.array([0.0])
+
+
+class Loud(TransformerMixin, BaseEstimator):
+    """Says all it can, from its own thread and from another."""
+
+    _learns_from_rows = False
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        speak()
+        other = threading.Thread(target=speak)
+        other.start()
+        other.join()
+        return X
+
+
+class Listener:
+    """A callback that notes how often it is called."""
+
+    def __init__(self):
+        self.heard = 0
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = setup
+
+    def on_fit_task_begin(self, estimator, context):
+        self.heard += 1
+
+    def on_fit_task_end(self, estimator, context):
+        self.heard += 1
+
+
+class Notes(logging.Handler):
+    def __init__(self):
+        super().__init__(0)
+        self.notes = []
+
+    def emit(self, record):
+        self.notes.append(record.getMessage())
+
+
+def emissions(search, table, capfd, backend):
+    """Return everything that a fit lets be heard."""
+    handler, floats, listener = Notes(), [], Listener()
+    logging.getLogger().addHandler(handler)
+    before = np.seterrcall(lambda *what: floats.append(what))
+    parts = [search, search.estimator, *(step for _, step in search.estimator.steps)]
+    for part in parts:
+        if hasattr(part, "set_callbacks"):
+            part.set_callbacks(listener)
+    capfd.readouterr()
+    try:
+        with (
+            warnings.catch_warnings(record=True) as warned,
+            np.errstate(all="call"),
+            joblib.parallel_config(backend=backend, verbose=60),
+        ):
+            warnings.simplefilter("always")
+            search.fit(*table)
+    finally:
+        logging.getLogger().removeHandler(handler)
+        np.seterrcall(before)
+    printed = capfd.readouterr()
+    messages = sorted(str(warning.message) for warning in warned)
+    return printed.out, printed.err, messages, handler.notes, floats, listener.heard
+
+
+def loud_search(method, **options):
+    return PrivateGridSearchCV(
+        make_pipeline(Loud(), NoisyCount(classes=[0, 1])),
+        {"noisycount__threshold": [0.0, 0.5]},
+        method=method,
+        delta=0.1,
+        cv=2,
+        verbose=1,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    ("backend", "n_jobs"),
+    [
+        ("threading", None),
+        ("threading", 2),
+        pytest.param("loky", 2, marks=pytest.mark.slow),
+    ],
+)
+def test_the_number_of_runs_is_not_heard(backend, n_jobs, capfd, monkeypatch):
+    """All that a fit emits is the same for 1 run and for 40."""
+    said = []
+    for number in (1, 40):
+        monkeypatch.setattr(RandomStopping, "draw", lambda law, stream, number=number: number)
+        search = loud_search("random-stopping", n_jobs=n_jobs, random_state=0)
+        said.append(emissions(search, rows(60), capfd, backend))
+    assert said[0] == said[1]
+    out, err, warned, logged, floats, heard = said[0]
+    # What the search says itself is public: what it spends, its one task, and that delta is large.
+    assert out.count("\n") == 1 and "PrivateGridSearchCV" in out and not err
+    assert len(warned) == 1 and "delta" in warned[0]
+    assert not logged and not floats and heard in (0, 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_all_fits_would_warn_of_is_said_once(method):
+    search = PrivateGridSearchCV(
+        OperaLogisticRegression(), {"alpha": [0.1, 1.0]}, method=method, cv=2, delta=0.1
+    )
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        search.fit(*rows(60))
+    assert [warning.category for warning in warned] == [PrivacyWarning]
+
+
+@pytest.mark.parametrize("method", ["fixed", "holdout", "cv"])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_runs_are_silent_where_their_number_is_public(method, n_jobs, capfd):
+    """Their warnings and messages still depend on rows."""
+    search = loud_search(method, n_jobs=n_jobs)
+    out, err, warned, logged, floats, heard = emissions(search, rows(60), capfd, "threading")
+    assert out.count("\n") == 1 and not err and len(warned) == 1 and not logged and not floats
+    assert heard in (0, 2 + 2 * (4 if method == "cv" else 2))
+
+
+def test_everything_is_given_back(capsys):
+    def state():
+        return (
+            *(sys.stdout, sys.stderr, warnings.filters, warnings.showwarning),
+            *(logging.root.manager.disable, np.geterr()),
+        )
+
+    before = state()
+    with pytest.raises(KeyboardInterrupt), around_runs(), around_runs():
+        speak()
+        raise KeyboardInterrupt
+    assert state() == before
+    assert capsys.readouterr() == ("", "")
+    speak_again = threading.Thread(target=print, args=("heard",))
+    speak_again.start()
+    speak_again.join()
+    assert capsys.readouterr().out == "heard\n"
+
+
+def test_threads_outside_of_runs_and_announcements_are_heard(capsys):
+    go, done = threading.Event(), threading.Event()
+
+    def display():
+        go.wait(10)
+        print("display")
+        done.set()
+
+    threading.Thread(target=display).start()
+    with around_runs():
+        print("run")
+        go.set()
+        done.wait(10)
+        with lifted():
+            print("one run done")
+        print("run")
+    assert capsys.readouterr().out == "display\none run done\n"
+
+
+def test_searches_in_several_threads_share_one_silence(capsys):
+    """The first one to end must not wake the others' runs."""
+    inside, first_is_done = threading.Barrier(2), threading.Event()
+
+    def first():
+        with around_runs():
+            inside.wait(10)
+        first_is_done.set()
+
+    def second():
+        with around_runs():
+            inside.wait(10)
+            first_is_done.wait(10)
+            speak()
+
+    threads = [threading.Thread(target=target) for target in (first, second)]
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert capsys.readouterr() == ("", "") and not warned
+
+
+class Fragile(NoisyCount):
+    """Cannot be trained with some thresholds, nor score rows whose first value is large."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        if self.threshold > 1.0:
+            raise (SystemExit if self.threshold > 5.0 else ValueError)(f"a bad row: {X[0]}")
+        return self
+
+    def predict(self, X):
+        if np.any(np.asarray(X)[:, 0] > 50.0):
+            raise ValueError("too large")
+        return super().predict(X)
+
+
+def fragile_search(method, thresholds, **options):
+    return PrivateGridSearchCV(
+        Fragile(classes=[0, 1]), {"threshold": thresholds}, method=method, cv=2, **options
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_losing_run_may_fail(method):
+    """Scores of 300 rows are far from the worst one, at epsilon 50."""
+    X, y = rows(1500)
+    y = (X[:, 0] > 0).astype(int)
+    for seed in range(3):
+        search = fragile_search(
+            method, [2.0, 0.0, 9.0], epsilon=50.0, expected_candidates=40, random_state=seed
+        ).fit(X, y)
+        assert search.best_params_ == {"threshold": 0.0}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_chosen_run_that_failed_says_the_same_whatever_else_ran(method, monkeypatch):
+    texts = set()
+    for number in (1, 30):
+        monkeypatch.setattr(RandomStopping, "draw", lambda law, stream, number=number: number)
+        tally = Tally()
+        with pytest.raises(ValueError, match="A fit inside the search failed") as caught:
+            fragile_search(method, [2.0, 3.0], accountant=tally).fit(*rows(60))
+        texts.add(str(caught.value))
+        assert caught.value.__cause__ is None and caught.value.__context__ is None
+        assert len(tally.charges) == 1
+    assert len(texts) == 1 and "bad row" not in texts.pop()
+
+
+def test_a_run_that_wants_more_than_planned_is_not_seen_if_it_loses(monkeypatch):
+    X, y = rows(1500)
+    y = (X[:, 0] > 0).astype(int)
+    search = PrivateGridSearchCV(
+        NoisyCount(), {"charged": [0.1, 1.0]}, method="holdout", epsilon=20.0
+    ).fit(X, y)
+    assert search.best_params_ == {"charged": 1.0}
+    with pytest.raises(SkdpError):
+        search.set_params(param_grid={"charged": [0.1]}).fit(X, y)
+
+
+def test_a_row_that_cannot_be_scored_counts_as_the_worst():
+    """So it moves the sum by 1 at most, and moves no other row's value."""
+    X, y = rows(101)
+    model = Fragile(classes=[0, 1], delta=1e-3).fit(X, y)
+    scorer = resolve_scoring("accuracy")
+    right = scorer.values(model, X, y)
+    assert _total(model, Table(X, y, {}), scorer) == right.sum()
+    for spoiled in ([0], [100], [3, 4, 77], list(range(1, 101))):
+        bad = X.copy()
+        bad[spoiled, 0] = 99.0
+        kept = np.setdiff1d(np.arange(101), spoiled)
+        assert _total(model, Table(bad, y, {}), scorer) == right[kept].sum()
+    assert _total(model, Table(X[:0], y[:0], {}), scorer) == 0.0
+    with pytest.raises(ValueError, match="too large"):
+        _total(model, Table(X + 99.0, y, {}), scorer)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_statement_says_what_is_assumed_of_failures(method):
+    search = PrivateGridSearchCV(OperaLogisticRegression(), {"alpha": [0.1]}, method=method, cv=2)
+    assert "fails is not decided by rows" in str(privacy_statement(search.fit(*rows(60))))
