@@ -30,10 +30,12 @@ class PrivateGridSearchCV(PrivateSearch):
         Privacy parameter of the whole search, positive.
     delta : float, default=1e-6
         Privacy parameter of the whole search, in (0, 1); keep it well below 1/n.
-    method : {"random-stopping", "holdout", "cv"}, default="random-stopping"
+    method : {"random-stopping", "fixed", "holdout", "cv"}, default="random-stopping"
         How candidates are compared. ``"random-stopping"``: a random number of runs, each of
         a candidate drawn at random; the model of the run with the best noisy score is released.
-        Its price hardly grows with the number of candidates. ``"holdout"``: all candidates are
+        Its price hardly grows with the number of candidates. ``"fixed"``: a public number of runs
+        of the candidates in turn; the scores of all are released, and callbacks show how many are
+        done. Its price grows with the root of that number. ``"holdout"``: all candidates are
         trained on one part of the rows, compared on the other. ``"cv"``: by cross-validation,
         whose price grows with candidates times folds.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
@@ -44,20 +46,22 @@ class PrivateGridSearchCV(PrivateSearch):
     cv : int or KFold, default=5
         Number of folds of ``method="cv"``. Folds are drawn at random without looking at the rows.
     holdout_fraction : float, default=0.2
-        Share of the rows that ``"holdout"`` and ``"random-stopping"`` score on.
+        Share of the rows that are scored on, not by ``"cv"``.
     expected_candidates : float or "auto", default="auto"
-        Expected number of runs of ``"random-stopping"``, at least 1. ``"auto"`` is three
-        times the number of candidates.
+        Expected number of runs of ``"random-stopping"``, at least 1; ``"auto"`` is three times the
+        number of candidates. For ``"fixed"`` the number of runs itself, at least and by default
+        that of the candidates: run r is one of candidate r modulo their number.
     stopping_shape : float, default=2.0
         Shape of the random number of runs, above -1: 0 is the logarithmic law, 1 the geometric one,
         ``inf`` the Poisson one. Smaller shapes cost less and vary more.
     selection_share : float or "auto", default="auto"
-        Share of `epsilon` for choosing by scores in ``"holdout"`` and ``"cv"``. ``"auto"`` is 1 for
-        ``"holdout"`` without a refit (a record is trained on or scored on, never both), 0.25 with
-        one, and 0.1 for ``"cv"``.
+        Share of `epsilon` for choosing by scores, not for ``"random-stopping"``. ``"auto"`` is 0.1
+        for ``"cv"``, and else 1 without a refit (a record is trained on or scored on, never both),
+        0.25 with one.
     noisy_scores : bool, default=False
         Whether ``"holdout"`` and ``"cv"`` release noisy scores of all candidates and choose by
-        these. ``"random-stopping"`` always releases that of the chosen run, at no extra price.
+        these. ``"random-stopping"`` always releases that of the chosen run, at no extra price, and
+        ``"fixed"`` those of all runs.
     refit : bool or "auto", default="auto"
         Whether the chosen candidate is trained again on all rows, at a price. ``"auto"`` is True
         for ``"cv"`` and False for the others, whose `best_estimator_` is the model that won,
@@ -89,8 +93,8 @@ class PrivateGridSearchCV(PrivateSearch):
     best_score_ : float
         Noisy mean score of the chosen candidate, where one was paid for. It is the largest of
         several, and so too good on average.
-    noisy_scores_ : ndarray of shape (n_candidates,)
-        Noisy mean scores, with ``noisy_scores=True`` only.
+    noisy_scores_ : ndarray of shape (n_candidates,) or (n_runs,)
+        Noisy mean scores: with ``noisy_scores=True`` of the candidates, by ``"fixed"`` of the runs.
     candidates_ : dict
         Table of the candidates' parameters. There is no ``cv_results_``: scores and times of runs
         are private.
@@ -112,8 +116,9 @@ class PrivateGridSearchCV(PrivateSearch):
     Notes
     -----
     How long a search takes is a side channel: with ``"random-stopping"`` it tells about the number
-    of runs, which the theorem needs to stay unknown. Publish neither. An error inside a run ends
-    the search after the charge; that it happened is not covered.
+    of runs, which the theorem needs to stay unknown. Publish neither. Runs are silent: while they
+    go on, warnings and logging are off in the whole process, and what runs print is dropped. A run
+    that fails has the worst score; only if it is chosen an error ends the search, after the charge.
 
     References
     ----------
@@ -206,7 +211,7 @@ class PrivateRandomizedSearchCV(PrivateSearch):
         Privacy parameter of the whole search, positive.
     delta : float, default=1e-6
         Privacy parameter of the whole search, in (0, 1); keep it well below 1/n.
-    method : {"random-stopping", "holdout", "cv"}, default="random-stopping"
+    method : {"random-stopping", "fixed", "holdout", "cv"}, default="random-stopping"
         How candidates are compared; see `PrivateGridSearchCV`.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables, for the search and all its fits.
@@ -215,10 +220,10 @@ class PrivateRandomizedSearchCV(PrivateSearch):
     cv : int or KFold, default=5
         Number of folds of ``method="cv"``.
     holdout_fraction : float, default=0.2
-        Share of the rows that ``"holdout"`` and ``"random-stopping"`` score on.
+        Share of the rows that are scored on, not by ``"cv"``.
     expected_candidates : float or "auto", default="auto"
-        Expected number of runs of ``"random-stopping"``; ``"auto"`` is three
-        times `n_iter`.
+        Expected number of runs of ``"random-stopping"``, by default three times `n_iter`; that of
+        ``"fixed"``, by default `n_iter`.
     stopping_shape : float, default=2.0
         Shape of the random number of runs; see `PrivateGridSearchCV`.
     selection_share : float or "auto", default="auto"
@@ -250,8 +255,8 @@ class PrivateRandomizedSearchCV(PrivateSearch):
         Its row in `candidates_`.
     best_score_ : float
         Noisy mean score of the chosen candidate, where one was paid for.
-    noisy_scores_ : ndarray of shape (n_iter,)
-        Noisy mean scores, with ``noisy_scores=True`` only.
+    noisy_scores_ : ndarray of shape (n_iter,) or (n_runs,)
+        Noisy mean scores; see `PrivateGridSearchCV`.
     candidates_ : dict
         Table of the candidates' parameters.
     inner_epsilon_ : float

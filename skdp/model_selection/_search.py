@@ -94,8 +94,8 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         Raises
         ------
         ValueError, TypeError
-            For bad parameters or input, before anything is charged. An error inside a run is
-            raised after the charge, without the original message where that may quote rows.
+            For bad parameters or input, before anything is charged. If the chosen run failed, after
+            the charge, without the original message where that may quote rows.
         BudgetExceededError
             If the accountant cannot take the charge; the rows are not used then.
         """

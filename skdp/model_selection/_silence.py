@@ -8,6 +8,7 @@ first thread asks, and given back when the last one is done.
 from __future__ import annotations
 
 import logging
+import random
 import sys
 import threading
 import warnings
@@ -16,6 +17,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 
 class _Silence:
@@ -73,6 +75,10 @@ class _Silence:
         warnings.simplefilter("ignore")
         self._stack.callback(logging.disable, logging.root.manager.disable)
         logging.disable(sys.maxsize)
+        # How far steps have drawn from the generators of the process would tell how many ran.
+        generator = check_random_state(None)
+        self._stack.callback(generator.set_state, generator.get_state())
+        self._stack.callback(random.setstate, random.getstate())
         for redirect, stream in ((redirect_stdout, sys.stdout), (redirect_stderr, sys.stderr)):
             # A display that started during another search may have put its gate back.
             if stream is not None and not isinstance(stream, _Gate):

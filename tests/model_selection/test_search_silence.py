@@ -1,6 +1,7 @@
 """What a run says or does wrong is not heard: it tells of rows, and of the number of runs."""
 
 import logging
+import random
 import sys
 import threading
 import warnings
@@ -8,9 +9,12 @@ import warnings
 import joblib
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from search_toys import NoisyCount, Tally
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import check_random_state
 from support import rows
 
 from skdp import OperaLogisticRegression
@@ -49,6 +53,8 @@ class Loud(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X):
+        check_random_state(None).uniform()
+        random.random()
         speak()
         other = threading.Thread(target=speak)
         other.start()
@@ -93,6 +99,8 @@ def emissions(search, table, capfd, backend):
         if hasattr(part, "set_callbacks"):
             part.set_callbacks(listener)
     capfd.readouterr()
+    check_random_state(None).seed(1)
+    random.seed(1)
     try:
         with (
             warnings.catch_warnings(record=True) as warned,
@@ -106,7 +114,8 @@ def emissions(search, table, capfd, backend):
         np.seterrcall(before)
     printed = capfd.readouterr()
     messages = sorted(str(warning.message) for warning in warned)
-    return printed.out, printed.err, messages, handler.notes, floats, listener.heard
+    drawn = check_random_state(None).uniform(), random.random()
+    return printed.out, printed.err, messages, handler.notes, floats, listener.heard, drawn
 
 
 def loud_search(method, **options):
@@ -137,7 +146,7 @@ def test_the_number_of_runs_is_not_heard(backend, n_jobs, capfd, monkeypatch):
         search = loud_search("random-stopping", n_jobs=n_jobs, random_state=0)
         said.append(emissions(search, rows(60), capfd, backend))
     assert said[0] == said[1]
-    out, err, warned, logged, floats, heard = said[0]
+    out, err, warned, logged, floats, heard, _ = said[0]
     # What the search says itself is public: what it spends, its one task, and that delta is large.
     assert out.count("\n") == 1 and "PrivateGridSearchCV" in out and not err
     assert len(warned) == 1 and "delta" in warned[0]
@@ -160,7 +169,7 @@ def test_what_all_fits_would_warn_of_is_said_once(method):
 def test_runs_are_silent_where_their_number_is_public(method, n_jobs, capfd):
     """Their warnings and messages still depend on rows."""
     search = loud_search(method, n_jobs=n_jobs)
-    out, err, warned, logged, floats, heard = emissions(search, rows(60), capfd, "threading")
+    out, err, warned, logged, floats, heard, _ = emissions(search, rows(60), capfd, "threading")
     assert out.count("\n") == 1 and not err and len(warned) == 1 and not logged and not floats
     assert heard in (0, 2 + 2 * (4 if method == "cv" else 2))
 
@@ -286,18 +295,44 @@ def test_a_run_that_wants_more_than_planned_is_not_seen_if_it_loses(monkeypatch)
         search.set_params(param_grid={"charged": [0.1]}).fit(X, y)
 
 
-def test_a_row_that_cannot_be_scored_counts_as_the_worst():
+class Needs(NoisyCount):
+    """Can be trained only where one certain row is."""
+
+    def fit(self, X, y):
+        if not np.any(X[:, 1] == 7.0):
+            raise ValueError("missing")
+        return super().fit(X, y)
+
+
+def test_a_fold_that_fails_counts_as_the_worst_and_is_not_seen():
+    X, y = rows(60)
+    X[5, 1] = 7.0
+    search = PrivateGridSearchCV(Needs(classes=[0, 1]), {"threshold": [0.0]}, method="cv", cv=2)
+    assert search.fit(X, y).best_params_ == {"threshold": 0.0}
+    X[5, 1] = 0.0
+    with pytest.raises(ValueError, match="failed"):
+        search.fit(X, y)
+
+
+ROWS = 40
+
+
+@given(spoiled=st.sets(st.integers(0, ROWS - 1), max_size=ROWS - 1))
+def test_a_row_that_cannot_be_scored_counts_as_the_worst(spoiled):
     """So it moves the sum by 1 at most, and moves no other row's value."""
-    X, y = rows(101)
-    model = Fragile(classes=[0, 1], delta=1e-3).fit(X, y)
+    X, y = rows(ROWS)
+    model = Fragile(classes=[0, 1], delta=1e-3, random_state=0).fit(X, y)
     scorer = resolve_scoring("accuracy")
     right = scorer.values(model, X, y)
-    assert _total(model, Table(X, y, {}), scorer) == right.sum()
-    for spoiled in ([0], [100], [3, 4, 77], list(range(1, 101))):
-        bad = X.copy()
-        bad[spoiled, 0] = 99.0
-        kept = np.setdiff1d(np.arange(101), spoiled)
-        assert _total(model, Table(bad, y, {}), scorer) == right[kept].sum()
+    bad = X.copy()
+    bad[list(spoiled), 0] = 99.0
+    kept = np.setdiff1d(np.arange(ROWS), list(spoiled))
+    assert _total(model, Table(bad, y, {}), scorer) == right[kept].sum()
+
+
+def test_a_score_that_no_row_has_is_a_failure():
+    X, y = rows(ROWS)
+    model, scorer = Fragile(classes=[0, 1]).fit(X, y), resolve_scoring("accuracy")
     assert _total(model, Table(X[:0], y[:0], {}), scorer) == 0.0
     with pytest.raises(ValueError, match="too large"):
         _total(model, Table(X + 99.0, y, {}), scorer)
