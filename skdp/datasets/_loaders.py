@@ -10,7 +10,8 @@ import sklearn.datasets
 from sklearn.utils import Bunch
 
 from skdp.datasets._schemas import load_schema
-from skdp.datasets._tables import Source, import_pandas, read_table
+from skdp.datasets._tables import Source, read_table
+from skdp.preprocessing.table_schema_frames import import_pandas
 
 _ADULT = (
     *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation"),

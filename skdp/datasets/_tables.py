@@ -12,6 +12,7 @@ from typing import Any
 import sklearn.datasets
 
 from skdp.preprocessing import TableSchema
+from skdp.preprocessing.table_schema_frames import import_pandas
 
 
 @dataclass(frozen=True)
@@ -91,29 +92,6 @@ def read_table(
         fetched = sklearn.datasets.fetch_openml(data_id=source.data_id, as_frame=True, **passed)
         frame = fetched.frame.rename(columns=source.renamed)
     return _conform(pandas, _recode(frame, source), schema)
-
-
-def import_pandas() -> Any:
-    """Return pandas.
-
-    Returns
-    -------
-    module
-        pandas.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed; the message names the extra.
-    """
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError(
-            "The data sets come as pandas frames: pip install 'skdp[datasets]'. Schemas themselves "
-            "need no pandas."
-        ) from error
-    return pandas
 
 
 def _find(place: Path, names: Sequence[str]) -> list[Path]:

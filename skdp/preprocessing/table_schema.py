@@ -21,7 +21,7 @@ from skdp.preprocessing.table_schema_files import SchemaFiles
 from skdp.preprocessing.table_schema_frames import check_frame, draft_columns
 from skdp.preprocessing.table_schema_io import KINDS, refuse_unknown
 from skdp.preprocessing.table_schema_label import LabelColumn, PrivacyUnit
-from skdp.preprocessing.table_schema_values import named_column
+from skdp.preprocessing.table_schema_values import series_cells
 
 
 @dataclass(frozen=True, repr=False)
@@ -344,7 +344,7 @@ class TableSchema(SchemaFiles, SchemaPart):
         if self.label is None:
             raise self._fail("label", "is not described, so that there is nothing to split off.")
         self.check(frame)
-        y = self.label.encode(named_column(frame, self.label.name))
+        y = self.label.encode(series_cells(frame[self.label.name]))
         return frame[self.features], y
 
     @classmethod

@@ -5,21 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.preprocessing.table_schema_values import dtype_family
+from skdp.preprocessing.table_schema_values import dtype_family, float_can_tell, plain
 
 MISSING_POLICIES = ("refuse", "ignore", "indicator", "fill")
-
-
-def _plain(value: Any) -> Any:
-    """Return a numpy scalar as Python's own, and a whole float as an integer, which it equals."""
-    value = value.item() if isinstance(value, np.generic) else value
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
-    return int(value) if whole else value
 
 
 def _is_keyword(field: dataclasses.Field[Any]) -> bool:
@@ -83,17 +77,17 @@ class SchemaPart:
         """Return a list of distinct numbers, texts or booleans as a tuple of plain ones."""
         if isinstance(values, str) or not hasattr(values, "__iter__"):
             raise self._fail(field, f"must be a list, got {values!r}.")
-        plain = tuple(_plain(value) for value in values)
-        for value in plain:
+        found = tuple(plain(value) for value in values)
+        for value in found:
             if not isinstance(value, str | bool | int | float) or value != value:
                 raise self._fail(
                     field, f"must hold texts and numbers, got {value!r}. Quote dates and the like."
                 )
-        if len(set(plain)) != len(plain):
+        if len(set(found)) != len(found):
             raise self._fail(
-                field, f"names a value twice: {list(plain)!r} (1, 1.0 and True are one)."
+                field, f"names a value twice: {list(found)!r} (1, 1.0 and True are one)."
             )
-        return plain
+        return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,6 +187,14 @@ class FeatureColumn(Column):
         """
         raise NotImplementedError
 
+    def _read(self, cells: np.ndarray) -> np.ndarray:
+        """Return numbers, NaN for a missing one, or places on a list; each cell by itself."""
+        raise NotImplementedError
+
+    def _features(self, found: np.ndarray) -> np.ndarray:
+        """Return the features of what `_read` returned."""
+        raise NotImplementedError
+
     def encode(self, cells: np.ndarray) -> np.ndarray:
         """Return the features of cells; each row has norm at most the column's weight.
 
@@ -209,32 +211,75 @@ class FeatureColumn(Column):
         Raises
         ------
         ValueError
-            If a policy is "refuse" and there is such a cell; the message quotes none.
+            If the array's type cannot hold what the schema says, or a policy is "refuse" and
+            there is such a cell; the message quotes none.
         """
-        raise NotImplementedError
+        refuse_misfits([(self, cells.dtype)])
+        return self._features(self._read(cells))
 
     def _refuse_missing(self) -> ValueError:
         return self._fail(
             "missing",
-            "the policy is 'refuse' and the table has a missing cell. Choose 'ignore', 'indicator' "
-            "or 'fill' with a public fill_value, or drop such rows, each by itself.",
+            "the policy is 'refuse' and the table has a cell that is missing or, in a numeric "
+            "column, no number. Choose 'ignore', 'indicator' or 'fill' with a public fill_value, "
+            "or drop such rows, each by itself.",
         )
 
-    def _check_family(self, dtype: Any, values: tuple[Any, ...]) -> str | None:
-        """Compare a column's type with that of its listed values."""
-        family = dtype_family(dtype)
-        if family == "time":
-            return "holds times; turn them into numbers or categories row by row."
-        texts = [isinstance(value, str) for value in values]
-        if family == "text" and values and not any(texts):
-            return (
-                "holds text but the schema lists numbers; convert the column or quote the values."
-            )
-        if family in ("number", "boolean") and values and all(texts):
-            return (
-                "holds numbers but the schema lists text; convert the column or unquote the values."
-            )
-        return None
+
+def listing_problem(dtype: Any, values: tuple[Any, ...]) -> str | None:
+    """Say why a table's column cannot hold listed values, by its type alone.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Type of the column.
+    values : tuple
+        The public list.
+
+    Returns
+    -------
+    str or None
+        The problem and its remedy.
+    """
+    family = dtype_family(dtype)
+    texts = [isinstance(value, str) for value in values]
+    if family == "other":
+        return "holds times, bytes or the like; turn them into numbers or categories row by row."
+    if family == "text" and values and not any(texts):
+        return "holds text but the schema lists numbers; convert the column or quote the values."
+    if family in ("number", "boolean") and values and all(texts):
+        return "holds numbers but the schema lists text; convert the column or unquote the values."
+    if not all(float_can_tell(dtype, value) for value in values):
+        return (
+            "holds floats too coarse for the listed numbers: neighbours were rounded to one. Read "
+            "the column as integers or text (TableSchema.read_csv does); one missing cell makes "
+            "pandas turn plain integers into floats."
+        )
+    return None
+
+
+def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = ()) -> None:
+    """Refuse a table that does not fit the schema; no cell is looked at.
+
+    Parameters
+    ----------
+    pairs : iterable of (part, dtype)
+        Columns or labels of a schema, and the types found.
+    problems : iterable of str, default=()
+        What else is amiss.
+
+    Raises
+    ------
+    ValueError
+        If anything is. A type's own parameters, which may be cells, are left out.
+    """
+    misfits = [
+        f"column {part.name!r} has type {str(dtype).partition('(')[0]}: {problem}"
+        for part, dtype in pairs
+        if (problem := part.check_dtype(dtype))
+    ]
+    if found := [*problems, *misfits]:
+        raise ValueError("the table does not fit the schema:\n- " + "\n- ".join(found))
 
 
 def one_hot(places: np.ndarray, count: int) -> np.ndarray:

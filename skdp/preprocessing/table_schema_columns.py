@@ -43,8 +43,9 @@ class NumericColumn(FeatureColumn):
         cut on and negative below, which lets a linear model follow any curve. ``"cells"`` is one
         feature an interval between cuts. ``"auto"`` takes steps if there are cuts.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
-        What becomes of a missing cell: an error; zeros; zeros and a feature that says so; or
-        `fill_value`.
+        What becomes of a missing cell, or one that is no number: an error; zeros; zeros and a
+        feature that says so; or `fill_value`. Text counts as the number that Python's ``float``
+        reads in it.
     fill_value : float or None, default=None
         Public constant for ``missing="fill"``.
     missing_codes : sequence, default=()
@@ -125,7 +126,7 @@ class NumericColumn(FeatureColumn):
 
     def check_dtype(self, dtype: Any) -> str | None:
         """Say what is wrong with the type of a table's column, if anything is."""
-        if dtype_family(dtype) in ("text", "time"):
+        if dtype_family(dtype) in ("text", "other"):
             return "is numeric in the schema but its type is not; convert it row by row."
         return None
 
@@ -139,16 +140,20 @@ class NumericColumn(FeatureColumn):
         indicator = [f"{self.name} missing"] if self.missing == "indicator" else []
         return [name for part in self.parts for name in names[part]] + indicator
 
-    def encode(self, cells: np.ndarray) -> np.ndarray:
-        """Return the features of cells; each row has norm at most the weight."""
-        numbers = as_numbers(self.name, cells, self.missing_codes)
+    def _read(self, cells: np.ndarray) -> np.ndarray:
+        """Return cells as numbers, NaN where one is missing or no number."""
+        numbers = as_numbers(cells, self.missing_codes)
         absent = np.isnan(numbers)
         if self.missing == "refuse" and absent.any():
             raise self._refuse_missing()
         if self.missing == "fill":
             numbers[absent] = self.fill_value
-            absent[:] = False
-        numbers[absent] = 0.0
+        return numbers
+
+    def _features(self, found: np.ndarray) -> np.ndarray:
+        """Return the features of numbers; each row has norm at most the weight."""
+        absent = np.isnan(found)
+        numbers = np.where(absent, 0.0, found)
         encoders = {"scaled": self._scaled, "steps": self._steps, "cells": self._cells}
         block = np.hstack([encoders[part](numbers) for part in self.parts])
         block *= self.weight / math.sqrt(len(self.parts))

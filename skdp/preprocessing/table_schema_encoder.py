@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import reprlib
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -10,8 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.preprocessing.table_schema_base import FeatureColumn
-from skdp.preprocessing.table_schema_values import column_arrays
+from skdp.preprocessing.table_schema_base import FeatureColumn, refuse_misfits
+from skdp.preprocessing.table_schema_values import UNKNOWN, column_arrays, column_types
 
 
 class SchemaEncoder(TransformerMixin, BaseEstimator):
@@ -67,7 +69,8 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If columns do not match their descriptions, or a description is incomplete.
+            If columns or their types do not match their descriptions, or a description is
+            incomplete.
         """
         validate_data(self, X, skip_check_array=True)
         names = [column.name for column in self.columns]
@@ -84,6 +87,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         for column in self.columns:
             if column.left_open():
                 raise ValueError(open_fields_message(column))
+        refuse_misfits(zip(self.columns, column_types(X), strict=True))
         self.data_norm_ = norm_of(self.columns)
         return self
 
@@ -103,14 +107,43 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a column's policy refuses a cell; the message names the column only.
+            If a column's type does not fit its description, or its policy refuses a cell; the
+            message names the column only.
+
+        Warns
+        -----
+        UserWarning
+            If no cell of a column is on its public list. `fit_transform` is silent about it.
         """
         check_is_fitted(self)
         validate_data(self, X, reset=False, skip_check_array=True)
-        blocks = [
-            column.encode(cells)
-            for column, cells in zip(self.columns, column_arrays(X), strict=True)
-        ]
+        refuse_misfits(zip(self.columns, column_types(X), strict=True))
+        return self._encode(X, predicting=True)
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit, and encode the same rows without a warning that would tell about them.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_features)
+            Table.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            Rows of norm at most ``data_norm_``.
+        """
+        return self.fit(X)._encode(X, predicting=False)
+
+    def _encode(self, X: Any, *, predicting: bool) -> np.ndarray:
+        blocks = []
+        for column, cells in zip(self.columns, column_arrays(X), strict=True):
+            found = column._read(cells)
+            if predicting and column.listed():
+                _warn_of_strangers(column, found)
+            blocks.append(column._features(found))
         return np.hstack(blocks) if blocks else np.zeros((len(X), 0))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -136,6 +169,16 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.requires_fit = True
         return tags
+
+
+def _warn_of_strangers(column: FeatureColumn, found: np.ndarray) -> None:
+    if np.any(found == UNKNOWN) and not np.any(found >= 0):
+        warnings.warn(
+            f"column {column.name!r}: none of the cells is on the public list, "
+            f"{reprlib.repr(list(column.listed() or ()))}: are they written differently?",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def norm_of(columns: Sequence[FeatureColumn]) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from skdp.preprocessing.table_schema_base import Column
+from skdp.preprocessing.table_schema_frames import cells_of_texts, import_pandas
 from skdp.preprocessing.table_schema_io import (
     FORMAT,
     VERSION,
@@ -147,6 +149,66 @@ class SchemaFiles:
             The schema.
         """
         return cls.from_dict(parse_yaml(text))
+
+    def read_csv(self, path: Any, **options: Any) -> Any:
+        """Read a table, each cell by the description of its column and by itself.
+
+        pandas alone decides a column's type by all of its cells, so that one row can change what
+        the others mean.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        **options : dict
+            Given to `pandas.read_csv`, such as ``sep`` or ``encoding``.
+
+        Returns
+        -------
+        DataFrame
+            Numeric columns as float64, NaN where a cell is no number. Where only numbers are
+            listed, objects: integers exactly, other numbers as floats, other cells as text. All
+            else is text. An empty cell is missing unless it is listed; other words that stand
+            for a missing one, such as NA, belong into `missing_codes`.
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
+        """
+        pandas = import_pandas()
+        frame = pandas.read_csv(path, dtype=str, na_filter=False, index_col=False, **options)
+        parts: list[Any] = [*self.columns, *([] if self.label is None else [self.label])]
+        for part in parts:
+            if part.name in frame.columns:
+                cells = cells_of_texts(part, frame[part.name].to_list())
+                frame[part.name] = pandas.Series(cells, frame.index, cells.dtype)
+        return frame
+
+    def read_parquet(self, path: Any, **options: Any) -> Any:
+        """Read a table in the types that the file declares, which a missing cell does not change.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        **options : dict
+            Given to `pandas.read_parquet`, such as ``columns``.
+
+        Returns
+        -------
+        DataFrame
+            Backed by pyarrow.
+
+        Raises
+        ------
+        ImportError
+            Without pandas or pyarrow.
+        """
+        pandas = import_pandas()
+        if importlib.util.find_spec("pyarrow") is None:
+            raise ImportError("Parquet files need pyarrow: pip install 'skdp[datasets]' pyarrow.")
+        return pandas.read_parquet(path, engine="pyarrow", dtype_backend="pyarrow", **options)
 
     def save(self, path: Any) -> None:
         """Write the schema to a file, as YAML if its name ends in .yaml or .yml, else as JSON.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from skdp.preprocessing.table_schema_base import Column
+import numpy as np
+
+from skdp.preprocessing.table_schema_base import Column, refuse_misfits
+from skdp.preprocessing.table_schema_columns import NumericColumn
 from skdp.preprocessing.table_schema_io import KINDS
-from skdp.preprocessing.table_schema_values import dtype_family
+from skdp.preprocessing.table_schema_values import as_numbers, dtype_family
 
 
 def column_types(frame: Any) -> list[tuple[str, Any]]:
@@ -60,19 +64,15 @@ def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
         parts[schema.label.name] = schema.label
         needed += [schema.label.name] if label else []
     problems = [f"column {name!r} is missing." for name in needed if name not in names]
-    for name, dtype in types:
+    for name in names:
         if names.count(name) > 1:
             problems.append(f"column {name!r} occurs more than once.")
-        elif name in parts:
-            problem = parts[name].check_dtype(dtype)
-            problems += [f"column {name!r} has type {dtype}: {problem}"] if problem else []
-        elif name != schema.unit.column:
+        elif name not in parts and name != schema.unit.column:
             problems.append(
                 f"column {name!r} is not in the schema: describe it, as an IgnoredColumn if it is "
                 "not to be used."
             )
-    if problems:
-        raise ValueError("the table does not fit the schema:\n- " + "\n- ".join(problems))
+    refuse_misfits(((parts[name], dtype) for name, dtype in types if name in parts), problems)
 
 
 def draft_columns(table: Any) -> list[Column]:
@@ -105,3 +105,60 @@ def draft_columns(table: Any) -> list[Column]:
         if kind not in KINDS:
             raise ValueError(f"column {name!r}: kind: must be one of {', '.join(KINDS)}.")
     return [KINDS[kind](name) for name, kind in kinds]
+
+
+def import_pandas() -> Any:
+    """Return pandas.
+
+    Returns
+    -------
+    module
+        pandas.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; the message names the extra.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(
+            "Tables are read as pandas frames: pip install 'skdp[datasets]'. Schemas themselves "
+            "need no pandas."
+        ) from error
+    return pandas
+
+
+def cells_of_texts(part: Any, texts: list[str]) -> np.ndarray:
+    """Return the cells that texts of a file stand for, each by itself.
+
+    Parameters
+    ----------
+    part : Column or LabelColumn
+        Description of the column.
+    texts : list of str
+        Texts.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Cells, float64 for a numeric column and else objects.
+    """
+    found = np.array(texts, dtype=object)
+    if isinstance(part, NumericColumn):
+        return as_numbers(found, ())
+    listed = part.listed() or ("",)
+    if not any(isinstance(value, str) for value in listed):
+        found[:] = [_exact_number(text) for text in texts]
+    elif "" not in listed:
+        found[found == ""] = None
+    return found
+
+
+def _exact_number(text: str) -> Any:
+    """Return a text as an integer, else as a float; None if it is empty, itself if it is none."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text or None

@@ -11,6 +11,7 @@ from typing import Any
 from skdp.preprocessing.table_schema_base import Column, SchemaPart
 from skdp.preprocessing.table_schema_columns import IgnoredColumn, NumericColumn
 from skdp.preprocessing.table_schema_lists import BooleanColumn, CategoricalColumn, OrdinalColumn
+from skdp.preprocessing.table_schema_values import plain
 
 FORMAT, VERSION = "skdp-table-schema", 1
 
@@ -285,6 +286,4 @@ def _import_yaml() -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    return value
+    return plain(value)

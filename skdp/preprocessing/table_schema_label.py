@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.preprocessing.table_schema_base import SchemaPart
-from skdp.preprocessing.table_schema_values import dtype_family, positions_in
+from skdp.preprocessing.table_schema_base import SchemaPart, listing_problem
+from skdp.preprocessing.table_schema_values import positions_in
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,11 +97,7 @@ class LabelColumn(SchemaPart):
         str or None
             The problem and its remedy.
         """
-        texts = {isinstance(cell, str) for cell in self.listed()}
-        family = dtype_family(dtype)
-        if (family == "text" and texts == {False}) or (family == "number" and texts == {True}):
-            return "its type is not that of the listed classes; convert one of them."
-        return None
+        return listing_problem(dtype, self.listed())
 
     def encode(self, cells: np.ndarray) -> np.ndarray:
         """Return the class of each cell.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.preprocessing.table_schema_base import FeatureColumn, centred, one_hot
+from skdp.preprocessing.table_schema_base import FeatureColumn, centred, listing_problem, one_hot
 from skdp.preprocessing.table_schema_values import MISSING, UNKNOWN, positions_in
 
 _UNKNOWN_POLICIES = ("refuse", "ignore", "indicator")
@@ -43,15 +43,13 @@ class _ListedColumn(FeatureColumn):
 
     def check_dtype(self, dtype: Any) -> str | None:
         """Say what is wrong with the type of a table's column, if anything is."""
-        return self._check_family(dtype, self.listed() or ())
+        return listing_problem(dtype, self.listed() or ())
 
-    def _positions(self, cells: np.ndarray) -> np.ndarray:
+    def _read(self, cells: np.ndarray) -> np.ndarray:
         """Return positions on the list; MISSING and UNKNOWN remain only where they are allowed."""
         values = self.listed()
         if values is None:
             raise self._fail(self.left_open()[0], "is not given. Write down the code book's list.")
-        if cells.dtype.kind in "mM":
-            raise self._fail("kind", "the table's column holds times, which no list can name.")
         position = {value: place for place, value in enumerate(values)}
         found = positions_in(cells, position, self.missing_codes)
         if self.missing == "refuse" and np.any(found == MISSING):
@@ -67,15 +65,21 @@ class _ListedColumn(FeatureColumn):
             found[found == MISSING] = position[self.fill_value]
         return found
 
+    def _features(self, found: np.ndarray) -> np.ndarray:
+        """Return the features of positions; each row has norm at most the weight."""
+        block = self._block(found)
+        block[found < 0] = 0.0
+        flags = [found == code for code in self._flags().values()]
+        return self.weight * np.column_stack([block, *flags])
+
+    def _block(self, found: np.ndarray) -> np.ndarray:
+        """Return rows of norm at most 1 for positions on the list."""
+        raise NotImplementedError
+
     def _flags(self) -> dict[str, int]:
         """Return the features that say that a cell is missing or not listed."""
         policies = {"missing": (self.missing, MISSING), "unknown": (self.unknown, UNKNOWN)}
         return {word: code for word, (chosen, code) in policies.items() if chosen == "indicator"}
-
-    def _with_flags(self, block: np.ndarray, found: np.ndarray) -> np.ndarray:
-        block[found < 0] = 0.0
-        flags = [found == code for code in self._flags().values()]
-        return self.weight * np.column_stack([block, *flags])
 
     def _flag_names(self) -> list[str]:
         return [f"{self.name} {word}" for word in self._flags()]
@@ -146,12 +150,9 @@ class CategoricalColumn(_ListedColumn):
         """Return one name a feature."""
         return [f"{self.name}={value}" for value in self.categories or ()] + self._flag_names()
 
-    def encode(self, cells: np.ndarray) -> np.ndarray:
-        """Return the features of cells; each row has norm at most the weight."""
-        found = self._positions(cells)
+    def _block(self, found: np.ndarray) -> np.ndarray:
         count = len(self.categories or ())
-        block = centred(found, count) if self.encoding == "centred" else one_hot(found, count)
-        return self._with_flags(block, found)
+        return centred(found, count) if self.encoding == "centred" else one_hot(found, count)
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,12 +200,9 @@ class OrdinalColumn(_ListedColumn):
         """Return one name a feature."""
         return [f"{self.name}>={level}" for level in (self.levels or ())[1:]] + self._flag_names()
 
-    def encode(self, cells: np.ndarray) -> np.ndarray:
-        """Return the features of cells; each row has norm at most the weight."""
-        found = self._positions(cells)
+    def _block(self, found: np.ndarray) -> np.ndarray:
         above = np.arange(1, len(self.levels or ()))
-        block = np.where(found[:, None] >= above, 1.0, -1.0) / math.sqrt(above.size)
-        return self._with_flags(block, found)
+        return np.where(found[:, None] >= above, 1.0, -1.0) / math.sqrt(above.size)
 
 
 @dataclass(frozen=True, repr=False)
@@ -247,7 +245,5 @@ class BooleanColumn(_ListedColumn):
         """Return one name a feature."""
         return [f"{self.name}={self.values[1]}", *self._flag_names()]
 
-    def encode(self, cells: np.ndarray) -> np.ndarray:
-        """Return the features of cells; each row has norm at most the weight."""
-        found = self._positions(cells)
-        return self._with_flags(np.where(found == 1, 1.0, -1.0)[:, None], found)
+    def _block(self, found: np.ndarray) -> np.ndarray:
+        return np.where(found == 1, 1.0, -1.0)[:, None]

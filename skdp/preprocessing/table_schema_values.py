@@ -1,12 +1,15 @@
 """Read cells of private columns: what is missing, what is a number, which category it is.
 
-Messages name columns and never a cell's value.
+A cell is read by itself: no step converts a column to a type that its cells decide together, and
+no cell decides about an error. Messages name columns and never a cell's value.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import numbers
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,9 +17,21 @@ import numpy as np
 # Position of a cell that is missing, and of one that is on no list.
 MISSING, UNKNOWN = -1, -2
 
+# What `as_numbers` reads as a number, if anything; bytes, times and complex numbers are none.
+_READABLE = (float, int, str, numbers.Real, np.bool_, Decimal)
 
-def column_arrays(X: Any) -> list[np.ndarray]:
-    """Return the columns of a pandas or polars frame or of an array, each as an array.
+_FAMILIES = {
+    "any": ("interval",),
+    "number": ("int", "uint", "float", "halffloat", "double", "decimal"),
+    "boolean": ("bool",),
+    "text": ("str", "utf8", "large_string", "<u", ">u", "categorical", "enum"),
+    # Times, bytes and the like, which are neither numbers nor texts.
+    "other": ("date", "time", "period", "duration", "|s", "binary", "large_binary", "complex"),
+}
+
+
+def column_types(X: Any) -> list[Any]:
+    """Return the types of the columns of a table; no cell is looked at.
 
     Parameters
     ----------
@@ -25,34 +40,67 @@ def column_arrays(X: Any) -> list[np.ndarray]:
 
     Returns
     -------
-    list of ndarray
-        One array of shape (n_samples,) a column.
+    list of dtype
+        One a column; lists hold objects.
+
+    Raises
+    ------
+    TypeError
+        If the table is sparse.
     """
-    if hasattr(X, "iloc"):
-        return [np.asarray(X.iloc[:, j]) for j in range(X.shape[1])]
-    if hasattr(X, "get_columns"):
-        return [column.to_numpy() for column in X.get_columns()]
-    table = np.asarray(X)
-    return [table[:, j] for j in range(table.shape[1])]
+    if hasattr(X, "dtypes"):
+        return list(X.dtypes)
+    if hasattr(X, "tocsr"):
+        raise TypeError("a schema describes frames, dense arrays and lists; the table is sparse.")
+    if hasattr(X, "shape"):
+        return [getattr(X, "dtype", np.dtype(object))] * X.shape[1]
+    return [np.dtype(object)] * len(X[0])
 
 
-def named_column(frame: Any, name: str) -> np.ndarray:
-    """Return one column of a pandas or polars frame as an array.
+def column_arrays(X: Any) -> list[np.ndarray]:
+    """Return the columns of a table, each as an array whose cells do not depend on each other.
 
     Parameters
     ----------
-    frame : DataFrame
-        Table.
-    name : str
-        Name of the column.
+    X : DataFrame or array-like of shape (n_samples, n_features)
+        A pandas or polars frame, an array, or a list of rows.
+
+    Returns
+    -------
+    list of ndarray
+        One array of shape (n_samples,) a column; of objects where the container's type has no
+        exact one of numpy.
+    """
+    if hasattr(X, "iloc"):
+        return [series_cells(X.iloc[:, j]) for j in range(X.shape[1])]
+    if hasattr(X, "get_columns"):
+        return [series_cells(column) for column in X.get_columns()]
+    if hasattr(X, "shape"):
+        return list(np.asarray(X).T)
+    return [_objects(column) for column in zip(*X, strict=True)]
+
+
+def series_cells(series: Any) -> np.ndarray:
+    """Return one column of a frame as an array whose cells do not depend on each other.
+
+    Parameters
+    ----------
+    series : Series
+        A pandas or polars series.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        Cells.
+        Cells; of objects where a missing one would change the type of the others.
     """
-    column = frame[name]
-    return column.to_numpy() if hasattr(frame, "get_columns") else np.asarray(column)
+    if not hasattr(series, "iloc"):  # polars turns integers with a null into floats
+        return series.to_numpy() if series.dtype.is_float() else _objects(series.to_list())
+    if isinstance(series.dtype, np.dtype):
+        return np.asarray(series)
+    if hasattr(series, "cat"):  # pandas turns integer categories with a null into floats
+        categories = [*series.cat.categories.astype(object), None]
+        return _objects(categories)[series.cat.codes.to_numpy()]
+    return np.asarray(series.to_numpy(dtype=object))
 
 
 def dtype_family(dtype: Any) -> str:
@@ -66,28 +114,50 @@ def dtype_family(dtype: Any) -> str:
     Returns
     -------
     str
-        "number", "boolean", "text", "time", or "any" where the type promises nothing.
+        "number", "boolean", "text", "other" (times, bytes), or "any" where the type promises
+        nothing.
     """
-    text = str(dtype).lower()
-    for family, starts in (
-        ("any", ("interval",)),
-        ("number", ("int", "uint", "float", "double", "decimal")),
-        ("boolean", ("bool",)),
-        ("time", ("date", "time", "period", "duration")),
-        ("text", ("str", "utf8", "large_string", "<u")),
-    ):
-        if text.startswith(starts):
-            return family
-    return "any"
+    text = _type_name(dtype)
+    return next((name for name, starts in _FAMILIES.items() if text.startswith(starts)), "any")
 
 
-def as_numbers(name: str, cells: np.ndarray, codes: tuple[Any, ...]) -> np.ndarray:
-    """Return cells as float64 with NaN where one is missing.
+def float_can_tell(dtype: Any, value: Any) -> bool:
+    """Tell whether a column's type holds a number apart from all others, if it is one of floats.
 
     Parameters
     ----------
-    name : str
-        Name of the column, for messages.
+    dtype : dtype
+        Type of a column.
+    value : object
+        A listed value.
+
+    Returns
+    -------
+    bool
+        False for integers beyond 2^53 in a column of doubles, which rounds their neighbours to
+        them, and for 0.1 in single precision, which no cell equals. True for other types.
+    """
+    text = _type_name(dtype)
+    if isinstance(value, str) or not text.startswith(("float", "double", "halffloat")):
+        return True
+    half, single = text.startswith(("float16", "half")), text.startswith(("float32", "float["))
+    kind = np.float16 if half else np.float32 if single else np.float64
+    return abs(value) < 2 ** (np.finfo(kind).nmant + 1) and float(kind(value)) == value
+
+
+def _type_name(dtype: Any) -> str:
+    """Return a type's name in small letters; that of the categories, where it has typed ones."""
+    kind = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    return str(kind).lower().removeprefix("sparse[")
+
+
+def as_numbers(cells: np.ndarray, codes: tuple[Any, ...]) -> np.ndarray:
+    """Return cells as float64 with NaN where one is missing or no real number.
+
+    Text is the number that Python's ``float`` reads in it.
+
+    Parameters
+    ----------
     cells : ndarray of shape (n_samples,)
         Cells.
     codes : tuple
@@ -97,21 +167,15 @@ def as_numbers(name: str, cells: np.ndarray, codes: tuple[Any, ...]) -> np.ndarr
     -------
     ndarray of shape (n_samples,)
         Numbers; infinite ones are kept.
-
-    Raises
-    ------
-    ValueError
-        If a cell is no real number; the message does not quote it.
     """
     if cells.dtype.kind in "biuf":
-        numbers = cells.astype(np.float64)
-    elif cells.dtype.kind == "O":
-        numbers = np.array([_number(name, cell) for cell in cells.tolist()], dtype=np.float64)
+        with np.errstate(over="ignore"):
+            found = cells.astype(np.float64)
     else:
-        raise _no_number(name)
+        found = np.array([_number(cell) for cell in cells.tolist()], dtype=np.float64)
     for code in codes:
-        numbers[numbers == code] = np.nan
-    return numbers
+        found[found == _number(code)] = np.nan
+    return found
 
 
 def positions_in(
@@ -119,7 +183,10 @@ def positions_in(
 ) -> np.ndarray:
     """Return each cell's position on a public list; `MISSING` or `UNKNOWN` otherwise.
 
-    Numbers are compared as numbers (1 is 1.0 and True), text as text; "1" is not 1.
+    A cell is the listed value that it equals, as Python compares: 1 is 1.0 and True, and no
+    integer is a float beside it. Otherwise it is the one of the same text: "1" is 1, 1 is "1",
+    "True" is True. Texts are equal character by character: "1.0", " 1" and "01" are not 1, "a" is
+    not "A", and bytes are no text.
 
     Parameters
     ----------
@@ -135,17 +202,16 @@ def positions_in(
     ndarray of int64, shape (n_samples,)
         Positions.
     """
-    known = {**position, **dict.fromkeys(codes, MISSING)}
-    found = np.empty(cells.shape[0], dtype=np.int64)
-    for row, cell in enumerate(cells.tolist()):
+    listed = {**position, **dict.fromkeys(codes, MISSING)}
+    # What is listed itself comes before what another value looks like as text.
+    known = {**{str(value): place for value, place in listed.items()}, **listed}
+    found = []
+    for cell in cells.tolist():
         try:
-            place = known.get(cell)
-        except TypeError:  # a cell that cannot be hashed is on no list
-            place = UNKNOWN
-        if place is None:
-            place = MISSING if is_missing(cell) else UNKNOWN
-        found[row] = place
-    return found
+            found.append(known[cell])
+        except Exception:  # whatever a cell does when it is compared, it is not listed as such
+            found.append(_position_of_text(cell, known))
+    return np.array(found, dtype=np.int64)
 
 
 def is_missing(cell: Any) -> bool:
@@ -165,27 +231,47 @@ def is_missing(cell: Any) -> bool:
         return True
     try:
         return bool(cell != cell)
-    except (TypeError, ValueError, ArithmeticError):
+    except Exception:  # a cell decides about no error
         return type(cell).__name__ == "NAType"
 
 
-def _number(name: str, cell: Any) -> float:
+def plain(value: Any) -> Any:
+    """Return a numpy scalar as Python's own, and a whole float as an integer, which it equals.
+
+    Parameters
+    ----------
+    value : object
+        A value.
+
+    Returns
+    -------
+    object
+        The plain one.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if whole else value
+
+
+def _position_of_text(cell: Any, known: Mapping[Any, int]) -> int:
     if is_missing(cell):
-        return math.nan
-    if isinstance(cell, str | bytes | complex):
-        raise _no_number(name)
+        return MISSING
+    value = plain(cell)
     try:
-        return float(cell)
-    except OverflowError:  # an integer beyond all floats, and so beyond all bounds
+        return known.get(str(value), UNKNOWN) if isinstance(value, bool | int | float) else UNKNOWN
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        return UNKNOWN
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell) if isinstance(cell, _READABLE) else math.nan
+    except OverflowError:  # a number beyond all floats, and so beyond all bounds
         return math.inf if cell > 0 else -math.inf
-    except (TypeError, ValueError, ArithmeticError):
-        pass
-    raise _no_number(name)
+    except Exception:  # a cell decides about no error
+        return math.nan
 
 
-def _no_number(name: str) -> ValueError:
-    return ValueError(
-        f"column {name!r} is numeric in the schema but holds something that is no number. Convert "
-        "it row by row first, or describe it as a CategoricalColumn; no value is shown here, since "
-        "it may be private."
-    )
+def _objects(cells: Iterable[Any]) -> np.ndarray:
+    """Return cells as an array of objects, also where they are sequences."""
+    return np.fromiter(cells, dtype=object)

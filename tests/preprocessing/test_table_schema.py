@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -191,10 +192,19 @@ def test_listed_encodings_by_hand():
     np.testing.assert_allclose(encoded(flag, 0, 1.0, True, None, "1"), [[-1], [1], [1], [-1], [0]])
 
 
-def test_numbers_match_numbers_and_text_matches_text():
-    """A column of 1.0 fits a list of 1, but "1" is another value."""
+def test_a_cell_is_the_listed_value_that_it_equals_or_else_that_is_written_alike():
     codes = CategoricalColumn("c", [1, 2], encoding="one-hot")
-    np.testing.assert_array_equal(encoded(codes, 1.0, np.int8(2), "1"), [[1, 0], [0, 1], [0, 0]])
+    cells = [1.0, np.int8(2), "1", True, "1.0", " 1", "01", b"1", 1 + 0j, "True", Decimal(2), "x"]
+    expected = [1, 2, 1, 1, 0, 0, 0, 0, 1, 0, 2, 0]
+    assert (encoded(codes, *cells) @ [1, 2]).tolist() == expected
+    texts = CategoricalColumn("c", ["1", "True", "2.5"], encoding="one-hot", missing_codes=[7])
+    cells = ["1", 1, 1.0, np.float32(1), True, np.bool_(True), 2.5, "true", 10**5000, "7"]
+    assert (encoded(texts, *cells[:-1]) @ [1, 2, 3]).tolist() == [1, 1, 1, 1, 2, 2, 3, 0, 0]
+    with pytest.raises(ValueError, match="policy is 'refuse'"):
+        encoded(texts, cells[-1])
+    both = CategoricalColumn("c", [1, "1"], encoding="one-hot")
+    assert encoded(both, 1, "1", True).tolist() == [[1, 0], [0, 1], [1, 0]]
+    assert encoded(BooleanColumn("b"), "True", "False", 0, "1").ravel().tolist() == [1, -1, -1, 0]
 
 
 @pytest.mark.parametrize("policy", ["missing", "unknown"])
@@ -206,13 +216,23 @@ def test_refusals_quote_no_cell(policy):
     assert "SECRET" not in str(refused.value)
 
 
-@pytest.mark.parametrize("cell", ["SECRET", b"SECRET", 12345j, ("SECRET",)])
-def test_what_is_no_number_is_refused_without_being_quoted(cell):
-    cells = np.empty(1, dtype=object)
-    cells[0] = cell
-    with pytest.raises(ValueError, match="column 'age' is numeric") as refused:
+@pytest.mark.parametrize("cell", ["SECRET", b"SECRET", b"1", 12345j, ("SECRET",), {}, "", None])
+def test_what_is_no_number_is_missing(cell):
+    """The policy decides, and its refusal quotes nothing."""
+    cells = np.empty(2, dtype=object)
+    cells[:] = 1, cell
+    column = NumericColumn("age", 0, 1, missing="indicator")
+    assert column.encode(cells).tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(ValueError, match=r"column 'age': missing: .*or.* no number") as refused:
         NumericColumn("age", 0, 1).encode(cells)
     assert "SECRET" not in str(refused.value) and "12345" not in str(refused.value)
+
+
+def test_text_counts_as_the_number_in_it():
+    column = NumericColumn("x", 0, 10, missing="ignore", missing_codes=["9", 8])
+    cells = [5, "5", " 5.0 ", Decimal(5), np.bool_(True), "1e1", "9", 8.0, "five", 10**400, "-inf"]
+    expected = [0, 0, 0, 0, -0.8, 1, 0, 0, 0, 1, -1]
+    np.testing.assert_allclose(encoded(column, *cells).ravel(), expected)
 
 
 # ---------------------------------------------------------------------------- nothing is learned
@@ -233,6 +253,7 @@ def test_two_tables_give_the_same_fitted_preprocessor(library):
     np.testing.assert_array_equal(*(preprocessor.transform(rows) for preprocessor in fitted))
 
 
+@pytest.mark.filterwarnings("ignore:column 'ward'. none of the cells:UserWarning")
 def test_rows_are_encoded_one_by_one():
     X, _ = CLINIC.split(clinic())
     preprocessor = CLINIC.preprocessor().fit(X)
