@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.preprocessing.table_schema_values import dtype_family, float_can_tell, plain
+from skdp.preprocessing.table_schema_values import plain
 
 MISSING_POLICIES = ("refuse", "ignore", "indicator", "fill")
 
@@ -224,38 +224,6 @@ class FeatureColumn(Column):
             "column, no number. Choose 'ignore', 'indicator' or 'fill' with a public fill_value, "
             "or drop such rows, each by itself.",
         )
-
-
-def listing_problem(dtype: Any, values: tuple[Any, ...]) -> str | None:
-    """Say why a table's column cannot hold listed values, by its type alone.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Type of the column.
-    values : tuple
-        The public list.
-
-    Returns
-    -------
-    str or None
-        The problem and its remedy.
-    """
-    family = dtype_family(dtype)
-    texts = [isinstance(value, str) for value in values]
-    if family == "other":
-        return "holds times, bytes or the like; turn them into numbers or categories row by row."
-    if family == "text" and values and not any(texts):
-        return "holds text but the schema lists numbers; convert the column or quote the values."
-    if family in ("number", "boolean") and values and all(texts):
-        return "holds numbers but the schema lists text; convert the column or unquote the values."
-    if not all(float_can_tell(dtype, value) for value in values):
-        return (
-            "holds floats too coarse for the listed numbers: neighbours were rounded to one. Read "
-            "the column as integers or text (TableSchema.read_csv does); one missing cell makes "
-            "pandas turn plain integers into floats."
-        )
-    return None
 
 
 def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = ()) -> None:

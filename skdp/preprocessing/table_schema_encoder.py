@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.preprocessing.table_schema_base import FeatureColumn, refuse_misfits
-from skdp.preprocessing.table_schema_values import UNKNOWN, column_arrays, column_types
+from skdp.preprocessing.table_schema_values import UNKNOWN, column_arrays, column_dtypes
 
 
 class SchemaEncoder(TransformerMixin, BaseEstimator):
@@ -87,7 +87,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         for column in self.columns:
             if column.left_open():
                 raise ValueError(open_fields_message(column))
-        refuse_misfits(zip(self.columns, column_types(X), strict=True))
+        refuse_misfits(zip(self.columns, column_dtypes(X), strict=True))
         self.data_norm_ = norm_of(self.columns)
         return self
 
@@ -117,7 +117,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         validate_data(self, X, reset=False, skip_check_array=True)
-        refuse_misfits(zip(self.columns, column_types(X), strict=True))
+        refuse_misfits(zip(self.columns, column_dtypes(X), strict=True))
         return self._encode(X, predicting=True)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from skdp.preprocessing.table_schema_base import Column
-from skdp.preprocessing.table_schema_frames import cells_of_texts, import_pandas
+from skdp.preprocessing.table_schema_columns import NumericColumn
+from skdp.preprocessing.table_schema_frames import import_pandas
 from skdp.preprocessing.table_schema_io import (
     FORMAT,
     VERSION,
@@ -24,6 +28,7 @@ from skdp.preprocessing.table_schema_io import (
     write_yaml,
 )
 from skdp.preprocessing.table_schema_label import LabelColumn, PrivacyUnit
+from skdp.preprocessing.table_schema_values import as_numbers
 
 
 class SchemaFiles:
@@ -181,7 +186,7 @@ class SchemaFiles:
         parts: list[Any] = [*self.columns, *([] if self.label is None else [self.label])]
         for part in parts:
             if part.name in frame.columns:
-                cells = cells_of_texts(part, frame[part.name].to_list())
+                cells = _cells_of_texts(part, frame[part.name].to_list())
                 frame[part.name] = pandas.Series(cells, frame.index, cells.dtype)
         return frame
 
@@ -238,3 +243,24 @@ class SchemaFiles:
         text = Path(path).read_text(encoding="utf-8")
         yaml = Path(path).suffix.lower() in (".yaml", ".yml")
         return cls.from_yaml(text) if yaml else cls.from_json(text)
+
+
+def _cells_of_texts(part: Any, texts: list[str]) -> np.ndarray:
+    """Return the cells that texts of a file stand for by a description, each by itself."""
+    found = np.array(texts, dtype=object)
+    if isinstance(part, NumericColumn):
+        return as_numbers(found, ())
+    listed = part.listed() or ("",)
+    if not any(isinstance(value, str) for value in listed):
+        found[:] = [_exact_number(text) for text in texts]
+    elif "" not in listed:
+        found[found == ""] = None
+    return found
+
+
+def _exact_number(text: str) -> Any:
+    """Return a text as an integer, else as a float; None if it is empty, itself if it is none."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text or None

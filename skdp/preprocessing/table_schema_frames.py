@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from skdp.preprocessing.table_schema_base import Column, refuse_misfits
-from skdp.preprocessing.table_schema_columns import NumericColumn
 from skdp.preprocessing.table_schema_io import KINDS
-from skdp.preprocessing.table_schema_values import as_numbers, dtype_family
+from skdp.preprocessing.table_schema_values import dtype_family
 
 
 def column_types(frame: Any) -> list[tuple[str, Any]]:
@@ -128,37 +124,3 @@ def import_pandas() -> Any:
             "need no pandas."
         ) from error
     return pandas
-
-
-def cells_of_texts(part: Any, texts: list[str]) -> np.ndarray:
-    """Return the cells that texts of a file stand for, each by itself.
-
-    Parameters
-    ----------
-    part : Column or LabelColumn
-        Description of the column.
-    texts : list of str
-        Texts.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        Cells, float64 for a numeric column and else objects.
-    """
-    found = np.array(texts, dtype=object)
-    if isinstance(part, NumericColumn):
-        return as_numbers(found, ())
-    listed = part.listed() or ("",)
-    if not any(isinstance(value, str) for value in listed):
-        found[:] = [_exact_number(text) for text in texts]
-    elif "" not in listed:
-        found[found == ""] = None
-    return found
-
-
-def _exact_number(text: str) -> Any:
-    """Return a text as an integer, else as a float; None if it is empty, itself if it is none."""
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text or None

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.preprocessing.table_schema_base import SchemaPart, listing_problem
-from skdp.preprocessing.table_schema_values import positions_in
+from skdp.preprocessing.table_schema_base import SchemaPart, refuse_misfits
+from skdp.preprocessing.table_schema_values import listing_problem, positions_in
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,10 +115,12 @@ class LabelColumn(SchemaPart):
         Raises
         ------
         ValueError
-            If a cell is missing or not listed; the message does not quote it.
+            If the array's type cannot hold the classes, or a cell is missing or not listed; the
+            message does not quote it.
         """
         if self.classes is None:
             raise self._fail("classes", "not given. Write down all public classes.")
+        refuse_misfits([(self, cells.dtype)])
         position = {cell: place for place, group in enumerate(self._cells()) for cell in group}
         found = positions_in(cells, position, ())
         if np.any(found < 0):

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.preprocessing.table_schema_base import FeatureColumn, centred, listing_problem, one_hot
-from skdp.preprocessing.table_schema_values import MISSING, UNKNOWN, positions_in
+from skdp.preprocessing.table_schema_base import FeatureColumn, centred, one_hot
+from skdp.preprocessing.table_schema_values import MISSING, UNKNOWN, listing_problem, positions_in
 
 _UNKNOWN_POLICIES = ("refuse", "ignore", "indicator")
 
@@ -43,7 +43,7 @@ class _ListedColumn(FeatureColumn):
 
     def check_dtype(self, dtype: Any) -> str | None:
         """Say what is wrong with the type of a table's column, if anything is."""
-        return listing_problem(dtype, self.listed() or ())
+        return listing_problem(dtype, self.listed() or (), self.missing_codes)
 
     def _read(self, cells: np.ndarray) -> np.ndarray:
         """Return positions on the list; MISSING and UNKNOWN remain only where they are allowed."""

@@ -30,7 +30,7 @@ _FAMILIES = {
 }
 
 
-def column_types(X: Any) -> list[Any]:
+def column_dtypes(X: Any) -> list[Any]:
     """Return the types of the columns of a table; no cell is looked at.
 
     Parameters
@@ -121,22 +121,42 @@ def dtype_family(dtype: Any) -> str:
     return next((name for name, starts in _FAMILIES.items() if text.startswith(starts)), "any")
 
 
-def float_can_tell(dtype: Any, value: Any) -> bool:
-    """Tell whether a column's type holds a number apart from all others, if it is one of floats.
+def listing_problem(dtype: Any, values: tuple[Any, ...], codes: tuple[Any, ...] = ()) -> str | None:
+    """Say why a table's column cannot hold listed values, by its type alone.
 
     Parameters
     ----------
     dtype : dtype
-        Type of a column.
-    value : object
-        A listed value.
+        Type of the column.
+    values : tuple
+        The public list.
+    codes : tuple, default=()
+        Values that stand for a missing one.
 
     Returns
     -------
-    bool
-        False for integers beyond 2^53 in a column of doubles, which rounds their neighbours to
-        them, and for 0.1 in single precision, which no cell equals. True for other types.
+    str or None
+        The problem and its remedy.
     """
+    family = dtype_family(dtype)
+    texts = [isinstance(value, str) for value in values]
+    if family == "other":
+        return "holds times, bytes or the like; turn them into numbers or categories row by row."
+    if family == "text" and values and not any(texts):
+        return "holds text but the schema lists numbers; convert the column or quote the values."
+    if family in ("number", "boolean") and values and all(texts):
+        return "holds numbers but the schema lists text; convert the column or unquote the values."
+    if not all(_float_can_tell(dtype, value) for value in (*values, *codes)):
+        return (
+            "holds floats too coarse for the listed numbers: neighbours were rounded to one. Read "
+            "the column as integers or text (TableSchema.read_csv does); one missing cell makes "
+            "pandas turn plain integers into floats."
+        )
+    return None
+
+
+def _float_can_tell(dtype: Any, value: Any) -> bool:
+    """Tell whether a type, if one of floats, holds a number, and no neighbour rounds to it."""
     text = _type_name(dtype)
     if isinstance(value, str) or not text.startswith(("float", "double", "halffloat")):
         return True
@@ -214,27 +234,6 @@ def positions_in(
     return np.array(found, dtype=np.int64)
 
 
-def is_missing(cell: Any) -> bool:
-    """Tell whether a cell is None, NaN, NaT or pandas' NA.
-
-    Parameters
-    ----------
-    cell : object
-        A cell.
-
-    Returns
-    -------
-    bool
-        Whether it is missing.
-    """
-    if cell is None:
-        return True
-    try:
-        return bool(cell != cell)
-    except Exception:  # a cell decides about no error
-        return type(cell).__name__ == "NAType"
-
-
 def plain(value: Any) -> Any:
     """Return a numpy scalar as Python's own, and a whole float as an integer, which it equals.
 
@@ -253,8 +252,18 @@ def plain(value: Any) -> Any:
     return int(value) if whole else value
 
 
+def _is_missing(cell: Any) -> bool:
+    """Tell whether a cell is None, NaN, NaT or pandas' NA."""
+    if cell is None:
+        return True
+    try:
+        return bool(cell != cell)
+    except Exception:  # a cell decides about no error
+        return type(cell).__name__ == "NAType"
+
+
 def _position_of_text(cell: Any, known: Mapping[Any, int]) -> int:
-    if is_missing(cell):
+    if _is_missing(cell):
         return MISSING
     value = plain(cell)
     try:

@@ -246,6 +246,11 @@ MISFITS = {
     "coarse-nullable": (CODES, in_pandas("Float64")([7.0]), "too coarse"),
     "coarse-categories": (CODES, in_categories([7.0, 8.5]), "too coarse"),
     "coarse-polars": (CODES, polars.DataFrame({"c": [7.0, None]}), "too coarse"),
+    "coarse-code": (
+        CategoricalColumn("c", [1, 2], missing_codes=[10**16 - 1]),
+        in_pandas("float64")([1]),
+        "too coarse",
+    ),
     "single": (CategoricalColumn("c", [0.1, 2]), np.ones((2, 1), np.float32), "too coarse"),
     "half": (CategoricalColumn("c", [1, 3000]), np.ones((2, 1), np.float16), "too coarse"),
 }
