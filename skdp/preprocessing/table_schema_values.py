@@ -228,9 +228,10 @@ def positions_in(
     found = []
     for cell in cells.tolist():
         try:
-            found.append(known[cell])
+            place = known.get(cell)
         except Exception:  # whatever a cell does when it is compared, it is not listed as such
-            found.append(_position_of_text(cell, known))
+            place = None
+        found.append(_position_of_text(cell, known) if place is None else place)
     return np.array(found, dtype=np.int64)
 
 
@@ -263,6 +264,8 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _position_of_text(cell: Any, known: Mapping[Any, int]) -> int:
+    if isinstance(cell, str):  # it was looked up as it is
+        return UNKNOWN
     if _is_missing(cell):
         return MISSING
     value = plain(cell)
