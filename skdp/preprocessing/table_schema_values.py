@@ -229,8 +229,8 @@ def positions_in(
     for cell in cells.tolist():
         try:
             place = known.get(cell)
-        except Exception:  # whatever a cell does when it is compared, it is not listed as such
-            place = None
+        except Exception:  # what cannot be hashed or compared is on no list
+            place = UNKNOWN
         found.append(_position_of_text(cell, known) if place is None else place)
     return np.array(found, dtype=np.int64)
 

@@ -71,7 +71,9 @@ class Hostile:
 ANYTHING = st.one_of(
     *TYPICAL.values(),
     st.sampled_from([(1,), [1, 2], {}, b"1", 1j, math.inf, -0.0, 10**5000, pandas.NA, pandas.NaT]),
-    st.sampled_from([np.datetime64(1, "ns"), np.array([1.0]), np.str_("A"), Hostile()]),
+    st.sampled_from(
+        [np.datetime64(1, "ns"), np.array([1.0]), np.array([]), np.str_("A"), Hostile()]
+    ),
 )
 
 
@@ -121,7 +123,7 @@ def bits(table):
 
 
 @pytest.mark.parametrize("container", FREE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_no_row_touches_another_whatever_its_cells(container, data):
     count = data.draw(st.integers(2, 4))
@@ -137,8 +139,10 @@ def test_no_row_touches_another_whatever_its_cells(container, data):
 
 
 # Containers that admit typed cells only: what a cell may be, and how a column is made.
-whole = st.one_of(st.none(), st.sampled_from([BIG, BIG + 1, BIG - 1, 7, -1, 2**60]))
-word = st.one_of(st.none(), st.sampled_from(["A", "B", "1", "", "nan"]), st.text(max_size=9))
+known = st.sampled_from([BIG, BIG + 1, BIG - 1, 7, -1, 2**60])
+whole = st.one_of(st.none(), known)
+text = st.one_of(st.sampled_from(["A", "B", "1", "", "nan"]), st.text(max_size=9))
+word = st.one_of(st.none(), text)
 real = st.one_of(st.none(), st.floats())
 truth = st.one_of(st.none(), st.booleans())
 CODES = CategoricalColumn("c", [BIG, BIG + 1, 7], missing="indicator", unknown="indicator")
@@ -164,14 +168,13 @@ def in_categories(cells):
     return pandas.DataFrame({"c": pandas.Series(cells, dtype=object).astype("category")})
 
 
-filled = {"real": st.floats(), "whole": whole.filter(bool), "word": word.filter(bool)}
 TYPED = {
     "Int64": (CODES, whole, in_pandas("Int64")),
     "Int64-number": (NUMBER, whole, in_pandas("Int64")),
     "Float64": (SMALL, real, in_pandas("Float64")),
     "boolean": (FLAG, truth, in_pandas("boolean")),
     "string": (WORDS, word, in_pandas("string")),
-    "default-string": (WORDS, word, in_pandas("str")),
+    "default-string": (WORDS, word, in_pandas(None)),
     "float64": (SMALL, real, in_pandas("float64")),
     "plain-int-or-float": (SMALL, st.one_of(st.none(), st.integers(-3, 3)), in_pandas(None)),
     "category-int": (CODES, whole, in_categories),
@@ -182,9 +185,9 @@ TYPED = {
     "polars-text": (WORDS, word, in_polars(polars.String)),
     "polars-category": (WORDS, word, in_polars(polars.Categorical)),
     "polars-boolean": (FLAG, truth, in_polars(polars.Boolean)),
-    "numpy-int": (CODES, filled["whole"], in_numpy(np.int64)),
-    "numpy-float": (NUMBER, filled["real"], in_numpy(np.float64)),
-    "numpy-text": (WORDS, filled["word"], in_numpy(None)),
+    "numpy-int": (CODES, known, in_numpy(np.int64)),
+    "numpy-float": (NUMBER, st.floats(), in_numpy(np.float64)),
+    "numpy-text": (WORDS, text, in_numpy(None)),
 }
 ARROW = {
     "arrow-int": (CODES, whole, in_pandas("int64[pyarrow]")),
@@ -196,7 +199,7 @@ ARROW = {
 
 
 @pytest.mark.parametrize("case", [*TYPED, *(ARROW if HAS_ARROW else [])])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_no_row_touches_another_in_typed_containers(case, data):
     column, cell, make = {**TYPED, **ARROW}[case]
@@ -233,9 +236,13 @@ def test_one_text_cell_leaves_the_numbers_of_a_list_alone():
 ONE = CategoricalColumn("c", [1, 2])
 YES = CategoricalColumn("c", ["yes", "no"])
 MISFITS = {
-    "text-for-numbers": (ONE, pandas.DataFrame({"c": ["1", "2"]}), "holds text but"),
+    "text-for-numbers": (ONE, in_pandas("string")(["1", "2"]), "holds text but"),
     "polars-text": (ONE, polars.DataFrame({"c": ["1", "2"]}), "holds text but"),
-    "text-categories": (ONE, in_categories(["1", "2"]), "holds text but"),
+    "text-categories": (
+        ONE,
+        in_pandas("string")(["1", "2"]).astype("category"),
+        "holds text but",
+    ),
     "polars-enum": (ONE, in_polars(polars.Enum(["1", "2"]))(["1"]), "holds text but"),
     "numbers-for-text": (YES, pandas.DataFrame({"c": [1, 0]}), "holds numbers but"),
     "array": (YES, np.ones((3, 1)), "holds numbers but"),
@@ -275,7 +282,7 @@ def test_a_type_that_cannot_hold_the_list_is_refused_at_predict():
     model = schema.pipeline(OperaLogisticRegression(epsilon=5.0, delta=1e-6, random_state=0))
     model.fit(X, y)
     with pytest.raises(ValueError, match=r"column 'c' has type .*holds text but the schema lists"):
-        model.predict(pandas.DataFrame({"c": ["1", "2"]}))
+        model.predict(in_pandas("string")(["1", "2"]))
     as_objects = pandas.DataFrame({"c": pandas.Series(["1", "2"], dtype=object)})
     np.testing.assert_array_equal(model.predict(as_objects), model.predict(X[:2]))
 
@@ -312,7 +319,7 @@ def test_labels_are_read_like_listed_cells():
     with pytest.raises(ValueError, match=r"label 'y': classes: .*missing or not listed"):
         schema.split(null)
     with pytest.raises(ValueError, match=r"column 'y' has type .*: holds text but"):
-        schema.split(pandas.DataFrame({"c": [1, 2], "y": ["0", "1"]}))
+        schema.split(pandas.DataFrame({"c": [1, 2], "y": pandas.array(["0", "1"], "string")}))
     with pytest.raises(ValueError, match="column 'y' has type bool: holds numbers but"):
         schema.replace(label=LabelColumn("y", ["no", "yes"])).split(
             pandas.DataFrame({"c": [1, 2], "y": [True, False]})
@@ -347,7 +354,7 @@ def csv(rows):
     return FILE.read_csv(io.StringIO("\n".join(lines) + "\n"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(rows=csv_rows, other=st.tuples(*[field] * 5), data=st.data())
 def test_no_row_of_a_file_touches_another(rows, other, data):
     place = data.draw(st.integers(0, len(rows) - 1))
