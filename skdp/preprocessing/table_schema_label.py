@@ -13,7 +13,7 @@ from skdp.preprocessing.table_schema_values import listing_problem, positions_in
 
 @dataclass(frozen=True, repr=False)
 class LabelColumn(SchemaPart):
-    """The column to predict, with its public classes.
+    """The column to predict, with its public classes; cells are read like a `CategoricalColumn`'s.
 
     Parameters
     ----------

@@ -90,7 +90,8 @@ class CategoricalColumn(_ListedColumn):
     """A column of categories from a public list, without order.
 
     A cell becomes a centred one-hot block: one feature a category, with their mean subtracted, so
-    that the constant part, which an intercept supplies anyway, takes no share of the norm.
+    that the constant part, which an intercept supplies anyway, takes no share of the norm. A cell
+    is the category that it equals (1 is 1.0), or else the one that is written alike ("1" is 1).
 
     Parameters
     ----------
