@@ -68,13 +68,51 @@ def validate_private_data(estimator: Any, X: Any, y: Any = "no_validation", **ch
     Raises
     ------
     ValueError, TypeError
-        As `validate_data` does, without values of rows.
+        As `validate_data` does, without values of rows; and for a sparse `X` that points outside
+        its shape.
     """
+    check_indices(X)
     try:
         return validate_data(estimator, X, y, **checks)
     except (ValueError, TypeError) as error:
         message, kind = public_message(str(error)), type(error)
     raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
+
+
+def check_indices(X: Any) -> None:
+    """Refuse a sparse matrix with entries outside its shape: compiled code would follow them.
+
+    Parameters
+    ----------
+    X : object
+        A sparse matrix of any format; everything else passes.
+
+    Raises
+    ------
+    ValueError
+        If an index, or a pointer to a row's entries, lies outside.
+    """
+    if not sparse.issparse(X) or X.ndim != 2:
+        return
+    sound = True
+    try:
+        # The constructors look at sizes, at the indices of COO, and never at the caller's flags.
+        if X.format == "coo":
+            type(X)((X.data, (X.row, X.col)), shape=X.shape)
+        elif X.format == "dia":
+            type(X)((X.data, X.offsets), shape=X.shape)
+        else:
+            rows = X if X.format in ("csr", "csc", "bsr") else X.tocsr()
+            rows = type(rows)((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+            rows.check_format(full_check=True)
+            sound = not np.any(np.diff(rows.indptr) < 0)
+    except (ValueError, IndexError):
+        sound = False
+    if not sound:
+        raise ValueError(
+            "X is a damaged sparse matrix: its index arrays point outside its shape or do not "
+            "match. Build it anew from the table, and do not write to its index arrays."
+        )
 
 
 def canonical_rows(X: Any) -> Any:

@@ -8,6 +8,7 @@ output. Without a seed the key comes from the operating system.
 from __future__ import annotations
 
 import hashlib
+import math
 import numbers
 import os
 import threading
@@ -90,19 +91,30 @@ class RandomStream:
         return np.frombuffer(block.digest(8 * count), dtype="<u8")
 
     def uniform(self, count: int) -> np.ndarray:
-        """Return `count` uniforms on the open interval (0, 1), with 52 random bits each."""
+        """Return `count` uniforms on the open interval (0, 1), with 52 random bits or more each."""
         # 52 bits and a half are exact in double precision, so that 1.0 cannot come out.
-        return ((self.words(count) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+        return self._fractions(self.words(count) >> np.uint64(12), 52)
+
+    def _fractions(self, leading: np.ndarray, bits: int) -> np.ndarray:
+        """Return ``(leading + U) / 2**bits``, U a half; where `leading` is small, of more bits."""
+        values = (leading.astype(np.float64) + 0.5) * 2.0**-bits
+        for place in np.flatnonzero(leading < np.uint64(2**11)):
+            number, length = int(leading[place]), bits
+            while number < 2**52 and length < 960:
+                number, length = (number << 64) + int(self.words(1)[0]), length + 64
+            values[place] = math.ldexp(number + 0.5, -length)
+        return values
 
     def standard_normal(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Return standard normals of the given shape by inversion of the distribution function.
 
-        One bit gives the sign and 63 the tail probability, so that both tails reach beyond
-        nine standard deviations (tail mass below 2**-64).
+        One bit gives the sign and 63 the tail probability, or more where these are nearly all
+        zero: both tails reach beyond 36 standard deviations. What is cut off has a probability
+        below 2**-960 a number, so that a delta of 1e-280 loses nothing to it.
         """
         count = int(np.prod(shape))
         words = self.words(count)
-        tail = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64
+        tail = self._fractions(words >> np.uint64(1), 64)
         normals = ndtri(tail)
         np.negative(normals, out=normals, where=(words & np.uint64(1)).astype(bool))
         return normals.reshape(shape)
@@ -110,11 +122,11 @@ class RandomStream:
     def exponential(self, count: int) -> np.ndarray:
         """Return `count` standard exponentials by inversion of the distribution function.
 
-        One bit tells whether the value is above or below the median and 63 say where, so that
-        values reach from below 1e-19 to above 44.
+        One bit tells whether the value is above or below the median and 63 or more say where, so
+        that values reach from below 1e-280 to above 660; see :meth:`standard_normal`.
         """
         words = self.words(count)
-        tail = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64
+        tail = self._fractions(words >> np.uint64(1), 64)
         upper = (words & np.uint64(1)).astype(bool)
         return np.where(upper, -np.log(tail), -np.log1p(-tail))
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import column_or_1d, get_tags, indexable
 
-from skdp.inputs import public_message, validate_private_data
+from skdp.inputs import check_indices, public_message, validate_private_data
 
 
 def checked_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -34,6 +34,7 @@ def checked_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         As scikit-learn's checks do, without values of rows.
     """
     parts = ("steps", "transformers", "transformer_list", "estimator")
+    check_indices(X)
     try:
         if not any(hasattr(template, part) for part in parts):
             accepted = "csr" if get_tags(template).input_tags.sparse else False

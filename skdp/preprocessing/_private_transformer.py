@@ -17,6 +17,7 @@ from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.preprocessing._noisy_sums import NoisySums
+from skdp.preprocessing._row_norms import bound_rows
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.seeding import fit_context
 
@@ -36,6 +37,7 @@ class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
     adjacency: Any
     accountant: Any
     random_state: Any
+    data_norm_: float
 
     _accepts_sparse: bool = False
     _released: tuple[str, ...]
@@ -100,7 +102,7 @@ class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        return self._apply(X).astype(X.dtype, copy=False)
+        return bound_rows(self._apply(X).astype(X.dtype, copy=False), self.data_norm_)
 
     def privacy_plan(self, n_samples: int, n_features: int) -> PrivacySpent:
         """Return what `fit` would spend on a table of a given public shape.

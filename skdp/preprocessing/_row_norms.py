@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,35 @@ def row_blocks(X: Any) -> Iterator[Any]:
     size = max(1, _BLOCK_ENTRIES // X.shape[1])
     for start in range(0, X.shape[0], size):
         yield X[start : start + size]
+
+
+def norm_above(entries: Iterable[float]) -> float:
+    """Return the norm of a vector, rounded up.
+
+    Parameters
+    ----------
+    entries : iterable of float
+        The vector.
+
+    Returns
+    -------
+    float
+        The least double, or the next, that is no smaller than the norm.
+    """
+    squared = sum((Fraction(entry) ** 2 for entry in entries), start=Fraction(0))
+    norm = math.sqrt(squared)
+    while Fraction(norm) ** 2 < squared:
+        norm = math.nextafter(norm, math.inf)
+    return norm
+
+
+def rounded_towards_zero(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return values in a narrower type, none of them lengthened by it."""
+    with np.errstate(over="ignore"):
+        narrow = values.astype(dtype)
+    longer = np.abs(narrow) > np.abs(values)
+    narrow[longer] = np.nextafter(narrow[longer], narrow.dtype.type(0))
+    return narrow
 
 
 def scaled_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +113,7 @@ def bound_rows(X: Any, norm: float, *, every: bool = False) -> Any:
         New rows of the same type.
     """
     sizes, relative = scaled_norms(X)
-    limit = norm * (1.0 - 8.0 * np.finfo(X.dtype).eps - X.shape[1] * np.finfo(np.float64).eps)
+    limit = norm * (1.0 - (8.0 + X.shape[1]) * np.finfo(np.float64).eps)
     with np.errstate(over="ignore"):
         chosen = relative > 0.0 if every else relative > limit / sizes
     if sparse.issparse(X):
@@ -90,9 +121,11 @@ def bound_rows(X: Any, norm: float, *, every: bool = False) -> Any:
         data = X.data.copy()
         entries = chosen[rows]
         rows = rows[entries]
-        data[entries] = data[entries] / sizes[rows] / relative[rows] * limit
+        data[entries] = rounded_towards_zero(
+            data[entries] / sizes[rows] / relative[rows] * limit, data.dtype
+        )
         return type(X)((data, X.indices, X.indptr), shape=X.shape)
     bounded = X.copy()
     units = X[chosen] / sizes[chosen, np.newaxis] / relative[chosen, np.newaxis]
-    bounded[chosen] = units * limit
+    bounded[chosen] = rounded_towards_zero(units * limit, X.dtype)
     return bounded

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +9,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.inputs import validate_private_data
+from skdp.parameters import check_real
 from skdp.preprocessing._intervals import feature_bounds
+from skdp.preprocessing._row_norms import norm_above, rounded_towards_zero
 
 
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -78,10 +79,10 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         X = validate_private_data(self, X, dtype=[np.float64, np.float32])
         lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
-        largest = math.sqrt(X.shape[1])
-        if self.row_norm is not None and not 0.0 < self.row_norm < math.inf:
-            raise ValueError(f"row_norm must be positive or None, got {self.row_norm!r}.")
-        shrink = 1.0 if self.row_norm is None else self.row_norm / largest
+        check_real("row_norm", self.row_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
+        largest = norm_above([1.0] * X.shape[1])
+        # Below the quotient of real numbers, whatever is rounded in it.
+        shrink = 1.0 if self.row_norm is None else float(self.row_norm) / largest * (1 - 2**-50)
         self._centre = (lower + upper) / 2.0
         self._scale = 2.0 * shrink / (upper - lower)
         self._limit = shrink
@@ -104,4 +105,5 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_private_data(self, X, dtype=[np.float64, np.float32], reset=False)
         scaled = (X - self._centre) * self._scale
-        return np.clip(scaled, -self._limit, self._limit, out=scaled).astype(X.dtype, copy=False)
+        np.clip(scaled, -self._limit, self._limit, out=scaled)
+        return scaled if X.dtype == scaled.dtype else rounded_towards_zero(scaled, X.dtype)

@@ -14,7 +14,7 @@ from skdp.parameters import check_choice, check_real
 from skdp.preprocessing._intervals import feature_bounds, middle_and_half, to_unit_interval
 from skdp.preprocessing._noisy_sums import NoisySums
 from skdp.preprocessing._private_transformer import PrivateTransformer
-from skdp.preprocessing._row_norms import bound_rows, row_blocks
+from skdp.preprocessing._row_norms import row_blocks
 
 # Weight w of the squares in the pair (u, w (u^2 - c)), c = (1 + 1/w^2) / 2, u in [-1, 1]. Both
 # minimise the noise of the two moments together. Under replace-one the pairs then lie no further
@@ -238,10 +238,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
 
     def _apply(self, X: np.ndarray) -> np.ndarray:
         lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
-        rows = self._standardise(np.clip(X, lower, upper, dtype=np.float64)).astype(X.dtype)
-        if self.row_norm is None or (self.row_norm == "auto" and not self.with_std):
-            return rows
-        return bound_rows(rows, self.data_norm_)
+        return self._standardise(np.clip(X, lower, upper, dtype=np.float64))
 
 
 def _variances(noisy: np.ndarray, noise: float, weight: float) -> np.ndarray:

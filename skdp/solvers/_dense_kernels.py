@@ -56,7 +56,10 @@ def row_scales(X: np.ndarray, data_norm: float, out: np.ndarray) -> None:
     shrink = 1.0 - (0.5 * X.shape[1] + 6.0) * 1.2e-16
     for i in range(X.shape[0]):
         relative = scaled_norm(X, i, 1.0 / data_norm)
-        out[i] = (1.0 if relative <= shrink else shrink / relative) / data_norm
+        out[i] = 1.0 / data_norm
+        if relative > shrink:
+            # Of the longest rows the quotient is subnormal, and rounded by more than the margin.
+            out[i] = np.nextafter(shrink / relative / data_norm, 0.0)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

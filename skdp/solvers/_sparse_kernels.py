@@ -47,7 +47,10 @@ def row_scales(matrix: Matrix, data_norm: float, out: np.ndarray) -> None:
         # Bounds the rounding error of the sum of squares and of the operations after it.
         shrink = 1.0 - (0.5 * (indptr[i + 1] - indptr[i]) + 6.0) * 1.2e-16
         relative = scaled_norm(data, indptr[i], indptr[i + 1], 1.0 / data_norm)
-        out[i] = (1.0 if relative <= shrink else shrink / relative) / data_norm
+        out[i] = 1.0 / data_norm
+        if relative > shrink:
+            # Of the longest rows the quotient is subnormal, and rounded by more than the margin.
+            out[i] = np.nextafter(shrink / relative / data_norm, 0.0)
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)

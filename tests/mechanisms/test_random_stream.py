@@ -2,9 +2,11 @@
 
 import pickle
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import ndtr
 
 from skdp.mechanisms import GaussianMechanism, RandomStream, resolve_random_state
 
@@ -57,6 +59,53 @@ def test_uniform_never_reaches_one():
     stream = AllOnes(bytes(32), seeded=True)
     assert stream.uniform(1)[0] < 1.0
     assert np.isfinite(stream.standard_normal(1)[0])
+
+
+class Prescribed(RandomStream):
+    """Hands out given words, then the true ones."""
+
+    __slots__ = ("waiting",)
+
+    def __init__(self, *words):
+        super().__init__(bytes(32), seeded=True)
+        self.waiting = list(words)
+
+    def words(self, count):
+        given = [self.waiting.pop(0) for _ in range(min(count, len(self.waiting)))]
+        rest = super().words(count - len(given)) if count > len(given) else np.zeros(0, np.uint64)
+        return np.concatenate([np.array(given, dtype=np.uint64), rest])
+
+
+@pytest.mark.parametrize("zeros", [1, 2, 5, 14])
+def test_tails_go_on_where_the_first_word_is_nearly_zero(zeros):
+    words = [0] * zeros + [3 << 62]
+    with mpmath.workdps(330):
+        # The first word lends the tail probability 63 bits, after a sign.
+        tail = mpmath.mpf(3) / 4 * mpmath.mpf(2) ** (-64 * zeros)
+        normal = Prescribed(*words).standard_normal(1)[0]
+        assert abs(mpmath.ncdf(normal) / tail - 1) < 1e-11
+        assert Prescribed(1, *words[1:]).standard_normal(1)[0] == -normal
+        exponential = Prescribed(1, *words[1:]).exponential(1)[0]
+        assert abs(exponential / -mpmath.log(tail) - 1) < 1e-15
+        assert abs(Prescribed(*words).exponential(1)[0] / tail - 1) < 1e-15
+        assert abs(Prescribed(0, *words).laplace(1)[0] / -tail - 1) < 1e-15
+        uniform = Prescribed(*words).uniform(1)[0]
+        assert abs(uniform / (mpmath.mpf(3) / 4 * mpmath.mpf(2) ** (12 - 64 * zeros)) - 1) < 1e-15
+
+
+def test_no_words_make_an_infinite_number():
+    zeros = Prescribed(*[0] * 200)
+    for draw in (zeros.standard_normal, zeros.exponential, zeros.laplace, zeros.uniform):
+        assert np.isfinite(draw(1)[0])
+    assert Prescribed(*[0] * 200).standard_normal(1)[0] < -36.0
+
+
+def test_tails_are_right_where_they_are_drawn_anew():
+    """Given a first word below 2**11 the bits behind it are used as they come."""
+    stream = Prescribed(*np.arange(0, 4096, 2).tolist())
+    tails = ndtr(stream.standard_normal(2048)) * 2.0**64
+    parts = tails - np.arange(2048)
+    assert stats.kstest(parts, "uniform").pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 40.0])

@@ -3,6 +3,7 @@
 import json
 import pickle
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -218,6 +219,18 @@ def test_types_are_kept_and_do_not_matter(transformer, dtype):
     out = fitted.transform(table().astype(dtype))
     assert out.dtype == dtype
     np.testing.assert_allclose(out, fitted.transform(table()), atol=1e-4)
+
+
+@pytest.mark.parametrize("row_norm", [None, "own"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_row_exceeds_the_published_norm_even_by_rounding(transformer, dtype, row_norm):
+    if row_norm is None and "row_norm" in transformer.get_params():
+        transformer.set_params(row_norm=None)
+    fitted = transformer.fit(table())
+    out = fitted.transform((1e3 * table(seed=1)[:200]).astype(dtype))
+    assert out.dtype == dtype
+    for row in out:
+        assert sum(Fraction(float(entry)) ** 2 for entry in row) <= Fraction(fitted.data_norm_) ** 2
 
 
 def test_rows_are_transformed_one_by_one(transformer):

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
@@ -28,12 +28,14 @@ def exact_square(row):
 
 
 @settings(max_examples=200, deadline=None)
-@given(X=tables, norm=st.floats(1e-20, 1e20), method=st.sampled_from(["clip", "scale"]))
+@given(X=tables, norm=st.floats(1e-50, 1e50), method=st.sampled_from(["clip", "scale"]))
+@example(np.full((1, 3), 1e-44, np.float32), 1e-45, "clip")
 def test_no_row_exceeds_the_norm_even_by_rounding(X, norm, method):
-    out = RowNormClipper(norm, method=method).fit_transform(X)
-    assert out.dtype == X.dtype
-    for row in out:
-        assert exact_square(row) <= Fraction(norm) ** 2
+    for rows in (X, sparse.csr_matrix(X)):
+        out = RowNormClipper(norm, method=method).fit_transform(rows)
+        assert out.dtype == X.dtype
+        for row in np.asarray(out.todense() if sparse.issparse(out) else out):
+            assert exact_square(row) <= Fraction(norm) ** 2
 
 
 @settings(max_examples=100, deadline=None)

@@ -6,6 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from skdp.solvers import Rows
@@ -31,10 +34,29 @@ def test_scales_are_the_smaller_of_two_and_rows_end_in_the_unit_ball(layout, dat
     for row, scale in zip(stored, rows.row_scale, strict=True):
         norm = exact_norm(row)
         scaled = Fraction(scale) * norm
-        assert scaled <= 1 + Fraction(1, 10**15)
+        assert scaled <= 1
         assert Fraction(scale) * Fraction(data_norm) <= 1 + Fraction(1, 10**15)
         ideal = min(1 / Fraction(data_norm), 1 / norm if norm else 1 / Fraction(data_norm))
         assert abs(float(Fraction(scale) / ideal) - 1) < 1e-14
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    X=hnp.arrays(np.float64, (2, 5), elements=st.floats(-1.7e308, 1.7e308)),
+    narrow=st.booleans(),
+    data_norm=st.floats(1e-50, 1e50),
+)
+@example(np.full((2, 5), 1.7e308), False, 1e50)
+@example(np.full((2, 5), 1.7e308), False, 1e-50)
+@example(np.full((2, 5), 5e-324), False, 1e-50)
+@example(np.full((2, 5), 1e-45), True, 1e-50)
+def test_no_scaled_row_is_longer_than_one_even_by_rounding(X, narrow, data_norm):
+    X = np.clip(X, -3e38, 3e38).astype(np.float32) if narrow else X
+    for M in (X, sparse.csr_matrix(X)):
+        scales = Rows.from_matrix(M, np.ones(2, np.int8), data_norm).row_scale
+        for row, scale in zip(X, scales, strict=True):
+            square = sum(Fraction(float(v)) ** 2 for v in row)
+            assert Fraction(scale) ** 2 * square <= 1
 
 
 @pytest.mark.parametrize("size", [1e200, 1e307, 1e-200, 1e-310])
