@@ -23,17 +23,18 @@ MAY_IMPORT = {
     "reporting": {"accounting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
         *("plans", "budget", "reporting", "mechanisms", "accounting", "losses", "solvers"),
-        *("exceptions", "inputs", "parameters", "seeding"),
+        *("exceptions", "inputs", "parameters", "row_bounds", "seeding"),
     },
     "preprocessing": {
         *("budget", "reporting", "mechanisms", "accounting", "plans"),
-        *("exceptions", "inputs", "parameters", "seeding"),
+        *("exceptions", "inputs", "parameters", "row_bounds", "seeding"),
     },
     "model_selection": {
         *("estimators", "budget", "reporting", "mechanisms", "accounting"),
-        *("exceptions", "inputs", "parameters"),
+        *("exceptions", "inputs", "parameters", "row_bounds"),
     },
     "inputs": set(),
+    "row_bounds": {"exceptions"},
     "parameters": set(),
     "seeding": set(),
     "testing": {"mechanisms"},

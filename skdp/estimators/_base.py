@@ -28,6 +28,7 @@ from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import PublicNumbers, default_intercept_value
 from skdp.plans.linear_model import LinearModel, ScaledUnits
 from skdp.reporting import PrivacySpent
+from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.seeding import fit_context
 
 
@@ -43,7 +44,7 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
     epsilon: float | None
     delta: float
     adjacency: Any
-    data_norm: float
+    data_norm: float | None
     classes: Any
     alpha: Any
     fit_intercept: bool
@@ -82,9 +83,11 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
         """
         self._refuse_fit_params(fit_params)
         self._check_parameters()
+        given = X
         X, y = validate_private_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
+        warn_of_unbounded_rows(self, (X, given), 2 + FRAMES_OF_WITH_CALLBACKS)
         X = canonical_rows(X)
         labels, codes = encode_labels(y, self.classes)
         numbers = self._public_numbers(X.shape, labels.size)
@@ -203,6 +206,7 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
             self.data_norm,
             at_least=1e-50,
             at_most=1e50,
+            allowed=(None,),
             remedy="It is a public bound on the Euclidean norm of a row, not read off the data.",
         )
         check_real("alpha", self.alpha, at_least=0.0, at_most=1e50, allowed=("auto",))
@@ -211,7 +215,7 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
         if self.intercept_scaling != "auto":
             check_real(
                 "intercept_scaling / data_norm",
-                self.intercept_scaling / self.data_norm,
+                self.intercept_scaling / self._row_bound,
                 at_least=1e-10,
                 at_most=1e10,
                 remedy="The intercept's column is to be comparable to a row.",
@@ -222,6 +226,10 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
         check_accountant(self.accountant)
 
     _special_epsilons: tuple[str | None, ...] = ()
+
+    @property
+    def _row_bound(self) -> float:
+        return resolve_data_norm(self.data_norm)
 
     def _refuse_fit_params(self, fit_params: dict[str, Any]) -> None:
         if "sample_weight" in fit_params:
@@ -249,7 +257,7 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
         )
 
     def _linear_model(self, numbers: PublicNumbers) -> LinearModel:
-        units = ScaledUnits(float(self.data_norm))
+        units = ScaledUnits(self._row_bound)
         intercept_value = 0.0
         if self.fit_intercept:
             intercept_value = (
@@ -296,7 +304,7 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
             else "the label set classes= is public"
         )
         return (
-            f"rows are clipped to the public norm data_norm={self.data_norm:g}",
+            f"rows are clipped to the public norm data_norm={self._row_bound:g}",
             "the number of rows, the columns and all parameters are public",
             labels,
             *more,

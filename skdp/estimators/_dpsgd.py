@@ -34,9 +34,10 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
         (epsilon, delta).
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         Neighbouring tables: one row added or removed, or one replaced.
-    data_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. It sets
-        the scale of the other defaults; the guarantee rests on `max_grad_norm`.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
+        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
+        It sets the scale of the other defaults; the guarantee rests on `max_grad_norm`.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
@@ -136,7 +137,7 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
         *,
         noise_multiplier: float | None = None,
         adjacency: str = "add-remove",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         classes: Any = None,
         alpha: float | str = "auto",
         fit_intercept: bool = True,
@@ -202,7 +203,7 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
         if self.max_grad_norm != "auto":
             check_real(
                 "max_grad_norm / data_norm",
-                self.max_grad_norm / self.data_norm,
+                self.max_grad_norm / self._row_bound,
                 at_least=1e-6,
                 at_most=1e50,
                 remedy="A record's gradient has norm up to about data_norm.",

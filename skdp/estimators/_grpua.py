@@ -68,8 +68,9 @@ class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed.
-    data_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
+        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
@@ -170,7 +171,7 @@ class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):
         delta: float = 1e-6,
         *,
         adjacency: str = "replace-one",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         classes: Any = None,
         alpha: float | str = "auto",
         fit_intercept: bool = True,
@@ -226,8 +227,9 @@ class GrpuaSVC(SmoothedHingeMixin, _GrpuaClassifier):
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed.
-    data_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
+        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
@@ -307,7 +309,7 @@ class GrpuaSVC(SmoothedHingeMixin, _GrpuaClassifier):
         delta: float = 1e-6,
         *,
         adjacency: str = "replace-one",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         classes: Any = None,
         alpha: float | str = "auto",
         half_width: float = 0.5,

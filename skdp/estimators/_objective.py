@@ -37,7 +37,7 @@ class _ObjectiveClassifier(PrivateLinearClassifier):
         if self.max_grad_norm not in ("auto", None):
             check_real(
                 "max_grad_norm / data_norm",
-                self.max_grad_norm / self.data_norm,
+                self.max_grad_norm / self._row_bound,
                 at_least=1e-6,
                 at_most=1e50,
                 remedy="No gradient is longer than a row: a fraction of data_norm is usual.",
@@ -133,8 +133,9 @@ class ObjectivePerturbationLogisticRegression(ProbabilityMixin, _ObjectiveClassi
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one row made to contribute nothing while the
         public n stays the divisor.
-    data_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
+        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
@@ -214,7 +215,7 @@ class ObjectivePerturbationLogisticRegression(ProbabilityMixin, _ObjectiveClassi
         delta: float = 1e-6,
         *,
         adjacency: str = "replace-one",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         classes: Any = None,
         alpha: float | str = "auto",
         max_grad_norm: float | str | None = "auto",
@@ -294,8 +295,9 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveClassifier):
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one row made to contribute nothing while the
         public n stays the divisor.
-    data_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
+        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
@@ -359,7 +361,7 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveClassifier):
         delta: float = 1e-6,
         *,
         adjacency: str = "replace-one",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         classes: Any = None,
         alpha: float | str = "auto",
         half_width: float = 0.5,

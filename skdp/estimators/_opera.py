@@ -101,8 +101,9 @@ class OperaLogisticRegression(ProbabilityMixin, _OperaClassifier):
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one row made to contribute nothing while the
         public n stays the divisor.
-    data_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
+        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
@@ -178,7 +179,7 @@ class OperaLogisticRegression(ProbabilityMixin, _OperaClassifier):
         delta: float = 1e-6,
         *,
         adjacency: str = "replace-one",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         classes: Any = None,
         alpha: float | str = "auto",
         fit_intercept: bool = True,
@@ -223,8 +224,9 @@ class OperaSVC(SmoothedHingeMixin, _OperaClassifier):
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one row made to contribute nothing while the
         public n stays the divisor.
-    data_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
+        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
@@ -284,7 +286,7 @@ class OperaSVC(SmoothedHingeMixin, _OperaClassifier):
         delta: float = 1e-6,
         *,
         adjacency: str = "replace-one",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         classes: Any = None,
         alpha: float | str = "auto",
         half_width: float = 0.5,

@@ -49,6 +49,8 @@ def prepared(
         }
         if step.estimator.get_params(deep=False).get("classes", ...) is None:
             wanted["classes"] = classes
+        if step.estimator.get_params(deep=False).get("data_norm", ...) is None:
+            wanted["data_norm"] = 1.0  # the search has warned already
         copy.set_params(
             **{
                 step.parameter(name): value
@@ -119,7 +121,7 @@ def released(estimator: Any, template: Any, spent: Any) -> Any:
             part,
             **{
                 parameter: own[parameter]
-                for parameter in ("accountant", "random_state", "classes", "verbose")
+                for parameter in ("accountant", "random_state", "classes", "data_norm", "verbose")
                 if parameter in own
             },
         )

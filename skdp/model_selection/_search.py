@@ -32,10 +32,16 @@ from skdp.model_selection._prepare import released
 from skdp.model_selection._runs import Table
 from skdp.model_selection._scoring import resolve_scoring
 from skdp.model_selection._splits import assign_folds, assign_holdout, check_parts, resolve_cv
-from skdp.model_selection._steps import assumptions_of, private_steps, refuse_searched
+from skdp.model_selection._steps import (
+    assumptions_of,
+    bounds_of_rows,
+    private_steps,
+    refuse_searched,
+)
 from skdp.model_selection._table import checked_table, digest, n_columns, n_rows, parameter_table
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.reporting import PrivacySpent
+from skdp.row_bounds import known_bound, warn_of_unbounded_rows
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
 
@@ -115,6 +121,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             )
         )
         self._warn_of_delta(n_rows(X))
+        self._warn_of_norm(X, candidates)
         spent = self._spent(plan)
         charge_fit(self, spent)
         if self.verbose:
@@ -253,6 +260,14 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
                 PrivacyWarning,
                 stacklevel=3 + FRAMES_OF_WITH_CALLBACKS,
             )
+
+    def _warn_of_norm(self, X: Any, candidates: list[Candidate]) -> None:
+        for candidate in candidates:
+            if all(getattr(step.estimator, "data_norm", 1.0) for step in candidate.steps):
+                continue
+            for step, bound in bounds_of_rows(candidate.estimator, known_bound(X)):
+                if warn_of_unbounded_rows(step, (), 3 + FRAMES_OF_WITH_CALLBACKS, bound):
+                    return
 
     # From parameters to the plan.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from sklearn.base import clone
@@ -137,6 +138,39 @@ def assumptions_of(estimators: Iterable[Any]) -> tuple[str, ...]:
         for _, part in (*leaves(estimator), *containers(estimator))
     ]
     return tuple(text for text in dict.fromkeys(found) if text)
+
+
+def bounds_of_rows(
+    estimator: Any, bound: float | None
+) -> Generator[tuple[Any, float | None], None, float | None]:
+    """Yield the steps of a candidate with the public bound on the norm of the rows each will see.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The candidate, unfitted.
+    bound : float or None
+        Bound on the rows that it is given, None if there is none.
+
+    Returns
+    -------
+    float or None
+        Bound on the rows that it hands on.
+    """
+    if estimator is None or isinstance(estimator, str):
+        return bound
+    if type(estimator) is Pipeline:
+        for _, step in estimator.steps:
+            bound = yield from bounds_of_rows(step, bound)
+        return bound
+    if type(estimator) in (FeatureUnion, ColumnTransformer):
+        union = type(estimator) is FeatureUnion
+        for part in estimator.transformer_list if union else estimator.transformers:
+            yield from bounds_of_rows(part[1], bound)
+        return None
+    yield estimator, bound
+    own = getattr(estimator, getattr(estimator, "_bounded_by", ""), None)
+    return float(own) if isinstance(own, Real) else None
 
 
 def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[PrivateStep, ...]:

@@ -19,6 +19,7 @@ from skdp.parameters import check_choice, check_integer, check_real
 from skdp.preprocessing._noisy_sums import NoisySums
 from skdp.preprocessing._row_norms import bound_rows
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.row_bounds import note_bound, warn_of_unbounded_rows
 from skdp.seeding import fit_context
 
 
@@ -70,7 +71,9 @@ class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
         """
         self._refuse_fit_params(fit_params)
         self._check_parameters()
+        given = X
         X = self._validate(X, reset=True)
+        warn_of_unbounded_rows(self, (X, given), 2)
         plan = self._build_plan(*X.shape)
         if self.delta >= 1.0 / X.shape[0]:
             warnings.warn(
@@ -102,7 +105,8 @@ class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        return bound_rows(self._apply(X).astype(X.dtype, copy=False), self.data_norm_)
+        rows = bound_rows(self._apply(X).astype(X.dtype, copy=False), self.data_norm_)
+        return note_bound(rows, self.data_norm_)
 
     def privacy_plan(self, n_samples: int, n_features: int) -> PrivacySpent:
         """Return what `fit` would spend on a table of a given public shape.

@@ -12,6 +12,7 @@ from skdp.inputs import validate_private_data
 from skdp.parameters import check_real
 from skdp.preprocessing._intervals import feature_bounds
 from skdp.preprocessing._row_norms import norm_above, rounded_towards_zero
+from skdp.row_bounds import note_bound
 
 
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -49,8 +50,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 0.8       ,  1.        ]])
     """
 
-    # What the privacy statement needs to know of it.
+    # What the privacy statement, and a search, need to know of it.
     _learns_from_rows = False
+    _bounded_by = "row_norm"
 
     def __init__(self, lower: Any = -1.0, upper: Any = 1.0, *, row_norm: float | None = 1.0):
         self.lower = lower
@@ -106,4 +108,5 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = validate_private_data(self, X, dtype=[np.float64, np.float32], reset=False)
         scaled = (X - self._centre) * self._scale
         np.clip(scaled, -self._limit, self._limit, out=scaled)
-        return scaled if X.dtype == scaled.dtype else rounded_towards_zero(scaled, X.dtype)
+        rows = scaled if X.dtype == scaled.dtype else rounded_towards_zero(scaled, X.dtype)
+        return note_bound(rows, self.data_norm_)

@@ -16,6 +16,7 @@ from skdp.parameters import check_choice, check_integer, check_real
 from skdp.preprocessing._noisy_sums import NoisySums
 from skdp.preprocessing._private_transformer import PrivateTransformer
 from skdp.preprocessing._row_norms import bound_rows, row_blocks
+from skdp.row_bounds import resolve_data_norm
 
 # With centring a record contributes (x / sqrt(2), x x^T) for rows of norm at most 1: near the
 # weight that disturbs the leading eigenvectors of the covariance least.
@@ -113,9 +114,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         Privacy parameter of one fit, positive.
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
-    data_norm : float, default=1.0
+    data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row. Longer rows are scaled down to it, here and
-        in `transform`.
+        in `transform`. None takes 1.0, and `fit` warns unless the rows come from a step of skdp
+        that bounds them by that.
     center : bool, default=False
         Whether to release the mean row together with the matrix, at a quarter more noise under
         replace-one, and remove it. False looks for the directions from the origin: right for rows
@@ -190,7 +192,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         center: bool = False,
         whiten: bool = False,
         adjacency: str = "replace-one",
@@ -215,10 +217,19 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
             self.data_norm,
             at_least=1e-50,
             at_most=1e50,
+            allowed=(None,),
             remedy="It is a public bound on the Euclidean norm of a row, not read off the data.",
         )
         check_choice("center", self.center, (True, False))
         check_choice("whiten", self.whiten, (True, False))
+
+    @property
+    def _row_bound(self) -> float:
+        return resolve_data_norm(self.data_norm)
+
+    @property
+    def _bounded_by(self) -> str:
+        return "" if self.center or self.whiten else "_row_bound"
 
     def _mean_weight(self) -> float:
         return _SQUARED_MEAN_WEIGHT if self.center else 0.0
@@ -229,7 +240,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
                 f"n_components={self.n_components} exceeds the number of features, {n_features}."
             )
         bound = second_moment_bound(n_features, self._mean_weight())
-        reason = f"rows are clipped to the public norm data_norm={self.data_norm:g}"
+        reason = f"rows are clipped to the public norm data_norm={self._row_bound:g}"
         bound = ContributionBound(bound.norm, bound.gap, reason)
         return NoisySums.calibrate(bound, self.adjacency, self.epsilon, self.delta)
 
@@ -254,11 +265,11 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
             mean = noisy[size:] / math.sqrt(weight)
             # The noise of the mean adds its variance in every direction, on average.
             moments += noise**2 / weight * np.eye(n_features) - np.outer(mean, mean)
-            self.mean_ = mean * self.data_norm
+            self.mean_ = mean * self._row_bound
         self._set_directions(moments, noise)
 
     def _unit_rows(self, X: Any) -> Any:
-        return bound_rows(X.astype(np.float64), self.data_norm) / self.data_norm
+        return bound_rows(X.astype(np.float64), self._row_bound) / self._row_bound
 
     def _set_directions(self, moments: np.ndarray, noise: float) -> None:
         n_features = moments.shape[0]
@@ -269,20 +280,20 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         largest = np.abs(components).argmax(axis=1)
         components *= np.sign(components[np.arange(kept), largest])[:, np.newaxis]
         self.components_ = components
-        self.explained_variance_ = np.maximum(values, 0.0) * self.data_norm**2
+        self.explained_variance_ = np.maximum(values, 0.0) * self._row_bound**2
         # The spectrum of a symmetric Gaussian matrix ends here (Wigner's semicircle).
         edge = noise * math.sqrt(2.0 * n_features)
-        self.noise_edge_ = edge * self.data_norm**2
+        self.noise_edge_ = edge * self._row_bound**2
         self._divisors = np.ones(kept)
         if self.whiten:
-            self._divisors = np.sqrt(np.maximum(values, edge)) * self.data_norm
+            self._divisors = np.sqrt(np.maximum(values, edge)) * self._row_bound
         shift = np.zeros(kept) if self.mean_ is None else components @ self.mean_
         self.data_norm_ = float(
-            self.data_norm / self._divisors.min() + np.linalg.norm(shift / self._divisors)
+            self._row_bound / self._divisors.min() + np.linalg.norm(shift / self._divisors)
         )
 
     def _apply(self, X: Any) -> np.ndarray:
-        rows = bound_rows(X, self.data_norm)
+        rows = bound_rows(X, self._row_bound)
         scores = safe_sparse_dot(rows, self.components_.T, dense_output=True)
         if self.mean_ is not None:
             scores = scores - self.components_ @ self.mean_

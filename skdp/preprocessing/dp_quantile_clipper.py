@@ -151,6 +151,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
     """
 
     _released = ("lower_", "upper_", "quantiles_", "data_norm_")
+    _bounded_by = "row_norm"
 
     def __init__(
         self,

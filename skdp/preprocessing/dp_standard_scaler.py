@@ -155,6 +155,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     """
 
     _released = ("mean_", "var_", "scale_", "data_norm_")
+    _bounded_by = "row_norm"
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.inputs import canonical_rows, validate_private_data
 from skdp.parameters import check_choice, check_real
 from skdp.preprocessing._row_norms import bound_rows
+from skdp.row_bounds import note_bound
 
 
 class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -56,8 +57,10 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [0.6, 0.8]])
     """
 
-    # For privacy statements: nothing of the fitted state comes from rows.
+    # For privacy statements: nothing of the fitted state comes from rows. For searches: the
+    # parameter that bounds the output.
     _learns_from_rows = False
+    _bounded_by = "norm"
 
     def __init__(self, norm: float = 1.0, *, method: str = "clip") -> None:
         self.norm = norm
@@ -104,7 +107,8 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        return bound_rows(X, self.data_norm_, every=self.method == "scale")
+        rows = bound_rows(X, self.data_norm_, every=self.method == "scale")
+        return note_bound(rows, self.data_norm_)
 
     def _validate(self, X: Any, *, reset: bool) -> Any:
         return canonical_rows(

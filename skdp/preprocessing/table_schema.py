@@ -272,8 +272,8 @@ class TableSchema(SchemaFiles, SchemaPart):
         ----------
         estimator : estimator
             A private classifier, a search over one, or any other estimator. Every parameter
-            ``data_norm`` in it is set to `data_norm`, and every ``classes`` that is None to the
-            label's classes.
+            ``data_norm`` in it that is None is set to `data_norm`, and every such ``classes`` to
+            the label's classes.
         positions : bool, default=False
             See `preprocessor`.
 
@@ -281,6 +281,11 @@ class TableSchema(SchemaFiles, SchemaPart):
         -------
         Pipeline
             Ready to be fitted on ``schema.split(frame)``.
+
+        Raises
+        ------
+        ValueError
+            If a ``data_norm`` was given and is another.
         """
         if self.unit.max_rows > 1:
             warnings.warn(
@@ -295,8 +300,14 @@ class TableSchema(SchemaFiles, SchemaPart):
         classes = None if self.label is None else self.label.classes
         for key, value in found.items():
             last = key.rpartition("__")[2]
-            if last == "data_norm":
+            if last == "data_norm" and value is None:
                 estimator.set_params(**{key: self.data_norm})
+            elif last == "data_norm" and value != self.data_norm:
+                raise ValueError(
+                    f"{key}={value!r} was given, while the schema's rows are bounded by data_norm="
+                    f"{self.data_norm!r}. Leave it out; for shorter rows, give the schema a "
+                    "clip_norm: schema.replace(clip_norm=...)."
+                )
             elif last == "classes" and value is None and classes is not None:
                 estimator.set_params(**{key: list(classes)})
         return make_pipeline(self.preprocessor(positions=positions), estimator)

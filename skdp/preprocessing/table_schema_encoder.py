@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.preprocessing.table_schema_base import FeatureColumn, refuse_misfits
 from skdp.preprocessing.table_schema_values import UNKNOWN, column_arrays, column_dtypes
+from skdp.row_bounds import note_bound
 
 
 class SchemaEncoder(TransformerMixin, BaseEstimator):
@@ -144,7 +145,8 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             if predicting and column.listed():
                 _warn_of_strangers(column, found)
             blocks.append(column._features(found))
-        return np.hstack(blocks) if blocks else np.zeros((len(X), 0))
+        rows = np.hstack(blocks) if blocks else np.zeros((len(X), 0))
+        return note_bound(rows, self.data_norm_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the output features.

@@ -30,7 +30,7 @@ def refuses(estimator, X, y, message, error=ValueError, fit_params=None, **param
         ("delta", [0, 1, -1e-6, 2.0, np.nan], ValueError),
         ("delta", [None, "1e-6"], TypeError),
         ("data_norm", [0, -1.0, np.inf, np.nan], ValueError),
-        ("data_norm", [None], TypeError),
+        ("data_norm", ["1", True], TypeError),
         ("alpha", [-1e-3, np.inf], ValueError),
         ("alpha", ["automatic", None], TypeError),
         ("adjacency", ["replace_one", "remove", None], ValueError),
