@@ -61,4 +61,4 @@ class LedgerMissingError(LedgerError):
 
 
 class PrivacyWarning(UserWarning):
-    """A legal choice of parameters weakens or voids the guarantee in practice."""
+    """A legal choice of parameters voids the guarantee in practice, or spends it in vain."""

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+# Noise is drawn up to a tail of mass 1e-280: of a smaller delta not all would be left for it.
+SMALLEST_DELTA = 1e-250
+
 
 def check_real(
     name: str,

@@ -45,7 +45,7 @@ def known_bound(*tables: Any) -> float | None:
 
 def _owner(rows: Any) -> np.ndarray:
     """Return the array that owns the memory of rows, of a frame without copying where it can."""
-    owner = np.asarray(rows.data if sparse.issparse(rows) else rows)
+    owner = np.asarray(getattr(rows, "data", None) if sparse.issparse(rows) else rows)
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     return owner

@@ -102,11 +102,14 @@ def test_steps_that_bound_rows_keep_the_fit_silent(name, cls):
         assert messages(make_pipeline(clone(step), private(cls)), table) == []
 
 
-@pytest.mark.parametrize(
-    "container", [sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
-)
+FORMS = [sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
+FORMS += [sparse.dok_array, sparse.lil_matrix, sparse.dia_matrix, sparse.bsr_array]
+
+
+@pytest.mark.parametrize("container", FORMS)
 def test_sparse_rows_are_followed_too(container):
     assert messages(make_pipeline(RowNormClipper(), opera()), container(X)) == []
+    assert len(messages(opera(), container(X))) == 1
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -172,7 +172,7 @@ def compare_components(seeds: int) -> Iterator[str]:
             start = time.perf_counter()
             train, test = X, X_test
             if settings is not None:
-                pca = DPPCA(epsilon=first, delta=DELTA, **settings).fit(X)
+                pca = DPPCA(epsilon=first, delta=DELTA, data_norm=1.0, **settings).fit(X)
                 train, test = pca.transform(X), pca.transform(X_test)
             model = OperaLogisticRegression(second, DELTA, data_norm=norm, classes=range(10))
             model.fit(train, y)

@@ -56,7 +56,7 @@ def output_perturbation(X: np.ndarray, y: np.ndarray, repeats: int) -> list[str]
 
     lines = []
     for alpha in (1e-2, 1e-3, 1e-4):
-        ours = OperaLogisticRegression(delta=1e-8, alpha=alpha)
+        ours = OperaLogisticRegression(delta=1e-8, data_norm=1.0, alpha=alpha)
         theirs = LogisticRegression(C=1.0 / (alpha * len(y)), solver="lbfgs", max_iter=1000)
         ours.fit(X[:1000], y[:1000])
         mine, other = median_seconds(
@@ -85,8 +85,8 @@ def objective_perturbation(X: np.ndarray, y: np.ndarray, repeats: int) -> list[s
         (ObjectivePerturbationLogisticRegression, {"alpha": 1.0 / len(y), "max_grad_norm": None}),
         (ObjectivePerturbationSVC, {}),
     ):
-        ours = estimator(delta=1e-8, **settings)
-        estimator(delta=1e-8).fit(X[:5000], y[:5000])
+        ours = estimator(delta=1e-8, data_norm=1.0, **settings)
+        estimator(delta=1e-8, data_norm=1.0).fit(X[:5000], y[:5000])
         mine, other = median_seconds(
             lambda ours=ours: ours.fit(X, y), lambda: theirs.fit(X, y), repeats=repeats
         )
@@ -116,7 +116,13 @@ def noisy_epochs(X: np.ndarray, y: np.ndarray, repeats: int) -> list[str]:
     ):
         rows = X.astype(settings.pop("dtype", np.float64), copy=False)
         ours = DPSGDClassifier(
-            None, 1e-8, noise_multiplier=1.0, batch_size=1024, max_iter=steps, **settings
+            None,
+            1e-8,
+            noise_multiplier=1.0,
+            data_norm=1.0,
+            batch_size=1024,
+            max_iter=steps,
+            **settings,
         )
         ours.fit(rows[:5000], y[:5000])
         mine, other = median_seconds(
@@ -159,7 +165,7 @@ def resident(field):
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
 
 X = np.load(sys.argv[1]); y = np.load(sys.argv[2])
-model = getattr(skdp, sys.argv[3])(delta=1e-8, **eval(sys.argv[4]))
+model = getattr(skdp, sys.argv[3])(delta=1e-8, data_norm=1.0, **eval(sys.argv[4]))
 model.fit(X[:2000], y[:2000])
 open("/proc/self/clear_refs", "w").write("5")
 before = resident("VmRSS")

@@ -24,7 +24,7 @@ from skdp.inputs import canonical_rows, validate_private_data
 from skdp.losses import LogisticLoss, OneVsRestLoss, SoftmaxLoss
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.parameters import check_choice, check_integer, check_real
+from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.plans.defaults import PublicNumbers, default_intercept_value
 from skdp.plans.linear_model import LinearModel, ScaledUnits
 from skdp.reporting import PrivacySpent
@@ -196,7 +196,7 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
         check_real(
             "delta",
             self.delta,
-            above=0.0,
+            at_least=SMALLEST_DELTA,
             below=1.0,
             remedy="Choose it well below 1/n, for example 1e-6.",
         )

@@ -39,7 +39,7 @@ from skdp.model_selection._steps import (
     refuse_searched,
 )
 from skdp.model_selection._table import checked_table, digest, n_columns, n_rows, parameter_table
-from skdp.parameters import check_choice, check_integer, check_real
+from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.reporting import PrivacySpent
 from skdp.row_bounds import known_bound, warn_of_unbounded_rows
 
@@ -199,7 +199,8 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
 
     def _check_parameters(self) -> None:
         check_real("epsilon", self.epsilon, above=0.0, remedy="It is for the whole search.")
-        check_real("delta", self.delta, above=0.0, below=1.0, remedy="Choose it well below 1/n.")
+        remedy = "Choose it well below 1/n."
+        check_real("delta", self.delta, at_least=SMALLEST_DELTA, below=1.0, remedy=remedy)
         check_choice("method", self.method, METHODS)
         check_choice("adjacency", self.adjacency, ADJACENCIES)
         resolve_scoring(self.scoring)

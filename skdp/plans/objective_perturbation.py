@@ -26,8 +26,9 @@ ObjectiveSolver = Literal["newton", "lbfgs"]
 _APPROXIMATION, _APPROXIMATION_JOINT = 0.02, 0.002
 # Final noise over that of the minimiser in a direction in which all records have full curvature.
 _FINAL_NOISE = 0.1
-# Random streams draw no normal of larger size.
-_LARGEST_NORMAL = 9.3
+# A normal vector is longer than the root of its dimension by more than this with a probability
+# below exp(-37^2 / 2) < 1e-297.
+_EXCESS_LENGTH = 37.0
 # Below, neither the noise nor the time to reach the tolerance would be of use.
 _SMALLEST_PENALTY = 1e-10
 _LARGEST_MULTIPLIER = 1e12
@@ -260,7 +261,7 @@ def _final_noise(
     """
     smoothness = model.part_loss.smoothness(model.row_norm) + penalty
     wanted = _FINAL_NOISE * tilt_sigma / (model.n_rows * smoothness)
-    largest_tilt = _LARGEST_NORMAL * tilt_sigma * math.sqrt(model.n_weights_per_output)
+    largest_tilt = tilt_sigma * (math.sqrt(model.n_weights_per_output) + _EXCESS_LENGTH)
     floor = smallest_tolerance(
         model.part_loss, model.row_norm, penalty, largest_tilt / model.n_rows
     )

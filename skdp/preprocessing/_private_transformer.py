@@ -15,7 +15,7 @@ from skdp.exceptions import PrivacyWarning
 from skdp.inputs import canonical_rows, validate_private_data
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.parameters import check_choice, check_integer, check_real
+from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.preprocessing._noisy_sums import NoisySums
 from skdp.preprocessing._row_norms import bound_rows
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -167,7 +167,7 @@ class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
         check_real(
             "delta",
             self.delta,
-            above=0.0,
+            at_least=SMALLEST_DELTA,
             below=1.0,
             remedy="Choose it well below 1/n, for example 1e-6.",
         )

@@ -178,7 +178,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
     >>> from skdp.preprocessing import DPPCA
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((5000, 1)) * [0.3, 0.4, 0.0] + 0.01 * rng.standard_normal((5000, 3))
-    >>> pca = DPPCA(1, epsilon=1.0).fit(X)
+    >>> pca = DPPCA(1, epsilon=1.0, data_norm=1.0).fit(X)
     >>> bool(pca.components_[0] @ [0.6, 0.8, 0.0] > 0.99)
     True
     """

@@ -98,6 +98,7 @@ def test_bad_rows_are_refused_before_any_charge(transformer, X):
         ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": "1"}, "epsilon"),
         ({"delta": 0.0}, "delta"),
+        ({"delta": 1e-260}, "delta"),
         ({"delta": 1.0}, "delta"),
         ({"adjacency": "swap"}, "adjacency"),
         ({"accountant": 3}, "accountant"),
