@@ -80,18 +80,7 @@ def validate_private_data(estimator: Any, X: Any, y: Any = "no_validation", **ch
 
 
 def check_indices(X: Any) -> None:
-    """Refuse a sparse matrix with entries outside its shape: compiled code would follow them.
-
-    Parameters
-    ----------
-    X : object
-        A sparse matrix of any format; everything else passes.
-
-    Raises
-    ------
-    ValueError
-        If an index, or a pointer to a row's entries, lies outside.
-    """
+    """Refuse a sparse matrix with entries outside its shape: compiled code would follow them."""
     if not sparse.issparse(X) or X.ndim != 2:
         return
     sound = True

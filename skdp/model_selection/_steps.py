@@ -143,19 +143,9 @@ def assumptions_of(estimators: Iterable[Any]) -> tuple[str, ...]:
 def bounds_of_rows(
     estimator: Any, bound: float | None
 ) -> Generator[tuple[Any, float | None], None, float | None]:
-    """Yield the steps of a candidate with the public bound on the norm of the rows each will see.
+    """Yield steps with the public bound on the rows each will see, None if there is none.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The candidate, unfitted.
-    bound : float or None
-        Bound on the rows that it is given, None if there is none.
-
-    Returns
-    -------
-    float or None
-        Bound on the rows that it hands on.
+    `bound` is that of the candidate itself; what is returned is that of the rows it hands on.
     """
     if estimator is None or isinstance(estimator, str):
         return bound

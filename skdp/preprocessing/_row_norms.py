@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from fractions import Fraction
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,26 +27,6 @@ def row_blocks(X: Any) -> Iterator[Any]:
     size = max(1, _BLOCK_ENTRIES // X.shape[1])
     for start in range(0, X.shape[0], size):
         yield X[start : start + size]
-
-
-def norm_above(entries: Iterable[float]) -> float:
-    """Return the norm of a vector, rounded up.
-
-    Parameters
-    ----------
-    entries : iterable of float
-        The vector.
-
-    Returns
-    -------
-    float
-        The least double, or the next, that is no smaller than the norm.
-    """
-    squared = sum((Fraction(entry) ** 2 for entry in entries), start=Fraction(0))
-    norm = math.sqrt(squared)
-    while Fraction(norm) ** 2 < squared:
-        norm = math.nextafter(norm, math.inf)
-    return norm
 
 
 def rounded_towards_zero(values: np.ndarray, dtype: Any) -> np.ndarray:

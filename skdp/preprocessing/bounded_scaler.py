@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.inputs import validate_private_data
 from skdp.parameters import check_real
 from skdp.preprocessing._intervals import feature_bounds
-from skdp.preprocessing._row_norms import norm_above, rounded_towards_zero
+from skdp.preprocessing._row_norms import rounded_towards_zero
 from skdp.row_bounds import note_bound
 
 
@@ -82,7 +83,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = validate_private_data(self, X, dtype=[np.float64, np.float32])
         lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
         check_real("row_norm", self.row_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
-        largest = norm_above([1.0] * X.shape[1])
+        largest = math.sqrt(X.shape[1])
+        if not largest.is_integer():
+            largest = math.nextafter(largest, math.inf)
         # Below the quotient of real numbers, whatever is rounded in it.
         shrink = 1.0 if self.row_norm is None else float(self.row_norm) / largest * (1 - 2**-50)
         self._centre = (lower + upper) / 2.0
