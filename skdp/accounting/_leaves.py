@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any, Literal, NamedTuple
 
 from skdp.accounting.events import (
     ApproxDPEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
@@ -135,6 +138,100 @@ def laplace_mixture(leaf: Event, adjacency: str) -> LaplaceMixture | None:
     return LaplaceMixture(f"poisson-{adjacency}", rate, shift)
 
 
+class GeneralSample(NamedTuple):
+    """A release on a sample of which only its profile on the sample itself is used.
+
+    ``kind`` is as for `SampledGaussian`. The profile that counts is that of ``event`` under
+    ``adjacency``, a relation between samples.
+    """
+
+    kind: str
+    rate: float
+    event: Event
+    adjacency: str
+
+
+def general_sample(leaf: Event, adjacency: str) -> GeneralSample | None:
+    """Describe a sample for which no pair is known but the one above all with a given profile.
+
+    Parameters
+    ----------
+    leaf : Event
+        An event that is neither composed nor repeated.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+
+    Returns
+    -------
+    GeneralSample or None
+        None for any other leaf; for samples of fixed size under add-remove, where the number of
+        records is not public; and if there is a last iterate inside, whose constants are proved
+        for the data set and not for its samples.
+    """
+    if not isinstance(leaf, PoissonSampledEvent | UniformSampledEvent):
+        return None
+    if any(isinstance(part, LastIterateEvent) for part in _parts(leaf)):
+        return None
+    if isinstance(leaf, PoissonSampledEvent):
+        if isinstance(leaf.event, GaussianEvent | LaplaceEvent):
+            return None
+        return GeneralSample(f"poisson-{adjacency}", leaf.sample_rate, leaf.event, "add-remove")
+    if isinstance(leaf.event, GaussianEvent) or adjacency == "add-remove":
+        return None
+    rate = leaf.batch_size / leaf.dataset_size
+    return GeneralSample("uniform-replace-one", rate, of_two_records(leaf.event), adjacency)
+
+
+def of_two_records(event: Event) -> Event:
+    """Return what noise over the contribution of one record is when a record is replaced.
+
+    Parameters
+    ----------
+    event : Event
+        Any event.
+
+    Returns
+    -------
+    Event
+        The same noise over twice the bound, wherever it is outside samples; other parts stay.
+    """
+    if isinstance(event, GaussianEvent | LaplaceEvent):
+        return type(event)(_half(event.noise_multiplier))
+    if isinstance(event, DiscreteGaussianEvent | DiscreteLaplaceEvent):
+        return type(event)(_half(event.noise_multiplier), 2 * event.sensitivity)
+    if isinstance(event, PoissonSampledEvent | UniformSampledEvent):
+        return event
+    changed: dict[str, Any] = {}
+    for name, value in _fields(event):
+        if isinstance(value, Event):
+            changed[name] = of_two_records(value)
+        elif isinstance(value, tuple):
+            changed[name] = tuple(
+                of_two_records(part) if isinstance(part, Event) else part for part in value
+            )
+    return replace(event, **changed) if changed else event
+
+
+def _half(noise_multiplier: float) -> float:
+    """Return half of a noise multiplier, rounded down but positive."""
+    half = 0.5 * noise_multiplier
+    half = math.nextafter(half, 0.0) if 2.0 * half > noise_multiplier else half
+    return max(half, math.ulp(0.0))
+
+
+def _fields(event: Event) -> Iterator[tuple[str, Any]]:
+    return ((field.name, getattr(event, field.name)) for field in fields(event))
+
+
+def _parts(event: Event) -> Iterator[Event]:
+    """Yield an event and all events inside it, of whatever kind."""
+    yield event
+    for _, value in _fields(event):
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Event):
+                yield from _parts(part)
+
+
 def stated_guarantee(leaf: Event, adjacency: str) -> tuple[float, float] | None:
     """Return the (epsilon, delta) that a leaf has by itself, or None if it has no single one.
 
@@ -166,29 +263,42 @@ def stated_guarantee(leaf: Event, adjacency: str) -> tuple[float, float] | None:
     if gaussian_mu(leaf, adjacency) == 0.0:
         return 0.0, 0.0
     mixture = laplace_mixture(leaf, adjacency)
-    if mixture is None:
+    if mixture is not None:
+        return _largest_loss(mixture.kind, mixture.rate, mixture.shift), 0.0
+    sample = general_sample(leaf, adjacency)
+    inner = None if sample is None else _stated_sum(sample.event, sample.adjacency)
+    if sample is None or inner is None or inner[1] > 0.0:
         return None
-    if mixture.kind == "laplace":
-        return mixture.shift, 0.0
-    largest = log_mixture(mixture.rate, mixture.shift)
-    if mixture.kind == "poisson-replace-one":
-        largest -= log_mixture(mixture.rate, -mixture.shift)
-    return largest, 0.0
+    return _largest_loss(sample.kind, sample.rate, inner[0]), 0.0
+
+
+def _largest_loss(kind: str, rate: float, loss: float) -> float:
+    """Return the largest loss on a sample, from that of what is done with it."""
+    if rate == 0.0:
+        return 0.0
+    largest = log_mixture(rate, loss)
+    return largest - log_mixture(rate, -loss) if kind == "poisson-replace-one" else largest
 
 
 def _stated_of_choice(leaf: OneOfEvent, adjacency: str) -> tuple[float, float] | None:
     """Return the largest guarantee that basic composition gives any of the parts."""
-    largest, failure = 0.0, 0.0
-    for event in leaf.events:
-        epsilon, delta = 0.0, 0.0
-        for part, count in leaf_counts(event).items():
-            stated = stated_guarantee(part, adjacency)
-            if stated is None:
-                return None
-            epsilon += count * stated[0]
-            delta += count * stated[1]
-        largest, failure = max(largest, epsilon), max(failure, delta)
-    return largest, min(1.0, failure)
+    sums = [_stated_sum(event, adjacency) for event in leaf.events]
+    known = [each for each in sums if each is not None]
+    if len(known) < len(sums):
+        return None
+    return max(each[0] for each in known), max(each[1] for each in known)
+
+
+def _stated_sum(event: Event, adjacency: str) -> tuple[float, float] | None:
+    """Return the guarantee that basic composition gives, None if a part states nothing."""
+    epsilon, delta = 0.0, 0.0
+    for part, count in leaf_counts(event).items():
+        stated = stated_guarantee(part, adjacency)
+        if stated is None:
+            return None
+        epsilon += count * stated[0]
+        delta += count * stated[1]
+    return epsilon, min(1.0, delta)
 
 
 def log_mixture(rate: float, log_ratio: float) -> float:
@@ -206,6 +316,9 @@ def log_mixture(rate: float, log_ratio: float) -> float:
     float
         Logarithm of the mixture's likelihood ratio.
     """
-    if log_ratio <= 30.0:
+    if log_ratio <= 300.0:
         return math.log1p(rate * math.expm1(log_ratio)) if rate != 1.0 else log_ratio
-    return log_ratio + math.log(rate + (1.0 - rate) * math.exp(-log_ratio))
+    shifted = log_ratio + math.log(rate)
+    if shifted < 0.0:
+        return math.log1p(math.exp(shifted) - rate)
+    return shifted + math.log1p((1.0 - rate) * math.exp(-shifted))

@@ -143,10 +143,12 @@ class LaplaceEvent(Event):
     Notes
     -----
     Vectors with independent noise in each coordinate are covered. With coordinates shifted by
-    ``t_1, t_2, ...`` (in units of b) the release is at most as revealing as a single coordinate
-    shifted by their sum: a shift ``t`` has the profile ``1 - e^((eps - t)/2)`` for
-    ``|eps| <= t``; a second one by ``s`` is dominated by randomised response, which turns it into
-    at most ``1 - e^((eps - t)/2) / cosh(s/2)``, and ``cosh(s/2) <= e^(s/2)``.
+    ``t_1 >= t_2 >= ...`` (in units of b) the release is at most as revealing as a single coordinate
+    shifted by their sum. A shift t has the profile ``h(eps) = 1 - e^((eps - t)/2)`` for ``|eps| <=
+    t``, and 0 above. A further one, by ``s <= t``, is dominated by randomised response, which turns
+    it at ``eps >= 0`` into at most ``p h(eps - s) + (1 - p) h(eps + s)``, ``p = 1/(1 + e^-s)``.
+    For ``eps <= t - s`` this is ``1 - e^((eps - t)/2) / cosh(s/2)``, and ``cosh(s/2) <= e^(s/2)``;
+    above it is ``p (1 - e^((eps - s - t)/2))``: either way at most ``1 - e^((eps - s - t)/2)``.
     """
 
     noise_multiplier: float
@@ -165,7 +167,8 @@ class DiscreteGaussianEvent(Event):
         ``sigma / sensitivity``, positive, where ``P(X = x)`` is proportional to
         ``e^(-x^2 / (2 sigma^2))`` on the integers. ``sigma`` is not quite the standard deviation.
     sensitivity : int, default=1
-        Largest change of the query, a single integer, under the adjacency in force.
+        Largest change of the query, a single integer, under the adjacency in force; inside a
+        sampled event, the largest contribution of one record.
     """
 
     noise_multiplier: float
@@ -188,7 +191,8 @@ class DiscreteLaplaceEvent(Event):
         the integers. The release is exactly ``1 / noise_multiplier``-DP.
     sensitivity : int, default=1
         Largest change of the query under the adjacency in force: of an integer, or in the L1 norm
-        of a vector of integers with independent noise.
+        of a vector of integers with independent noise. Inside a sampled event, the largest
+        contribution of one record.
 
     Notes
     -----
@@ -219,11 +223,15 @@ class PoissonSampledEvent(Event):
 
     Notes
     -----
-    With an inner ``GaussianEvent(z)`` the dominating pair is, in units of the noise,
-    ``(1-q) N(0) + q N(1/z)`` against ``N(0)`` under add-remove and
-    ``(1-q) N(0) + q N(1/z)`` against ``(1-q) N(0) + q N(-1/z)`` under replace-one; with an inner
-    ``LaplaceEvent(z)`` they are the same with Laplace distributions. The divisor of the released
-    mean must not depend on the realised size of the sample.
+    With an inner ``GaussianEvent(z)`` the dominating pair is, in units of the noise, ``(1-q) N(0) +
+    q N(1/z)`` against ``N(0)`` under add-remove and against ``(1-q) N(0) + q N(-1/z)`` under
+    replace-one; with an inner ``LaplaceEvent(z)`` they are the same with Laplace distributions. The
+    divisor of the released mean must not depend on the realised size of the sample.
+
+    Whatever is inside is meant under add-remove between samples, also where the data sets differ by
+    a replaced record: a noise multiplier or a guarantee inside says what happens if one record
+    joins the sample or leaves it. Everything with a known profile in that sense can be accounted
+    for: ``docs/proofs/sampled_releases.md``.
     """
 
     sample_rate: float
@@ -254,7 +262,8 @@ class UniformSampledEvent(Event):
     -----
     Defined under replace-one adjacency, where the number of records is public. An inner
     ``GaussianEvent(z)`` has ``z = sigma / C`` with ``C`` the largest norm of one record's
-    contribution, so replacing a sampled record moves the query by ``2 / z`` noise deviations.
+    contribution, so replacing a sampled record moves the query by ``2 / z`` noise deviations; so
+    does Laplace and discrete noise. What else is inside is meant under replace-one between subsets.
     """
 
     batch_size: int
@@ -320,7 +329,8 @@ class PureDPEvent(Event):
     Parameters
     ----------
     epsilon : float
-        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``.
+        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``; inside a
+        `PoissonSampledEvent`, for a record that joins or leaves the sample.
     """
 
     epsilon: float
@@ -339,7 +349,8 @@ class ApproxDPEvent(Event):
     Parameters
     ----------
     epsilon : float
-        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``.
+        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``; inside a
+        `PoissonSampledEvent`, for a record that joins or leaves the sample.
     delta : float
         Failure probability, in [0, 1].
     """

@@ -15,17 +15,21 @@ from skdp.accounting import (
     GaussianEvent,
     LaplaceEvent,
     LastIterateEvent,
+    PLDAccountant,
     PoissonSampledEvent,
     PureDPEvent,
     RepeatedEvent,
     UniformSampledEvent,
 )
+from skdp.accounting._leaves import of_two_records
 from skdp.budget.filters._base import Charge
 from skdp.budget.filters._exact import decimal_up, typed
 from skdp.budget.filters._gaussian import ApproximateGaussian, approximate_gaussian
 from skdp.budget.filters._pairs import pair_of
 from skdp.exceptions import UnsupportedEventError
 from skdp.mechanisms.contribution import ADJACENCIES
+
+_NOISE = (GaussianEvent, LaplaceEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent)
 
 __all__ = ["ApproximateGaussian", "approximate_gaussian", "convert_adjacency"]
 
@@ -101,13 +105,10 @@ def _of_two(event: Event) -> Event | None:
         parts = [_of_two(part) for part in event.events]
         known = [part for part in parts if part is not None]
         return ComposedEvent(tuple(known)) if len(known) == len(parts) else None
-    if isinstance(event, GaussianEvent | LaplaceEvent):
-        return type(event)(_half(event.noise_multiplier))
-    if isinstance(event, DiscreteGaussianEvent | DiscreteLaplaceEvent):
-        return type(event)(_half(event.noise_multiplier), 2 * event.sensitivity)
+    if isinstance(event, _NOISE):
+        return of_two_records(event)
     if isinstance(event, PoissonSampledEvent):
-        known_inside = isinstance(event.event, GaussianEvent | LaplaceEvent)
-        return event if known_inside else None
+        return event if PLDAccountant("replace-one").supports(event) else None
     if isinstance(event, LastIterateEvent) and not isinstance(event.step, UniformSampledEvent):
         step = _of_two(event.step)
         return None if step is None else replace(event, step=step)
@@ -140,9 +141,3 @@ def _group_of_two(epsilon: Fraction, delta: Fraction) -> Event:
         factor = math.inf
     failure = 1.0 if factor * float(delta) >= 1.0 else decimal_up(delta * Fraction(factor))
     return ApproxDPEvent(decimal_up(2 * epsilon), min(failure, 1.0))
-
-
-def _half(noise_multiplier: float) -> float:
-    """Return half of a noise multiplier, rounded down."""
-    half = 0.5 * noise_multiplier
-    return math.nextafter(half, 0.0) if 2.0 * half > noise_multiplier else half

@@ -32,8 +32,9 @@ class PLDAccountant(Accountant):
 
     Supports Gaussian releases, bare or on Poisson samples under either adjacency, or on samples of
     fixed size under replace-one; Laplace releases, bare or on Poisson samples; discrete Gaussian
-    and discrete Laplace releases; releases of which only (epsilon, delta) is known; and any
-    composition of these.
+    and discrete Laplace releases; releases of which only (epsilon, delta) or a profile is known;
+    any composition of these; and Poisson samples of all that, under either adjacency, or samples of
+    fixed size under replace-one.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from skdp.accounting._leaves import gaussian_mu, sampled_gaussian
+from skdp.accounting._leaves import gaussian_mu, general_sample, sampled_gaussian
 from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent, leaf_counts
 from skdp.accounting.last_iterate import LastIterateEvent
 from skdp.accounting.pld.choices import choices_of, profile_pair
@@ -20,6 +20,7 @@ from skdp.accounting.pld.noise_pairs import (
 )
 from skdp.accounting.pld.pairs import Pair
 from skdp.accounting.pld.randomised_response import RandomisedResponsePair
+from skdp.accounting.pld.sampled_pairs import sampled_pair
 from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
 
 _LARGEST_SHIFT = 1e150
@@ -67,6 +68,9 @@ def is_supported(leaf: Event, adjacency: str) -> bool:
         return all(is_supported(part, adjacency) for part in parts)
     if isinstance(leaf, ProfileEvent):
         return leaf.supports_adjacency(adjacency)
+    sample = general_sample(leaf, adjacency)
+    if sample is not None:
+        return all(is_supported(part, sample.adjacency) for part in leaf_counts(sample.event))
     return (
         isinstance(leaf, PureDPEvent | ApproxDPEvent)
         or gaussian_mu(leaf, adjacency) is not None
@@ -131,6 +135,8 @@ def _plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
         pairs = list(shared)
         for leaf, count in directed:
             pair = _pair(leaf, adjacency, kind)
+            if pair is not None and pair.failure >= 1.0:
+                return None
             if pair is not None:
                 pairs.append((pair, count))
         directions.append(Direction(pairs, mu))
@@ -184,6 +190,7 @@ def has_overflowing_moments(counts: Mapping[Event, int], adjacency: str) -> bool
     """
     return any(
         isinstance(leaf, ProfileEvent | OneOfEvent)
+        or general_sample(leaf, adjacency) is not None
         or (_is_mixture(leaf, adjacency) and not _is_attained(leaf, adjacency))
         for leaf in counts
     )
@@ -199,12 +206,12 @@ def _is_mixture(leaf: Event, adjacency: str) -> bool:
 
 def _is_directed(leaf: Event, adjacency: str) -> bool:
     """Tell whether the pair depends on which of two neighbours comes first."""
-    sampled = _is_mixture(leaf, adjacency) and adjacency == "add-remove"
-    return sampled or is_directed(leaf, adjacency)
+    mixture = _is_mixture(leaf, adjacency) or general_sample(leaf, adjacency) is not None
+    return (mixture and adjacency == "add-remove") or is_directed(leaf, adjacency)
 
 
 def _is_attained(leaf: Event, adjacency: str) -> bool:
-    if isinstance(leaf, ProfileEvent):
+    if isinstance(leaf, ProfileEvent) or general_sample(leaf, adjacency) is not None:
         return False
     if isinstance(leaf, PureDPEvent | ApproxDPEvent):
         # Of the releases with that guarantee, some has the pair's divergences.
@@ -224,6 +231,9 @@ def _pair(leaf: Event, adjacency: str, direction: str | None) -> Pair | None:
     """Return the dominating pair of a leaf that is not plainly Gaussian; None if it is trivial."""
     if isinstance(leaf, ProfileEvent):
         return profile_pair(leaf, adjacency)
+    sample = general_sample(leaf, adjacency)
+    if sample is not None:
+        return sampled_pair(sample, direction)
     if isinstance(leaf, PureDPEvent | ApproxDPEvent):
         delta = leaf.delta if isinstance(leaf, ApproxDPEvent) else 0.0
         if max(leaf.epsilon, delta) == 0.0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -136,12 +137,17 @@ class DiscreteGaussianPair(AtomicPair):
         ends = (first[[0, -1]] - self.sensitivity - 1.0) / self.sigma
         return spread(edges, moved, excess, float(ndtr(ends[0])), float(ndtr(-ends[1])))
 
+    @cached_property
+    def _everything(self) -> tuple[Array, Array, float]:
+        """Return all losses that are listed, their probabilities, and what lies above."""
+        numbers, masses, above = self.atoms(_SMALLEST_TAIL)
+        return self.origin + self.lattice * numbers, masses, above
+
     def profile(self, epsilon: float) -> tuple[float, float] | None:
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
         if self._wide:
             return None
-        numbers, masses, above = self.atoms(_SMALLEST_TAIL)
-        losses = self.origin + self.lattice * numbers
+        losses, masses, above = self._everything
         # The sum may err by its rounding, and by that of the losses themselves.
         rounding = 8.0 * _UNIT_ROUNDOFF * (abs(epsilon) - self.origin)
         first = int(np.searchsorted(losses, epsilon - rounding))

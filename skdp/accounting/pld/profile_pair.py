@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
@@ -43,7 +44,7 @@ _LOWERED = 2.0**-50  # share of mirrored masses, so that Q has no more mass than
 _SHIFTED = 1e-12  # mass added at a loss of zero, above all rounding of the total
 _SKETCHED = 2000
 _BLOCK = 2**21  # terms of transforms at once
-_LARGEST_WORK = 2**27
+_LARGEST_WORK = 2**24
 
 Bound = Callable[[float], float]
 
@@ -56,30 +57,16 @@ class Atoms(NamedTuple):
     infinite: float
 
 
-class ProfilePair(AtomicPair):
-    """The discrete pair above all profiles that a bound allows.
-
-    Parameters
-    ----------
-    bound : callable
-        Upper bound on the profile at any ``epsilon >= 0``, in both orders of the pair.
-    largest_loss : float, default=inf
-        An epsilon at which the profile is zero.
-    """
+class ListedPair(AtomicPair):
+    """A pair whose losses are listed one by one."""
 
     lattice = 0.0
     origin = 0.0
 
-    def __init__(self, bound: Bound, largest_loss: float = math.inf) -> None:
-        self._bound = bound
-        self.largest_loss = largest_loss
-        self.variation = min(1.0, bound(0.0))
-        self._end, last = last_node(bound, largest_loss)
-        self.failure = min(1.0, last * (1.0 + 2.0 * _RAISED))  # no less than the atoms say
-
-    @cached_property
+    @property
+    @abstractmethod
     def _atoms(self) -> Atoms:
-        return hull_atoms(*choose_nodes(self._bound, self._end))
+        """All of them."""
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
         """Return losses and their probabilities under P, and what lies above them.
@@ -143,6 +130,29 @@ class ProfilePair(AtomicPair):
             for start in range(0, len(z), size)
         ]
         return np.concatenate([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
+
+
+class ProfilePair(ListedPair):
+    """The discrete pair above all profiles that a bound allows.
+
+    Parameters
+    ----------
+    bound : callable
+        Upper bound on the profile at any ``epsilon >= 0``, in both orders of the pair.
+    largest_loss : float, default=inf
+        An epsilon at which the profile is zero.
+    """
+
+    def __init__(self, bound: Bound, largest_loss: float = math.inf) -> None:
+        self._bound = bound
+        self.largest_loss = largest_loss
+        self.variation = min(1.0, bound(0.0))
+        self._end, last = last_node(bound, largest_loss)
+        self.failure = min(1.0, last * (1.0 + 2.0 * _RAISED))  # no less than the atoms say
+
+    @cached_property
+    def _atoms(self) -> Atoms:
+        return hull_atoms(*choose_nodes(self._bound, self._end))
 
     def profile(self, epsilon: float) -> tuple[float, float]:
         """Return zero and the bound itself: no release is known to attain it."""
@@ -250,12 +260,31 @@ def hull_atoms(epsilons: Array, values: Array) -> Atoms:
     infinite = min(1.0, float(curve[-1]) * (1.0 + _RAISED))
     masses *= _lacking_factor(losses, masses, curve, infinite)
     positive = losses > 0.0
-    up, above = losses[positive], masses[positive]
-    down = above * np.exp(-up) * (1.0 - _LOWERED)
-    middle = max(0.0, 1.0 - infinite - float(np.sum(above)) - float(np.sum(down))) + _SHIFTED
+    return mirrored(losses[positive], masses[positive], infinite)
+
+
+def mirrored(losses: Array, masses: Array, infinite: float) -> Atoms:
+    """Complete the positive losses of a symmetric pair.
+
+    Parameters
+    ----------
+    losses : ndarray
+        Increasing losses above 0.
+    masses : ndarray
+        Their probabilities under P, no less than they are.
+    infinite : float
+        Probability of an infinite loss.
+
+    Returns
+    -------
+    Atoms
+        The same with their images, and with what is left at a loss of 0.
+    """
+    down = masses * np.exp(-losses) * (1.0 - _LOWERED)
+    middle = max(0.0, 1.0 - infinite - float(np.sum(masses)) - float(np.sum(down))) + _SHIFTED
     return Atoms(
-        np.concatenate([-up[::-1], [0.0], up]),
-        np.concatenate([down[::-1], [middle], above]),
+        np.concatenate([-losses[::-1], [0.0], losses]),
+        np.concatenate([down[::-1], [middle], masses]),
         infinite,
     )
 
