@@ -33,6 +33,8 @@ from skdp.accounting import (
     calibrate_event,
     gaussian_profile,
 )
+from skdp.accounting.pld.profile_pair import hull_atoms
+from skdp.accounting.pld.sampled_pairs import _added, _removed, _replaced
 from skdp.budget import BudgetAccountant
 from skdp.budget.conversion import convert_adjacency
 from skdp.exceptions import UnsupportedEventError
@@ -157,6 +159,42 @@ def symmetric(profile):
         return profile(k) if k >= 1.0 else 1.0 - k + k * profile(1.0 / k)
 
     return price
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.floats(0.02, 4.0), min_size=1, max_size=6, unique=True),
+    st.lists(st.floats(0.05, 0.95), min_size=6, max_size=6),
+    st.sampled_from([0.0, 1e-3, 0.2]),
+    st.floats(1e-3, 1.0),
+    st.floats(-3.0, 3.0),
+)
+def test_lists_have_the_closed_formulas(losses, shares, floor, rate, epsilon):
+    """Theorems 1 and 2 are attained by the lists that they are turned into."""
+    epsilons = np.sort(np.array(losses))
+    values = np.maximum(floor, np.cumprod(shares[: len(losses)]))
+    values[-1] = floor
+    inner = hull_atoms(epsilons, values)
+    g = math.exp(epsilon)
+
+    def price(k):
+        if k < 0.0:
+            return 1.0 - k
+        ratios = 1.0 - k * np.exp(-inner.losses)
+        return float(inner.masses @ np.maximum(ratios, 0.0)) + inner.infinite
+
+    def divergence(atoms):
+        ratios = np.maximum(1.0 - g * np.exp(-atoms.losses), 0.0)
+        return float(atoms.masses @ ratios) + atoms.infinite
+
+    removed = rate * price((g - 1.0 + rate) / rate)
+    k = (1.0 - g + g * rate) / (g * rate)
+    added = g * rate * (k - 1.0 + price(k)) if k > 0.0 else 0.0
+    close = {"rel": 1e-9, "abs": 1e-8 * max(g, 1.0)}  # masses are raised by 1e-9 of themselves
+    assert divergence(_removed(inner, rate)) == pytest.approx(removed, **close)
+    assert divergence(_added(inner, rate)) == pytest.approx(added, **close)
+    replaced = divergence(_replaced(inner, rate))
+    assert replaced == pytest.approx(formula(price, rate, epsilon), **close)
 
 
 @pytest.mark.parametrize("rate", [1e-3, 0.1, 0.7, 1.0])

@@ -9,12 +9,8 @@ shift)`` with ``u = x`` cut to [0, shift]. The pairs are
   add-remove: Zhu, Dong and Wang, 2022, Theorem 11). Given who else is sampled, the divergence of a
   mixture from its first component is ``q`` times that of the components at another order, and
   divergences are jointly convex;
-- ``"poisson-replace-one"``: (1-q) Q0 + q S against (1-q) Q0 + q S', S' being at ``-shift``. Given
-  who else is sampled, the divergence is the mean under Q0 of
-  ``(q s - e^eps q t - (e^eps - 1)(1-q))_+`` at the likelihood ratios ``s`` and ``t`` of the
-  record's two values, convex in each and with a negative mixed derivative. It is largest if both
-  are as large as they can be in convex order, thus shifted by the full bound, and one falls where
-  the other rises (Mueller and Scarsini, 2001), as those of S and S' do.
+- ``"poisson-replace-one"``: (1-q) Q0 + q S against (1-q) Q0 + q S', S' being at ``-shift``; see
+  Corollary 4 of ``docs/proofs/sampled_releases.md``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Pairs of releases on samples, from a bound on the profile of what is done with the sample.
 
-Numbers in brackets are those of ``docs/proofs/sampled_releases.md``. The bound holds in both orders
-of neighbours, so a symmetric list of losses l with masses p under P, and p e^-l under Q, is above
-it, and may stand for the release in either order. Rounding: masses and losses of these lists may
-only grow, which raises every divergence.
+The bound holds in both orders of neighbours, so a symmetric list of losses l with masses p under P,
+and p e^-l under Q, is above it, and may stand for the release in either order. Rounding: masses and
+losses of these lists may only grow, which raises every divergence. Proofs, and the numbers below:
+``docs/proofs/sampled_releases.md``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def sampled_pair(sample: GeneralSample, direction: str | None) -> SampledPair | 
 
 
 def _removed(inner: Atoms, rate: float) -> Atoms:
-    """Return the mixture of P and Q against Q (Theorem 2); without what only Q can have, see 4."""
+    """Return the mixture of P and Q against Q (Theorem 1); first what only Q can have."""
     alone = (1.0 - rate) * inner.infinite
     masses = (1.0 - rate) * inner.masses * np.exp(-inner.losses) + rate * inner.masses
     losses = _log_mixture(rate, np.append(-math.inf, inner.losses))
@@ -96,13 +96,13 @@ def _removed(inner: Atoms, rate: float) -> Atoms:
 
 
 def _added(inner: Atoms, rate: float) -> Atoms:
-    """Return P against the mixture of P and Q."""
+    """Return P against the mixture of P and Q, Q standing for the record (Theorem 1)."""
     losses = -_log_mixture(rate, -np.append(inner.losses, math.inf))
     return _listed(losses, np.append(inner.masses, inner.infinite), 0.0)
 
 
 def _replaced(inner: Atoms, rate: float) -> Atoms:
-    """Return the mixtures of Q with two others whose ratios to Q run in opposite directions."""
+    """Return the mixtures of Q with two others whose ratios to Q run in opposite directions (3)."""
     falling, masses = inner.losses[::-1], inner.masses[::-1]
     # Ratios e^high fall and e^-low rise from left to right; steps end somewhat too far right.
     ends = np.cumsum(masses * np.exp(-falling)) * (1.0 + _RAISED)

@@ -15,7 +15,7 @@ from skdp.accounting import (
     RenyiEvent,
     RepeatedEvent,
 )
-from skdp.accounting._leaves import laplace_mixture
+from skdp.accounting._leaves import general_sample, laplace_mixture
 from skdp.accounting.events import leaf_counts
 from skdp.accounting.profile_events import OneOfEvent
 from skdp.budget.filters._exact import float_up, rounded_up
@@ -127,12 +127,11 @@ def zero_concentrated(leaf: Event, adjacency: str) -> Divergence | None:
     if isinstance(leaf, DiscreteGaussianEvent):
         return Divergence(1 / (2 * Fraction(leaf.noise_multiplier) ** 2), Fraction(0))
     known = stated_of_leaf(leaf, adjacency)
-    if known is None:
-        return None
     mixture = laplace_mixture(leaf, adjacency)
+    sampled = general_sample(leaf, adjacency) or (mixture and mixture.kind != "laplace")
+    if known is None or sampled:
+        return None  # sampling makes it far cheaper than its largest loss
     if mixture is not None:
-        if mixture.kind != "laplace":
-            return None  # sampling makes it far cheaper than its largest loss
         return Divergence(_laplace_rho(known[0]), Fraction(0))
     return Divergence(pure_rho(known[0]), known[1])
 
