@@ -43,7 +43,8 @@ PLAN = PLDAccountant().compose(GAUSSIAN)
         (PLDAccountant(), FIXED_SIZE, "PLDAccountant has one under 'replace-one'."),
         (RDPAccountant(), FIXED_SIZE, "RDPAccountant has one under 'replace-one'."),
         (GDPAccountant(), SAMPLED, "PLDAccountant has one."),
-        (PLDAccountant(), PoissonSampledEvent(0.1, PureDPEvent(1.0)), "compose an ApproxDPEvent"),
+        (PLDAccountant(), PoissonSampledEvent(0.1, LAST_ITERATE), "compose an ApproxDPEvent"),
+        (RDPAccountant(), PoissonSampledEvent(0.1, PureDPEvent(1.0)), "PLDAccountant has one."),
     ],
 )
 def test_refusal_names_who_has_a_bound(accountant, event, advice):
