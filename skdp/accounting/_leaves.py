@@ -154,19 +154,7 @@ class GeneralSample(NamedTuple):
 def general_sample(leaf: Event, adjacency: str) -> GeneralSample | None:
     """Describe a sample for which no pair is known but the one above all with a given profile.
 
-    Parameters
-    ----------
-    leaf : Event
-        An event that is neither composed nor repeated.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    GeneralSample or None
-        None for any other leaf; for samples of fixed size under add-remove, where the number of
-        records is not public; and if there is a last iterate inside, whose constants are proved
-        for the data set and not for its samples.
+    None for other leaves, and where nothing is proved: see ``docs/proofs/sampled_releases.md``.
     """
     if not isinstance(leaf, PoissonSampledEvent | UniformSampledEvent):
         return None
@@ -183,18 +171,7 @@ def general_sample(leaf: Event, adjacency: str) -> GeneralSample | None:
 
 
 def of_two_records(event: Event) -> Event:
-    """Return what noise over the contribution of one record is when a record is replaced.
-
-    Parameters
-    ----------
-    event : Event
-        Any event.
-
-    Returns
-    -------
-    Event
-        The same noise over twice the bound, wherever it is outside samples; other parts stay.
-    """
+    """Count noise over one record's contribution against two of them, outside samples."""
     if isinstance(event, GaussianEvent | LaplaceEvent):
         return type(event)(_half(event.noise_multiplier))
     if isinstance(event, DiscreteGaussianEvent | DiscreteLaplaceEvent):
