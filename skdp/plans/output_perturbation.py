@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 from skdp.accounting import GaussianEvent
@@ -113,10 +114,13 @@ def descent_sensitivity(
             f"solver='gd': it must lie in (0, {model.units.learning_rate(2.0 / smoothness):.6g}], "
             "twice the inverse smoothness."
         )
-    contraction = max(abs(1.0 - step_size * penalty), abs(1.0 - step_size * smoothness))
+    # What a step contracts by, 1 - c, is exact: it may be far below the rounding of c itself.
+    eta, strong = Fraction(step_size), Fraction(penalty)
+    steepest = Fraction(model.loss.smoothness(model.row_norm)) + strong
+    shrink = float(min(eta * strong, 2 - eta * steepest))
     reach = _descent_reach(model, penalty, steps, step_size)
     gap = _gradient_gap(model, reach, adjacency)
-    return step_size * gap / model.n_rows * _geometric_sum(contraction, steps)
+    return step_size * gap / model.n_rows * _geometric_sum(shrink, steps)
 
 
 def _gradient_gap(model: LinearModel, reach: float, adjacency: Adjacency) -> float:
@@ -137,12 +141,13 @@ def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: fl
     return math.inf
 
 
-def _geometric_sum(ratio: float, count: int) -> float:
-    """Return ``1 + ratio + ... + ratio**(count - 1)`` for ratio in [0, 1], rounded up."""
-    if ratio >= 1.0:
-        return float(count)
-    gap = 1.0 - ratio
-    return min(float(count), -math.expm1(count * math.log1p(-gap)) / gap) * (1.0 + 1e-12)
+def _geometric_sum(gap: float, count: int) -> float:
+    """Return ``1 + c + ... + c**(count - 1)`` for ``c = 1 - gap``, rounded up by 1e-12."""
+    if gap == 0.0:
+        total = float(count)
+    else:
+        total = 1.0 if gap >= 1.0 else -math.expm1(count * math.log1p(-gap)) / gap
+    return total * (1.0 + 1e-12)
 
 
 @dataclass(frozen=True)

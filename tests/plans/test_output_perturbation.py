@@ -10,7 +10,12 @@ from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxL
 from skdp.mechanisms import RandomStream, record_releases
 from skdp.plans.carry_out import carry_out_output_perturbation
 from skdp.plans.linear_model import LinearModel
-from skdp.plans.output_perturbation import OutputPerturbationPlan, default_tolerance
+from skdp.plans.output_perturbation import (
+    OutputPerturbationPlan,
+    default_tolerance,
+    descent_sensitivity,
+    minimiser_sensitivity,
+)
 from skdp.solvers import RegularisedObjective, Rows
 
 LOSSES = {
@@ -164,8 +169,6 @@ def test_minimiser_sensitivity_has_the_closed_form(loss_name):
 
 
 def test_sensitivity_grows_with_the_tolerance():
-    from skdp.plans.output_perturbation import minimiser_sensitivity
-
     model = make_model("logistic", 100, 3)
     loose, tight = (minimiser_sensitivity(model, 0.1, tau, "replace-one") for tau in (1e-2, 1e-9))
     assert loose - tight >= 2 * 100 * (1e-2 - 1e-9) / (100 * 0.1)
@@ -206,6 +209,22 @@ def test_descent_sensitivity_is_attained_on_linear_losses():
     exact = 2 * 0.2 / 1000 * sum(0.8**k for k in range(7))
     assert distance == pytest.approx(exact, rel=1e-9)
     assert plan.sensitivity == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1e-18, 3e-17, 2.1e-16, 7e-13, 1e-9, 3.3e-7, 1e-3, 0.7, 1e9])
+@pytest.mark.parametrize("share", [1e-5, 1.0, 1.9, 2.0 - 3e-9, 2.0 - 1e-15])
+def test_descent_sensitivity_is_rounded_up_however_little_a_step_contracts(penalty, share):
+    model = make_model("hinge", 977, 3, 0.3)
+    step = share / (model.loss.smoothness(model.row_norm) + penalty)
+    for steps in (1, 7, 20_000, 10**9):
+        computed = descent_sensitivity(model, penalty, steps, step, "replace-one")
+        with mpmath.workdps(60):
+            eta, m = mpmath.mpf(step), mpmath.mpf(penalty)
+            big = mpmath.mpf(model.loss.smoothness(model.row_norm)) + m
+            ratio = max(abs(1 - eta * m), abs(1 - eta * big))
+            total = mpmath.mpf(steps) if ratio == 1 else (1 - ratio**steps) / (1 - ratio)
+            exact = eta * mpmath.mpf(2 * model.row_norm) / 977 * total
+            assert exact <= computed <= exact * (1 + mpmath.mpf(1e-11)), (steps, ratio)
 
 
 def test_descent_refuses_steps_that_expand():
