@@ -1,16 +1,76 @@
-"""Checks of constructor parameters; each error names the parameter, the value and the remedy."""
+"""Parameters as Python's own numbers, and their checks, whose errors name value and remedy."""
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
 # Noise is drawn up to a tail of mass 1e-280: of a smaller delta not all would be left for it.
 SMALLEST_DELTA = 1e-250
+
+Target = TypeVar("Target", bound=Callable[..., Any])
+
+
+def plain(value: Any) -> Any:
+    """Return a number as Python's own, and what lists hold as well; anything else as it is.
+
+    numpy computes with its scalars in their own precision: half of it loses a sensitivity's digits,
+    and the square of an ``int8`` is one modulo 256.
+
+    Parameters
+    ----------
+    value : object
+        What the user gave.
+
+    Returns
+    -------
+    object
+        A float, int, bool or str of equal value (longer floats are rounded to double precision);
+        an array of float64 for one of other floats; the very same object if nothing changes.
+    """
+    if type(value) in (list, tuple, dict):
+        entries = list(value.items()) if type(value) is dict else list(value)
+        changed = [plain(entry) for entry in entries]
+        same = all(new is old for new, old in zip(changed, entries, strict=True))
+        return value if same else type(value)(changed)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return value.astype(np.float64, copy=False)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | np.bool_ | np.str_):
+        return value
+    if isinstance(value, np.bool_ | np.str_):
+        return value.item()
+    try:
+        return int(value) if isinstance(value, numbers.Integral) else float(value)
+    except OverflowError:
+        return value
+
+
+def plain_arguments(target: Target) -> Target:
+    """Decorate a function, or a class and its constructor, to receive plain numbers only."""
+    if isinstance(target, type):
+        target.__init__ = plain_arguments(target.__init__)  # type: ignore[misc]
+        return target
+
+    @wraps(target)
+    def call(*args: Any, **named: Any) -> Any:
+        return target(*map(plain, args), **{name: plain(value) for name, value in named.items()})
+
+    return call  # type: ignore[return-value]
+
+
+class PlainParameters:
+    """Mixin of all estimators here: parameters are kept, and read, as plain Python values.
+
+    However a parameter is set, in the constructor, by `set_params` or by assignment, it comes here.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value if name.endswith("_") else plain(value))
 
 
 def check_real(
@@ -23,7 +83,7 @@ def check_real(
     below: float | None = None,
     allowed: Sequence[str | None] = (),
     remedy: str = "",
-) -> None:
+) -> Any:
     """Refuse a parameter that is not a finite real number in range.
 
     Parameters
@@ -39,6 +99,11 @@ def check_real(
     remedy : str
         What to do instead, appended to the message.
 
+    Returns
+    -------
+    float or special value
+        The number as a plain float.
+
     Raises
     ------
     TypeError
@@ -47,12 +112,15 @@ def check_real(
         If it is out of range.
     """
     if _is_special(value, allowed):
-        return
+        return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(
             f"{name} must be a real number{_or_special(allowed)}, got {value!r}. {remedy}".rstrip()
         )
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     in_range = (
         math.isfinite(number)
         and (above is None or number > above)
@@ -75,6 +143,7 @@ def check_real(
             f"{name} must be finite and {' and '.join(limits)}{_or_special(allowed)}, "
             f"got {value!r}. {remedy}".rstrip()
         )
+    return number
 
 
 def check_integer(
@@ -84,13 +153,13 @@ def check_integer(
     at_least: int = 0,
     allowed: Sequence[str | None] = (),
     remedy: str = "",
-) -> None:
-    """Refuse a parameter that is not an integer of at least a given size.
+) -> Any:
+    """Refuse a parameter that is not an integer of at least a given size; return a plain one.
 
     Parameters and errors are those of :func:`check_real`.
     """
     if _is_special(value, allowed):
-        return
+        return value
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(
             f"{name} must be an integer{_or_special(allowed)}, got {value!r}. {remedy}".rstrip()
@@ -100,6 +169,7 @@ def check_integer(
             f"{name} must be at least {at_least}{_or_special(allowed)}, "
             f"got {value!r}. {remedy}".rstrip()
         )
+    return int(value)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
@@ -110,8 +180,8 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
     ValueError
         If it is not.
     """
-    plain = value.item() if isinstance(value, np.generic) else value
-    if not any(type(plain) is type(choice) and plain == choice for choice in choices):
+    given = plain(value)
+    if not any(type(given) is type(choice) and given == choice for choice in choices):
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
 

@@ -14,12 +14,12 @@ PACKAGE = Path(skdp.__file__).parent
 # What each layer may import of the others. A layer may always import itself.
 MAY_IMPORT = {
     "exceptions": set(),
-    "accounting": {"exceptions"},
+    "accounting": {"exceptions", "parameters"},
     "losses": set(),
-    "mechanisms": {"accounting", "exceptions"},
+    "mechanisms": {"accounting", "exceptions", "parameters"},
     "solvers": {"losses"},
     "plans": {"solvers", "mechanisms", "accounting", "losses"},
-    "budget": {"accounting", "mechanisms", "reporting", "exceptions"},
+    "budget": {"accounting", "mechanisms", "reporting", "exceptions", "parameters"},
     "reporting": {"accounting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
         *("plans", "budget", "reporting", "mechanisms", "accounting", "losses", "solvers"),

@@ -22,6 +22,7 @@ from skdp.accounting.events import (
     _check_integer,
     _check_real,
 )
+from skdp.parameters import plain_arguments
 
 _OWNER = "LastIterateEvent"
 _ROUND_UP = 1.0 + 1e-12  # far above the rounding errors of the closed forms below
@@ -143,6 +144,7 @@ class LastIterateEvent(Event):
             raise ValueError(f"{_OWNER}: dataset_size is for Poisson batches only; leave it out.")
 
     @classmethod
+    @plain_arguments
     def from_units(
         cls,
         step: Event,

@@ -13,10 +13,12 @@ from skdp.accounting._scalar_search import golden_section
 from skdp.accounting._target import check_count, check_positive, check_rate, check_real
 from skdp.accounting.advanced_composition import check_split, mean_loss
 from skdp.exceptions import CalibrationError
+from skdp.parameters import plain_arguments
 
 _LARGEST_STEP_DELTA = 0.99  # a step may fail with a larger probability, but gains nothing by it
 
 
+@plain_arguments
 def composition_noise_multiplier(
     epsilon: float,
     delta: float,

@@ -6,6 +6,7 @@ import threading
 from contextvars import ContextVar
 from typing import Any
 
+from skdp.parameters import PlainParameters
 from skdp.reporting.privacy_spent import PrivacySpent
 
 # Parameters that do not describe what is computed from the rows.
@@ -81,7 +82,7 @@ def active_accountant() -> Any:
     return others[0] if others else None
 
 
-class ChargesBudget:
+class ChargesBudget(PlainParameters):
     """Mixin of everything that fits privately: it stays with the budget of its block.
 
     Inside ``with accountant:`` clones, pickles and hence joblib's workers take the block's budget

@@ -147,11 +147,11 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
             For bad parameters, as `fit` does.
         """
         self._check_parameters()
-        check_integer("n_samples", n_samples, at_least=1)
-        check_integer("n_features", n_features, at_least=1)
+        n_samples = check_integer("n_samples", n_samples, at_least=1)
+        n_features = check_integer("n_features", n_features, at_least=1)
         if self.classes is not None:
             n_classes = np.unique(np.asarray(self.classes)).size
-        check_integer("n_classes", n_classes, at_least=2)
+        n_classes = check_integer("n_classes", n_classes, at_least=2)
         numbers = self._public_numbers((n_samples, n_features), n_classes)
         plan = self._build_plan(self._linear_model(numbers), numbers)
         return self._account(plan, is_seeded(self.random_state))
@@ -250,9 +250,8 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
             n_rows=shape[0],
             n_features=shape[1],
             n_classes=n_classes,
-            # A float32 given by the user must not halve the digits of what is computed from it.
-            epsilon=None if self.epsilon is None else float(self.epsilon),
-            delta=float(self.delta),
+            epsilon=self.epsilon,
+            delta=self.delta,
             adjacency=self.adjacency,
         )
 

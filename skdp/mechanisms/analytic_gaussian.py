@@ -3,8 +3,10 @@
 import math
 
 from skdp.accounting import gaussian_profile
+from skdp.parameters import plain_arguments
 
 
+@plain_arguments
 def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Return the smallest noise scale that makes a Gaussian mechanism (epsilon, delta)-DP.
 
@@ -51,6 +53,7 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     return _representable(sensitivity / gaussian_profile.mu(float(epsilon), float(delta)))
 
 
+@plain_arguments
 def analytic_gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Return the smallest epsilon for which a Gaussian mechanism is (epsilon, delta)-DP.
 
@@ -84,6 +87,7 @@ def analytic_gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1
     return gaussian_profile.epsilon(float(sensitivity) / float(sigma), float(delta))
 
 
+@plain_arguments
 def analytic_gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> float:
     """Return the smallest delta for which a Gaussian mechanism is (epsilon, delta)-DP.
 
@@ -118,6 +122,7 @@ def analytic_gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1
     return gaussian_profile.delta(float(sensitivity) / float(sigma), float(epsilon))
 
 
+@plain_arguments
 def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Return the noise scale of the classical Gaussian mechanism, for comparison.
 

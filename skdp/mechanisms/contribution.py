@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from skdp.parameters import plain_arguments
+
 Adjacency = Literal["add-remove", "replace-one"]
 ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 
 
+@plain_arguments
 @dataclass(frozen=True)
 class ContributionBound:
     """Bounds on one record's part in a sum, from which every sensitivity is read.
@@ -36,6 +39,7 @@ class ContributionBound:
             raise ValueError(f"gap must lie in (0, 2 * norm], got {self.gap!r}.")
 
     @classmethod
+    @plain_arguments
     def from_clipping(cls, max_grad_norm: float) -> ContributionBound:
         """Return the bound that clipping each record's gradient to a norm gives."""
         return cls(

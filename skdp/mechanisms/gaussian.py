@@ -9,8 +9,10 @@ import numpy as np
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.mechanisms.trace import active_trace
+from skdp.parameters import plain_arguments
 
 
+@plain_arguments
 class GaussianMechanism:
     """Release vectors with independent normal noise of one standard deviation.
 
@@ -54,6 +56,7 @@ class GaussianMechanism:
         return trace.observe(self.label, value, noise, self.sensitivity, self.sigma)
 
 
+@plain_arguments
 def gaussian_mechanism(
     value: Any,
     *,

@@ -9,8 +9,10 @@ import numpy as np
 
 from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.mechanisms.trace import active_trace
+from skdp.parameters import plain_arguments
 
 
+@plain_arguments
 def laplace_mechanism(
     value: Any, sensitivity: float, epsilon: float, random_state: Any = None
 ) -> np.ndarray:

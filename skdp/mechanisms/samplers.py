@@ -11,8 +11,10 @@ import math
 import numpy as np
 
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.parameters import plain_arguments
 
 
+@plain_arguments
 class PoissonSampler:
     """Put each row into each lot independently with the same probability.
 
@@ -83,6 +85,7 @@ class PoissonSampler:
         return positions[: int(np.searchsorted(positions, n_trials))]
 
 
+@plain_arguments
 class UniformSubsetSampler:
     """Draw each lot as a uniformly random subset of fixed size, without replacement.
 

@@ -14,8 +14,10 @@ import numpy as np
 
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import active_trace
+from skdp.parameters import plain_arguments
 
 
+@plain_arguments
 def permute_and_flip(
     scores: Any,
     epsilon: float,
@@ -74,6 +76,7 @@ def permute_and_flip(
     return _noted("permute_and_flip", exact, index, sensitivity, scale)
 
 
+@plain_arguments
 def exponential_mechanism(
     scores: Any,
     epsilon: float,
@@ -124,6 +127,7 @@ def exponential_mechanism(
             return _noted("exponential_mechanism", exact, index, sensitivity, scale)
 
 
+@plain_arguments
 def report_noisy_max(
     scores: Any,
     epsilon: float,

@@ -177,9 +177,9 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             If there are too many candidates for the budget.
         """
         self._check_parameters()
-        check_integer("n_samples", n_samples, at_least=1)
-        check_integer("n_features", n_features, at_least=1)
-        check_integer("n_classes", n_classes, at_least=2)
+        n_samples = check_integer("n_samples", n_samples, at_least=1)
+        n_features = check_integer("n_features", n_features, at_least=1)
+        n_classes = check_integer("n_classes", n_classes, at_least=2)
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else 0
         stream = RandomStream.from_seed(int(seed), self._context(n_samples))
         candidates = self._candidates(stream.spawn("candidates"))

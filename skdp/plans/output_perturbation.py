@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from skdp.accounting import GaussianEvent
+from skdp.accounting.last_iterate import sum_of_powers
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import Adjacency
 from skdp.plans.linear_model import LinearModel
@@ -24,6 +25,8 @@ OutputSolver = Literal["newton", "lbfgs", "gd"]
 _TOLERANCE_SHARE = 1e-3
 # Below, neither the noise nor the time to reach the tolerance would be of use.
 _SMALLEST_PENALTY = 1e-10
+# Far above the rounding errors of the closed forms below.
+_ROUND_UP = 1.0 + 1e-12
 
 
 def default_tolerance(model: LinearModel, penalty: float) -> float:
@@ -75,7 +78,7 @@ def minimiser_sensitivity(
     """
     reach = model.loss.minimiser_norm_bound(model.row_norm, penalty) + tolerance / penalty
     gap = _gradient_gap(model, reach, adjacency)
-    return (gap + 2.0 * model.n_rows * tolerance) / (model.n_rows * penalty)
+    return (gap + 2.0 * model.n_rows * tolerance) / (model.n_rows * penalty) * _ROUND_UP
 
 
 def descent_sensitivity(
@@ -120,7 +123,7 @@ def descent_sensitivity(
     shrink = float(min(eta * strong, 2 - eta * steepest))
     reach = _descent_reach(model, penalty, steps, step_size)
     gap = _gradient_gap(model, reach, adjacency)
-    return step_size * gap / model.n_rows * _geometric_sum(shrink, steps)
+    return step_size * gap / model.n_rows * sum_of_powers(shrink, steps) * _ROUND_UP
 
 
 def _gradient_gap(model: LinearModel, reach: float, adjacency: Adjacency) -> float:
@@ -139,15 +142,6 @@ def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: fl
     if penalty == 0.0:
         return walked
     return math.inf
-
-
-def _geometric_sum(gap: float, count: int) -> float:
-    """Return ``1 + c + ... + c**(count - 1)`` for ``c = 1 - gap``, rounded up by 1e-12."""
-    if gap == 0.0:
-        total = float(count)
-    else:
-        total = 1.0 if gap >= 1.0 else -math.expm1(count * math.log1p(-gap)) / gap
-    return total * (1.0 + 1e-12)
 
 
 @dataclass(frozen=True)

@@ -132,9 +132,9 @@ class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
             For bad parameters, as `fit` does.
         """
         self._check_parameters()
-        check_integer("n_samples", n_samples, at_least=1)
-        check_integer("n_features", n_features, at_least=1)
-        plan = self._build_plan(int(n_samples), int(n_features))
+        n_samples = check_integer("n_samples", n_samples, at_least=1)
+        n_features = check_integer("n_features", n_features, at_least=1)
+        plan = self._build_plan(n_samples, n_features)
         return self._account(plan, is_seeded(self.random_state))
 
     # What each transformer fills in.

@@ -10,13 +10,13 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.inputs import validate_private_data
-from skdp.parameters import check_real
+from skdp.parameters import PlainParameters, check_real
 from skdp.preprocessing._intervals import feature_bounds
 from skdp.preprocessing._row_norms import rounded_towards_zero
 from skdp.row_bounds import note_bound
 
 
-class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class BoundedScaler(PlainParameters, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Map each feature from public bounds to [-1, 1], clip it there, and bound the row norm.
 
     Nothing is learned from the rows: the bounds come from the codebook, the physiology or the
@@ -87,7 +87,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not largest.is_integer():
             largest = math.nextafter(largest, math.inf)
         # Below the quotient of real numbers, whatever is rounded in it.
-        shrink = 1.0 if self.row_norm is None else float(self.row_norm) / largest * (1 - 2**-50)
+        shrink = 1.0 if self.row_norm is None else self.row_norm / largest * (1 - 2**-50)
         self._centre = (lower + upper) / 2.0
         self._scale = 2.0 * shrink / (upper - lower)
         self._limit = shrink

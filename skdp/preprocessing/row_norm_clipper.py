@@ -9,12 +9,12 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.inputs import canonical_rows, validate_private_data
-from skdp.parameters import check_choice, check_real
+from skdp.parameters import PlainParameters, check_choice, check_real
 from skdp.preprocessing._row_norms import bound_rows
 from skdp.row_bounds import note_bound
 
 
-class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RowNormClipper(PlainParameters, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Shorten rows to a public norm, or scale all rows to it.
 
     Nothing is learned from the rows: each is treated by itself, so no privacy is spent.

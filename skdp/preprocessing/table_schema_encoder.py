@@ -12,12 +12,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.parameters import PlainParameters
 from skdp.preprocessing.table_schema_base import FeatureColumn, refuse_misfits
 from skdp.preprocessing.table_schema_values import UNKNOWN, column_arrays, column_dtypes
 from skdp.row_bounds import note_bound
 
 
-class SchemaEncoder(TransformerMixin, BaseEstimator):
+class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
     """Encode columns by their public descriptions; nothing is learned from rows.
 
     `TableSchema.preprocessor` makes these. A row's features have norm at most

@@ -211,7 +211,9 @@ def test_descent_sensitivity_is_attained_on_linear_losses():
     assert plan.sensitivity == pytest.approx(exact, rel=1e-9)
 
 
-@pytest.mark.parametrize("penalty", [0.0, 1e-18, 3e-17, 2.1e-16, 7e-13, 1e-9, 3.3e-7, 1e-3, 0.7, 1e9])
+@pytest.mark.parametrize(
+    "penalty", [0.0, 1e-18, 3e-17, 2.1e-16, 7e-13, 1e-9, 3.3e-7, 1e-3, 0.7, 1e9]
+)
 @pytest.mark.parametrize("share", [1e-5, 1.0, 1.9, 2.0 - 3e-9, 2.0 - 1e-15])
 def test_descent_sensitivity_is_rounded_up_however_little_a_step_contracts(penalty, share):
     model = make_model("hinge", 977, 3, 0.3)
