@@ -14,14 +14,32 @@ from skdp.losses._bounds import ROUND_UP
 class MarginLoss(ABC):
     """Base of losses that depend on the margin m = t * score, with labels t in {-1, +1}.
 
-    Subclasses set ``kind`` and ``width`` (what compiled kernels branch on), ``value_at_zero``,
-    and give ``smoothness`` and the two suprema ``_margin_bound`` needs.
+    Subclasses state the facts below, which all sensitivities follow from; none has a default that
+    a loss could inherit without having it. ``width`` is a parameter that kernels read.
     """
 
-    kind: int
     width: float = 1.0
     n_outputs: int = 1
-    value_at_zero: float
+
+    @property
+    @abstractmethod
+    def convex(self) -> bool:
+        """Whether the second derivative is nowhere negative."""
+
+    @property
+    @abstractmethod
+    def largest_slope(self) -> float:
+        """Supremum of the size of the derivative; infinite if there is none."""
+
+    @property
+    @abstractmethod
+    def slope_sign(self) -> int:
+        """-1 for a loss that never rises, 1 for one that never falls, 0 for any other."""
+
+    @property
+    @abstractmethod
+    def curvature(self) -> float:
+        """Lipschitz constant of the derivative; infinite if there is none."""
 
     def value(self, margins: ArrayLike) -> NDArray[np.float64]:
         """Return the loss at each margin.
@@ -39,20 +57,21 @@ class MarginLoss(ABC):
         return self._evaluate(margins, 0)
 
     def derivative(self, margins: ArrayLike) -> NDArray[np.float64]:
-        """Return the derivative with respect to the margin, in [-1, 0]; see :meth:`value`."""
+        """Return the derivative with respect to the margin; see :meth:`value`."""
         return self._evaluate(margins, 1)
 
     def second_derivative(self, margins: ArrayLike) -> NDArray[np.float64]:
-        """Return the (generalised) second derivative, non-negative; see :meth:`value`."""
+        """Return the (generalised) second derivative; see :meth:`value`."""
         return self._evaluate(margins, 2)
 
     def _evaluate(self, margins: ArrayLike, order: int) -> NDArray[np.float64]:
         from skdp.losses._scalar import evaluate_margins
+        from skdp.losses.kinds import kernel_kind
 
         array = np.asarray(margins, dtype=np.float64)
         flat = np.array(array, dtype=np.float64, order="C").reshape(-1)
         out = np.empty_like(flat)
-        evaluate_margins(self.kind, self.width, order, flat, out)
+        evaluate_margins(kernel_kind(self), self.width, order, flat, out)
         return out.reshape(array.shape)
 
     def lipschitz(self, row_norm: float) -> float:
@@ -60,7 +79,11 @@ class MarginLoss(ABC):
 
         The regulariser is left out: it does not depend on the data.
         """
-        return float(row_norm)
+        return self.largest_slope * row_norm
+
+    def smoothness(self, row_norm: float) -> float:
+        """Return the Lipschitz constant of one record's gradient."""
+        return self.curvature * row_norm * row_norm
 
     def gradient_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
         """Return a bound on the difference of two records' gradients at the same weights.
@@ -112,28 +135,24 @@ class MarginLoss(ABC):
         """Return easier losses whose minimisers, in this order, are starting points for this."""
         return ()
 
-    @abstractmethod
-    def smoothness(self, row_norm: float) -> float:
-        """Return the Lipschitz constant of one record's gradient."""
-
-    @abstractmethod
     def largest_curvature(self, cap: float) -> float:
         """Return the largest second derivative among margins with a slope of size at most ``cap``.
 
         Parameters
         ----------
         cap : float
-            In (0, 1].
+            In (0, `largest_slope`].
 
         Returns
         -------
         float
-            The supremum.
+            The supremum, or a larger number.
         """
+        return self.curvature
 
     @abstractmethod
     def margin_of_slope(self, slopes: ArrayLike) -> NDArray[np.float64]:
-        """Return the margin at which the derivative is minus each of ``slopes``, in (0, 1]."""
+        """Return the margin at which the derivative is minus each of the positive ``slopes``."""
 
     @abstractmethod
     def _product_bound(self) -> float:

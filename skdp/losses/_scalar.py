@@ -13,9 +13,14 @@ import numpy as np
 from numba import njit
 
 from skdp.losses._elementary import FAST, STRICT, exp_negative, log_one_plus
+from skdp.losses.kinds import LOGISTIC, SMOOTHED_HINGE
 
-LOGISTIC = 0
-SMOOTHED_HINGE = 1
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def check_margin_kind(kind: int) -> None:
+    """Refuse a number that no branch of the kernels stands for."""
+    if kind != LOGISTIC and kind != SMOOTHED_HINGE:
+        raise ValueError("Kernels do not know this kind of margin loss.")
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
@@ -51,6 +56,7 @@ def slopes_in_place(
     kind: int, width: float, margins: np.ndarray, count: int, want_values: bool
 ) -> float:
     """Turn the first ``count`` margins into slopes; return the sum of their losses if wanted."""
+    check_margin_kind(kind)
     total = 0.0
     if kind == LOGISTIC:
         if want_values:
@@ -81,6 +87,7 @@ def evaluate_margins(
     kind: int, width: float, order: int, margins: np.ndarray, out: np.ndarray
 ) -> None:
     """Write the derivative of the given ``order`` (0, 1 or 2) of a margin loss into ``out``."""
+    check_margin_kind(kind)
     for i in range(margins.size):
         m = margins[i]
         if order == 0:

@@ -21,8 +21,8 @@ class ClippedLoss:
 
     Parameters
     ----------
-    unclipped : LogisticLoss or SmoothedHingeLoss
-        The loss to clip.
+    unclipped : MarginLoss
+        The loss to clip: convex, and never rising.
     clip : float
         Bound C on the norm of one record's gradient, > 0.
 
@@ -35,15 +35,20 @@ class ClippedLoss:
     """
 
     n_outputs = 1
+    convex = True
+    slope_sign = -1
 
     def __init__(self, unclipped: MarginLoss, clip: float) -> None:
         if not 0.0 < clip < math.inf:
             raise ValueError(f"clip must be a positive finite number, got {clip}.")
+        if not (getattr(unclipped, "convex", False) and getattr(unclipped, "slope_sign", 0) == -1):
+            raise ValueError(
+                "Slopes can be cut of a convex loss of the margin that never rises, got "
+                f"{type(unclipped).__name__}."
+            )
         self.unclipped = unclipped
         self.clip = float(clip)
-        self.kind = unclipped.kind
         self.width = unclipped.width
-        self.value_at_zero = unclipped.value_at_zero
 
     def values_of_rows(
         self, margins: NDArray[np.float64], row_norms: NDArray[np.float64]
@@ -60,7 +65,7 @@ class ClippedLoss:
         ndarray of shape (n,)
             Losses.
         """
-        caps = np.minimum(self.clip / np.maximum(row_norms, 1e-300), 1.0)
+        caps = np.minimum(self.clip / np.maximum(row_norms, 1e-300), self.unclipped.largest_slope)
         joints = np.maximum(margins, self.unclipped.margin_of_slope(caps))
         return self.unclipped.value(joints) + caps * (joints - margins)
 
@@ -82,7 +87,7 @@ class ClippedLoss:
         most clip/r, and that is largest at ``row_norm``: for the logistic loss C (r - C) as soon
         as r > 2C, else r^2/4.
         """
-        cap = min(1.0, self.clip / row_norm)
+        cap = min(self.unclipped.largest_slope, self.clip / row_norm)
         return row_norm * row_norm * self.unclipped.largest_curvature(cap)
 
     def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:

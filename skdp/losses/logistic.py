@@ -24,12 +24,10 @@ class LogisticLoss(MarginLoss):
     1.0
     """
 
-    kind = 0
-    value_at_zero = math.log(2.0)
-
-    def smoothness(self, row_norm: float) -> float:
-        """Return the Lipschitz constant of one record's gradient."""
-        return 0.25 * row_norm * row_norm
+    convex = True
+    largest_slope = 1.0
+    slope_sign = -1
+    curvature = 0.25
 
     def gradient_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
         r"""Return a bound on the difference of two records' gradients at the same weights.

@@ -22,7 +22,9 @@ class SmoothedHingeLoss(MarginLoss):
         Half-width h of the smoothed interval, > 0.
     """
 
-    kind = 1
+    convex = True
+    largest_slope = 1.0
+    slope_sign = -1
 
     def __init__(self, half_width: float = 0.5) -> None:
         if not 0.0 < half_width < float("inf"):
@@ -31,16 +33,10 @@ class SmoothedHingeLoss(MarginLoss):
             )
         self.half_width = half_width
         self.width = float(half_width)
-        self.value_at_zero = (
-            1.0 if half_width < 1.0 else 0.25 * (1.0 + self.width) ** 2 / self.width
-        )
 
-    def smoothness(self, row_norm: float) -> float:
-        """Return the Lipschitz constant of one record's gradient."""
-        return 0.5 * row_norm * row_norm / self.width
-
-    def largest_curvature(self, cap: float) -> float:
-        """Return the second derivative of the parabola, which slopes of any size reach."""
+    @property
+    def curvature(self) -> float:
+        """Second derivative of the parabola, which slopes of any size reach."""
         return 0.5 / self.width
 
     def margin_of_slope(self, slopes: ArrayLike) -> NDArray[np.float64]:

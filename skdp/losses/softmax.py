@@ -23,7 +23,7 @@ class SoftmaxLoss:
         Number of classes K, at least 2.
     """
 
-    kind = 2
+    convex = True
 
     def __init__(self, n_classes: int) -> None:
         if n_classes < 2:
@@ -31,7 +31,6 @@ class SoftmaxLoss:
         self.n_classes = int(n_classes)
         self.n_outputs = self.n_classes
         self.width = float(n_classes)
-        self.value_at_zero = math.log(self.n_classes)
 
     def value(self, scores: ArrayLike, codes: ArrayLike) -> NDArray[np.float64]:
         """Return the loss of each row.

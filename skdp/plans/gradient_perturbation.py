@@ -90,6 +90,7 @@ def build_gradient_perturbation(
         If the step sizes need a positive penalty and there is none, or if the choices are not
         those of a run whose early iterates may be forgotten, for ``calibration="hidden-state"``.
     """
+    model.require("Gradient perturbation", "Lipschitz")
     if choices.calibration == "hidden-state":
         size = choices.batch_size or numbers.n_rows
         lots = choose_lots(model, numbers, choices.sampling, size, choices.max_iter)

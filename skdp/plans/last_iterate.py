@@ -112,19 +112,13 @@ def build_last_iterate(
     ValueError
         If a choice contradicts the theorem; the message lists every condition that fails.
     """
+    model.require("calibration='hidden-state'", "convex", "Lipschitz", "smooth")
     penalty = choices.penalty
     if penalty is None:
         penalty = default_last_iterate_penalty(model, numbers)
     radius = _radius(model, choices, penalty, numbers)
     bound = contribution_in_ball(model, radius)
     smoothness = model.loss.smoothness(model.row_norm)
-    if not math.isfinite(smoothness):
-        _refuse(
-            [
-                "the loss must be smooth with a public constant: take the logistic or the "
-                "smoothed hinge loss"
-            ]
-        )
     steps = choices.max_iter or default_last_iterate_steps(
         model,
         numbers,

@@ -12,6 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from skdp.losses.kinds import kernel_kind
+
 # Row norms are bounded by 1 up to a few rounding errors; every bound below includes this margin.
 _ROUNDING = 1.0 + 1e-12
 
@@ -77,6 +79,38 @@ class LinearModel:
     n_outputs: int
     intercept_value: float
     units: ScaledUnits = ScaledUnits()
+
+    def __post_init__(self) -> None:
+        # Before anything is charged; solvers would refuse it too, but afterwards.
+        kernel_kind(self.part_loss)
+
+    def require(self, method: str, *wanted: str) -> None:
+        """Refuse a loss without the properties that a method's theorem rests on.
+
+        Parameters
+        ----------
+        method : str
+            What the theorem is about.
+        *wanted : {"convex", "Lipschitz", "smooth", "of a slope of known sign"}
+            The properties. A loss that does not say that it has one counts as one without.
+
+        Raises
+        ------
+        ValueError
+            If one is missing.
+        """
+        has = {
+            "convex": getattr(self.loss, "convex", False),
+            "Lipschitz": math.isfinite(self.loss.lipschitz(self.row_norm)),
+            "smooth": math.isfinite(self.loss.smoothness(self.row_norm)),
+            "of a slope of known sign": getattr(self.part_loss, "slope_sign", 0) != 0,
+        }
+        missing = [name for name in wanted if not has[name]]
+        if missing:
+            raise ValueError(
+                f"{method} is proved for losses that are {', '.join(wanted)}, with public "
+                f"constants; {type(self.part_loss).__name__} is not {', '.join(missing)}."
+            )
 
     @property
     def part_loss(self) -> Any:

@@ -132,6 +132,9 @@ class ObjectivePerturbationPlan:
         ValueError
             If the penalty is too small for the theorem; the message says how small it may be.
         """
+        model.require(
+            *("Objective perturbation", "convex", "Lipschitz", "smooth"), "of a slope of known sign"
+        )
         if not penalty >= _SMALLEST_PENALTY:
             raise ValueError(
                 f"alpha={_alpha(model, penalty):.6g} is too small: objective perturbation needs "

@@ -205,6 +205,7 @@ class OutputPerturbationPlan:
         ValueError
             If the penalty is too small where strong convexity is needed, or the step too long.
         """
+        model.require("Output perturbation", "convex", "Lipschitz", "smooth")
         tolerance = 0.0
         step = step_size or 1.0 / (model.loss.smoothness(model.row_norm) + penalty)
         if solver == "gd":

@@ -14,6 +14,7 @@ from numba import njit
 from skdp.losses._elementary import STRICT
 from skdp.losses._scalar import (
     LOGISTIC,
+    check_margin_kind,
     hinge_slope,
     hinge_value,
     logistic_slope,
@@ -102,6 +103,7 @@ def accumulate(
 
     Rows are positions in ``index``, or row numbers themselves when it is empty.
     """
+    check_margin_kind(kind)
     data, indices, indptr = matrix
     last = weights.size - 1
     gather = index.size > 0

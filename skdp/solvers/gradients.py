@@ -9,16 +9,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.losses.kinds import kernel_kind
 from skdp.solvers.rows import Rows
 
 
 class Loss(Protocol):
     """What solvers need to know of a loss."""
 
-    kind: int
     width: float
     n_outputs: int
-    value_at_zero: float
 
     def lipschitz(self, row_norm: float) -> float:
         """Return a bound on the norm of one record's gradient."""
@@ -59,7 +58,8 @@ def accumulate_kernel(rows: Rows, loss: Loss) -> Callable[..., float]:
 
 
 def check_targets(rows: Rows, loss: Loss) -> None:
-    """Refuse targets that do not belong to the loss."""
+    """Refuse losses that no kernel computes, and targets that do not belong to the loss."""
+    kernel_kind(loss)
     wanted = np.dtype(np.int32 if loss.n_outputs > 1 else np.int8)
     if rows.targets.dtype != wanted:
         raise ValueError(
@@ -128,7 +128,7 @@ def sum_gradients(
     kernel = accumulate_kernel(rows, loss)
     scratch = scratch_for(rows, loss)
     shared = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, weights)
-    options = (loss.kind, loss.width, float(clip), values, scratch)
+    options = (kernel_kind(loss), loss.width, float(clip), values, scratch)
     if index is not None:
         index = check_index(index, rows.n_rows)
         return kernel(*shared, index, 0, index.size, *options, out)

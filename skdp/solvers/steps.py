@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.losses.kinds import kernel_kind
 from skdp.solvers.gradients import Loss, check_index, check_targets, scratch_for
 from skdp.solvers.rows import Rows
 
@@ -226,6 +227,6 @@ def run_steps(
     if (np.diff(offsets) < 0).any() or offsets[0] < 0 or offsets[-1] > indices.size:
         raise ValueError("offsets must not decrease and must stay within indices.")
     data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets)
-    spec = (loss.kind, loss.width, float(clip), indices, offsets, noise, rates, averaging)
+    spec = (kernel_kind(loss), loss.width, float(clip), indices, offsets, noise, rates, averaging)
     scratch = (scratch_for(rows, loss), np.empty(n_weights))
     kernel(*data, *spec, rule.as_array(), state.arrays(), *scratch)

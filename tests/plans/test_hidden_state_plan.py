@@ -191,13 +191,10 @@ def test_all_failed_conditions_are_named_at_once():
         assert words in str(caught.value)
 
 
-def test_a_plain_hinge_is_refused():
-    class Hinge(LogisticLoss):
-        def smoothness(self, row_norm):
-            return math.inf
-
-    with pytest.raises(ValueError, match="the loss must be smooth with a public constant"):
-        hidden_plan(make_model(Hinge()))
+def test_a_loss_that_is_not_smooth_is_refused(monkeypatch):
+    monkeypatch.setattr(LogisticLoss, "curvature", math.inf)
+    with pytest.raises(ValueError, match=r"hidden-state.*LogisticLoss is not smooth"):
+        hidden_plan(make_model(LogisticLoss()))
 
 
 @pytest.mark.parametrize(

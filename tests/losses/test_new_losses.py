@@ -1,0 +1,242 @@
+"""A loss that nobody thought through gets no sensitivity, no plan and no kernel."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
+from skdp.losses._margin import MarginLoss
+from skdp.losses.kinds import KINDS, kernel_kind
+from skdp.plans.defaults import PublicNumbers
+from skdp.plans.dpsgd import DPSGDChoices, build_dpsgd
+from skdp.plans.gradient_perturbation import (
+    GradientPerturbationChoices,
+    build_gradient_perturbation,
+)
+from skdp.plans.linear_model import LinearModel
+from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
+from skdp.plans.output_perturbation import OutputPerturbationPlan
+from skdp.solvers import RegularisedObjective, Rows, sum_gradients
+
+FACTS = {"convex", "largest_slope", "slope_sign", "curvature"}
+
+
+class Careless(MarginLoss):
+    """What the old base asked for, with slopes to 3 of either sign."""
+
+    width = 1.0
+
+    def smoothness(self, row_norm):
+        return 3.0 * row_norm * row_norm
+
+    def margin_of_slope(self, slopes):
+        return np.asarray(slopes)
+
+    def _product_bound(self):
+        return 1.0
+
+
+class Steep(Careless):
+    """The same, and it says so: 3 log cosh(m)."""
+
+    convex, largest_slope, slope_sign, curvature = True, 3.0, 0, 3.0
+    smoothness = MarginLoss.smoothness
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Pretend that kernels compute the loss, to reach what stands behind that check."""
+    monkeypatch.setitem(KINDS, Steep, 0)
+
+
+def test_a_loss_that_states_no_facts_cannot_be_made():
+    with pytest.raises(TypeError, match="abstract") as caught:
+        Careless()
+    assert all(fact in str(caught.value) for fact in FACTS)
+    for fact in FACTS:
+        kept = {name: getattr(Steep, name) for name in FACTS - {fact}}
+        with pytest.raises(TypeError, match=rf"abstract.*{fact}"):
+            type("Forgetful", (Careless,), kept)()
+
+
+def test_sensitivities_follow_from_the_facts():
+    loss = Steep()
+    assert (loss.lipschitz(2.0), loss.smoothness(2.0)) == (6.0, 12.0)
+    assert (loss.gradient_gap(2.0), loss.zero_out_gap(2.0)) == (12.0, 6.0)
+    assert loss.minimiser_norm_bound(1.0, 1e6) == pytest.approx(3e-6)
+    assert loss.largest_curvature(0.1) == 3.0
+
+
+def test_no_plan_is_made_for_a_loss_without_a_kernel():
+    class Subclass(LogisticLoss):
+        """Kernels would compute its base."""
+
+    for loss in (Steep(), Subclass(), OneVsRestLoss(Steep(), 3), ClippedLoss(Subclass(), 0.1)):
+        with pytest.raises(TypeError, match="has no compiled kernel"):
+            LinearModel(loss, 100, 3, loss.n_outputs, 0.0)
+
+
+def test_solvers_refuse_a_loss_without_a_kernel():
+    rows = Rows.from_matrix(np.eye(3), np.ones(3, dtype=np.int8), 1.0)
+    with pytest.raises(TypeError, match="Steep has no compiled kernel"):
+        RegularisedObjective(rows, Steep(), 0.1)
+    with pytest.raises(TypeError, match="Steep has no compiled kernel"):
+        sum_gradients(rows, Steep(), np.zeros(3), np.zeros(3))
+    with pytest.raises(TypeError, match="Steep has no compiled kernel"):
+        Steep().value([0.0])
+
+
+@pytest.mark.parametrize("matrix", ["dense", "sparse"])
+def test_kernels_have_no_branch_for_anything_else(matrix, monkeypatch):
+    from scipy import sparse
+
+    monkeypatch.setitem(KINDS, Steep, 7)
+    X = np.eye(3) if matrix == "dense" else sparse.csr_matrix(np.eye(3))
+    rows = Rows.from_matrix(X, np.ones(3, dtype=np.int8), 1.0)
+    for call in (
+        lambda: Steep().value([0.0]),
+        lambda: sum_gradients(rows, Steep(), np.zeros(3), np.zeros(3)),
+    ):
+        with pytest.raises(ValueError, match="Kernels do not know"):
+            call()
+
+
+def test_slopes_are_cut_of_falling_convex_losses_only(compiled):
+    for loss in (Steep(), SoftmaxLoss(3), OneVsRestLoss(LogisticLoss(), 3)):
+        with pytest.raises(ValueError, match="Slopes can be cut"):
+            ClippedLoss(loss, 0.5)
+
+
+def model_of(loss):
+    return LinearModel(loss, 500, 3, loss.n_outputs, 0.0)
+
+
+NUMBERS = PublicNumbers(500, 3, 2, 1.0, 1e-5, "replace-one")
+TARGET = {"adjacency": "replace-one", "epsilon": 1.0, "delta": 1e-5}
+
+
+def output(model, solver):
+    return OutputPerturbationPlan.build(model, penalty=0.1, solver=solver, max_iter=9, **TARGET)
+
+
+def objective(model):
+    return ObjectivePerturbationPlan.build(model, penalty=0.5, **TARGET)
+
+
+def gradient(model, calibration):
+    choices = GradientPerturbationChoices(
+        *(0.1, 500, 20, "constant", None, None, False, "poisson", calibration)
+    )
+    return build_gradient_perturbation(model, NUMBERS, choices)
+
+
+def clipped(model):
+    choices = DPSGDChoices(
+        *(0.1, 5.0, 0.5, 100, 20, "sgd", None, 0.9, 0.99, "constant", None, 0.1, 0.5, False)
+    )
+    return build_dpsgd(model, NUMBERS, choices)
+
+
+PLANS = {
+    "newton": (lambda model: output(model, "newton"), {"convex", "Lipschitz", "smooth"}),
+    "gd": (lambda model: output(model, "gd"), {"convex", "Lipschitz", "smooth"}),
+    "objective": (objective, {"convex", "Lipschitz", "smooth", "of a slope of known sign"}),
+    "gradient": (lambda model: gradient(model, "composition"), {"Lipschitz"}),
+    "hidden": (lambda model: gradient(model, "hidden-state"), {"convex", "Lipschitz", "smooth"}),
+    "dpsgd": (clipped, set()),
+}
+WITHOUT = {
+    "convex": ("convex", False),
+    "Lipschitz": ("largest_slope", math.inf),
+    "smooth": ("curvature", math.inf),
+    "of a slope of known sign": ("slope_sign", 0),
+}
+
+
+@pytest.mark.parametrize("missing", WITHOUT)
+@pytest.mark.parametrize("plan", PLANS)
+def test_plans_refuse_losses_without_what_their_theorem_needs(plan, missing, monkeypatch):
+    build, needed = PLANS[plan]
+    build(model_of(LogisticLoss()))
+    monkeypatch.setattr(LogisticLoss, *WITHOUT[missing])
+    if missing in needed:
+        with pytest.raises(ValueError, match=f"LogisticLoss is not {missing}"):
+            build(model_of(LogisticLoss()))
+    elif plan != "dpsgd":  # which takes its defaults, and nothing else, from the constants
+        build(model_of(LogisticLoss()))
+
+
+def test_slopes_of_either_sign_are_paid_for_or_refused(compiled):
+    model = model_of(Steep())
+    with pytest.raises(ValueError, match="Steep is not of a slope of known sign"):
+        objective(model)
+    assert gradient(model, "composition").bound.norm == pytest.approx(3.0)
+    steep, plain = output(model, "gd"), output(model_of(SmoothedHingeLoss(1 / 6)), "gd")
+    assert steep.sensitivity == pytest.approx(3.0 * plain.sensitivity)
+
+
+def test_a_loss_that_says_nothing_of_itself_counts_as_one_without():
+    with pytest.raises(ValueError, match="SoftmaxLoss is not of a slope of known sign"):
+        objective(model_of(SoftmaxLoss(3)))
+
+
+def exact_logistic(m):
+    return mp.log1p(mp.exp(-m))
+
+
+def exact_hinge(width):
+    h = mp.mpf(width)
+
+    def value(m):
+        gap = 1 - m
+        if abs(gap) > h:
+            return max(gap, mp.mpf(0))
+        return gap**2 / (4 * h) + gap / 2 + h / 4
+
+    return value
+
+
+SHIPPED = [
+    (LogisticLoss(), exact_logistic),
+    *[(SmoothedHingeLoss(h), exact_hinge(h)) for h in (0.01, 0.3, 0.5, 2.0)],
+]
+
+
+@pytest.mark.parametrize(("loss", "exact"), SHIPPED, ids=lambda x: f"{x!r:.40}")
+def test_facts_hold_in_high_precision(loss, exact):
+    step = mp.mpf(10) ** -15
+    with mp.workdps(60):
+        slopes, curvatures = [], []
+        for m in np.concatenate([np.linspace(-30, 30, 301), np.linspace(0.5, 1.5, 201)]):
+            at = mp.mpf(float(m))
+            left, middle, right = (exact(at + k * step) for k in (-1, 0, 1))
+            slopes.append((right - left) / (2 * step))
+            curvatures.append((left - 2 * middle + right) / step**2)
+        # Of a loss whose derivative is Lipschitz, difference quotients obey the same bounds.
+        rounding = 1 + mp.mpf(2) ** -50
+        assert max(map(abs, slopes)) <= mp.mpf(loss.largest_slope)
+        assert max(map(abs, slopes)) >= mp.mpf(loss.largest_slope) * (1 - mp.mpf(10) ** -9)
+        assert all(slope * loss.slope_sign >= 0 for slope in slopes)
+        assert loss.convex == (min(curvatures) >= -(mp.mpf(10) ** -25))
+        assert max(curvatures) <= mp.mpf(loss.curvature) * rounding
+        assert max(curvatures) >= mp.mpf(loss.curvature) * (1 - mp.mpf(10) ** -9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5, 7, 10, 11, 1000])
+def test_joint_constants_are_rounded_up(n_classes):
+    joint = OneVsRestLoss(SmoothedHingeLoss(0.5), n_classes)
+    with mp.workdps(40):
+        root = mp.sqrt(n_classes)
+        assert joint.lipschitz(1.0) >= root
+        assert joint.gradient_gap(1.0) >= 2 * root
+        assert SoftmaxLoss(n_classes).lipschitz(1.0) >= mp.sqrt(2)
+    assert joint.convex and SoftmaxLoss(n_classes).convex
+
+
+def test_every_kernel_belongs_to_a_shipped_loss():
+    assert [
+        kernel_kind(loss) for loss in (LogisticLoss(), SmoothedHingeLoss(), SoftmaxLoss(3))
+    ] == [*(0, 1, 2)]
+    assert kernel_kind(ClippedLoss(LogisticLoss(), 0.1)) == 0
