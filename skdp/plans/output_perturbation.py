@@ -15,7 +15,7 @@ from typing import Literal
 from skdp.accounting import GaussianEvent
 from skdp.accounting.last_iterate import sum_of_powers
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
-from skdp.mechanisms.contribution import Adjacency
+from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.plans.linear_model import LinearModel
 from skdp.solvers.objective import smallest_tolerance
 
@@ -25,8 +25,6 @@ OutputSolver = Literal["newton", "lbfgs", "gd"]
 _TOLERANCE_SHARE = 1e-3
 # Below, neither the noise nor the time to reach the tolerance would be of use.
 _SMALLEST_PENALTY = 1e-10
-# Far above the rounding errors of the closed forms below.
-_ROUND_UP = 1.0 + 1e-12
 
 
 def default_tolerance(model: LinearModel, penalty: float) -> float:
@@ -78,7 +76,7 @@ def minimiser_sensitivity(
     """
     reach = model.loss.minimiser_norm_bound(model.row_norm, penalty) + tolerance / penalty
     gap = _gradient_gap(model, reach, adjacency)
-    return (gap + 2.0 * model.n_rows * tolerance) / (model.n_rows * penalty) * _ROUND_UP
+    return (gap + 2.0 * model.n_rows * tolerance) / (model.n_rows * penalty) * ROUND_UP
 
 
 def descent_sensitivity(
@@ -123,7 +121,7 @@ def descent_sensitivity(
     shrink = float(min(eta * strong, 2 - eta * steepest))
     reach = _descent_reach(model, penalty, steps, step_size)
     gap = _gradient_gap(model, reach, adjacency)
-    return step_size * gap / model.n_rows * sum_of_powers(shrink, steps) * _ROUND_UP
+    return step_size * gap / model.n_rows * sum_of_powers(shrink, steps) * ROUND_UP
 
 
 def _gradient_gap(model: LinearModel, reach: float, adjacency: Adjacency) -> float:

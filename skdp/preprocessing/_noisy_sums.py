@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from skdp.accounting import Event, GaussianEvent, RepeatedEvent
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon, analytic_gaussian_sigma
-from skdp.mechanisms.contribution import Adjacency, ContributionBound
+from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 
@@ -70,8 +70,7 @@ class NoisySums:
         """
         multiplier = analytic_gaussian_sigma(float(epsilon), float(delta))
         if releases > 1:
-            # The root is rounded: its excess covers that.
-            multiplier *= math.sqrt(releases) * (1.0 + 1e-15)
+            multiplier *= math.sqrt(releases) * ROUND_UP
         sigma = multiplier * bound.sensitivity(adjacency)
         return cls(bound, adjacency, float(epsilon), float(delta), releases, sigma)
 

@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
-from skdp.mechanisms.contribution import ContributionBound
+from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.preprocessing._noisy_sums import NoisySums
@@ -44,7 +44,7 @@ def second_moment_bound(n_features: int, squared_mean_weight: float = 0.0) -> Co
     gap = (2.0 + squared_mean_weight) / math.sqrt(2.0)
     if n_features == 1 and (squared_mean_weight == 0.0 or squared_mean_weight >= 0.361):
         gap = max(1.0, 2.0 * math.sqrt(squared_mean_weight))
-    return ContributionBound(norm, gap, "")
+    return ContributionBound(norm * ROUND_UP, gap * ROUND_UP, "")
 
 
 def packed_moments(rows: np.ndarray, squared_mean_weight: float = 0.0) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
-from skdp.mechanisms.contribution import ContributionBound
+from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_real
@@ -37,7 +37,7 @@ def histogram_bound(n_features: int) -> ContributionBound:
         One record's vector has norm ``sqrt(2/3)`` and two differ by ``sqrt(2)`` for every feature,
         times ``sqrt(n_features)``.
     """
-    root = math.sqrt(n_features)
+    root = math.sqrt(n_features) * ROUND_UP
     return ContributionBound(
         math.sqrt(2.0 / 3.0) * root,
         math.sqrt(2.0) * root,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
-from skdp.mechanisms.contribution import Adjacency, ContributionBound
+from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_real
 from skdp.preprocessing._intervals import feature_bounds, middle_and_half, to_unit_interval
@@ -48,7 +48,7 @@ def moment_bound(n_features: int, weight: float) -> ContributionBound:
             # Beyond, pairs with u + v = s > 0 have a local maximum of their distance.
             s = (1.0 + math.sqrt(1.0 - 2.0 / (weight * weight))) / 2.0
             gap = max(gap, (2.0 - s) * math.hypot(1.0, weight * s))
-    root = math.sqrt(n_features)
+    root = math.sqrt(n_features) * ROUND_UP
     return ContributionBound(
         norm * root, gap * root, "every feature is clipped to its public bounds lower= and upper="
     )

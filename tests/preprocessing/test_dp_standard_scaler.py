@@ -59,7 +59,7 @@ def test_no_pair_of_rows_exceeds_the_bound(pair, weight):
 
 
 def test_squares_are_free_up_to_the_critical_weight_only():
-    assert moment_bound(1, CRITICAL * (1.0 - 1e-9)).gap == 2.0
+    assert moment_bound(1, CRITICAL * (1.0 - 1e-9)).gap == pytest.approx(2.0, rel=1e-13)
     assert moment_bound(1, CRITICAL * (1.0 + 1e-3)).gap > 2.0002
     s = 3.0 - math.sqrt(5.0)  # where the distance of (1, 1 - s) reaches 2
     points = contribution(np.array([1.0, s - 1.0]), CRITICAL)
