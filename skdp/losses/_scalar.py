@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from skdp.losses._elementary import FAST, STRICT, exp_negative, log_one_plus
-from skdp.losses.kinds import LOGISTIC, SMOOTHED_HINGE
+from skdp.losses._kinds import LOGISTIC, SMOOTHED_HINGE
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)

@@ -8,9 +8,9 @@ from typing import Literal
 from skdp.parameters import plain_arguments
 
 Adjacency = Literal["add-remove", "replace-one"]
+ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 # Relative excess of sensitivities in closed form: far above their own rounding errors.
 ROUND_UP = 1.0 + 1e-14
-ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 
 
 @plain_arguments

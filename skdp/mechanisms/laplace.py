@@ -52,7 +52,7 @@ def laplace_mechanism(
     for name, number in (("sensitivity", sensitivity), ("epsilon", epsilon)):
         if not (math.isfinite(number) and number > 0):
             raise ValueError(f"{name} must be a finite number > 0, got {number!r}.")
-    scale = math.nextafter(sensitivity / epsilon, math.inf)
+    scale = math.nextafter(float(sensitivity) / float(epsilon), math.inf)
     if not math.isfinite(scale):
         raise ValueError(
             "the required noise scale exceeds the largest float; use a larger epsilon or a "

@@ -203,7 +203,9 @@ def _checked(
             f"{owner}: scores must be finite; bound each of them before, for instance by counting "
             "a failed candidate as the lowest possible score."
         )
-    return exact, math.nextafter(sensitivity / epsilon, math.inf) * (1.0 if monotone else 2.0)
+    return exact, math.nextafter(float(sensitivity) / float(epsilon), math.inf) * (
+        1.0 if monotone else 2.0
+    )
 
 
 def _shortfalls(scores: np.ndarray, scale: float) -> np.ndarray:

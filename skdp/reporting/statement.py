@@ -119,7 +119,7 @@ def privacy_statement(
     """
     if rows_per_unit is None:
         rows_per_unit = getattr(unit, "max_rows", 1)
-    check_integer("rows_per_unit", rows_per_unit, at_least=1)
+    rows_per_unit = check_integer("rows_per_unit", rows_per_unit, at_least=1)
     unit = str(getattr(unit, "name", unit))
     if _is_ledger(fitted):
         return PrivacyStatement(_ledger_record(fitted, unit, rows_per_unit))

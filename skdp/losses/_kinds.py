@@ -19,23 +19,9 @@ KINDS: dict[type, int] = {
 
 
 def kernel_kind(loss: Any) -> int:
-    """Return the number by which kernels know a loss.
+    """Return the number by which kernels know a loss, clipped or not; refuse any other.
 
-    Parameters
-    ----------
-    loss : loss object
-        What is to be computed, clipped or not.
-
-    Returns
-    -------
-    int
-        Its number.
-
-    Raises
-    ------
-    TypeError
-        If no kernel computes this very loss. Subclasses of the known ones are refused as well:
-        kernels would compute their base.
+    Subclasses of the known ones are others: kernels would compute their base.
     """
     known = type(loss.unclipped if type(loss) is ClippedLoss else loss)
     if known not in KINDS:
