@@ -8,16 +8,27 @@ output. Without a seed the key comes from the operating system.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import numbers
 import os
-import threading
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri
 
 _KEY_BYTES = 32
+_process, _entropy = 0, b""
+
+
+def _renew_entropy() -> None:
+    """Give this process entropy that its parent does not have."""
+    global _process, _entropy
+    _process, _entropy = os.getpid(), os.urandom(_KEY_BYTES)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_entropy)
 
 
 class RandomStream:
@@ -34,23 +45,23 @@ class RandomStream:
         hold against whoever knows the seed, so this flag follows the stream into the report.
     """
 
-    __slots__ = ("_counter", "_key", "_lock", "seeded")
+    __slots__ = ("_counter", "_key", "seeded")
 
     def __init__(self, key: bytes, *, seeded: bool) -> None:
         if len(key) != _KEY_BYTES:
             raise ValueError(f"key must hold {_KEY_BYTES} bytes, got {len(key)}.")
         self._key = key
-        self._counter = 0
-        self._lock = threading.Lock()
+        # Threads share it without a lock: a fork could catch that in another thread's hands.
+        self._counter = itertools.count()
         self.seeded = seeded
 
     @classmethod
-    def from_entropy(cls) -> RandomStream:
+    def from_entropy(cls) -> Self:
         """Return a stream with a fresh key from the operating system."""
         return cls(os.urandom(_KEY_BYTES), seeded=False)
 
     @classmethod
-    def from_seed(cls, seed: int | bytes, context: bytes = b"") -> RandomStream:
+    def from_seed(cls, seed: int | bytes, context: bytes = b"") -> Self:
         """Return the stream that a seed and a context determine.
 
         Parameters
@@ -75,19 +86,28 @@ class RandomStream:
             digest.update(part)
         return cls(digest.digest(), seeded=True)
 
-    def spawn(self, label: str) -> RandomStream:
+    def spawn(self, label: str) -> Self:
         """Return an independent child stream; the same label gives the same child."""
-        key = hashlib.blake2b(
-            label.encode(), digest_size=_KEY_BYTES, key=self._key, person=b"skdp-spawn"
-        ).digest()
-        return RandomStream(key, seeded=self.seeded)
+        digest = hashlib.blake2b(
+            self._own_entropy(), digest_size=_KEY_BYTES, key=self._key, person=b"skdp-spawn"
+        )
+        digest.update(label.encode())
+        return type(self)(digest.digest(), seeded=self.seeded)
+
+    def bound_to(self, context: bytes) -> Self:
+        """Return the child for one use of a seed, such as one table; unseeded streams need none."""
+        return self.spawn(context.hex()) if self.seeded else self
+
+    def _own_entropy(self) -> bytes:
+        """Return what tells an unseeded stream in a forked process from that in its parent."""
+        if _process != os.getpid():  # forked by something that runs no hooks
+            _renew_entropy()
+        return b"" if self.seeded else _entropy
 
     def words(self, count: int) -> np.ndarray:
         """Return `count` uniform 64-bit words, dtype uint64."""
-        with self._lock:
-            counter = self._counter
-            self._counter += 1
-        block = hashlib.shake_256(self._key + counter.to_bytes(16, "little"))
+        counter = next(self._counter).to_bytes(16, "little")
+        block = hashlib.shake_256(self._key + counter + self._own_entropy())
         return np.frombuffer(block.digest(8 * count), dtype="<u8")
 
     def uniform(self, count: int) -> np.ndarray:
@@ -209,9 +229,9 @@ def resolve_random_state(random_state: Any, context: bytes = b"") -> RandomStrea
     random_state : None, int, numpy.random.RandomState or RandomStream
         ``None`` draws a fresh key from the operating system. An integer, or the next 32 bytes
         of a ``RandomState``, is a seed. Of a stream, the next 32 bytes become the key of a new
-        one, so that no two uses of it share anything.
+        one, so that no two uses of it share anything, also where processes were forked.
     context : bytes
-        Mixed into seeded streams; see :meth:`RandomStream.from_seed`.
+        Mixed into all seeded streams; see :meth:`RandomStream.from_seed`.
 
     Returns
     -------
@@ -226,7 +246,8 @@ def resolve_random_state(random_state: Any, context: bytes = b"") -> RandomStrea
     if not is_seeded(random_state) and not isinstance(random_state, RandomStream):
         return RandomStream.from_entropy()
     if isinstance(random_state, RandomStream):
-        return RandomStream(random_state.words(4).tobytes(), seeded=random_state.seeded)
+        key = random_state.words(4).tobytes()
+        return type(random_state)(key, seeded=random_state.seeded).bound_to(context)
     if isinstance(random_state, np.random.RandomState):
         return RandomStream.from_seed(random_state.bytes(_KEY_BYTES), context)
     return RandomStream.from_seed(int(random_state), context)

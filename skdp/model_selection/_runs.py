@@ -29,10 +29,9 @@ class FitStream(RandomStream):
     def __deepcopy__(self, memo: dict[int, Any]) -> FitStream:
         return self
 
-    def spawn(self, label: str) -> FitStream:
-        """Return an independent child stream; the same label gives the same child."""
-        # The parent's child is used up to make a key for one of this class.
-        return FitStream(super().spawn(label).words(4).tobytes(), seeded=self.seeded)
+    def bound_to(self, context: bytes) -> FitStream:
+        """Return the stream itself: a search with a seed has bound it to its table already."""
+        return self
 
 
 @dataclass(frozen=True)

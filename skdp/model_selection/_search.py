@@ -128,10 +128,8 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
         progress = FitProgress(self, plan.design.public_runs)
         progress.begin()
-        stream = public
-        if is_seeded(self.random_state) and not isinstance(self.random_state, RandomStream):
-            # One seed on two tables must not give the same noise.
-            stream = public.spawn(digest(X, y).hex())
+        # One seed on two tables must not give the same noise.
+        stream = public.bound_to(digest(X, y) if public.seeded else b"")
         search = Search(
             plan=plan,
             candidates=candidates,

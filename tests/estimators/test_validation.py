@@ -7,7 +7,7 @@ from scipy import sparse
 from skdp import DPSGDClassifier, GrpuaLogisticRegression, OperaLogisticRegression
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import PrivacyWarning
-from skdp.mechanisms import RandomStream
+from skdp.testing import FrozenStream
 
 
 class Untouchable:
@@ -188,7 +188,7 @@ def test_entries_stored_twice_count_as_their_sum_whatever_the_flag_says(estimato
     )
     split.has_canonical_format = True
     one, other = (
-        estimator(random_state=RandomStream.from_seed(0)).fit(table, y) for table in (rows, split)
+        estimator(random_state=FrozenStream.from_seed(0)).fit(table, y) for table in (rows, split)
     )
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-8, atol=1e-9)
     assert split.nnz == 4 * rows.nnz, "the caller's matrix was changed"

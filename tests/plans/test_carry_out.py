@@ -7,10 +7,11 @@ from support import rows
 
 from skdp import DPSGDClassifier, GrpuaLogisticRegression, GrpuaSVC
 from skdp.losses import LogisticLoss, SmoothedHingeLoss, SoftmaxLoss
-from skdp.mechanisms import RandomStream, record_releases
+from skdp.mechanisms import record_releases
 from skdp.plans import carry_out
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
 from skdp.solvers import Rows, StepState, UpdateRule, apply_update, sum_gradients
+from skdp.testing import FrozenStream
 
 CASES = [
     (DPSGDClassifier, {}),
@@ -31,7 +32,7 @@ def test_compiled_and_stepwise_runs_agree(cls, settings, n_classes, convert, mon
     monkeypatch.setattr(carry_out, "_INDICES_AHEAD", 1)
 
     def fit(**more):
-        stream = RandomStream.from_seed(7)
+        stream = FrozenStream.from_seed(7)
         model = cls(5.0, batch_size=20, max_iter=60, random_state=stream, **settings, **more)
         return model.fit(convert(X), y)
 

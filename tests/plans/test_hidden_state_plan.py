@@ -19,7 +19,7 @@ from skdp.accounting import (
     gaussian_profile,
 )
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
-from skdp.mechanisms import RandomStream, record_releases
+from skdp.mechanisms import record_releases
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.gradient_perturbation import (
     GradientPerturbationChoices,
@@ -29,6 +29,7 @@ from skdp.plans.last_iterate import contribution_in_ball
 from skdp.plans.linear_model import LinearModel, ScaledUnits
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
 from skdp.plans.schedules import LearningRateSchedule
+from skdp.testing import FrozenStream
 
 S = 0.5
 B = math.sqrt(1 + S**2)
@@ -265,7 +266,7 @@ def test_the_released_weights_are_the_last_projected_iterate(sizes, n_classes):
         alpha=0.05,
         radius=0.6,
         max_iter=40,
-        random_state=RandomStream.from_seed(3),
+        random_state=FrozenStream.from_seed(3),
         **sizes,
     )
     with record_releases() as trace:
@@ -296,7 +297,7 @@ def test_the_compiled_run_releases_the_same_iterate(sampling):
     X, y = rows(n=100)
 
     def fit(**more):
-        stream = RandomStream.from_seed(11)
+        stream = FrozenStream.from_seed(11)
         return GrpuaLogisticRegression(
             2.0,
             calibration="hidden-state",
