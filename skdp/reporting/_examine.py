@@ -10,6 +10,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.reporting._steps import classify_step, private_claim
+from skdp.reporting._wrappers import judge_rows_of_fits
 from skdp.reporting.privacy_spent import PrivacySpent
 
 _SEARCH_LEAKS = (
@@ -112,7 +113,8 @@ def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
         return [Finding(name, _class(fitted), *verdict, spent, shared)]
     if hasattr(fitted, "cv_results_"):
         return _examine_search(fitted, name)
-    findings = [Finding(name, _class(fitted), *classify_step(fitted))]
+    verdict = judge_rows_of_fits(fitted) or classify_step(fitted)
+    findings = [Finding(name, _class(fitted), *verdict)]
     parts = list(_parts(fitted))
     if parts:
         # A container that keeps nothing beside its parts needs no line of its own.

@@ -37,6 +37,9 @@ _NOT_COVERED_BY_A_FIT = (
 )
 _NOT_COVERED_BY_A_LEDGER = (
     "anything computed from the rows that was not charged to this ledger",
+    "copies of a record, and rows chosen by labels: a charge is for one row of the table that its "
+    "fit was given. Bagging with replacement has copies (count k as rows_per_unit=k); one-vs-one, "
+    "stacking, calibration and self-training divide rows by private labels",
     *_NEVER_COVERED,
 )
 

@@ -1,0 +1,48 @@
+"""Meta-estimators that give their inner fits other tables than their own, row for row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skdp.reporting._steps import StepVerdict
+
+_BY_ITSELF = "a private classifier by itself"
+
+# What becomes of the rows, for which reason the costs of the inner fits do not add up to a cost.
+_DIVIDES_ROWS = {
+    "OneVsOneClassifier": (
+        "each inner fit gets the rows of two labels: their number is private, and a row whose "
+        "label changes leaves some fits and enters others",
+        "OneVsRestClassifier, which gives all rows to each fit, or " + _BY_ITSELF,
+    ),
+    "SelfTrainingClassifier": (
+        "rows get labels, and enter later fits, by predictions: their number is private, and "
+        "transduction_ and labeled_iter_ tell of single rows",
+        _BY_ITSELF + ", fitted on the rows whose labels are known",
+    ),
+    "StackingClassifier": (
+        "its folds are stratified by the private labels, and the last estimator learns from "
+        "predictions of models that saw other rows: one row moves the features of all",
+        "VotingClassifier, which gives all rows to each fit, or " + _BY_ITSELF,
+    ),
+}
+
+
+def judge_rows_of_fits(fitted: Any) -> StepVerdict | None:
+    """Name what breaks the accounting of fits inside; None where rows go in one for one."""
+    name = type(fitted).__name__
+    if type(fitted).__module__.partition(".")[0] != "sklearn":
+        return None
+    if name in ("BaggingClassifier", "BaggingRegressor") and fitted.bootstrap:
+        # Which rows are in a bag was drawn without looking at them.
+        copies = max(int(np.bincount(bag).max()) for bag in fitted.estimators_samples_)
+        return StepVerdict(
+            "leaking",
+            f"bags are drawn with replacement: a row is up to {copies} times in one of them, and "
+            "each fit takes its copies for different records",
+            f"count copies as rows of one unit, rows_per_unit={copies} for one row each; or "
+            "bootstrap=False, with which no bag has copies",
+        )
+    return StepVerdict("leaking", *_DIVIDES_ROWS[name]) if name in _DIVIDES_ROWS else None
