@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from skdp.config import config_context, get_config, set_config
 from skdp.estimators import (
     DPSGDClassifier,
     GrpuaLogisticRegression,
@@ -22,4 +23,7 @@ __all__ = [
     "ObjectivePerturbationSVC",
     "OperaLogisticRegression",
     "OperaSVC",
+    "config_context",
+    "get_config",
+    "set_config",
 ]

@@ -32,6 +32,10 @@ class BudgetExceededError(SkdpError, RuntimeError):
     fits: tuple[float, float] | None = None
 
 
+class BudgetRequiredError(SkdpError, RuntimeError):
+    """A fit has no budget to charge, though the configuration requires one."""
+
+
 class LedgerError(SkdpError, RuntimeError):
     """The ledger of a budget cannot be read or written, so that every charge is refused."""
 

@@ -2,8 +2,12 @@
 
 import os
 
+import numpy as np
+
 from skdp.accounting import PureDPEvent
 from skdp.budget import BudgetExceededError
+from skdp.exceptions import BudgetRequiredError
+from skdp.preprocessing import DPStandardScaler
 
 
 def charge_many(budget, times, epsilon=0.01, label=None):
@@ -41,3 +45,20 @@ def charge_with_evidence(budget, evidence, epsilon=1e-6):
     while True:
         entry = budget.reserve(PureDPEvent(epsilon))
         os.write(handle, f"{entry.index}\n".encode())
+
+
+def fit_own(*_):
+    """Fit a private transformer constructed here; say in which process, and what was refused."""
+    rows = np.linspace(0.0, 1.0, 40).reshape(20, 2)
+    try:
+        DPStandardScaler(epsilon=1.0, delta=1e-6).fit(rows)
+    except (BudgetExceededError, BudgetRequiredError) as error:
+        return os.getpid(), type(error).__name__
+    except RuntimeError as error:
+        return os.getpid(), str(error)[:10]
+    return os.getpid(), None
+
+
+def fit_and_report(queue):
+    """As `fit_own`, for a process with a queue."""
+    queue.put(fit_own())

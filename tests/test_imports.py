@@ -19,7 +19,12 @@ MAY_IMPORT = {
     "mechanisms": {"accounting", "exceptions", "parameters"},
     "solvers": {"losses"},
     "plans": {"solvers", "mechanisms", "accounting", "losses"},
-    "budget": {"accounting", "mechanisms", "reporting", "exceptions", "parameters"},
+    "_notices": set(),
+    "config": {"_notices"},
+    "budget": {
+        *("accounting", "mechanisms", "reporting", "exceptions", "parameters"),
+        *("config", "_notices"),
+    },
     "reporting": {"accounting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
         *("plans", "budget", "reporting", "mechanisms", "accounting", "losses", "solvers"),
@@ -40,7 +45,7 @@ MAY_IMPORT = {
     "testing": {"mechanisms"},
     "cli": {"budget", "exceptions"},
     "datasets": {"preprocessing"},
-    "__init__": {"estimators"},
+    "__init__": {"estimators", "config"},
 }
 SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
@@ -148,7 +153,8 @@ def test_public_names():
 
     wanted = {
         skdp: "OperaLogisticRegression OperaSVC GrpuaLogisticRegression GrpuaSVC DPSGDClassifier "
-        "ObjectivePerturbationLogisticRegression ObjectivePerturbationSVC",
+        "ObjectivePerturbationLogisticRegression ObjectivePerturbationSVC "
+        "config_context get_config set_config",
         accounting: "GaussianEvent PoissonSampledEvent UniformSampledEvent ComposedEvent "
         "RepeatedEvent PureDPEvent ApproxDPEvent LaplaceEvent DiscreteGaussianEvent "
         "DiscreteLaplaceEvent PLDAccountant RDPAccountant GDPAccountant "

@@ -6,6 +6,7 @@ from skdp.budget.plan import BudgetPlan
 from skdp.budget.receipt import LedgerReceipt
 from skdp.exceptions import (
     BudgetExceededError,
+    BudgetRequiredError,
     LedgerDamagedError,
     LedgerError,
     LedgerFullError,
@@ -20,6 +21,7 @@ __all__ = [
     "BudgetEntry",
     "BudgetExceededError",
     "BudgetPlan",
+    "BudgetRequiredError",
     "LedgerDamagedError",
     "LedgerError",
     "LedgerFullError",

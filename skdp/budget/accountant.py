@@ -27,9 +27,10 @@ class BudgetAccountant(LedgerView):
     """A total (epsilon, delta) that many fits share, kept in a ledger on disk.
 
     Attach one object as ``accountant=`` to any number of estimators, or set it for a block with
-    ``with accountant:``. Each fit charges it before rows are touched. Clones, copies, pickles and
-    the workers of joblib and multiprocessing all reach the *same* ledger. A charge is on the disk
-    before the fit goes on, and is never refunded: not after an exception, and not after a crash.
+    ``with accountant:``; the guide on budgets says which fits a block charges. Each fit charges it
+    before rows are touched. Clones, copies and pickles of it all reach the *same* ledger, also in
+    other processes. A charge is on the disk before the fit goes on, and is never refunded: not
+    after an exception, and not after a crash.
 
     Parameters
     ----------
@@ -351,11 +352,23 @@ class BudgetAccountant(LedgerView):
         return cost
 
     def __enter__(self) -> BudgetAccountant:
+        """Have the fits of a block charge this budget.
+
+        A fit charges its estimator's ``accountant=``; else the innermost block that is open in its
+        own thread; else the budget that its estimator was bound to, by being constructed, cloned or
+        pickled in a block; else the block that is open in another thread, or in the process that
+        started this one. It raises where such blocks are of several budgets. Where there is none it
+        is *not charged*, unless ``skdp.set_config(require_budget=True)`` has it raise. The guide on
+        budgets lists the cases.
+        """
         open_block(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
         close_block(self)
+
+    def _address(self) -> dict[str, Any]:
+        return {**self.__getstate__(), "path": str(self.ledger)}
 
 
 def _path(ledger: str | os.PathLike[str]) -> Path:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import threading
+import os
 from contextvars import ContextVar
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
+from skdp import _notices
+from skdp.config import get_config
+from skdp.exceptions import BudgetRequiredError
 from skdp.parameters import PlainParameters
 from skdp.reporting.privacy_spent import PrivacySpent
 
 # Parameters that do not describe what is computed from the rows.
 _NOT_RECORDED = frozenset({"accountant", "random_state", "verbose", "n_jobs", "pre_dispatch"})
 
-_blocks_here: ContextVar[tuple[Any, ...]] = ContextVar("skdp_budget_blocks", default=())
-_blocks_anywhere: list[Any] = []
-_lock = threading.Lock()
+# Blocks with the number of their notice; of this thread also with the process that opened them.
+_blocks_here: ContextVar[tuple[tuple[int, int, Any], ...]] = ContextVar("skdp_blocks", default=())
+_blocks_anywhere: dict[int, Any] = {}
 
 
 def open_block(accountant: Any) -> None:
@@ -25,9 +29,9 @@ def open_block(accountant: Any) -> None:
     accountant : BudgetAccountant
         The budget; blocks nest, the innermost counts.
     """
-    _blocks_here.set((*_blocks_here.get(), accountant))
-    with _lock:
-        _blocks_anywhere.append(accountant)
+    number = _notices.post("budget", _address(accountant))
+    _blocks_anywhere[number] = accountant
+    _blocks_here.set((*_blocks_here.get(), (os.getpid(), number, accountant)))
 
 
 def close_block(accountant: Any) -> None:
@@ -38,73 +42,107 @@ def close_block(accountant: Any) -> None:
     accountant : BudgetAccountant
         The budget that `open_block` was given.
     """
-    blocks = list(_blocks_here.get())
-    _remove_last(blocks, accountant)
-    _blocks_here.set(tuple(blocks))
-    with _lock:
-        _remove_last(_blocks_anywhere, accountant)
+    here = _blocks_here.get()
+    # A block may be left in another thread or context than it was entered in.
+    mine = [number for _, number, budget in here if budget is accountant]
+    others = [number for number, budget in list(_blocks_anywhere.items()) if budget is accountant]
+    if number := (mine or others)[-1:]:
+        _blocks_here.set(tuple(block for block in here if block[1] != number[0]))
+        _blocks_anywhere.pop(number[0], None)
+        _notices.withdraw(number[0])
 
 
-def _remove_last(blocks: list[Any], accountant: Any) -> None:
-    for place in reversed(range(len(blocks))):
-        if blocks[place] is accountant:
-            del blocks[place]
-            return
+class _Unclear:
+    """Stands for several budgets of which nobody knows which one is meant."""
+
+    def reserve(self, event: Any, **_: Any) -> None:
+        raise RuntimeError(
+            "It is unclear which budget to charge: this thread or process has no `with` block of "
+            "its own, and those that it may work for have blocks of several budgets open, or one "
+            "that only their own process can reach. Give the estimator its accountant=."
+        )
 
 
-def active_accountant() -> Any:
-    """Return the budget of the innermost open block.
+def _address(accountant: Any) -> Any:
+    """Say where other processes find a budget; None if they cannot."""
+    address = getattr(accountant, "_address", None)
+    return None if address is None else address()
 
-    A thread without a block of its own takes the block that another thread has open: that is
-    where a thread pool's work comes from, and a charge too many harms nobody's privacy.
+
+def _reached(address: Any) -> Any:
+    """Return the budget or plan at an address; its first use finds out if the file is there."""
+    from skdp.budget.accountant import BudgetAccountant, BudgetPlan  # which import this module
+
+    if address is None:
+        return _Unclear()
+    file = {name: address[name] for name in ("identity", "genesis")}
+    budget = BudgetAccountant.__new__(BudgetAccountant)
+    budget.__setstate__({**file, "path": Path(address["path"])})
+    return BudgetPlan(budget, address["plan"]) if "plan" in address else budget
+
+
+def find_accountant(bound: Any = None) -> Any:
+    """Return the budget that a fit without an accountant of its own charges.
+
+    The innermost block of this thread comes first, then what the estimator is bound to, then the
+    block that another thread or the process that started this one has open: that is where the work
+    of pools comes from, and a charge too many harms nobody's privacy.
+
+    Parameters
+    ----------
+    bound : BudgetAccountant or None, default=None
+        What the estimator is bound to.
 
     Returns
     -------
     BudgetAccountant or None
-        The budget, None outside all blocks.
-
-    Raises
-    ------
-    RuntimeError
-        If other threads have blocks of several budgets open, so that it is not clear which one
-        this thread works for.
+        The budget, None where there is none. Where it is unclear which one is meant, something that
+        refuses all charges.
     """
     here = _blocks_here.get()
-    if here:
-        return here[-1]
-    with _lock:
-        others = list(_blocks_anywhere)
-    if any(other is not others[0] for other in others):
-        raise RuntimeError(
-            "Several threads have `with` blocks of different budgets open, and this thread has "
-            "none: it is unclear which budget to charge. Give the estimator its accountant=."
-        )
-    return others[0] if others else None
+    if here and here[-1][0] == os.getpid():
+        return here[-1][2]
+    # A process that was forked in a block may work for it, or for one that was opened later.
+    known = [accountant for _, _, accountant in here[-1:]]
+    if bound is not None:
+        known.append(bound)
+    else:
+        known = known or list(_blocks_anywhere.values())
+        known += [_reached(address) for address in _notices.heard("budget")]
+    distinct = {repr(_address(budget) or id(budget)): budget for budget in known}
+    return _Unclear() if len(distinct) > 1 else next(iter(distinct.values()), None)
 
 
 class ChargesBudget(PlainParameters):
     """Mixin of everything that fits privately: it stays with the budget of its block.
 
-    Inside ``with accountant:`` clones, pickles and hence joblib's workers take the block's budget
-    along, so that a fit in another process or thread charges it too. An estimator that came back
-    from a worker stays bound to that budget.
+    What is constructed, cloned, pickled or unpickled inside ``with accountant:`` is bound to the
+    block's budget, so that a fit in another process or thread, or after the block, charges it too.
+    An estimator that came back from a worker stays bound to that budget.
     """
 
     _bound_accountant: Any = None
 
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Bind what is constructed, copied or unpickled in a block."""
+        return super().__new__(cls)._bind(None)
+
+    def _bind(self, bound: Any) -> Self:
+        accountant = find_accountant(bound)
+        if accountant is not None:
+            self._bound_accountant = accountant
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
-        accountant = active_accountant()
+        accountant = find_accountant(self._bound_accountant)
         if accountant is not None:
             state["_bound_accountant"] = accountant
         return state
 
     def __sklearn_clone__(self) -> Any:
         clone = super().__sklearn_clone__()  # type: ignore[misc]
-        accountant = active_accountant() or self._bound_accountant
-        if accountant is not None:
-            clone._bound_accountant = accountant
-        return clone
+        return clone._bind(self._bound_accountant)
 
 
 def check_accountant(accountant: Any) -> None:
@@ -130,9 +168,8 @@ def check_accountant(accountant: Any) -> None:
 def charge_fit(estimator: Any, spent: PrivacySpent) -> None:
     """Charge what a fit is about to spend; afterwards the rows may be used.
 
-    The budget is the estimator's `accountant`, else that of the enclosing ``with`` block, else
-    the one that the estimator was bound to when it was cloned or pickled in such a block. Without
-    any of them nobody keeps count.
+    The budget is the estimator's `accountant`, else what `find_accountant` returns. Without any
+    nobody keeps count, unless the configuration requires a budget.
 
     Parameters
     ----------
@@ -145,16 +182,24 @@ def charge_fit(estimator: Any, spent: PrivacySpent) -> None:
     ------
     BudgetExceededError
         If the budget cannot take the charge.
+    BudgetRequiredError
+        If there is no budget and ``require_budget`` is set.
     TypeError
         If the estimator's `accountant` is no budget.
     """
     check_accountant(estimator.accountant)
+    name = type(estimator).__name__
     accountant = estimator.accountant
     if accountant is None:
-        accountant = active_accountant() or getattr(estimator, "_bound_accountant", None)
+        accountant = find_accountant(getattr(estimator, "_bound_accountant", None))
     if accountant is None:
+        if get_config()["require_budget"]:
+            raise BudgetRequiredError(
+                f"{name}.fit has no budget to charge, and require_budget is set. Give it "
+                "accountant=BudgetAccountant(...), or construct and fit it inside `with budget:`; "
+                "skdp.config_context(require_budget=False) lets uncounted fits run."
+            )
         return
-    name = type(estimator).__name__
     accountant.reserve(
         spent.event,
         label=f"{name}.fit",

@@ -136,6 +136,9 @@ class BudgetPlan:
     def __exit__(self, *exception: object) -> None:
         close_block(self)
 
+    def _address(self) -> dict[str, Any]:
+        return {**self._accountant._address(), "plan": self._index}
+
     def __copy__(self) -> BudgetPlan:
         return self
 

@@ -1,17 +1,30 @@
 """Which budget a fit charges: its own, its block's, or the one it was bound to."""
 
+import copy
 import pickle
 import threading
 from typing import ClassVar
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from search_toys import NoisyCount
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 
-from skdp import OperaLogisticRegression
-from skdp.budget.charging import active_accountant, close_block, open_block
+from skdp import OperaLogisticRegression, config_context
+from skdp.accounting import PureDPEvent
+from skdp.budget.charging import (
+    ChargesBudget,
+    charge_fit,
+    close_block,
+    find_accountant,
+    open_block,
+)
+from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import BoundedScaler
+from skdp.reporting import PrivacySpent
 
 
 class Recorder:
@@ -54,7 +67,7 @@ def table():
 
 
 def test_without_a_budget_nobody_counts(table):
-    assert active_accountant() is None
+    assert find_accountant() is None
     OperaLogisticRegression().fit(*table)
 
 
@@ -86,7 +99,7 @@ def test_the_innermost_block_and_the_own_budget_come_first(budget, table):
 def test_blocks_end_when_an_exception_passes(budget):
     with pytest.raises(KeyError), budget, Recorder("inner"):
         raise KeyError
-    assert active_accountant() is None
+    assert find_accountant() is None
 
 
 @pytest.mark.parametrize("copy", [clone, lambda e: pickle.loads(pickle.dumps(e))])
@@ -139,6 +152,79 @@ def test_a_thread_that_could_mean_two_budgets_is_refused(budget, table):
         done.set()
         thread.join()
     assert isinstance(outcome, RuntimeError) and "unclear which budget" in str(outcome)
+    assert budget.count == 1
+
+
+class Toy(ChargesBudget, BaseEstimator):
+    def __init__(self, accountant=None):
+        self.accountant = accountant
+
+    def fit(self):
+        event = PureDPEvent(1.0)
+        charge_fit(
+            self, PrivacySpent(1.0, 0.0, "replace-one", event, "basic", "toy", (), (), False)
+        )
+
+
+COPIES = {
+    "construct": lambda _: Toy(),
+    "clone": clone,
+    "pickle": lambda toy: pickle.loads(pickle.dumps(toy)),
+    "deepcopy": copy.deepcopy,
+}
+STEPS = st.tuples(
+    st.sampled_from(["open a", "open b", "close", "fit", *COPIES]), st.booleans(), st.integers(0, 9)
+)
+
+
+def promised(blocks, bound, threaded):
+    """Say which budget the guide promises: its name, "unclear" or None."""
+    if blocks and not threaded:
+        return blocks[-1].name
+    names = {block.name for block in blocks}
+    return bound or ("unclear" if len(names) > 1 else next(iter(names), None))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(STEPS, max_size=12))
+def test_every_fit_charges_what_the_guide_promises(steps):
+    budgets = {name: Recorder(name) for name in "ab"}
+    toys, blocks = [(Toy(), None)], []
+    try:
+        for step, threaded, number in steps:
+            run = in_a_thread if threaded else (lambda work: work())
+            toy, bound = toys[number % len(toys)]
+            goes = promised(blocks, bound, threaded)
+            if step.startswith("open"):
+                blocks.append(budgets[step[-1]].__enter__())
+            elif step == "close" and blocks:
+                blocks.pop().__exit__()
+            elif step == "fit":
+                before = {name: budget.count for name, budget in budgets.items()}
+                outcome = run(toy.fit) if threaded or goes != "unclear" else in_main(toy.fit)
+                assert isinstance(outcome, RuntimeError) == (goes == "unclear")
+                charged = [name for name in budgets if budgets[name].count > before[name]]
+                assert charged == [goes] * (goes in budgets)
+            elif step in COPIES:
+                kept = None if step == "construct" else bound
+                toys.append((run(lambda: COPIES[step](toy)), promised(blocks, kept, threaded)))  # noqa: B023
+    finally:
+        while blocks:
+            blocks.pop().__exit__()
+
+
+def in_main(work):
+    """Return what was raised."""
+    with pytest.raises(RuntimeError, match="unclear which budget") as caught:
+        work()
+    return caught.value
+
+
+def test_searches_stay_with_the_block_they_were_made_in(budget, table):
+    with budget:
+        search = PrivateGridSearchCV(NoisyCount(classes=[0, 1]), {"threshold": [0.0, 1.0]})
+    with config_context(require_budget=True):
+        search.fit(*table)
     assert budget.count == 1
 
 

@@ -1,0 +1,94 @@
+"""Settings of the library: whether fits without a budget are refused."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+from skdp import _notices
+
+_REQUIRE_BUDGET = "require_budget"
+_here: ContextVar[bool | None] = ContextVar("skdp_require_budget", default=None)
+_everywhere: bool | None = None
+# Notices of this process that budgets are required: of `set_config`, and of open contexts.
+_setting: int | None = None
+_contexts: set[int] = set()
+
+
+def get_config() -> dict[str, bool]:
+    """Return the settings that hold here and now.
+
+    Returns
+    -------
+    dict
+        ``"require_budget"``: whether a fit that no budget is charged for raises. It is what an
+        enclosing `config_context` of this thread says; else whether any thread's says so; else what
+        `set_config` was given; else whether the environment variable ``SKDP_REQUIRE_BUDGET`` is
+        ``1`` or ``true``, or a process that this one was started by requires budgets.
+    """
+    required = _here.get()
+    if required is None:
+        required = True if _contexts else _everywhere
+    if required is None:
+        variable = os.environ.get("SKDP_REQUIRE_BUDGET", "").lower()
+        required = variable in ("1", "true") or bool(_notices.heard(_REQUIRE_BUDGET))
+    return {_REQUIRE_BUDGET: required}
+
+
+def set_config(*, require_budget: bool | None = None) -> None:
+    """Change settings, for all threads of this process and for the processes started by it.
+
+    Parameters
+    ----------
+    require_budget : bool or None, default=None
+        Whether fits without a budget raise `BudgetRequiredError`; None changes nothing.
+    """
+    global _everywhere, _setting
+    if require_budget is None:
+        return
+    _everywhere = _checked(require_budget)
+    if _setting is not None:
+        _notices.withdraw(_setting)
+    _setting = _notices.post(_REQUIRE_BUDGET, True) if require_budget else None
+
+
+@contextlib.contextmanager
+def config_context(*, require_budget: bool | None = None) -> Iterator[None]:
+    """Change settings for a block.
+
+    Unlike in scikit-learn, what is made stricter is so for all threads and processes that have no
+    settings of their own: work that a block hands over must not become lax. What is made laxer is
+    so for this thread alone.
+
+    Parameters
+    ----------
+    require_budget : bool or None, default=None
+        As for `set_config`.
+
+    Yields
+    ------
+    None
+        The settings before the block return after it.
+    """
+    if require_budget is None:
+        yield
+        return
+    token = _here.set(_checked(require_budget))
+    notice = _notices.post(_REQUIRE_BUDGET, True) if require_budget else None
+    try:
+        if notice is not None:
+            _contexts.add(notice)
+        yield
+    finally:
+        _here.reset(token)
+        if notice is not None:
+            _contexts.discard(notice)
+            _notices.withdraw(notice)
+
+
+def _checked(require_budget: bool) -> bool:
+    if not isinstance(require_budget, bool):
+        raise TypeError(f"require_budget must be True, False or None, got {require_budget!r}.")
+    return require_budget
