@@ -10,8 +10,8 @@ from contextvars import ContextVar
 from skdp import _notices
 
 _REQUIRE_BUDGET = "require_budget"
-_here: ContextVar[bool | None] = ContextVar("skdp_require_budget", default=None)
-_everywhere: bool | None = None
+# What the innermost context of this thread says, and the process that it was entered in.
+_here: ContextVar[tuple[int, bool] | None] = ContextVar("skdp_require_budget", default=None)
 # Notices of this process that budgets are required: of `set_config`, and of open contexts.
 _setting: int | None = None
 _contexts: set[int] = set()
@@ -24,17 +24,16 @@ def get_config() -> dict[str, bool]:
     -------
     dict
         ``"require_budget"``: whether a fit that no budget is charged for raises. It is what an
-        enclosing `config_context` of this thread says; else whether any thread's says so; else what
-        `set_config` was given; else whether the environment variable ``SKDP_REQUIRE_BUDGET`` is
-        ``1`` or ``true``, or a process that this one was started by requires budgets.
+        enclosing `config_context` of this thread says. Outside them it is true if a context of any
+        thread, `set_config`, the environment variable ``SKDP_REQUIRE_BUDGET`` (``1`` or ``true``)
+        or a process that this one was started by requires budgets.
     """
-    required = _here.get()
-    if required is None:
-        required = True if _contexts else _everywhere
-    if required is None:
-        variable = os.environ.get("SKDP_REQUIRE_BUDGET", "").lower()
-        required = variable in ("1", "true") or bool(_notices.heard(_REQUIRE_BUDGET))
-    return {_REQUIRE_BUDGET: required}
+    here = _here.get()
+    if here is not None and here[0] == os.getpid():
+        return {_REQUIRE_BUDGET: here[1]}
+    variable = os.environ.get("SKDP_REQUIRE_BUDGET", "").lower() in ("1", "true")
+    own = variable or _setting is not None or bool(_contexts)
+    return {_REQUIRE_BUDGET: own or bool(_notices.heard(_REQUIRE_BUDGET))}
 
 
 def set_config(*, require_budget: bool | None = None) -> None:
@@ -43,12 +42,13 @@ def set_config(*, require_budget: bool | None = None) -> None:
     Parameters
     ----------
     require_budget : bool or None, default=None
-        Whether fits without a budget raise `BudgetRequiredError`; None changes nothing.
+        Whether fits without a budget raise `BudgetRequiredError`; None changes nothing. False takes
+        back what an earlier call required, but not what the environment or a parent process does.
     """
-    global _everywhere, _setting
+    global _setting
     if require_budget is None:
         return
-    _everywhere = _checked(require_budget)
+    _check(require_budget)
     if _setting is not None:
         _notices.withdraw(_setting)
     _setting = _notices.post(_REQUIRE_BUDGET, True) if require_budget else None
@@ -75,7 +75,8 @@ def config_context(*, require_budget: bool | None = None) -> Iterator[None]:
     if require_budget is None:
         yield
         return
-    token = _here.set(_checked(require_budget))
+    _check(require_budget)
+    token = _here.set((os.getpid(), require_budget))
     notice = _notices.post(_REQUIRE_BUDGET, True) if require_budget else None
     try:
         if notice is not None:
@@ -88,7 +89,6 @@ def config_context(*, require_budget: bool | None = None) -> Iterator[None]:
             _notices.withdraw(notice)
 
 
-def _checked(require_budget: bool) -> bool:
+def _check(require_budget: bool) -> None:
     if not isinstance(require_budget, bool):
         raise TypeError(f"require_budget must be True, False or None, got {require_budget!r}.")
-    return require_budget

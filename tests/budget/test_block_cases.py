@@ -301,7 +301,6 @@ def test_strict_mode_refuses_what_nobody_counts(budget):
 
 
 def test_strict_mode_for_a_whole_process(monkeypatch):
-    monkeypatch.setattr(skdp.config, "_everywhere", None)
     skdp.set_config(require_budget=True)
     try:
         skdp.set_config()
@@ -309,7 +308,12 @@ def test_strict_mode_for_a_whole_process(monkeypatch):
         assert run_process(METHODS[0])[1] == "BudgetRequiredError"
     finally:
         skdp.set_config(require_budget=False)
+    assert fit_own()[1] is None
     monkeypatch.setenv("SKDP_REQUIRE_BUDGET", "1")
-    assert fit_own()[1] is None  # what was set comes before the environment
+    skdp.set_config(require_budget=False)
+    assert fit_own()[1] == "BudgetRequiredError"
+    with skdp.config_context(require_budget=False):
+        assert fit_own()[1] is None
+        assert "fork" not in METHODS or run_process("fork")[1] == "BudgetRequiredError"
     with pytest.raises(TypeError, match="require_budget"):
         skdp.set_config(require_budget="yes")
