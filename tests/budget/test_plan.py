@@ -134,12 +134,12 @@ def test_copies_and_pickles_are_the_same_plan():
 
 
 def test_plans_serve_blocks():
-    from skdp.budget.charging import active_accountant
+    from skdp.budget.charging import find_accountant
 
     plan = BudgetAccountant(1.0, 0.0).plan([PureDPEvent(0.25)])
     with plan as block:
-        assert block is plan is active_accountant()
-    assert active_accountant() is None
+        assert block is plan is find_accountant()
+    assert find_accountant() is None
 
 
 def test_plans_are_events_of_their_own_in_the_ledger():
