@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, PLDAccountant, PureDPEvent
+from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, PLDAccountant
 from skdp.budget.chain import Row, canonical
 from skdp.budget.charging import close_block, open_block
-from skdp.budget.conversion import convert_adjacency
 from skdp.budget.entries import PLANNED, BudgetEntry, read_event, write_event
-from skdp.budget.request import Request
+from skdp.budget.filters import Charge
+from skdp.budget.filters._exact import decimal_up
+from skdp.budget.filters._pairs import pair_of
+from skdp.budget.filters._profiles import is_certified
+from skdp.budget.request import Request, prepare
 from skdp.exceptions import BudgetExceededError
 from skdp.reporting.privacy_spent import PrivacySpent
 
@@ -157,7 +161,7 @@ def commit_row(
     delta: float | None,
     epsilon_delta: bool,
 ) -> tuple[ComposedEvent, tuple[float, float] | None, list[dict[str, Any]]]:
-    """Account jointly for a list of releases.
+    """Account jointly for a list of releases, each restated and proved as when it is reserved.
 
     Parameters
     ----------
@@ -174,51 +178,55 @@ def commit_row(
     Returns
     -------
     event, guarantee, events
-        The joint event, its (epsilon, delta) if a delta is known, and each event as the ledger
+        The joint event, its (epsilon, delta) where these are counted, and each event as the ledger
         records it, all in the ledger's adjacency.
 
     Raises
     ------
-    TypeError, ValueError
-        If something is no event, cannot be converted, or a delta is missing.
+    TypeError, ValueError, UnsupportedEventError
+        If something is no event, is not proved, cannot be converted, or a delta is missing.
     """
-    committed: list[Event] = []
-    priced: list[Event] = []
-    deltas: list[float | None] = []
-    judge = PLDAccountant(adjacency=wanted)
-    for item in events:
-        record = item if isinstance(item, PrivacySpent) else None
-        event = item if record is None else record.event
-        if not isinstance(event, Event):
-            raise TypeError(f"events must hold events or privacy plans, got {item!r}.")
-        relation = record.adjacency if record is not None else given or wanted
-        converted = convert_adjacency(event, relation, wanted)
-        committed.append(converted)
-        deltas.append(record.delta if record is not None else _own_delta(event))
-        if record is not None and not judge.supports(converted):
-            numbers = ApproxDPEvent(record.epsilon, record.delta)
-            converted = convert_adjacency(numbers, relation, wanted)
-        priced.append(converted)
-    if not committed:
+    charges = [
+        prepare(item, ledger_adjacency=wanted, needs_numbers=False, adjacency=given).charge
+        for item in events
+    ]
+    if not charges:
         raise ValueError("events must hold at least one event: an empty plan pays for nothing.")
-    joint = ComposedEvent(tuple(priced))
-    if delta is None and None not in deltas:
-        delta = float(sum(d for d in deltas if d is not None))
-    if delta is None and epsilon_delta:
+    joint = ComposedEvent(tuple(charge.event for charge in charges))
+    committed = [write_event(event) for event in joint.events]
+    if not epsilon_delta:
+        return joint, None, committed
+    joint, guarantee = _jointly(charges, wanted, delta)
+    return joint, guarantee, committed
+
+
+def _jointly(
+    charges: list[Charge], adjacency: str, delta: float | None
+) -> tuple[ComposedEvent, tuple[float, float]]:
+    """Return an event that stands for all charges, and an (epsilon, delta) of it."""
+    pairs = [None if charge.epsilon is None else pair_of(charge, adjacency) for charge in charges]
+    known = [pair for pair in pairs if pair is not None]
+    if delta is None and len(known) < len(pairs):
         raise ValueError(
             "delta must be given: this budget counts epsilon and delta, and not all events of the "
             "plan name theirs."
         )
-    guarantee = None
-    if delta is not None and epsilon_delta:
-        guarantee = float(judge.compose(joint).epsilon(delta)), delta
-    return joint, guarantee, [write_event(event) for event in committed]
-
-
-def _own_delta(event: Event) -> float | None:
-    if isinstance(event, PureDPEvent):
-        return 0.0
-    return event.delta if isinstance(event, ApproxDPEvent) else None
+    if delta is None:
+        delta = decimal_up(sum((pair[1] for pair in known), Fraction(0)))
+    judge = PLDAccountant(adjacency=adjacency)
+    parts = (
+        # The proved pair stands for an event that has no privacy-loss distribution.
+        charge.event
+        if pair is None or judge.supports(charge.event)
+        else ApproxDPEvent(decimal_up(pair[0]), decimal_up(pair[1]))
+        for charge, pair in zip(charges, pairs, strict=True)
+    )
+    joint = ComposedEvent(tuple(parts))
+    epsilon = float(judge.compose(joint).epsilon(delta))
+    total = decimal_up(sum((pair[0] for pair in known), Fraction(0)))
+    if len(known) == len(pairs) and is_certified(joint, adjacency, total, delta):
+        epsilon = min(epsilon, total)
+    return joint, (epsilon, delta)
 
 
 def _place_of(wanted: dict[str, Any], plan: Row, used: set[int]) -> int | None:

@@ -87,7 +87,7 @@ def test_bad_plans():
     budget = BudgetAccountant(1.0, 1e-5, composition="basic")
     with pytest.raises(ValueError, match="empty plan"):
         budget.plan([])
-    with pytest.raises(TypeError, match="events or privacy plans"):
+    with pytest.raises(TypeError, match="an Event or a PrivacySpent"):
         budget.plan([0.5])
     with pytest.raises(ValueError, match="delta must be given"):
         budget.plan([GaussianEvent(8.0)])
