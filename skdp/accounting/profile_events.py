@@ -82,10 +82,14 @@ class OneOfEvent(Event):
     Notes
     -----
     Which records are in which part, or how the coin falls, must be independent of the records and
-    of the results of earlier releases: parts by position, or drawn at random beforehand; never
-    stratified by a private column. Under add-remove, adding a record must not move the others. In a
-    composition, each of these choices is fixed for a given pair of neighbours, so the cost is the
-    largest over all combinations of choices.
+    of what the parts release: parts by position, or drawn at random beforehand; never
+    stratified by a private column. Under add-remove, adding a record must not move the others.
+
+    Beside other releases in a composition, the parts may also be assigned after these were seen:
+    the cost is that of a release with the largest of the parts' profiles. Where one assignment,
+    made beforehand, decides about several releases, let each part hold all that concerns its
+    records: ``OneOfEvent((ComposedEvent((a, c)), ComposedEvent((b, c))))`` costs less than
+    ``ComposedEvent((OneOfEvent((a, b)), c))``.
     """
 
     events: tuple[Event, ...]

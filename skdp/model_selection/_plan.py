@@ -256,14 +256,13 @@ def _plan_with(design: Design, epsilon: float) -> SearchPlan:
         for size in sorted(set(design.train_sizes))
     }
     refits: tuple[Fit, ...] = ()
-    events: list[Event] = [_search_event(design, epsilon, fits)]
+    event = _search_event(design, epsilon, fits)
     if design.refit:
         refit_epsilon = design.refit_factor * epsilon
         refits = tuple(
             _fit(design, steps, refit_epsilon, design.n_rows) for steps in design.candidates
         )
-        events.append(_chosen_afterwards(refits))
-    event = events[0] if len(events) == 1 else ComposedEvent(tuple(events))
+        event = _followed_by(event, _chosen_afterwards(refits))
     return SearchPlan(design, event, epsilon, fits, refits, _score_noise(design, epsilon))
 
 
@@ -298,7 +297,7 @@ def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fi
             for size, times in sizes.items():
                 counts[fits[number, size].event] += times
         folds.setdefault(frozenset(counts.items()), _composed(counts))
-    return ComposedEvent((_one_of(tuple(folds.values())), selection))
+    return _followed_by(_one_of(tuple(folds.values())), selection)
 
 
 def _composed(counts: Counter[Event]) -> Event:
@@ -311,6 +310,12 @@ def _composed(counts: Counter[Event]) -> Event:
 
 def _one_of(events: tuple[Event, ...]) -> Event:
     return events[0] if len(events) == 1 else OneOfEvent(events)
+
+
+def _followed_by(event: Event, later: Event) -> Event:
+    """Compose with a release on all rows; which part a record is in stays as it was drawn."""
+    parts = event.events if isinstance(event, OneOfEvent) else (event,)
+    return _one_of(tuple(ComposedEvent((part, later)) for part in parts))
 
 
 def _chosen_afterwards(fits: tuple[Fit, ...]) -> Event:

@@ -233,19 +233,55 @@ def test_a_choice_costs_its_dearest_part(cls, rtol):
         assert both < cost(ComposedEvent((training, selection)), cls=cls)
 
 
-def test_choices_in_a_composition_are_taken_together():
+def response(epsilon, delta):
+    """Return the profile of randomised response that fails with probability delta."""
+    truth = 1.0 / (1.0 + math.exp(-epsilon))
+
+    def profile(at):
+        if at < 0.0:
+            return 1.0 - math.exp(at) + math.exp(at) * profile(-at)
+        return delta + (1.0 - delta) * max(0.0, truth - math.exp(at) * (1.0 - truth))
+
+    return profile
+
+
+@pytest.mark.parametrize("first", [0.1, 0.2, 0.4])
+def test_a_choice_may_depend_on_what_was_released_before(first):
+    """Whoever assigns the parts once the first loss is known gains by it, exactly as bounded."""
+    choice = OneOfEvent((PureDPEvent(0.5), ApproxDPEvent(0.0, 0.1)))
+    profiles = response(0.5, 0.0), response(0.0, 0.1)
+    plan = PLDAccountant("replace-one").compose(ComposedEvent((PureDPEvent(first), choice)))
+    up = 1.0 / (1.0 + math.exp(-first))
+    gained = []
+    for epsilon in (0.05, 0.196, 0.3, 0.45):
+        truth = up * max(h(epsilon - first) for h in profiles)
+        truth += (1.0 - up) * max(h(epsilon + first) for h in profiles)
+        assert truth <= float(plan.delta(epsilon)) <= truth * (1.0 + 1e-3)
+        fixed = max(up * h(epsilon - first) + (1.0 - up) * h(epsilon + first) for h in profiles)
+        gained.append(truth / fixed)
+    assert max(gained) > 1.05
+
+
+def test_one_assignment_may_decide_about_several_releases():
+    one, other, later = GaussianEvent(2.0), LaplaceEvent(2.0), PureDPEvent(0.5)
+    parts = [ComposedEvent((part, later)) for part in (one, other)]
+    dearest = max(cost(part) for part in parts)
+    assert dearest <= cost(OneOfEvent(tuple(parts))) <= dearest * (1.0 + 1e-9)
+    assert dearest <= cost(ComposedEvent((OneOfEvent((one, other)), later)))
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_choices_in_a_composition_cost_no_less_than_any_combination(count):
     one, other = GaussianEvent(2.0), LaplaceEvent(2.0)
-    choice = OneOfEvent((one, other))
-    for count in (1, 2, 5):
-        combined = [
-            cost(ComposedEvent((RepeatedEvent(one, k), RepeatedEvent(other, count - k))))
-            for k in range(count + 1)
-        ]
-        found = cost(RepeatedEvent(choice, count))
-        assert max(combined) * (1.0 - 1e-9) <= found <= max(combined) * (1.0 + 1e-3)
+    combined = [
+        cost(ComposedEvent((RepeatedEvent(one, k), RepeatedEvent(other, count - k))))
+        for k in range(count + 1)
+    ]
+    found = cost(RepeatedEvent(OneOfEvent((one, other)), count))
+    assert max(combined) * (1.0 - 1e-9) <= found <= max(combined) * 1.01
 
 
-def test_too_many_choices_are_bounded_by_the_largest_profile():
+def test_several_choices_are_bounded_by_the_largest_profile():
     one, other = GaussianEvent(2.0), LaplaceEvent(2.0)
     many = RepeatedEvent(OneOfEvent((one, other, LaplaceEvent(1.9))), 30)
     assert len(choices_of({many.event: 30}, "replace-one")) == 1

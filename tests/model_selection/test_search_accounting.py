@@ -166,8 +166,10 @@ def test_holdout_with_a_refit_adds_it_to_both():
     search = PrivateGridSearchCV(
         OperaLogisticRegression(), GRID, method="holdout", refit=True, refit_share=0.5
     )
-    parts, refit = search.privacy_plan(*TABLE).event.events
-    trained, chosen = parts.events
+    (trained, refit), (chosen, again) = (
+        part.events for part in search.privacy_plan(*TABLE).event.events
+    )
+    assert refit == again
     total = math.hypot(mu_of(trained), mu_of(refit))
     assert gaussian_delta(1.0, total) <= 1e-6
     assert delta_with_response(1.0, mu_of(refit), chosen.epsilon) <= 1e-6
@@ -270,9 +272,10 @@ def test_folds_of_different_size_are_told_apart():
         adjacency="add-remove",
         random_state=0,
     )
-    folds = search.privacy_plan(101, 3).event.events[0].events[0]
+    folds = search.privacy_plan(101, 3).event
     assert isinstance(folds, OneOfEvent) and len(folds.events) == 3
-    assert all(sum(leaf_counts(event).values()) == 20 for event in folds.events)
+    trainings = [fold.events[0].events[0] for fold in folds.events]
+    assert all(sum(leaf_counts(event).values()) == 20 for event in trainings)
 
 
 def test_fits_of_cross_validation_are_calibrated_to_their_own_size():

@@ -1,23 +1,25 @@
 """Plans in which any one record is concerned by one of several releases only.
 
-For a given pair of neighbours each choice is fixed, so the plan's cost is the largest over all
-combinations of choices. Equal choices repeated differ only in how often each part was met, and
-parts that reveal less than another one are left out. Where combinations are still too many, each
-choice is bounded by the largest profile of its parts, which costs more.
+A choice that is all of a plan costs what its dearest part does: for given neighbours it is fixed.
+Beside other releases it may depend on their results, and whoever chooses after a large loss gains
+by it: the choice is then bounded by the largest profile of its parts. Parts that reveal less than
+another one are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+
+import numpy as np
 
 from skdp.accounting._leaves import gaussian_mu
 from skdp.accounting.events import Event, PureDPEvent, leaf_counts
 from skdp.accounting.pld.profile_pair import ProfilePair
 from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
 
-_LARGEST_COUNT = 64  # combinations that are told apart
+_LARGEST_COUNT = 64  # equal pure guarantees that are told apart
 
 Counts = dict[Event, int]
 
@@ -36,18 +38,25 @@ class LargestOfEvent(ProfileEvent):
 
     def profile_bound(self, epsilon: float, adjacency: str) -> float:
         """Return the largest of the parts' profiles; see `ProfileEvent`."""
-        from skdp.accounting.pld.accountant import PLDAccountant
+        from skdp.accounting.pld.curves import profile_curve
 
-        return max(
-            PLDAccountant(adjacency).compose(event).delta(epsilon).upper
-            for event in self.choice.events
-        )
+        at = np.array([epsilon])
+        return max(float(profile_curve(part, adjacency)(at)[0]) for part in self.choice.events)
 
     def supports_adjacency(self, adjacency: str) -> bool:
         """Tell whether all parts have a known profile."""
         from skdp.accounting.pld.accountant import PLDAccountant
 
         return all(PLDAccountant(adjacency).supports(event) for event in self.choice.events)
+
+    def largest_loss(self, adjacency: str) -> float:
+        """Return the largest loss of any part."""
+        from skdp.accounting.pld.accountant import PLDAccountant
+
+        return max(
+            float(PLDAccountant(adjacency).compose(part).epsilon(0.0))
+            for part in self.choice.events
+        )
 
 
 @lru_cache(maxsize=64)
@@ -73,7 +82,7 @@ def profile_pair(leaf: ProfileEvent, adjacency: str) -> ProfilePair | None:
 
 
 def choices_of(counts: Mapping[Event, int], adjacency: str) -> list[Counts]:
-    """Return what may have happened to one record, one entry for each combination of choices.
+    """Return what may have happened to one record, the worst of which counts.
 
     Parameters
     ----------
@@ -85,47 +94,24 @@ def choices_of(counts: Mapping[Event, int], adjacency: str) -> list[Counts]:
     Returns
     -------
     list of dict
-        Leaves that are no choices, with their counts; at least one dict.
+        Leaves that are no choices, with their counts: one dict, or one for each part of a choice
+        that is all there is.
     """
-    combinations: list[Counts] = [{}]
-    for leaf, count in counts.items():
-        if not isinstance(leaf, OneOfEvent):
-            combinations = [_added(found, {leaf: count}) for found in combinations]
-            continue
-        parts = _undominated(
-            [part for event in leaf.events for part in choices_of(leaf_counts(event), adjacency)],
-            adjacency,
-        )
-        room = _LARGEST_COUNT // len(combinations)
-        shares = list(_compositions(count, len(parts), room + 1))
-        if len(shares) > room:
-            parts, shares = [{LargestOfEvent(leaf): 1}], [(count,)]
-        combinations = [
-            _added(found, _weighted(parts, share)) for found in combinations for share in shares
-        ]
-    return combinations
-
-
-def _compositions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the ways to share a number out, at most so many of them."""
-    if parts == 1:
-        yield (total,)
-        return
-    given = 0
-    for first in range(total + 1):
-        for rest in _compositions(total - first, parts - 1, most - given):
-            yield (first, *rest)
-            given += 1
-            if given >= most:
-                return
-
-
-def _weighted(parts: list[Counts], share: tuple[int, ...]) -> Counts:
+    alone = sum(counts.values()) == 1
     total: Counts = {}
-    for part, times in zip(parts, share, strict=True):
-        if times:
-            total = _added(total, {leaf: times * count for leaf, count in part.items()})
-    return total
+    for leaf, count in counts.items():
+        parts: list[Counts] = [{leaf: 1}]
+        if isinstance(leaf, OneOfEvent):
+            parts = _undominated(
+                [p for event in leaf.events for p in choices_of(leaf_counts(event), adjacency)],
+                adjacency,
+            )
+            if alone:
+                return parts
+            if len(parts) > 1:
+                parts = [{LargestOfEvent(leaf): 1}]
+        total = _added(total, {part: count * times for part, times in parts[0].items()})
+    return [total]
 
 
 def _added(one: Counts, other: Counts) -> Counts:

@@ -226,7 +226,7 @@ def choose_step(pairs: Pairs, target: Target, wanted: float) -> tuple[float, boo
     lattices = sorted({pair.lattice for pair, _ in pairs if pair.lattice > 0.0})
     common = _common_lattice(lattices)
     if common >= least and common > 0.0:
-        if all(pair.atomic for pair, _ in pairs):
+        if all(pair.atomic and pair.lattice > 0.0 for pair, _ in pairs):
             return common, True
         if wanted >= common:
             return common, False
