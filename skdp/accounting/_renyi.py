@@ -21,12 +21,47 @@ Array = NDArray[np.float64]
 _TAIL = 12.0  # standard deviations beyond which a truncated integral is negligible: 1e-32
 _LARGE = 600.0  # exponents above which exponentials may overflow
 _MARGIN = 1e-13  # relative rounding error of a sum of positive terms, generously
+_FEW_ROUNDINGS = 2.0**-49
 _MAX_POINTS = 400_000
 
 
 def _logsumexp(log_terms: Array) -> float:
     top = float(np.max(log_terms))
     return top + math.log(float(np.sum(np.exp(log_terms - top))))
+
+
+def conversion(moment: float) -> float:
+    """Return what the conversion to (epsilon, delta) adds to a log moment.
+
+    Parameters
+    ----------
+    moment : float
+        Order minus one, positive.
+
+    Returns
+    -------
+    float
+        ``moment log(1 - 1/order) - log(order)``, without cancellation: log delta is at most the log
+        moment, less ``moment epsilon``, and this (Canonne, Kamath and Steinke, 2020, Proposition
+        12).
+    """
+    return -(moment * math.log1p(1.0 / moment) + math.log1p(moment))
+
+
+def sum_up(*terms: float) -> float:
+    """Add up terms that are correct but for a few roundings, and round up.
+
+    Parameters
+    ----------
+    *terms : float
+        The terms.
+
+    Returns
+    -------
+    float
+        At least the exact sum, also when it is divided by a number once more.
+    """
+    return sum(terms) + _FEW_ROUNDINGS * sum(map(abs, terms))
 
 
 def _log_normal_density(x: Array) -> Array:

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.accounting._chernoff import ChernoffAccountant
 from skdp.accounting._leaves import gaussian_mu, sampled_gaussian
 from skdp.accounting._scalar_search import minimise
 from skdp.accounting.events import (
@@ -19,6 +18,7 @@ from skdp.accounting.events import (
     PureDPEvent,
     UniformSampledEvent,
 )
+from skdp.accounting.rdp import RDPAccountant
 from skdp.accounting.renyi_event import RenyiEvent
 from skdp.exceptions import UnsupportedEventError
 
@@ -27,7 +27,7 @@ _NUMERICAL: list[float] = np.log(np.geomspace(1e-3, 1e5, 25)).tolist()
 _CLOSED_FORM: list[float] = np.log(np.geomspace(1e-7, 1e10, 52)).tolist()
 
 
-class GenericAccountant(ChernoffAccountant):
+class GenericAccountant(RDPAccountant):
     """Account with the Renyi divergences of known outcome distributions.
 
     Supports what `RDPAccountant` does and, as `RenyiEvent`, any release whose outcomes on
@@ -102,15 +102,11 @@ class GenericAccountant(ChernoffAccountant):
         return super()._leaf_log_moment(leaf, order)
 
     def _conversion(self, moment: float) -> float:
-        # Canonne, Kamath and Steinke (2020), Proposition 12, at the order moment + 1.
-        if self.conversion == "chernoff":
-            return 0.0
-        order = moment + 1.0
-        return moment * math.log1p(-1.0 / order) - math.log(order)
+        return 0.0 if self.conversion == "chernoff" else super()._conversion(moment)
 
     def _best(self, bound: Callable[[float], float]) -> float:
         if all(self._has_closed_form(leaf) for leaf in self._counts):
-            return minimise(lambda x: bound(math.exp(x)), _CLOSED_FORM)
+            return minimise(lambda x: bound((1.0 + math.exp(x)) - 1.0), _CLOSED_FORM)
         return minimise(lambda x: bound(self._order(math.exp(x)) - 1.0), _NUMERICAL)
 
     def _has_closed_form(self, leaf: Event) -> bool:

@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from skdp.accounting._chernoff import ChernoffAccountant
 from skdp.accounting._leaves import sampled_gaussian
 from skdp.accounting.events import Event
+from skdp.accounting.rdp import RDPAccountant
 
 LARGEST_MOMENT = 32
 _TAIL = 12.0  # standard deviations beyond which a truncated integral is negligible: 1e-32
@@ -50,7 +50,7 @@ def reverse_log_moment(rate: float, mu: float, moment: float) -> float:
     return top + math.log(step * float(np.sum(np.exp(log_terms - top))))
 
 
-class MomentsAccountant(ChernoffAccountant):
+class MomentsAccountant(RDPAccountant):
     """Account with 32 integer moments of the privacy loss and Chernoff's bound.
 
     Kept because it is what many published numbers were computed with. `PLDAccountant` is tighter
@@ -93,6 +93,9 @@ class MomentsAccountant(ChernoffAccountant):
         if pair is None or not directed or math.isinf(value):
             return value
         return max(value, reverse_log_moment(pair.rate, pair.mu, order - 1.0))
+
+    def _conversion(self, moment: float) -> float:
+        return 0.0
 
     def _best(self, bound: Callable[[float], float]) -> float:
         return min(bound(float(moment)) for moment in range(1, LARGEST_MOMENT + 1))

@@ -125,34 +125,36 @@ class RDPAccountant(Accountant):
             return math.inf
         log_rest = math.log((delta - failure) / (1.0 - failure))
 
-        def bound(order: float) -> float:
-            scale = order - 1.0
-            correction = math.log1p(-1.0 / order) - (log_rest + math.log(order)) / scale
-            return self.log_moment(order) / scale + correction
+        def bound(moment: float) -> float:
+            log_moment = self.log_moment(moment + 1.0)
+            return _renyi.sum_up(log_moment, self._conversion(moment), -log_rest) / moment
 
-        return self._minimise(bound)
+        return self._best(bound)
 
     def _delta(self, epsilon: float) -> float:
         failure = self._failure()
         if failure >= 1.0 or math.isinf(epsilon):
             return failure
 
-        def log_bound(order: float) -> float:
-            scale = order - 1.0
-            correction = order * math.log1p(-1.0 / order) - math.log(scale)
-            return self.log_moment(order) - scale * epsilon + correction
+        def log_bound(moment: float) -> float:
+            log_moment = self.log_moment(moment + 1.0)
+            return _renyi.sum_up(log_moment, self._conversion(moment), -moment * epsilon)
 
-        value = math.exp(min(0.0, self._minimise(log_bound)))
+        value = math.exp(min(0.0, self._best(log_bound)))
         return failure + (1.0 - failure) * max(value, sys.float_info.min)
 
-    def _minimise(self, bound: Callable[[float], float]) -> float:
-        """Minimise over orders, each of which is valid: scan coarsely, then near the best."""
+    def _conversion(self, moment: float) -> float:
+        """Return what may be added to a log moment for a conversion tighter than Chernoff's."""
+        return _renyi.conversion(moment)
+
+    def _best(self, bound: Callable[[float], float]) -> float:
+        """Minimise over moments, order minus one: scan coarsely, then near the best."""
         grid: NDArray[np.float64] = _COARSE
         best = math.inf
         for _ in range(_REFINEMENTS):
             values: list[float] = []
             for x in grid:
-                values.append(bound(self._order(float(x))))
+                values.append(bound(self._order(float(x)) - 1.0))
                 # The bound falls and then rises; large orders are the expensive ones.
                 if len(values) > 4 and values[-1] > values[-2] > values[-3] > values[-4]:
                     break

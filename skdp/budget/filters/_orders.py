@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from skdp.accounting._renyi import conversion as log_conversion
+from skdp.accounting._renyi import sum_up
 from skdp.accounting._scalar_search import golden_section
 
 _ITERATIONS = 60
@@ -30,9 +32,7 @@ def conversion(order: float, delta: float) -> float:
         ``log(1 - 1/order) - (log delta + log order) / (order - 1)``, rounded up.
     """
     scale = order - 1.0
-    parts = (math.log(scale) - math.log(order), -(math.log(delta) + math.log(order)) / scale)
-    rounding = _MARGIN * (abs(parts[0]) + (abs(math.log(delta)) + math.log(order)) / scale)
-    return parts[0] + parts[1] + rounding
+    return sum_up(log_conversion(scale), -math.log(delta)) / scale
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
