@@ -24,6 +24,7 @@ from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
 
 Adjacency = Literal["add-remove", "replace-one"]
 ADJACENCIES: tuple[str, ...] = ("add-remove", "replace-one")
+_SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanishes in a float
 
 
 class SampledGaussian(NamedTuple):
@@ -63,7 +64,7 @@ def sampled_gaussian(leaf: Event, adjacency: str) -> SampledGaussian | None:
         and isinstance(leaf.event, GaussianEvent)
         and adjacency == "replace-one"
     ):
-        rate = leaf.batch_size / leaf.dataset_size
+        rate = max(leaf.batch_size / leaf.dataset_size, _SMALLEST)
         return SampledGaussian("uniform-replace-one", rate, 2.0 / leaf.event.noise_multiplier)
     return None
 
@@ -87,7 +88,7 @@ def gaussian_mu(leaf: Event, adjacency: str) -> float | None:
         return 1.0 / leaf.noise_multiplier
     if isinstance(leaf, LastIterateEvent):
         shift = gaussian_mu(leaf.step, adjacency)
-        return shift if not shift else leaf.mu(shift)
+        return shift if not shift else max(leaf.mu(shift), _SMALLEST)
     pair = sampled_gaussian(leaf, adjacency)
     if pair is None or 0.0 < pair.rate < 1.0:
         return None
@@ -251,10 +252,12 @@ def stated_guarantee(leaf: Event, adjacency: str) -> tuple[float, float] | None:
 
 def _largest_loss(kind: str, rate: float, loss: float) -> float:
     """Return the largest loss on a sample, from that of what is done with it."""
-    if rate == 0.0:
+    if rate == 0.0 or loss == 0.0:
         return 0.0
     largest = log_mixture(rate, loss)
-    return largest - log_mixture(rate, -loss) if kind == "poisson-replace-one" else largest
+    if kind == "poisson-replace-one":
+        largest -= log_mixture(rate, -loss)
+    return max(largest, _SMALLEST)
 
 
 def _stated_of_choice(leaf: OneOfEvent, adjacency: str) -> tuple[float, float] | None:

@@ -25,6 +25,7 @@ from skdp.exceptions import UnsupportedEventError
 _SMALL = 1e-6  # epsilons below which the series of mu is used, exactly
 _LARGE = 1.0  # epsilons above which the normal quantile is taken of a logarithm
 _ROUND_UP = 1.0 + 1e-11
+_LARGEST_EPSILON = 10**300
 _HALF_PI = Fraction(15707963267949, 10**13)  # rounded up
 _WORTHWHILE = 1.01  # of mu: how much more is paid to need no slack
 _NEGLIGIBLE = 6  # mu squared over the square of a total variation, where both are small
@@ -136,22 +137,22 @@ def _convert(event: Event, adjacency: str, slack: float) -> ApproximateGaussian:
     counts = leaf_counts(event)
     known = stated(event, adjacency)
     found = []
-    if known is not None and known[1] < 1:
+    if known is not None and known[1] < 1 and known[0] <= _LARGEST_EPSILON:
         found.append(ApproximateGaussian(mu_squared_of_pure(known[0]), known[1]))
         alone = sum(counts.values()) == 1
         if known[0] == 0 or (alone and isinstance(next(iter(counts)), PureDPEvent | ApproxDPEvent)):
             return found[0]  # no slack makes it less
-    if is_supported(event, adjacency):
-        # Scales that no common grid holds make the composition fail; its parts have prices.
-        with suppress(ArithmeticError):
+    # Scales that no common grid holds make the composition fail; its parts have prices.
+    with suppress(ArithmeticError):
+        if is_supported(event, adjacency):
             found += _covers(event, adjacency, slack)
-    elif len(counts) == 1:
-        profile_of(event, adjacency)  # refuses, and names the remedy
+        elif len(counts) == 1:
+            profile_of(event, adjacency)  # refuses, and names the remedy
     if not found and len(counts) > 1:
         parts = [approximate_gaussian(leaf, adjacency, slack / len(counts)) for leaf in counts]
         found.append(_sum(parts, list(counts.values())))
-    largest = mu_of_all_rows(counts, adjacency)
-    if math.isfinite(largest):
+    with suppress(ArithmeticError):  # of the infinite, too
+        largest = mu_of_all_rows(counts, adjacency)
         square = rounded_up(Fraction(largest) ** 2 * Fraction(_ROUND_UP))
         found.append(ApproximateGaussian(square, Fraction(0)))
     if not found:

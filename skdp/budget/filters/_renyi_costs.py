@@ -165,7 +165,8 @@ def at_order(order: float) -> Rule:
             moment = RDPAccountant(adjacency).compose(leaf).log_moment(order)
             found.append((moment / (order - 1.0), Fraction(0)))
         finite = [
-            Divergence(rounded_up(Fraction(value) * _ROUND_UP), slack)
+            # What reveals nothing states so by itself; any other moment may only have vanished.
+            Divergence(rounded_up(Fraction(max(value, math.ulp(0.0))) * _ROUND_UP), slack)
             for value, slack in found
             if math.isfinite(value)
         ]
