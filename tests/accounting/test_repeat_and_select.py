@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -322,7 +323,7 @@ def test_others_refuse_by_name():
     assert PLDAccountant("replace-one").supports(sampled)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     mu=st.floats(1e-3, 20.0),
     log_mean=st.floats(0.0, 12.0),
@@ -345,3 +346,27 @@ def test_gamma_and_mean_are_inverse(log_mean, shape):
     gamma = gamma_of_mean(mean, shape)
     assert 0.0 < gamma <= 1.0
     assert mean_of_gamma(gamma, shape) == pytest.approx(mean, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        RepeatAndSelectEvent(GaussianEvent(1.0), 10.0, 1.0),
+        RepeatAndSelectEvent(PureDPEvent(0.5), 10.0, 1.0),
+    ],
+)
+def test_the_profile_of_a_part_is_at_most_that_of_the_whole(event):
+    """Profiles are convex in e^epsilon: what a bound lacks to that is taken off alone, too."""
+    alone = PLDAccountant("replace-one").compose(event)
+    twice = PLDAccountant("replace-one").compose(event, 2)
+    more = PLDAccountant("replace-one").compose(event).compose(GaussianEvent(30.0))
+    values = []
+    for epsilon in (0.0, 0.05, 0.3, 1.0, 2.0):
+        value = float(alone.delta(epsilon))
+        assert value <= event.profile_bound(epsilon, "replace-one")
+        for whole in (twice, more):
+            assert value <= float(whole.delta(epsilon)) * (1.0 + 1e-6)
+        values.append((math.exp(epsilon), value))
+    assert values[0][1] < 0.96 < event.profile_bound(0.0, "replace-one")
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(values)]
+    assert slopes[0] >= -1.0 and all(a <= b + 1e-9 for a, b in pairwise(slopes))

@@ -37,6 +37,7 @@ _TOLERANCE, _DEEP_TOLERANCE = 1e-4, 0.3  # relative height of chords above the b
 _LARGEST_EPSILON = 1e9
 _STAGNANT = 0.999  # ratio of bounds at an epsilon and its double from which on there is a floor
 _FIRST_NODES, _HALVINGS = 64, 60
+_ROUGH = 16
 _LARGEST_DEPTH = 14
 _LARGEST_NODES = 6000
 _RAISED = 1e-9
@@ -146,17 +147,30 @@ class ProfilePair(ListedPair):
     def __init__(self, bound: Bound, largest_loss: float = math.inf) -> None:
         self._bound = bound
         self.largest_loss = largest_loss
-        self.variation = min(1.0, bound(0.0))
         self._end, last = last_node(bound, largest_loss)
         self.failure = min(1.0, last * (1.0 + 2.0 * _RAISED))  # no less than the atoms say
+        # Whether the bound is convex shows at a few nodes; only where it is not, more are needed.
+        shares = np.concatenate([np.linspace(0.0, 1.0, _ROUGH), 0.5 ** np.arange(_ROUGH)])
+        nodes = self._end * np.unique(shares)
+        self._rough = hull_atoms(nodes, np.array([min(1.0, bound(node)) for node in nodes]))
+        self.variation = min(1.0, bound(0.0), _profile_of(self._rough, 0.0))
 
     @cached_property
     def _atoms(self) -> Atoms:
         return hull_atoms(*choose_nodes(self._bound, self._end))
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return zero and the bound itself: no release is known to attain it."""
-        return 0.0, min(1.0, self._bound(epsilon))
+        """Return zero and the bound's hull: no release is known to attain it."""
+        value = min(1.0, self._bound(epsilon))
+        if _profile_of(self._rough, epsilon) < value:
+            value = min(value, _profile_of(self._atoms, epsilon))
+        return 0.0, value
+
+
+def _profile_of(atoms: Atoms, epsilon: float) -> float:
+    losses, masses, infinite = atoms
+    above = losses > epsilon
+    return infinite + float(np.dot(masses[above], -np.expm1(epsilon - losses[above])))
 
 
 def last_node(bound: Bound, largest_loss: float = math.inf) -> tuple[float, float]:

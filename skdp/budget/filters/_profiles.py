@@ -18,13 +18,10 @@ from skdp.accounting import (
 from skdp.accounting._leaves import gaussian_mu, sampled_gaussian
 from skdp.accounting.events import leaf_counts
 from skdp.accounting.pld.curves import ProfileCurve, profile_curve
-from skdp.accounting.profile_events import ProfileEvent
 from skdp.budget.filters._exact import float_down, typed
 from skdp.budget.filters._stated import stated
 from skdp.exceptions import UnsupportedEventError
 
-_LARGEST_EPSILON = 1e6  # beyond which the bound of a profile event is not followed
-_BISECTIONS = 40
 _FEW = 24  # sampled Gaussian releases, up to which a grid is quick
 _NEARLY = 1.01  # times delta: a bound below that may be proved at delta by looking for epsilon
 _RTOL = 1e-2  # relative distance of the bounds that curves are made of
@@ -105,48 +102,6 @@ class CurvedProfile(AccountedProfile):
         return float(self._curve.epsilons[enough[0]]) if len(enough) else super().reach(delta)
 
 
-class BoundedProfile:
-    """The profile of one event that knows a bound itself.
-
-    Parameters
-    ----------
-    event : ProfileEvent
-        The event.
-    adjacency : {"add-remove", "replace-one"}
-        A relation that it supports.
-    """
-
-    affordable = 40
-
-    def __init__(self, event: ProfileEvent, adjacency: str) -> None:
-        self._event, self._adjacency = event, adjacency
-        self._deltas: dict[float, float] = {}
-
-    def delta(self, epsilon: float) -> float:
-        """Return an upper bound on delta."""
-        if epsilon not in self._deltas:
-            bound = self._event.profile_bound(epsilon, self._adjacency)
-            self._deltas[epsilon] = min(1.0, max(0.0, bound))
-        return self._deltas[epsilon]
-
-    def reach(self, delta: float) -> float:
-        """Return an epsilon at which delta is attained at most; infinite if there is none."""
-        if self.delta(0.0) <= delta:
-            return 0.0
-        largest = self._event.largest_loss(self._adjacency)
-        low, high = 0.0, min(1.0, largest)
-        while self.delta(high) > delta:
-            if high >= min(_LARGEST_EPSILON, largest):
-                return largest
-            low, high = high, min(2.0 * high, largest)
-        for _ in range(_BISECTIONS):
-            if high - low <= 1e-3 * high:
-                break
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
-        return high
-
-
 @lru_cache(maxsize=512)
 def profile_of(event: Event, adjacency: str, rtol: float = _RTOL) -> Profile:
     """Return a bound on the profile of an event.
@@ -171,11 +126,6 @@ def profile_of(event: Event, adjacency: str, rtol: float = _RTOL) -> Profile:
         If some leaf has no proved bound; the message names it and a remedy.
     """
     counts = leaf_counts(event)
-    if len(counts) == 1:
-        ((leaf, count),) = counts.items()
-        stays = isinstance(leaf, ProfileEvent) and count == 1 and rtol != _RTOL
-        if stays and isinstance(leaf, ProfileEvent) and leaf.supports_adjacency(adjacency):
-            return BoundedProfile(leaf, adjacency)
     accountant = accountant_of(event, adjacency, rtol)
     if rtol == _RTOL and isinstance(accountant, PLDAccountant) and _is_gridded(counts, adjacency):
         return CurvedProfile(accountant, profile_curve(event, adjacency))
