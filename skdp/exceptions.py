@@ -66,3 +66,7 @@ class LedgerMissingError(LedgerError):
 
 class PrivacyWarning(UserWarning):
     """A legal choice of parameters voids the guarantee in practice, or spends it in vain."""
+
+
+class ContradictionWarning(RuntimeWarning):
+    """Two certified bounds on a privacy cost exclude each other: a bug, met by the larger one."""

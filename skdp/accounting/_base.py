@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from skdp.accounting._intervals import Proved, meet, named, provers, warn_of_contradiction
 from skdp.accounting._leaves import ADJACENCIES, stated_guarantee
 from skdp.accounting._value import PrivacyValue
 from skdp.accounting.events import (
@@ -237,11 +238,16 @@ class Accountant(ABC):
         )
 
     def _value(self, interval: tuple[float, float]) -> PrivacyValue:
-        """Wrap a lower and an upper bound."""
+        """Wrap a lower and an upper bound; if they contradict each other, the larger counts."""
         lower, upper = interval
+        if lower > upper:
+            warn_of_contradiction(interval)
+            upper = lower
+        below, above = provers(interval)
         return PrivacyValue(
             upper,
-            min(lower, upper),
+            lower,
+            proved_by=(below if lower > 0.0 else "", above or self.name),
             is_upper_bound=self.is_upper_bound,
             is_differential_privacy=self.is_differential_privacy,
         )
@@ -253,26 +259,29 @@ class Accountant(ABC):
         """Return what is proved: nothing, where numbers leave the range of floats."""
         try:
             with np.errstate(all="ignore"):
-                lower, upper = bounds(argument)
+                lower, upper = interval = bounds(argument)
         except (OverflowError, ZeroDivisionError):
             return 0.0, largest
-        return (0.0 if math.isnan(lower) else lower, largest if math.isnan(upper) else upper)
+        kept = 0.0 if math.isnan(lower) else lower, largest if math.isnan(upper) else upper
+        return Proved(kept, provers(interval))
 
     def _bounded_epsilon(self, delta: float) -> tuple[float, float]:
         """Return lower and upper bounds on epsilon for a legal delta."""
         basic = self._basic_epsilon(delta)
         if basic == 0.0 or delta == 0.0:
             return 0.0, basic
-        lower, upper = self._epsilon_interval(delta)
-        return max(0.0, lower), min(basic, max(0.0, upper))
+        interval = self._epsilon_interval(delta)
+        found = Proved((max(0.0, interval[0]), max(0.0, interval[1])), provers(interval))
+        return meet(found, named((0.0, basic), "basic composition"))
 
     def _bounded_delta(self, epsilon: float) -> tuple[float, float]:
         """Return lower and upper bounds on delta for a legal epsilon."""
         basic = self._basic_epsilon(0.0)
         if math.isfinite(basic) and epsilon >= basic:
             return 0.0, 0.0
-        lower, upper = self._delta_interval(epsilon)
-        return min(1.0, max(0.0, lower)), min(1.0, max(0.0, upper))
+        interval = self._delta_interval(epsilon)
+        lower, upper = (min(1.0, max(0.0, bound)) for bound in interval)
+        return Proved((lower, upper), provers(interval))
 
     def _epsilon_interval(self, delta: float) -> tuple[float, float]:
         """Bound epsilon on both sides; an accountant with an upper bound alone keeps this."""

@@ -23,6 +23,8 @@ class PrivacyValue(float):
         guarantee, and no budget accepts it.
     is_differential_privacy : bool, default=True
         Whether the value is about differential privacy at all.
+    proved_by : tuple of str, default=("", "")
+        Short names of what proved the lower and the upper bound, such as ``"inversion"``.
 
     Raises
     ------
@@ -41,6 +43,7 @@ class PrivacyValue(float):
     lower: float
     is_upper_bound: bool
     is_differential_privacy: bool
+    proved_by: tuple[str, str]
 
     def __new__(
         cls,
@@ -49,6 +52,7 @@ class PrivacyValue(float):
         *,
         is_upper_bound: bool = True,
         is_differential_privacy: bool = True,
+        proved_by: tuple[str, str] = ("", ""),
     ) -> Self:
         value = super().__new__(cls, upper)
         if not lower <= value:
@@ -56,6 +60,7 @@ class PrivacyValue(float):
         value.lower = float(lower)
         value.is_upper_bound = is_upper_bound
         value.is_differential_privacy = is_differential_privacy
+        value.proved_by = proved_by
         return value
 
     @property
@@ -75,6 +80,7 @@ class PrivacyValue(float):
         flags = {
             "is_upper_bound": self.is_upper_bound,
             "is_differential_privacy": self.is_differential_privacy,
+            "proved_by": self.proved_by,
         }
         return (self.upper, self.lower), flags
 

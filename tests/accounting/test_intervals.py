@@ -1,8 +1,22 @@
 """What two bounds on one number prove together."""
 
 import math
+import pickle
 
-from skdp.accounting.pld.intervals import is_narrow, meet
+import pytest
+
+from skdp.accounting import (
+    GaussianEvent,
+    GDPAccountant,
+    LaplaceEvent,
+    PLDAccountant,
+    PoissonSampledEvent,
+    PureDPEvent,
+    RDPAccountant,
+    RepeatedEvent,
+)
+from skdp.accounting._intervals import is_narrow, meet, named
+from skdp.exceptions import ContradictionWarning
 
 
 def test_bounds_sharpen_each_other():
@@ -10,9 +24,40 @@ def test_bounds_sharpen_each_other():
     assert meet((1.0, 2.0), (1.5, 3.0)) == (1.5, 2.0)
 
 
-def test_contradiction_is_resolved_against_us():
+def test_contradictions_are_told_and_resolved_against_us():
     # If two methods exclude each other, the larger upper bound is the one to trust.
-    assert meet((1.0, 2.0), (2.5, 3.0)) == meet((2.5, 3.0), (1.0, 2.0)) == (1.0, 3.0)
+    one, other = named((1.0, 2.0), "grid"), named((2.5, 3.0), "inversion")
+    for known, found in ((one, other), (other, one)):
+        with pytest.warns(ContradictionWarning, match=r"2\.5 by inversion, at most 2\.0 by grid"):
+            assert meet(known, found) == (1.0, 3.0)
+
+
+class Contradicting(GDPAccountant):
+    """Its lower bound exceeds its upper one."""
+
+    def _epsilon_interval(self, delta):
+        return 2.0, 1.0
+
+
+def test_an_accountant_that_contradicts_itself_reports_the_larger_bound():
+    accountant = Contradicting().compose(GaussianEvent(1.0))
+    with pytest.warns(ContradictionWarning):
+        assert tuple(accountant.epsilon(1e-5)) == (2.0, 2.0)
+
+
+def test_bounds_know_what_proved_them():
+    both = meet(named((0.0, 5.0), "grid"), named((1.0, 9.0), "inversion"))
+    assert both == (1.0, 5.0) and both.by == ("inversion", "grid")
+    step = PoissonSampledEvent(0.01, GaussianEvent(2.0))
+    for event, expected in (
+        (GaussianEvent(2.0), ("closed form", "closed form")),
+        (RepeatedEvent(step, 1000), ("inversion", "inversion")),
+        (RepeatedEvent(LaplaceEvent(2.0), 3), ("grid", "grid")),
+    ):
+        value = PLDAccountant().compose(event).epsilon(1e-5)
+        assert value.proved_by == expected == pickle.loads(pickle.dumps(value)).proved_by
+    assert PLDAccountant().compose(PureDPEvent(0.5)).epsilon(0.0).proved_by == ("", "pld")
+    assert RDPAccountant().compose(step).epsilon(1e-5).proved_by == ("", "rdp")
 
 
 def test_nothing_is_close_to_infinity():

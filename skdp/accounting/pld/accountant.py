@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import Self
 
 from skdp.accounting import gaussian_profile
 from skdp.accounting._base import Accountant
+from skdp.accounting._intervals import Interval, Proved, is_narrow, meet, named, provers
 from skdp.accounting._value import PrivacyValue
 from skdp.accounting.events import Event, _check_real
 from skdp.accounting.pld.composed_bounds import delta_bounds, epsilon_bounds
@@ -17,7 +19,6 @@ from skdp.accounting.pld.directions import (
     mu_of_all_rows,
     plan_of,
 )
-from skdp.accounting.pld.intervals import Interval, is_narrow
 from skdp.accounting.pld.lattice_bounds import extremes
 from skdp.accounting.pld.pairs import Pair
 from skdp.accounting.rdp import RDPAccountant
@@ -141,17 +142,18 @@ class PLDAccountant(Accountant):
         plan = plan_of(self._counts, self._adjacency)
         if plan is None:
             return 0.0, math.inf
-        lower, upper = self._worst(
+        best = self._worst(
             plan,
             [self._one_direction(pairs, mu, delta) for pairs, mu in plan.directions],
         )
-        if upper > _LARGE_EPSILON and not is_narrow((lower, upper), self.rtol):
+        if best[1] > _LARGE_EPSILON and not is_narrow(best, self.rtol):
             # With very little noise the losses of one release span more scales than there are
             # cells or frequencies; these bounds hold as well, and no loss is too large for them.
-            upper = min(upper, gaussian_profile.epsilon(self._mu_of_all_rows(), delta))
+            all_rows = gaussian_profile.epsilon(self._mu_of_all_rows(), delta)
+            best = meet(best, named((0.0, all_rows), "all rows"))
             if not has_overflowing_moments(self._counts, self._adjacency):
-                upper = min(upper, self._renyi().epsilon(delta).upper)
-        return lower, upper
+                best = meet(best, named((0.0, self._renyi().epsilon(delta).upper), "rdp"))
+        return best
 
     def _delta_interval(self, epsilon: float) -> Interval:
         plan = plan_of(self._counts, self._adjacency)
@@ -160,15 +162,16 @@ class PLDAccountant(Accountant):
         if math.isinf(epsilon):
             failures = [extremes(pairs)[0] for pairs, _ in plan.directions]
             return 0.0, max(max(failures), float(math.isinf(plan.directions[0].mu)))
-        lower, upper = self._worst(
+        best = self._worst(
             plan,
             [delta_bounds(pairs, mu, epsilon, self.rtol) for pairs, mu in plan.directions],
         )
-        if upper > _LARGE_DELTA and not is_narrow((lower, upper), self.rtol):
-            upper = min(upper, gaussian_profile.delta(self._mu_of_all_rows(), epsilon))
+        if best[1] > _LARGE_DELTA and not is_narrow(best, self.rtol):
+            all_rows = gaussian_profile.delta(self._mu_of_all_rows(), epsilon)
+            best = meet(best, named((0.0, all_rows), "all rows"))
             if not has_overflowing_moments(self._counts, self._adjacency):
-                upper = min(upper, self._renyi().delta(epsilon).upper)
-        return lower, upper
+                best = meet(best, named((0.0, self._renyi().delta(epsilon).upper), "rdp"))
+        return best
 
     def _one_direction(self, pairs: list[tuple[Pair, int]], mu: float, delta: float) -> Interval:
         """Bound epsilon for one direction, at any delta."""
@@ -182,8 +185,9 @@ class PLDAccountant(Accountant):
     @staticmethod
     def _worst(plan: Plan, intervals: list[Interval]) -> Interval:
         """Return the larger of each bound: one of the directions has it."""
-        lower = max(interval[0] for interval in intervals) if plan.attained else 0.0
-        return lower, max(interval[1] for interval in intervals)
+        lower, upper = (max(intervals, key=itemgetter(side)) for side in (0, 1))
+        least = lower[0] if plan.attained else 0.0
+        return Proved((least, upper[1]), (provers(lower)[0], provers(upper)[1]))
 
     def _mu_of_all_rows(self) -> float:
         return mu_of_all_rows(self._counts, self._adjacency)

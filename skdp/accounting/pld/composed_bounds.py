@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Iterator
 
 from skdp.accounting import gaussian_profile
+from skdp.accounting._intervals import Interval, Proved, is_narrow, meet, named
 from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
-from skdp.accounting.pld.intervals import Interval, is_narrow, meet
 from skdp.accounting.pld.inversion_bounds import Pairs, invert_delta, invert_epsilon
 from skdp.accounting.pld.lattice_bounds import direction_delta, direction_epsilon, extremes
 from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
@@ -27,6 +27,14 @@ _PROFILE_STEPS = 200
 _SMALLEST_DELTA = 1e-30  # below which the slowest method is not worth its time
 _RARE = 3e-3  # rate, below which tails are too light for tilts to bring out
 _SMALLEST_EPSILON = 1e-9  # intervals narrower than rtol times this are not refined
+
+_CLOSED_FORM, _EXTREMES = "closed form", "extreme losses"
+_NAMES = {
+    "inverted": "inversion",
+    "parted": "rare losses",
+    "gridded": "grid",
+    "bounded": "tilted grid",
+}
 
 Method = Callable[[], Interval]
 
@@ -51,7 +59,7 @@ def epsilon_bounds(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
         Lower and upper bound in nats, the latter infinite where no epsilon meets the target.
     """
     if not pairs:
-        return gaussian_profile.epsilon_bounds(mu, delta)
+        return named(gaussian_profile.epsilon_bounds(mu, delta), _CLOSED_FORM)
     everything = _with_gaussian(pairs, mu)
     failure, largest, variation = extremes(everything)
     if variation <= delta:
@@ -61,7 +69,8 @@ def epsilon_bounds(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
     if len(everything) == 1 and everything[0][1] == 1:
         profile = everything[0][0].profile
         if profile(0.0) is not None:
-            return _invert_profile(lambda epsilon: profile(epsilon) or (0.0, 1.0), delta)
+            found = _invert_profile(lambda epsilon: profile(epsilon) or (0.0, 1.0), delta)
+            return named(found, _CLOSED_FORM)
 
     def inverted() -> Interval:
         return invert_epsilon(pairs, mu, delta, rtol)
@@ -75,7 +84,7 @@ def epsilon_bounds(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
     def bounded() -> Interval:
         return 0.0, direction_epsilon(everything, delta)
 
-    best = (0.0, largest if failure <= delta else math.inf)
+    best = named((0.0, largest if failure <= delta else math.inf), _EXTREMES)
     for method in _order(pairs, inverted, parted, gridded, bounded):
         best = meet(best, _tried(method, math.inf))
         if is_narrow(best, rtol, _SMALLEST_EPSILON):
@@ -103,7 +112,7 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
         Lower and upper bound on delta, in [0, 1].
     """
     if not pairs:
-        return gaussian_profile.delta_bounds(mu, epsilon)
+        return named(gaussian_profile.delta_bounds(mu, epsilon), _CLOSED_FORM)
     everything = _with_gaussian(pairs, mu)
     failure, largest, variation = extremes(everything)
     if epsilon >= largest:
@@ -111,7 +120,7 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
     if len(everything) == 1 and everything[0][1] == 1:
         found = everything[0][0].profile(epsilon)
         if found is not None:
-            return found
+            return named(found, _CLOSED_FORM)
 
     def inverted() -> Interval:
         return invert_delta(pairs, mu, epsilon, rtol, best[1])
@@ -125,7 +134,7 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
     def bounded() -> Interval:
         return 0.0, direction_delta(everything, epsilon)
 
-    best = (failure * (1.0 - 1e-9), variation)
+    best = named((failure * (1.0 - 1e-9), variation), _EXTREMES)
     tried = math.inf  # the least upper bound when the inversion was last done
     for method in (*_order(pairs, inverted, parted, gridded, bounded), inverted):
         # Knowing how small delta is may be what the inversion lacked, else once is enough.
@@ -140,12 +149,12 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
     return best
 
 
-def _tried(method: Method, largest: float) -> Interval:
+def _tried(method: Method, largest: float) -> Proved:
     """Return what a method proves: nothing, where its numbers leave the range of floats."""
     try:
-        return method()
+        return named(method(), _NAMES[method.__name__])
     except (OverflowError, ValueError, ZeroDivisionError):
-        return 0.0, largest  # as from the logarithm of a number that vanished
+        return named((0.0, largest), _EXTREMES)  # as from the logarithm of a number that vanished
 
 
 def _with_gaussian(pairs: Pairs, mu: float) -> Pairs:

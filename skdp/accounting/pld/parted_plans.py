@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Protocol, TypeGuard
 
+from skdp.accounting._intervals import Interval
 from skdp.accounting.pld.composed_loss import Saddle, find_saddle
 from skdp.accounting.pld.cut_mixtures import CutMixturePair
 from skdp.accounting.pld.estimates import LossEstimate
 from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
-from skdp.accounting.pld.intervals import Interval
 from skdp.accounting.pld.inversion import Inversion
 from skdp.accounting.pld.lattice_interval import Bounds, Target, compose_both
 from skdp.accounting.pld.pairs import Pair

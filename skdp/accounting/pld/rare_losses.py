@@ -21,13 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from skdp.accounting._intervals import Interval
 from skdp.accounting.pld.composed_loss import ComposedLoss, Transformable
 from skdp.accounting.pld.cut_mixtures import CutMixturePair
 from skdp.accounting.pld.discrete import DiscreteLaplacePair
 from skdp.accounting.pld.discrete_gaussian import DiscreteGaussianPair
 from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair, LargestLosses
 from skdp.accounting.pld.gaussian_transforms import GaussianMixtureLoss
-from skdp.accounting.pld.intervals import Interval
 from skdp.accounting.pld.laplace import LaplaceMixturePair
 from skdp.accounting.pld.pairs import Pair
 from skdp.accounting.pld.randomised_response import RandomisedResponsePair
