@@ -25,7 +25,6 @@ from skdp.exceptions import UnsupportedEventError
 _SMALL = 1e-6  # epsilons below which the series of mu is used, exactly
 _LARGE = 1.0  # epsilons above which the normal quantile is taken of a logarithm
 _ROUND_UP = 1.0 + 1e-11
-_LARGEST_EPSILON = 10**300
 _HALF_PI = Fraction(15707963267949, 10**13)  # rounded up
 _WORTHWHILE = 1.01  # of mu: how much more is paid to need no slack
 _NEGLIGIBLE = 6  # mu squared over the square of a total variation, where both are small
@@ -137,7 +136,7 @@ def _convert(event: Event, adjacency: str, slack: float) -> ApproximateGaussian:
     counts = leaf_counts(event)
     known = stated(event, adjacency)
     found = []
-    if known is not None and known[1] < 1 and known[0] <= _LARGEST_EPSILON:
+    if known is not None and known[1] < 1 and math.isfinite(float_up(known[0])):
         found.append(ApproximateGaussian(mu_squared_of_pure(known[0]), known[1]))
         alone = sum(counts.values()) == 1
         if known[0] == 0 or (alone and isinstance(next(iter(counts)), PureDPEvent | ApproxDPEvent)):
