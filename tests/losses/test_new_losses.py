@@ -204,7 +204,9 @@ SHIPPED = [
 ]
 
 
-@pytest.mark.parametrize(("loss", "exact"), SHIPPED, ids=lambda x: f"{x!r:.40}")
+@pytest.mark.parametrize(
+    ("loss", "exact"), SHIPPED, ids=[f"{type(loss).__name__}-{loss.width}" for loss, _ in SHIPPED]
+)
 def test_facts_hold_in_high_precision(loss, exact):
     step = mp.mpf(10) ** -15
     with mp.workdps(60):
