@@ -43,3 +43,10 @@ def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
         if not target.startswith(("http:", "https:")):
             assert (path.parent / target).exists(), target
+
+
+def test_the_security_page_names_tests_that_exist():
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "docs/security.md").read_text())
+    assert len(named) > 10
+    for path, test in named:
+        assert f"def {test}(" in (ROOT / path).read_text() if test else (ROOT / path).exists(), path
