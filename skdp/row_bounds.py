@@ -60,7 +60,7 @@ def warn_of_unbounded_rows(
     bound = known_bound(*tables) if bound is None else bound
     if bound is not None and bound <= 1.0 + 1e-9:
         return False
-    found, remedy = "no step of skdp in front bounds its rows", ", a public bound"
+    found, remedy = "no step of skdp in front is known to bound its rows", ", a public bound"
     if bound is not None:
         found, remedy = f"the step in front bounds its rows by {bound:.6g}", f"={bound:.6g}"
     warnings.warn(

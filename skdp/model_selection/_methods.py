@@ -82,8 +82,8 @@ class Search:
         Source of all randomness but the division into parts.
     n_jobs : int or None
         Number of parallel runs.
-    announce : callable
-        Told the number of runs done, where that is public.
+    announce : callable or None
+        Told the number of runs done; None where that is not public.
     """
 
     plan: SearchPlan
@@ -94,7 +94,7 @@ class Search:
     scorer: RowScorer
     stream: RandomStream
     n_jobs: int | None
-    announce: Callable[[int], None]
+    announce: Callable[[int], None] | None
 
     def choose(self) -> Choice:
         """Run the method and return what it releases."""
@@ -132,8 +132,9 @@ class Search:
             calls = (delayed(carry_out)(job, self.table, self.scorer) for job in jobs)
             for outcome in parallel(calls):
                 outcomes.append(outcome)
-                with lifted():
-                    self.announce(len(outcomes))
+                if self.announce is not None:
+                    with lifted():
+                        self.announce(len(outcomes))
         return outcomes
 
     def noisy(self, totals: np.ndarray, label: str) -> np.ndarray:

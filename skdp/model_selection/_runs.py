@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from skdp.exceptions import SkdpError
 from skdp.inputs import public_message
@@ -124,20 +126,36 @@ def carry_out(job: Job, table: Table, scorer: RowScorer) -> Outcome:
     """
     try:
         with around_runs():
-            set_streams(job.estimator, job.steps, FitStream(job.key, seeded=job.seeded))
+            stream = FitStream(job.key, seeded=job.seeded)
+            _reseed_generators(stream.spawn("generators of the process"))
+            set_streams(job.estimator, job.steps, stream)
             training = table.rows(job.train)
             job.estimator.fit(training.X, training.y, **training.fit_params)
             total = 0.0
             if job.test is not None:
                 total = _total(job.estimator, table.rows(job.test), scorer)
-    except SkdpError as error:
-        # Its messages are the library's own and quote no row.
-        return Outcome(None, 0.0, type(error)(str(error)))
+        return Outcome(stripped(job.estimator) if job.keep else None, total)
     except (Exception, SystemExit) as error:
-        kinds = (kind for kind in (TypeError, ValueError) if type(error) is kind)
-        known: type[Exception] = next(kinds, RuntimeError)
-        return Outcome(None, 0.0, known(f"{type(error).__name__}: {public_message(str(error))}"))
-    return Outcome(stripped(job.estimator) if job.keep else None, total)
+        return Outcome(None, 0.0, _public_failure(error))
+
+
+def _reseed_generators(stream: RandomStream) -> None:
+    """Give steps without a random state of their own draws that do not tell which run this is."""
+    check_random_state(None).seed(stream.words(4).view(np.uint32))
+    random.seed(stream.words(4).tobytes())
+
+
+def _public_failure(error: BaseException) -> Exception:
+    """Return an error of a known class that quotes no row; classes of others run their own code."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    if isinstance(error, SkdpError) and type(error).__module__ == SkdpError.__module__:
+        return type(error)(text)  # the library's own words
+    kinds = (kind for kind in (TypeError, ValueError) if type(error) is kind)
+    known: type[Exception] = next(kinds, RuntimeError)
+    return known(f"{type(error).__name__}: {public_message(text)}")
 
 
 def _total(estimator: Any, table: Table, scorer: RowScorer) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.parallel import Parallel
 
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
 from skdp.estimators._callbacks import (
@@ -139,7 +140,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             scorer=resolve_scoring(self.scoring),
             stream=stream.spawn("runs"),
             n_jobs=self.n_jobs,
-            announce=progress.steps_done if plan.design.public_runs else lambda done: None,
+            announce=progress.steps_done if plan.design.public_runs else None,
         )
         choice = search.choose()
         model = search.refitted(choice.number) if plan.design.refit else choice.model
@@ -218,6 +219,8 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         check_accountant(self.accountant)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             raise ValueError(f"n_jobs must be None or an integer but 0, got {self.n_jobs!r}.")
+        # Not all of joblib's backends can do it, and runs begin after the charge.
+        Parallel(n_jobs=self.n_jobs, return_as="generator")
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
         if "sample_weight" in params:

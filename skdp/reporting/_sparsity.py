@@ -29,7 +29,8 @@ def gives_dense(part: Any, *, framed: bool = False) -> bool:
         return framed or part == "drop"
     if type(part) is Pipeline:
         steps = [step for _, step in part.steps if step is not None and step != "passthrough"]
-        return gives_dense(steps[-1] if steps else None, framed=framed)
+        # Only the first step gets the frame.
+        return gives_dense(steps[-1] if steps else None, framed=framed and len(steps) < 2)
     if type(part) is FeatureUnion:
         return all(gives_dense(step, framed=framed) for _, step in part.transformer_list)
     if type(part) is ColumnTransformer:

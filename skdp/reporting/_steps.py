@@ -171,7 +171,9 @@ def _projection(step: Any) -> StepVerdict | None:
 def _function(step: Any) -> StepVerdict:
     function = step.func
     of_numpy = isinstance(function, np.ufunc) and function is getattr(np, function.__name__, None)
-    if function is None or (of_numpy and not step.kw_args):
+    # Of a pair of functions fit runs both, and warns where they are not each other's inverse.
+    paired = function is not None and step.inverse_func is not None and step.check_inverse
+    if not paired and (function is None or (of_numpy and not step.kw_args)):
         return _known(_STATELESS)
     if mixes_rows(step):
         return _leaking(
@@ -179,7 +181,8 @@ def _function(step: Any) -> StepVerdict:
             "synthetic rows show",
             "a function that treats each row by itself, or a private transformer",
         )
-    return _at_your_word("FunctionTransformer's function treats each row by itself")
+    claim = "FunctionTransformer's function treats each row by itself"
+    return _at_your_word(f"{claim}, and inverse_func undoes it on every row" if paired else claim)
 
 
 def _vectorizer(step: Any) -> StepVerdict:

@@ -15,7 +15,7 @@ _DIVIDES_ROWS = {
     "OneVsOneClassifier": (
         "each inner fit gets the rows of two labels: their number is private, and a row whose "
         "label changes leaves some fits and enters others",
-        "OneVsRestClassifier, which gives all rows to each fit, or " + _BY_ITSELF,
+        _BY_ITSELF,
     ),
     "SelfTrainingClassifier": (
         "rows get labels, and enter later fits, by predictions: their number is private, and "
@@ -25,7 +25,7 @@ _DIVIDES_ROWS = {
     "StackingClassifier": (
         "its folds are stratified by the private labels, and the last estimator learns from "
         "predictions of models that saw other rows: one row moves the features of all",
-        "VotingClassifier, which gives all rows to each fit, or " + _BY_ITSELF,
+        _BY_ITSELF,
     ),
 }
 
@@ -42,7 +42,6 @@ def judge_rows_of_fits(fitted: Any) -> StepVerdict | None:
             "leaking",
             f"bags are drawn with replacement: a row is up to {copies} times in one of them, and "
             "each fit takes its copies for different records",
-            f"count copies as rows of one unit, rows_per_unit={copies} for one row each; or "
-            "bootstrap=False, with which no bag has copies",
+            f"{_BY_ITSELF}; rows_per_unit={copies} counts the copies as rows of one unit",
         )
     return StepVerdict("leaking", *_DIVIDES_ROWS[name]) if name in _DIVIDES_ROWS else None

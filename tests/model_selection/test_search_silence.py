@@ -156,7 +156,11 @@ def test_the_number_of_runs_is_not_heard(backend, n_jobs, capfd, monkeypatch):
 @pytest.mark.parametrize("method", METHODS)
 def test_what_all_fits_would_warn_of_is_said_once(method):
     search = PrivateGridSearchCV(
-        OperaLogisticRegression(), {"alpha": [0.1, 1.0]}, method=method, cv=2, delta=0.6
+        OperaLogisticRegression(data_norm=1.0),
+        {"alpha": [0.1, 1.0]},
+        method=method,
+        cv=2,
+        delta=0.6,
     )
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
