@@ -18,7 +18,8 @@ _NOT_RECORDED = frozenset({"accountant", "random_state", "verbose", "n_jobs", "p
 
 # Blocks with the number of their notice; of this thread also with the process that opened them.
 _blocks_here: ContextVar[tuple[tuple[int, int, Any], ...]] = ContextVar("skdp_blocks", default=())
-_blocks_anywhere: dict[int, Any] = {}
+# By number: the budget, and the number of the block around it in the same thread.
+_blocks_anywhere: dict[int, tuple[Any, int | None]] = {}
 
 
 def open_block(accountant: Any) -> None:
@@ -29,9 +30,16 @@ def open_block(accountant: Any) -> None:
     accountant : BudgetAccountant
         The budget; blocks nest, the innermost counts.
     """
-    number = _notices.post("budget", _address(accountant))
-    _blocks_anywhere[number] = accountant
-    _blocks_here.set((*_blocks_here.get(), (os.getpid(), number, accountant)))
+    here = _blocks_here.get()
+    outer = here[-1][1] if here and here[-1][0] == os.getpid() else None
+    number = _notices.post("budget", _address(accountant), hides=outer)
+    try:
+        _blocks_anywhere[number] = accountant, outer
+        _blocks_here.set((*here, (os.getpid(), number, accountant)))
+    except BaseException:
+        _blocks_anywhere.pop(number, None)
+        _notices.withdraw(number)
+        raise
 
 
 def close_block(accountant: Any) -> None:
@@ -45,7 +53,8 @@ def close_block(accountant: Any) -> None:
     here = _blocks_here.get()
     # A block may be left in another thread or context than it was entered in.
     mine = [number for _, number, budget in here if budget is accountant]
-    others = [number for number, budget in list(_blocks_anywhere.items()) if budget is accountant]
+    anywhere = list(_blocks_anywhere.items())
+    others = [number for number, (budget, _) in anywhere if budget is accountant]
     if number := (mine or others)[-1:]:
         _blocks_here.set(tuple(block for block in here if block[1] != number[0]))
         _blocks_anywhere.pop(number[0], None)
@@ -58,8 +67,9 @@ class _Unclear:
     def reserve(self, event: Any, **_: Any) -> None:
         raise RuntimeError(
             "It is unclear which budget to charge: this thread or process has no `with` block of "
-            "its own, and those that it may work for have blocks of several budgets open, or one "
-            "that only their own process can reach. Give the estimator its accountant=."
+            "its own, and the blocks that it may work for, or the one that the estimator was made "
+            "in, are of several budgets, or of one that only their own process can reach. Give "
+            "the estimator its accountant=, or construct it anew in the block."
         )
 
 
@@ -84,9 +94,9 @@ def _reached(address: Any) -> Any:
 def find_accountant(bound: Any = None) -> Any:
     """Return the budget that a fit without an accountant of its own charges.
 
-    The innermost block of this thread comes first, then what the estimator is bound to, then the
-    block that another thread or the process that started this one has open: that is where the work
-    of pools comes from, and a charge too many harms nobody's privacy.
+    The innermost block of this thread comes first. A thread or process without one may work for the
+    block that another thread or an ancestor has open. Where there are several, what the estimator
+    is bound to decides; if that is none of them, nobody knows which budget is meant.
 
     Parameters
     ----------
@@ -103,14 +113,27 @@ def find_accountant(bound: Any = None) -> Any:
     if here and here[-1][0] == os.getpid():
         return here[-1][2]
     # A process that was forked in a block may work for it, or for one that was opened later.
-    known = [accountant for _, _, accountant in here[-1:]]
-    if bound is not None:
-        known.append(bound)
-    else:
-        known = known or list(_blocks_anywhere.values())
-        known += [_reached(address) for address in _notices.heard("budget")]
-    distinct = {repr(_address(budget) or id(budget)): budget for budget in known}
-    return _Unclear() if len(distinct) > 1 else next(iter(distinct.values()), None)
+    known = [accountant for _, _, accountant in here[-1:]] or _innermost_blocks()
+    known += [_reached(address) for address in _notices.heard("budget")]
+    distinct = {_identity(budget): budget for budget in known}
+    if bound is not None and (not distinct or _identity(bound) in distinct):
+        return bound
+    unclear = len(distinct) > 1 or (bound is not None and distinct)
+    return _Unclear() if unclear else next(iter(distinct.values()), None)
+
+
+def _innermost_blocks() -> list[Any]:
+    blocks = dict(_blocks_anywhere)
+    around = {outer for _, outer in blocks.values()}
+    return [budget for number, (budget, _) in blocks.items() if number not in around]
+
+
+def _identity(budget: Any) -> Any:
+    """Tell budgets apart, and find the same under two names of its file."""
+    address = _address(budget)
+    if address is None:
+        return id(budget)
+    return address["identity"], os.path.realpath(address["path"]), address.get("plan")
 
 
 class ChargesBudget(PlainParameters):
@@ -129,6 +152,8 @@ class ChargesBudget(PlainParameters):
 
     def _bind(self, bound: Any) -> Self:
         accountant = find_accountant(bound)
+        if isinstance(accountant, _Unclear):
+            accountant = bound  # it may be clear when it is fitted
         if accountant is not None:
             self._bound_accountant = accountant
         return self
@@ -136,7 +161,7 @@ class ChargesBudget(PlainParameters):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         accountant = find_accountant(self._bound_accountant)
-        if accountant is not None:
+        if accountant is not None and not isinstance(accountant, _Unclear):
             state["_bound_accountant"] = accountant
         return state
 
