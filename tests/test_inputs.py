@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 from support import ESTIMATORS, rows
 
 from skdp import OperaLogisticRegression
-from skdp.mechanisms import RandomStream
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import DPPCA, RowNormClipper
+from skdp.testing import FrozenStream
 
 X, y = rows(n=60, d=4)
 X[np.abs(X) < 0.2] = 0.0
@@ -111,17 +111,12 @@ def stored(draw):
     return matrix
 
 
-class Frozen(RandomStream):
-    """Noise that does not depend on the rows."""
-
-    __slots__ = ()
-
-    def __init__(self):
-        super().__init__(bytes(32), seeded=False)
-
-
 def fitted(estimator, table):
-    return estimator(2.0, 1e-3, data_norm=1.0, random_state=Frozen()).fit(table, y).coef_
+    return (
+        estimator(2.0, 1e-3, data_norm=1.0, random_state=FrozenStream(bytes(32), seeded=False))
+        .fit(table, y)
+        .coef_
+    )
 
 
 DENSE = {}

@@ -30,8 +30,8 @@ _CAREFUL = ("PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON")
 # Threads take turns here rather than in SQLite, and no process is forked while one of them is
 # inside SQLite: the child would inherit a transaction and its locks.
 _turn = threading.RLock()
-# Whether a charge of this process is under way: a signal handler may not begin another inside it.
-_charging = False
+# Whether a transaction of this process is under way: a signal handler may not charge inside it.
+_busy = False
 
 
 def _enter_fork() -> None:
@@ -43,8 +43,8 @@ def _leave_fork() -> None:
 
 
 def _renew_in_child() -> None:
-    global _turn, _charging
-    _turn, _charging = threading.RLock(), False
+    global _turn, _busy
+    _turn, _busy = threading.RLock(), False
 
 
 if hasattr(os, "register_at_fork"):
@@ -86,22 +86,22 @@ def transaction(path: Path, *, writing: bool) -> Iterator[sqlite3.Connection]:
     Raises
     ------
     LedgerLockedError
-        If it would write, and interrupts a transaction of this thread that does.
+        If it would write, and interrupts another transaction of this thread.
     sqlite3.Error
         If the file cannot be opened, locked, read or written.
     """
-    global _charging
+    global _busy
     with _turn:
-        if writing and _charging:
+        if writing and _busy:
             raise LedgerLockedError(
-                f"A charge to {path} interrupted another one of the same thread, in a signal "
-                "handler for example, and cannot wait for it. Nothing was charged."
+                f"A charge to {path} interrupted another use of it by the same thread, in a "
+                "signal handler for example, and cannot wait for it. Nothing was charged."
             )
         # mode=rw: a file that is read-only is opened for reading, and a missing one not made.
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None
         )
-        _charging = _charging or writing
+        before, _busy = _busy, True
         try:
             for pragma in (*_CAREFUL, *(_DURABLE if writing else _READING)):
                 connection.execute(pragma).fetchall()
@@ -109,7 +109,6 @@ def transaction(path: Path, *, writing: bool) -> Iterator[sqlite3.Connection]:
             yield connection
             connection.execute("COMMIT")
         finally:
-            if writing:
-                _charging = False
+            _busy = before
             # Closing rolls back what was not committed.
             connection.close()

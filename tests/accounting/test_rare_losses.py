@@ -45,6 +45,7 @@ def plan_of(kind, rate, mu, count):
 TWO = [(1e-5, 1.3, 0.02), (2e-6, 2.0, 0.01), (3e-4, 4.0, 3.0), (4e-7, 0.7, 1e-5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("rate", "mu", "epsilon"), TWO)
 def test_two_releases_in_thirty_digits(kind, rate, mu, epsilon):
@@ -60,6 +61,7 @@ def test_two_releases_in_thirty_digits(kind, rate, mu, epsilon):
         assert upper - lower <= rtol * upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_few_releases_one_after_the_other(kind):
     generator = np.random.default_rng(KINDS.index(kind))
@@ -124,6 +126,7 @@ def test_grid_and_inversion_agree(kind, count):
         assert on_grid[1] - on_grid[0] <= 3e-4 * on_grid[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_doubt_is_needed_and_enough(kind):
     """With a level just above epsilon the others may well bring the sum down again."""

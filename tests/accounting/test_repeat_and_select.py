@@ -195,6 +195,7 @@ def test_one_run_is_the_run_itself():
         )
 
 
+@pytest.mark.slow
 def test_more_runs_and_larger_shapes_cost_more():
     def cost(mean, shape):
         event = RepeatAndSelectEvent(GaussianEvent(3.0), mean, shape)

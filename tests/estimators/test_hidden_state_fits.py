@@ -40,7 +40,7 @@ def neighbour(X, y, rng, n_classes):
     return X, y, other, labels
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("settings", LOTS)
 @pytest.mark.parametrize("cls", BOTH)
 def test_replay_on_replaced_records(cls, settings, n_classes):
@@ -52,6 +52,7 @@ def test_replay_on_replaced_records(cls, settings, n_classes):
         assert report.distances.size == settings["max_iter"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", LOTS[:2])
 @pytest.mark.parametrize("cls", BOTH)
 def test_replay_on_removed_records(cls, settings):

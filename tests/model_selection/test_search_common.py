@@ -2,6 +2,7 @@
 
 import warnings
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp import OperaLogisticRegression
@@ -9,19 +10,30 @@ from skdp.exceptions import PrivacyWarning
 from skdp.model_selection import PrivateGridSearchCV, PrivateRandomizedSearchCV
 
 
-def instances():
-    inner = OperaLogisticRegression(data_norm=10.0)
-    points = {"alpha": [1e-3, 1e-2]}
-    # With so large an epsilon noise is negligible, as some checks ask for good predictions.
-    common = {"epsilon": 1e5, "random_state": 0}
-    yield PrivateGridSearchCV(inner, points, expected_candidates=3, **common)
-    yield PrivateRandomizedSearchCV(inner, points, n_iter=2, method="cv", cv=2, **common)
-    yield PrivateRandomizedSearchCV(inner, points, n_iter=2, method="fixed", **common)
+INNER = OperaLogisticRegression(data_norm=10.0)
+POINTS = {"alpha": [1e-3, 1e-2]}
+# With so large an epsilon noise is negligible, as some checks ask for good predictions.
+COMMON = {"epsilon": 1e5, "random_state": 0}
 
 
-@parametrize_with_checks(list(instances()))
-def test_scikit_learn_checks(estimator, check):
+def check_quietly(estimator, check):
     with warnings.catch_warnings():
         # The checks' tables are tiny, so that any usual delta is above 1/n.
         warnings.simplefilter("ignore", PrivacyWarning)
         check(estimator)
+
+
+@parametrize_with_checks([PrivateGridSearchCV(INNER, POINTS, expected_candidates=3, **COMMON)])
+def test_scikit_learn_checks(estimator, check):
+    check_quietly(estimator, check)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        PrivateRandomizedSearchCV(INNER, POINTS, n_iter=2, method="cv", cv=2, **COMMON),
+        PrivateRandomizedSearchCV(INNER, POINTS, n_iter=2, method="fixed", **COMMON),
+    ]
+)
+def test_scikit_learn_checks_of_other_methods(estimator, check):
+    check_quietly(estimator, check)

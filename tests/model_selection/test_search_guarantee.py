@@ -211,7 +211,9 @@ def epsilon_from_below(one, other, delta):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("row", [1, 6], ids=["trained on", "scored on"])
+@pytest.mark.parametrize(
+    "row", [1, pytest.param(6, marks=pytest.mark.slow)], ids=["trained on", "scored on"]
+)
 def test_no_output_contradicts_the_claim(method, row):
     plan, candidates = planned(method)
     y = np.array([0, 0, 1, 1, 0, 0, 1, 1])

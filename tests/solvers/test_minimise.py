@@ -91,6 +91,7 @@ def test_tolerance_is_met_on_random_problems(seed, penalty, tolerance, loss, is_
     assert np.linalg.norm(total / n + penalty * weights) <= tolerance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [LogisticLoss(), SmoothedHingeLoss(0.5)])
 def test_wide_sparse_rows(loss):
     rng = np.random.default_rng(1)
