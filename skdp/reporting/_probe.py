@@ -85,12 +85,14 @@ def _outputs(step: Any, table: Any) -> np.ndarray:
     # The copy keeps state of its own, and a function may write to the table.
     made = clone(step).set_output(transform="default").set_params(check_inverse=False)
     found = made.fit_transform(table.copy())
-    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=float)
+    rows = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+    return rows if rows.dtype.kind == "f" else rows.astype(float)
 
 
 def _alike(one: np.ndarray, other: np.ndarray) -> bool:
     if one.shape != other.shape:
         return False
     # Products of matrices round by their shapes, in single precision even visibly.
+    share = 1e-9 if one.dtype.itemsize >= 8 else 1e-4
     scale = np.max(np.abs(one), initial=0.0, where=np.isfinite(one))
-    return np.allclose(one, other, 1e-4, 1e-4 * scale, equal_nan=True)
+    return np.allclose(one, other, share, share * scale, equal_nan=True)

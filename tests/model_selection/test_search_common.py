@@ -9,7 +9,6 @@ from skdp import OperaLogisticRegression
 from skdp.exceptions import PrivacyWarning
 from skdp.model_selection import PrivateGridSearchCV, PrivateRandomizedSearchCV
 
-
 INNER = OperaLogisticRegression(data_norm=10.0)
 POINTS = {"alpha": [1e-3, 1e-2]}
 # With so large an epsilon noise is negligible, as some checks ask for good predictions.

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_toys import NoisyCount, Tally
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_random_state
 from support import rows
@@ -346,3 +347,52 @@ def test_a_score_that_no_row_has_is_a_failure():
 def test_the_statement_says_what_is_assumed_of_failures(method):
     search = PrivateGridSearchCV(OperaLogisticRegression(), {"alpha": [0.1]}, method=method, cv=2)
     assert "fails is not decided by rows" in str(privacy_statement(search.fit(*rows(60))))
+
+
+def test_the_chosen_model_does_not_tell_which_run_it_was():
+    """Steps without a random state draw from the generator of the process, run after run."""
+    X, y = rows(60)
+    model = make_pipeline(
+        RBFSampler(gamma=1.0, n_components=2), OperaLogisticRegression(1.0, 1e-4, data_norm=1.0)
+    )
+    chosen = []
+    for _ in range(3):
+        search = PrivateGridSearchCV(model, {"operalogisticregression__alpha": [0.1]}, delta=1e-3)
+        chosen.append(search.fit(X, y).best_estimator_[0].random_weights_)
+        assert search.best_estimator_[0].random_state is None
+    drawn = [RBFSampler(gamma=1.0, n_components=2).fit(X).random_weights_ for _ in range(60)]
+    assert not any(np.array_equal(one, other) for one in chosen for other in drawn)
+    assert not np.array_equal(*chosen[:2])
+
+
+class OwnError(SkdpError):
+    def __init__(self, row, text):
+        super().__init__(row, text)
+
+    def __str__(self):
+        raise RuntimeError("a secret row")
+
+
+class Stubborn(NoisyCount):
+    def fit(self, X, y):
+        super().fit(X, y)
+        if self.threshold > 1.0:
+            raise OwnError(X[0], "text")
+        return self
+
+
+def test_errors_of_other_classes_are_not_asked_for_their_words():
+    X, y = rows(1500)
+    y = (X[:, 0] > 0).astype(int)
+    search = PrivateGridSearchCV(
+        Stubborn(classes=[0, 1]), {"threshold": [2.0, 0.0]}, method="holdout", epsilon=50.0
+    )
+    assert search.fit(X, y).best_params_ == {"threshold": 0.0}
+
+
+def test_a_backend_that_cannot_do_it_is_refused_before_the_charge():
+    tally = Tally()
+    search = PrivateGridSearchCV(NoisyCount(), {"threshold": [0.0]}, accountant=tally)
+    with joblib.parallel_config(backend="multiprocessing", n_jobs=2), pytest.raises(ValueError):
+        search.fit(*rows(60))
+    assert not tally.charges

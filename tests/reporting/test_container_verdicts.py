@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import (
+    ColumnTransformer,
     TransformedTargetRegressor,
     make_column_selector,
     make_column_transformer,
@@ -168,3 +169,12 @@ def test_a_cache_is_not_covered(tmp_path):
     assert "memory=" in privacy_statement(model.fit(*rows(60)))
     model = make_pipeline(BoundedScaler(), OperaLogisticRegression())
     assert "memory=" not in privacy_statement(model.fit(*rows(60)))
+
+
+def test_inner_steps_of_a_pipeline_get_no_frame():
+    """What an encoder gives is sparse, and passed on as it is, also where columns have names."""
+    encoder = OneHotEncoder(categories=[[0.0, 1.0, 2.0]], handle_unknown="ignore")
+    inner = Pipeline([("code", encoder), ("pass", make_union("passthrough"))])
+    assert classify_step(ColumnTransformer([("a", inner, ["a"])])).kind == "leaking"
+    alone = Pipeline([("pass", make_union("passthrough"))])
+    assert classify_step(ColumnTransformer([("a", alone, ["a"])])).kind == "data-independent"

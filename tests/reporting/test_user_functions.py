@@ -67,6 +67,7 @@ ROW_BY_ROW = {
     "in place": lambda X: np.multiply(X, 2.0, out=X),
     "of python": np.frompyfunc(lambda x: float(x) ** 2, 1, 1),
     "broken": broken,
+    "single precision": lambda X: np.asarray(X, np.float32) @ np.ones((X.shape[1], 50), "f4"),
 }
 
 
@@ -160,3 +161,33 @@ def test_a_search_lists_what_it_takes_for_granted():
             "taken at your word: the fit of NoisyCount is as private as it says",
             WORD,
         ]
+
+
+class Undo:
+    """Keeps what it is given."""
+
+    def __call__(self, X):
+        self.seen = X
+        return X**3
+
+
+def test_the_inverse_that_fit_tries_is_taken_at_a_word():
+    step = FunctionTransformer(np.cbrt, inverse_func=Undo())
+    assert classify_step(step).kind == "taken at your word"
+    assert "inverse_func undoes it" in classify_step(step).assumption
+    assert classify_step(step.set_params(check_inverse=False)).kind == "data-independent"
+
+
+def test_a_function_is_tried_once_however_many_ask():
+    calls = []
+
+    def noted(X):
+        calls.append(len(X))
+        print("and prints")
+        return 2.0 * X
+
+    first = classify_step(FunctionTransformer(noted))
+    count = len(calls)
+    assert count > 0
+    assert all(classify_step(FunctionTransformer(noted)) == first for _ in range(20))
+    assert len(calls) == count
