@@ -13,6 +13,10 @@ class CalibrationError(SkdpError, ValueError):
     """No noise, number of steps or sample rate in the searched range meets the privacy target."""
 
 
+class SchemaError(SkdpError, ValueError):
+    """A schema, or a table that does not fit one; the message quotes no cell of the table."""
+
+
 class BudgetExceededError(SkdpError, RuntimeError):
     """A charge was refused because it would exceed what is left of a budget.
 

@@ -36,6 +36,7 @@ from skdp.model_selection._splits import assign_folds, assign_holdout, check_par
 from skdp.model_selection._steps import (
     assumptions_of,
     bounds_of_rows,
+    check_first_steps,
     private_steps,
     refuse_searched,
 )
@@ -112,6 +113,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         table = Table(X, y, fit_params)
         public = resolve_random_state(self.random_state, self._context(n_rows(X)))
         candidates = self._candidates(public.spawn("candidates"))
+        check_first_steps((candidate.estimator for candidate in candidates), X)
         parts = self._parts(n_rows(X), public.spawn("parts"))
         sizes = tuple(n_rows(X) - len(part) for part in parts)
         plan = plan_search(

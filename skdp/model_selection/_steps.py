@@ -14,7 +14,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.accounting import ComposedEvent, Event
-from skdp.exceptions import CalibrationError
+from skdp.exceptions import CalibrationError, SkdpError
+from skdp.inputs import public_message
 from skdp.model_selection._escrow import PLANNING_MARGIN, with_margin
 from skdp.reporting._steps import classify_step
 
@@ -161,6 +162,51 @@ def bounds_of_rows(
     yield estimator, bound
     own = getattr(estimator, getattr(estimator, "_bounded_by", ""), None)
     return float(own) if isinstance(own, Real) else None
+
+
+def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
+    """Let the first steps of candidates refuse the table, if they learn nothing from its rows.
+
+    What they refuse would fail every run, after the charge.
+
+    Parameters
+    ----------
+    estimators : iterable of estimator
+        Candidates.
+    X : array-like
+        Rows.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As the steps do, without values of rows.
+    """
+    firsts = {repr(first): first for first in map(_first_step, estimators)}
+    for first in firsts.values():
+        parts = [type(part) for _, part in leaves(first) if not isinstance(part, str)]
+        own = [part.__module__.startswith("skdp.") for part in parts]
+        if (
+            not own
+            or not all(own)
+            or any(vars(part).get("_learns_from_rows", True) for part in parts)
+        ):
+            continue
+        try:
+            clone(first).fit(X)
+            continue
+        except SkdpError:
+            raise
+        except Exception as error:
+            message, kind = public_message(str(error)), type(error)
+        raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
+
+
+def _first_step(estimator: Any) -> Any:
+    """Return the step that sees the rows as they are."""
+    while type(estimator) is Pipeline:
+        active = (step for _, step in estimator.steps if step not in (None, "passthrough"))
+        estimator = next(active, "passthrough")
+    return estimator
 
 
 def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[PrivateStep, ...]:
