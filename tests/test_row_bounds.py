@@ -237,10 +237,10 @@ def with_norm(norm):
     grid = {"alpha": [0.1, 1.0]}
     return {
         "classifier": classifier,
-        "pipeline": make_pipeline(RowNormClipper(9.0), classifier),
+        "pipeline": make_pipeline(None, "passthrough", classifier),
         "private search": PrivateGridSearchCV(classifier, grid),
         "search": GridSearchCV(classifier, grid),
-        "search of a pipeline": PrivateGridSearchCV(make_pipeline(DPPCA(), classifier), grid),
+        "search of a pipeline": PrivateGridSearchCV(make_pipeline(None, classifier), grid),
     }
 
 
@@ -253,6 +253,22 @@ def test_a_schema_fills_in_its_norm_and_refuses_another(name):
     for other in (1.0, 5.0):
         with pytest.raises(ValueError, match=rf"data_norm={other}.*clip_norm"):
             SCHEMA.pipeline(with_norm(other)[name])
+
+
+@pytest.mark.parametrize("wrapped", [lambda model: model, search], ids=["alone", "searched"])
+def test_a_schema_leaves_the_norms_of_other_rows_alone(wrapped):
+    found = SCHEMA.pipeline(wrapped(make_pipeline(private(DPPCA), opera()))).get_params()
+    norms = {key: value for key, value in found.items() if key.endswith("__data_norm")}
+    assert {value for key, value in norms.items() if "dppca" in key} == {SCHEMA.data_norm}
+    assert {value for key, value in norms.items() if "opera" in key} == {None}
+    table = np.array([[80.0, 0.0], [200.0, 1.0]] * 200)
+    labels = np.array([0, 1] * 200)
+    shorter = make_pipeline(RowNormClipper(1.0), opera().set_params(data_norm=1.0))
+    scaled = make_pipeline(private(DPStandardScaler, lower=-1, upper=1, row_norm=None), opera())
+    for inner, expected in ((shorter, None), (scaled, "OperaLogisticRegression was")):
+        found = messages(SCHEMA.pipeline(wrapped(inner), positions=True), table, labels)
+        assert len(found) == (expected is not None)
+        assert all(expected in text and "given no data_norm" in text for text in found)
 
 
 def test_a_grid_over_the_norm_is_left_alone():

@@ -16,7 +16,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from skdp.exceptions import PrivacyWarning
 from skdp.preprocessing.table_schema_base import Column, FeatureColumn, SchemaPart
 from skdp.preprocessing.table_schema_columns import IgnoredColumn
-from skdp.preprocessing.table_schema_encoder import SchemaEncoder, norm_of, open_fields_message
+from skdp.preprocessing.table_schema_encoder import (
+    SchemaEncoder,
+    behind_others,
+    norm_of,
+    open_fields_message,
+)
 from skdp.preprocessing.table_schema_files import SchemaFiles
 from skdp.preprocessing.table_schema_frames import check_frame, draft_columns
 from skdp.preprocessing.table_schema_io import KINDS, refuse_unknown
@@ -272,8 +277,8 @@ class TableSchema(SchemaFiles, SchemaPart):
         ----------
         estimator : estimator
             A private classifier, a search over one, or any other estimator. Every parameter
-            ``data_norm`` in it that is None is set to `data_norm`, and every such ``classes`` to
-            the label's classes.
+            ``data_norm`` in it that is None is set to `data_norm`, but not those of steps behind
+            others, which see other rows; and every such ``classes`` to the label's classes.
         positions : bool, default=False
             See `preprocessor`.
 
@@ -285,7 +290,7 @@ class TableSchema(SchemaFiles, SchemaPart):
         Raises
         ------
         ValueError
-            If a ``data_norm`` was given and is another.
+            If a ``data_norm`` was given for the schema's rows and is another.
         """
         if self.unit.max_rows > 1:
             warnings.warn(
@@ -298,8 +303,11 @@ class TableSchema(SchemaFiles, SchemaPart):
         estimator = clone(estimator)
         found = estimator.get_params(deep=True)
         classes = None if self.label is None else self.label.classes
+        elsewhere = behind_others(estimator)
         for key, value in found.items():
             last = key.rpartition("__")[2]
+            if last == "data_norm" and key.startswith(elsewhere):
+                continue
             if last == "data_norm" and value is None:
                 estimator.set_params(**{key: self.data_norm})
             elif last == "data_norm" and value != self.data_norm:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp.exceptions import SchemaError
 from skdp.preprocessing.table_schema_values import plain
 
 MISSING_POLICIES = ("refuse", "ignore", "indicator", "fill")
@@ -43,8 +44,8 @@ class SchemaPart:
             if type(value) is not type(field.default) or value != field.default
         }
 
-    def _fail(self, field: str, problem: str) -> ValueError:
-        return ValueError(f"{self._place()}: {field}: {problem}")
+    def _fail(self, field: str, problem: str) -> SchemaError:
+        return SchemaError(f"{self._place()}: {field}: {problem}")
 
     def _place(self) -> str:
         return type(self).__name__
@@ -217,7 +218,7 @@ class FeatureColumn(Column):
         refuse_misfits([(self, cells.dtype)])
         return self._features(self._read(cells))
 
-    def _refuse_missing(self) -> ValueError:
+    def _refuse_missing(self) -> SchemaError:
         return self._fail(
             "missing",
             "the policy is 'refuse' and the table has a cell that is missing or, in a numeric "
@@ -238,7 +239,7 @@ def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = (
 
     Raises
     ------
-    ValueError
+    SchemaError
         If anything is. A type's own parameters, which may be cells, are left out.
     """
     misfits = [
@@ -247,7 +248,7 @@ def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = (
         if (problem := part.check_dtype(dtype))
     ]
     if found := [*problems, *misfits]:
-        raise ValueError("the table does not fit the schema:\n- " + "\n- ".join(found))
+        raise SchemaError("the table does not fit the schema:\n- " + "\n- ".join(found))
 
 
 def one_hot(places: np.ndarray, count: int) -> np.ndarray:

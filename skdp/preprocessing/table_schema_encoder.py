@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import reprlib
 import warnings
@@ -10,11 +11,18 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.exceptions import SchemaError
 from skdp.parameters import PlainParameters
 from skdp.preprocessing.table_schema_base import FeatureColumn, refuse_misfits
-from skdp.preprocessing.table_schema_values import UNKNOWN, column_arrays, column_dtypes
+from skdp.preprocessing.table_schema_values import (
+    UNKNOWN,
+    column_arrays,
+    column_dtypes,
+    refuse_container,
+)
 from skdp.row_bounds import note_bound
 
 
@@ -73,22 +81,25 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         ValueError
             If columns or their types do not match their descriptions, or a description is
             incomplete.
+        TypeError
+            If the table is sparse, masked, lazy or an array of records.
         """
+        refuse_container(X)
         validate_data(self, X, skip_check_array=True)
         names = [column.name for column in self.columns]
         if self.n_features_in_ != len(names):
-            raise ValueError(
+            raise SchemaError(
                 f"columns describes {len(names)} columns, X has {self.n_features_in_}: give one "
                 "description for each, in their order."
             )
         found = getattr(self, "feature_names_in_", names)
         if list(found) != names:
-            raise ValueError(
+            raise SchemaError(
                 f"columns describes {names}, X has {list(found)}: give them in the same order."
             )
         for column in self.columns:
             if column.left_open():
-                raise ValueError(open_fields_message(column))
+                raise SchemaError(open_fields_message(column))
         refuse_misfits(zip(self.columns, column_dtypes(X), strict=True))
         self.data_norm_ = norm_of(self.columns)
         return self
@@ -118,6 +129,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
             If no cell of a column is on its public list. `fit_transform` is silent about it.
         """
         check_is_fitted(self)
+        refuse_container(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         refuse_misfits(zip(self.columns, column_dtypes(X), strict=True))
         return self._encode(X, predicting=True)
@@ -218,3 +230,25 @@ def open_fields_message(column: Any) -> str:
         f"column {column.name!r}: {fields}: not given. Write down what the code book, the device "
         "or physiology says; values of the table, such as its minimum, would not be public."
     )
+
+
+def behind_others(estimator: Any) -> tuple[str, ...]:
+    """Find the steps inside an estimator that see what another step makes of its rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A pipeline, or what has one inside.
+
+    Returns
+    -------
+    tuple of str
+        Prefixes of their parameters.
+    """
+    prefixes = []
+    for name, part in {"": estimator, **estimator.get_params(deep=True)}.items():
+        if isinstance(part, Pipeline):
+            seen = itertools.dropwhile(lambda step: step[1] in (None, "passthrough"), part.steps)
+            behind = [label for label, _ in seen][1:]
+            prefixes += [f"{name}__{label}__".removeprefix("__") for label in behind]
+    return tuple(prefixes)

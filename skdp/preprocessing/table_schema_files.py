@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.util
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +30,15 @@ from skdp.preprocessing.table_schema_io import (
 )
 from skdp.preprocessing.table_schema_label import LabelColumn, PrivacyUnit
 from skdp.preprocessing.table_schema_values import as_numbers
+
+# Options of pandas.read_csv that say where cells begin and end, and nothing of what they mean.
+_LAYOUT = (
+    *("sep", "delimiter", "lineterminator", "quotechar", "quoting", "doublequote", "escapechar"),
+    *("header", "names", "usecols", "skiprows", "nrows", "comment", "skip_blank_lines"),
+    *("skipinitialspace", "on_bad_lines", "encoding", "encoding_errors", "compression"),
+    "storage_options",
+)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 class SchemaFiles:
@@ -166,21 +176,31 @@ class SchemaFiles:
         path : path-like
             The file.
         **options : dict
-            Given to `pandas.read_csv`, such as ``sep`` or ``encoding``.
+            Given to `pandas.read_csv`, if they are about the layout of the file, such as ``sep``
+            or ``encoding``; what cells mean is the schema's to say.
 
         Returns
         -------
         DataFrame
             Numeric columns as float64, NaN where a cell is no number. Where only numbers are
-            listed, objects: integers exactly, other numbers as floats, other cells as text. All
-            else is text. An empty cell is missing unless it is listed; other words that stand
-            for a missing one, such as NA, belong into `missing_codes`.
+            listed, objects: integers exactly, other numbers as floats, other cells as text; a
+            number is what JSON writes as one, so that 01 is none. Where False or True is listed,
+            true and false in small or large letters are these. All else is text. An empty cell is
+            missing unless it is listed; other words that stand for a missing one, such as NA,
+            belong into `missing_codes`.
 
         Raises
         ------
         ImportError
             Without pandas.
+        TypeError
+            If an option is not about the layout, such as ``dtype`` or ``decimal``.
         """
+        if refused := [name for name in options if name not in _LAYOUT]:
+            raise TypeError(
+                f"read_csv does not take {', '.join(refused)}: cells are read as text, and then by "
+                f"the schema. It takes {', '.join(_LAYOUT)}."
+            )
         pandas = import_pandas()
         frame = pandas.read_csv(path, dtype=str, na_filter=False, index_col=False, **options)
         parts: list[Any] = [*self.columns, *([] if self.label is None else [self.label])]
@@ -251,16 +271,23 @@ def _cells_of_texts(part: Any, texts: list[str]) -> np.ndarray:
     if isinstance(part, NumericColumn):
         return as_numbers(found, ())
     listed = part.listed() or ("",)
-    if not any(isinstance(value, str) for value in listed):
-        found[:] = [_exact_number(text) for text in texts]
-    elif "" not in listed:
-        found[found == ""] = None
+    words = {"true": True, "false": False} if any(isinstance(v, bool) for v in listed) else {}
+    numeric = not any(isinstance(value, str) for value in listed)
+    kept = (*listed, *getattr(part, "missing_codes", ()))
+
+    def read(text: str) -> Any:
+        if text in kept:
+            return text
+        rest = _exact_number(text) if numeric else text or None
+        return words.get(text.casefold(), rest)
+
+    found[:] = [read(text) for text in texts]
     return found
 
 
 def _exact_number(text: str) -> Any:
-    """Return a text as an integer, else as a float; None if it is empty, itself if it is none."""
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
+    """Return a text as the number that it spells, itself if it spells none, None if it is empty."""
+    if spelled := _NUMBER.fullmatch(text):
+        with contextlib.suppress(ValueError):  # Python reads no integer of more than 4300 digits
+            return float(text) if spelled[1] or spelled[2] else int(text)
     return text or None

@@ -7,7 +7,7 @@ from typing import Any
 
 from skdp.preprocessing.table_schema_base import Column, refuse_misfits
 from skdp.preprocessing.table_schema_io import KINDS
-from skdp.preprocessing.table_schema_values import dtype_family
+from skdp.preprocessing.table_schema_values import dtype_family, refuse_container
 
 
 def column_types(frame: Any) -> list[tuple[str, Any]]:
@@ -28,6 +28,7 @@ def column_types(frame: Any) -> list[tuple[str, Any]]:
     TypeError
         If it is no frame.
     """
+    refuse_container(frame)
     if not hasattr(frame, "columns") or not hasattr(frame, "dtypes"):
         raise TypeError(
             f"need a pandas or polars frame with named columns, got {type(frame).__name__}."

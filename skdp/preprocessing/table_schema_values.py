@@ -30,6 +30,32 @@ _FAMILIES = {
 }
 
 
+def refuse_container(X: Any) -> None:
+    """Refuse a table whose cells cannot be told from its rows and columns.
+
+    Parameters
+    ----------
+    X : object
+        Table.
+
+    Raises
+    ------
+    TypeError
+        If it is sparse, masked, lazy or an array of records.
+    """
+    kinds = {
+        "sparse": hasattr(type(X), "tocsr"),
+        "masked, and the mask would be lost": isinstance(X, np.ma.MaskedArray),
+        "lazy; collect it first": hasattr(type(X), "collect"),
+        "an array of records": isinstance(X, np.ndarray) and X.dtype.names is not None,
+    }
+    for kind, found in kinds.items():
+        if found:
+            raise TypeError(
+                f"a schema describes frames, dense arrays and lists; the table is {kind}."
+            )
+
+
 def column_dtypes(X: Any) -> list[Any]:
     """Return the types of the columns of a table; no cell is looked at.
 
@@ -42,16 +68,9 @@ def column_dtypes(X: Any) -> list[Any]:
     -------
     list of dtype
         One a column; lists hold objects.
-
-    Raises
-    ------
-    TypeError
-        If the table is sparse.
     """
     if hasattr(X, "dtypes"):
         return list(X.dtypes)
-    if hasattr(X, "tocsr"):
-        raise TypeError("a schema describes frames, dense arrays and lists; the table is sparse.")
     if hasattr(X, "shape"):
         return [getattr(X, "dtype", np.dtype(object))] * X.shape[1]
     return [np.dtype(object)] * len(X[0])
@@ -148,9 +167,9 @@ def listing_problem(dtype: Any, values: tuple[Any, ...], codes: tuple[Any, ...] 
         return "holds numbers but the schema lists text; convert the column or unquote the values."
     if not all(_float_can_tell(dtype, value) for value in (*values, *codes)):
         return (
-            "holds floats too coarse for the listed numbers: neighbours were rounded to one. Read "
-            "the column as integers or text (TableSchema.read_csv does); one missing cell makes "
-            "pandas turn plain integers into floats."
+            "holds floats, or may, too coarse for the listed numbers: neighbours are rounded to "
+            "one. Read the column as integers or text (TableSchema.read_csv does); one missing "
+            "cell makes pandas turn plain integers into floats."
         )
     return None
 
@@ -158,7 +177,8 @@ def listing_problem(dtype: Any, values: tuple[Any, ...], codes: tuple[Any, ...] 
 def _float_can_tell(dtype: Any, value: Any) -> bool:
     """Tell whether a type, if one of floats, holds a number, and no neighbour rounds to it."""
     text = _type_name(dtype)
-    if isinstance(value, str) or not text.startswith(("float", "double", "halffloat")):
+    # pandas makes floats of integer categories as soon as one cell is a float: any may be some.
+    if isinstance(value, str) or not text.startswith(("float", "double", "halffloat", "category")):
         return True
     half, single = text.startswith(("float16", "half")), text.startswith(("float32", "float["))
     kind = np.float16 if half else np.float32 if single else np.float64
@@ -166,9 +186,8 @@ def _float_can_tell(dtype: Any, value: Any) -> bool:
 
 
 def _type_name(dtype: Any) -> str:
-    """Return a type's name in small letters; that of the categories, where it has typed ones."""
-    kind = getattr(getattr(dtype, "categories", None), "dtype", dtype)
-    return str(kind).lower().removeprefix("sparse[")
+    """Return a type's name in small letters."""
+    return str(dtype).lower().removeprefix("sparse[")
 
 
 def as_numbers(cells: np.ndarray, codes: tuple[Any, ...]) -> np.ndarray:

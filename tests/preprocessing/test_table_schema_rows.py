@@ -9,11 +9,13 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import OperaLogisticRegression
 from skdp.budget import BudgetAccountant
+from skdp.exceptions import SchemaError
+from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
     BooleanColumn,
     CategoricalColumn,
@@ -177,7 +179,7 @@ TYPED = {
     "default-string": (WORDS, word, in_pandas(None)),
     "float64": (SMALL, real, in_pandas("float64")),
     "plain-int-or-float": (SMALL, st.one_of(st.none(), st.integers(-3, 3)), in_pandas(None)),
-    "category-int": (CODES, whole, in_categories),
+    "category-number": (SMALL, st.one_of(real, st.sampled_from(["1", "2.5", "x"])), in_categories),
     "category-text": (WORDS, word, in_categories),
     "polars-int": (CODES, whole, in_polars(polars.Int64)),
     "polars-int-number": (NUMBER, whole, in_polars(polars.Int64)),
@@ -218,7 +220,7 @@ def test_no_row_touches_another_in_typed_containers(case, data):
 def test_one_null_leaves_long_codes_alone():
     schema = TableSchema([CODES])
     full, null = [BIG + 1, BIG, 7, 7], [BIG + 1, BIG, 7, None]
-    for make in (in_pandas("Int64"), in_polars(polars.Int64), in_categories):
+    for make in (in_pandas("Int64"), in_polars(polars.Int64)):
         one, other = features(make(full), schema), features(make(null), schema)
         np.testing.assert_array_equal(one[:3], other[:3])
         assert np.array_equal(np.argmax(one[:3], axis=1), [1, 0, 2])
@@ -238,11 +240,6 @@ YES = CategoricalColumn("c", ["yes", "no"])
 MISFITS = {
     "text-for-numbers": (ONE, in_pandas("string")(["1", "2"]), "holds text but"),
     "polars-text": (ONE, polars.DataFrame({"c": ["1", "2"]}), "holds text but"),
-    "text-categories": (
-        ONE,
-        in_pandas("string")(["1", "2"]).astype("category"),
-        "holds text but",
-    ),
     "polars-enum": (ONE, in_polars(polars.Enum(["1", "2"]))(["1"]), "holds text but"),
     "numbers-for-text": (YES, pandas.DataFrame({"c": [1, 0]}), "holds numbers but"),
     "array": (YES, np.ones((3, 1)), "holds numbers but"),
@@ -252,6 +249,8 @@ MISFITS = {
     "coarse": (CODES, pandas.DataFrame({"c": [7.0, math.nan]}), "too coarse"),
     "coarse-nullable": (CODES, in_pandas("Float64")([7.0]), "too coarse"),
     "coarse-categories": (CODES, in_categories([7.0, 8.5]), "too coarse"),
+    # One cell of 8.5 would have made these coarse: no cell decides.
+    "fine-categories": (CODES, in_categories([7, 8]), "too coarse"),
     "coarse-polars": (CODES, polars.DataFrame({"c": [7.0, None]}), "too coarse"),
     "coarse-code": (
         CategoricalColumn("c", [1, 2], missing_codes=[10**16 - 1]),
@@ -301,10 +300,34 @@ def test_strangers_are_warned_of_at_predict_and_never_at_fit():
     assert "SECRET" not in str(caught[0].message) and len(caught) == 1
 
 
-def test_sparse_tables_are_refused():
-    encoder = TableSchema([NUMBER]).preprocessor(positions=True)
-    with pytest.raises(TypeError, match="the table is sparse"):
-        encoder.fit(scipy.sparse.csr_matrix(np.ones((3, 1))))
+UNREADABLE = {
+    "sparse": scipy.sparse.csr_matrix(np.ones((3, 1))),
+    "masked": np.ma.masked_array(np.ones((3, 1)), mask=[[True], [False], [False]]),
+    "lazy": polars.LazyFrame({"c": [1.0]}),
+    "an array of records": np.array([(1.0,)], dtype=[("c", float)]),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_tables_without_plain_cells_are_refused(kind):
+    encoder = SchemaEncoder([NUMBER])
+    with pytest.raises(TypeError, match=f"the table is {kind}"):
+        encoder.fit(UNREADABLE[kind])
+    with pytest.raises(TypeError, match=f"the table is {kind}"):
+        encoder.fit([[1.0]]).transform(UNREADABLE[kind])
+
+
+def test_names_of_columns_do_not_make_a_table_unreadable():
+    names = ["collect", "tocsr", "dtype", "names"]
+    schema = TableSchema([NumericColumn(name, 0, 1) for name in names])
+    assert features(pandas.DataFrame([[0, 1, 0, 1]], columns=names), schema).shape == (1, 4)
+
+
+@pytest.mark.parametrize("column", [WORDS, SMALL, FLAG, NUMBER], ids=lambda c: c.kind)
+def test_no_cell_of_inferred_categories_decides_about_an_error(column):
+    for cells in (["A", "1", None], [1, 2, None], [1, "A", 2.5], [True, False], [1.0], [None]):
+        inside = features(in_categories(cells), TableSchema([column]))
+        np.testing.assert_array_equal(inside, column.encode(objects(cells)))
 
 
 # ------------------------------------------------------------------------------------------ labels
@@ -373,14 +396,57 @@ def test_files_are_read_by_the_schema():
     assert frame.id.tolist() == ["01", ""] and frame.y.tolist() == [1, 1]
     assert frame.n[0] == 2.5 and math.isnan(frame.n[1])
     assert frame.code.tolist() == [BIG + 1, 7] and frame.word.tolist() == ["NA", None]
-    assert frame.flag.tolist() == ["True", 1]
+    assert frame.flag.tolist() == [True, 1]
     X, y = FILE.split(frame)
     assert y.tolist() == [1, 1]
     assert features(X, FILE)[:, -1].tolist() == [1, 1]
     trailing = FILE.read_csv(io.StringIO("n;word\n1;A\n2;\n"), sep=";")
     assert trailing.n.tolist() == [1, 2] and trailing.word.tolist() == ["A", None]
-    with pytest.raises(TypeError, match="dtype"):
-        FILE.read_csv(io.StringIO("n\n1\n"), dtype=float)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *({"dtype": float}, {"decimal": ","}, {"thousands": "."}, {"index_col": 0}),
+        *({"na_values": ["-"]}, {"na_filter": True}, {"converters": {"n": float}}),
+        *({"true_values": ["y"]}, {"parse_dates": True}, {"chunksize": 1}, {"sepp": ";"}),
+    ],
+    ids=lambda option: next(iter(option)),
+)
+def test_options_that_would_read_meaning_into_cells_are_refused_by_name(option):
+    (name,) = option
+    with pytest.raises(TypeError, match=f"^read_csv does not take {name}: .*sep, delimiter"):
+        FILE.read_csv(io.StringIO("n\n1\n"), **option)
+
+
+@pytest.mark.parametrize("words", ["false true", "FALSE TRUE", "False True", "0 1", "fAlse tRUe"])
+def test_truth_is_read_however_a_program_writes_it(words):
+    no, yes = words.split()
+    text = f"flag,y,grade\n{no},{yes},{no}\n{yes},{no},{yes}\n,{yes},\n"
+    schema = TableSchema(
+        [
+            BooleanColumn("flag", missing="ignore", unknown="refuse"),
+            OrdinalColumn("grade", [False, "0", True, "1"], missing="ignore", unknown="refuse"),
+        ],
+        label=LabelColumn("y", [False, True]),
+    )
+    X, y = schema.split(schema.read_csv(io.StringIO(text)))
+    assert features(X, schema)[:, -1].tolist() == [-1, 1, 0] and y.tolist() == [True, False, True]
+    # What is listed itself is itself, and words are no truth where none is listed.
+    shouted = TableSchema([CategoricalColumn("c", ["TRUE", "FALSE"]), BooleanColumn("d", ["f", 1])])
+    frame = shouted.read_csv(io.StringIO("c,d\nTRUE,true\ntrue,f\n"))
+    assert frame.c.tolist() == ["TRUE", "true"] and frame.d.tolist() == ["true", "f"]
+
+
+def test_only_what_is_spelled_as_a_number_is_a_listed_one():
+    schema = TableSchema([CategoricalColumn("c", [1, 10, 0.5, 0], unknown="indicator")])
+    spelled = {"1": 1, "1.0": 1, "10": 10, "1e1": 10, "0.5": 0.5, "0.50": 0.5, "-0": 0}
+    others = ["01", "1_0", "+1", " 1", "1 ", "01.0", "1.", ".5", "\u0661", "nan", "inf", "0x1"]
+    others += ["9" * 5000]
+    frame = schema.read_csv(io.StringIO("\n".join(["c", *spelled, *others]) + "\n"))
+    assert frame.c.tolist() == [*spelled.values(), *others]
+    strange = features(frame, schema)[:, -1]
+    assert strange.tolist() == [0] * len(spelled) + [1] * len(others)
 
 
 def test_parquet_files_keep_their_types(tmp_path, monkeypatch):
@@ -402,3 +468,48 @@ def test_parquet_files_keep_their_types(tmp_path, monkeypatch):
     X, y = FILE.split(FILE.read_parquet(path))
     assert y.tolist() == [1, 0]
     np.testing.assert_array_equal(features(X, FILE), features(frame[FILE.features], FILE))
+
+
+# -------------------------------------------------------------------------------- private searches
+TABLE = pandas.DataFrame({"c": [1, 2] * 30, "n": [1.0, 5.0, 9.0] * 20})
+UNFIT = {
+    "type": (TABLE.astype({"c": "string"}), r"column 'c' has type .*holds text but"),
+    "missing column": (TABLE[["c"]], r"not (a column|columns) of the dataframe"),
+    "missing cell": (TABLE.assign(n=[None, *TABLE.n[1:]]), "column 'n': missing: the policy is"),
+}
+
+
+@pytest.mark.parametrize("prefix", [[], ["passthrough"]])
+@pytest.mark.parametrize("case", UNFIT)
+def test_a_search_refuses_a_table_that_does_not_fit_before_the_charge(case, prefix):
+    table, problem = UNFIT[case]
+    schema = TableSchema([ONE, NumericColumn("n", 0, 10)], label=LabelColumn("y", [0, 1]))
+    labels, budget = np.arange(60) % 2, BudgetAccountant(epsilon=9.0, delta=1e-2)
+    model = schema.pipeline(OperaLogisticRegression())
+    inside = PrivateGridSearchCV(
+        make_pipeline(*prefix, model), {}, epsilon=1.0, delta=1e-3, method="fixed"
+    )
+    with budget, pytest.raises(ValueError, match=problem):
+        inside.fit(table, labels)
+    assert len(budget.entries()) == 0
+    with budget:
+        inside.fit(TABLE, labels)
+    assert len(budget.entries()) == 1
+
+
+def test_only_the_first_steps_of_candidates_are_asked():
+    schema = TableSchema([ONE, NumericColumn("n", 0, 10)], label=LabelColumn("y", [0, 1]))
+    search = PrivateGridSearchCV(
+        Pipeline([("read", SchemaEncoder()), ("clf", OperaLogisticRegression(data_norm=1.5))]),
+        {"read": [schema.preprocessor()]},
+        **{"epsilon": 1.0, "delta": 1e-3, "method": "fixed"},
+    )
+    assert len(search.fit(TABLE, np.arange(60) % 2).predict(TABLE)) == 60
+
+
+def test_a_run_that_fails_by_the_schema_says_why():
+    refusing = TableSchema([ONE.__class__("c", [1, 3], unknown="refuse")]).preprocessor()
+    model = make_pipeline(FunctionTransformer(), refusing, OperaLogisticRegression(data_norm=1.0))
+    search = PrivateGridSearchCV(model, {}, epsilon=1.0, delta=1e-3, method="fixed")
+    with pytest.raises(SchemaError, match=r"column 'c': unknown: .* not shown here"):
+        search.fit(TABLE, np.arange(60) % 2)
