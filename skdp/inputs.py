@@ -27,6 +27,7 @@ _HARMLESS = (
     r"(Only sparse matrices with 32-bit integer indices are accepted.*)",
     r"(np\.matrix is not supported.*)",
     r"((?:A given column is not a column|Some column names are not columns) of the dataframe)",
+    r"(Specifying the columns using strings is only supported for dataframes)",
     r"(all features must be in \[-?\d+, -?\d+\] or \[-?\d+, -?\d+\])",
     r"(a schema describes frames, dense arrays and lists; the table is [\w ,;]+)",
     r"(float\(\) argument must be a string or a (?:real )?number, not '\w+')",

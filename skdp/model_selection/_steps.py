@@ -17,6 +17,7 @@ from skdp.accounting import ComposedEvent, Event
 from skdp.exceptions import CalibrationError, SkdpError
 from skdp.inputs import public_message
 from skdp.model_selection._escrow import PLANNING_MARGIN, with_margin
+from skdp.model_selection._silence import around_runs
 from skdp.reporting._steps import classify_step
 
 # What the search decides for every private step.
@@ -192,7 +193,8 @@ def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
         ):
             continue
         try:
-            clone(first).fit(X)
+            with around_runs():  # what it says by the way may depend on rows
+                clone(first).fit(X)
             continue
         except SkdpError:
             raise
