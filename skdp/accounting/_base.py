@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -293,13 +294,15 @@ class Accountant(ABC):
 
     def _basic_epsilon(self, delta: float) -> float:
         """Bound epsilon by basic composition, where each leaf states an epsilon of its own."""
-        total, missing = 0.0, 0.0
+        exact, missing = Fraction(), 0.0
         for leaf, count in self._counts.items():
             stated = stated_guarantee(leaf, self._adjacency)
-            if stated is None:
+            if stated is None or math.isinf(stated[0]):
                 return math.inf
-            total += count * stated[0]
+            exact += count * Fraction(stated[0])
             missing += count * stated[1]
+        total = float(exact)
+        total = math.nextafter(total, math.inf) if total < exact else total
         return total if missing <= delta else math.inf
 
     def _advice(self, leaf: Event) -> str:

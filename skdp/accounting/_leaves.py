@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from skdp.accounting.events import (
     ApproxDPEvent,
     DiscreteGaussianEvent,
@@ -22,9 +25,11 @@ from skdp.accounting.events import (
 from skdp.accounting.last_iterate import LastIterateEvent
 from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
 
+Array = NDArray[np.float64]
 Adjacency = Literal["add-remove", "replace-one"]
 ADJACENCIES: tuple[str, ...] = ("add-remove", "replace-one")
 _SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanishes in a float
+_LARGE = 700.0  # nats, of which the exponential is still a float
 
 
 class SampledGaussian(NamedTuple):
@@ -242,22 +247,23 @@ def stated_guarantee(leaf: Event, adjacency: str) -> tuple[float, float] | None:
         return 0.0, 0.0
     mixture = laplace_mixture(leaf, adjacency)
     if mixture is not None:
-        return _largest_loss(mixture.kind, mixture.rate, mixture.shift), 0.0
+        return largest_loss(mixture.kind, mixture.rate, mixture.shift), 0.0
     sample = general_sample(leaf, adjacency)
     inner = None if sample is None else _stated_sum(sample.event, sample.adjacency)
     if sample is None or inner is None or inner[1] > 0.0:
         return None
-    return _largest_loss(sample.kind, sample.rate, inner[0]), 0.0
+    return largest_loss(sample.kind, sample.rate, inner[0]), 0.0
 
 
-def _largest_loss(kind: str, rate: float, loss: float) -> float:
-    """Return the largest loss on a sample, from that of what is done with it."""
+def largest_loss(kind: str, rate: float, loss: float) -> float:
+    """Return the largest loss on a sample, rounded up, from that of what is done with it."""
     if rate == 0.0 or loss == 0.0:
         return 0.0
-    largest = log_mixture(rate, loss)
+    largest, most = float(log_mixture(rate, loss)), loss
     if kind == "poisson-replace-one":
-        largest -= log_mixture(rate, -loss)
-    return max(largest, _SMALLEST)
+        largest, most = largest - float(log_mixture(rate, -loss)), 2.0 * loss
+    # The loss is rounded too, which where sampling is rare counts as often as it has nats.
+    return min(most, largest * (1.0 + 2.0**-50 * (1.0 + min(loss, _LARGE))) + 4.0 * _SMALLEST)
 
 
 def _stated_of_choice(leaf: OneOfEvent, adjacency: str) -> tuple[float, float] | None:
@@ -281,24 +287,28 @@ def _stated_sum(event: Event, adjacency: str) -> tuple[float, float] | None:
     return epsilon, min(1.0, delta)
 
 
-def log_mixture(rate: float, log_ratio: float) -> float:
-    """Return ``log(1 - rate + rate e^log_ratio)``, accurately also where it is tiny.
+def log_mixture(rate: float, log_ratio: float | Array) -> Array:
+    """Return ``log(1 - rate + rate e^log_ratio)``, to a few units of rounding wherever it is.
 
     Parameters
     ----------
     rate : float
         Weight of the second component, positive; above 1 for the inverse function.
-    log_ratio : float
-        Logarithm of a likelihood ratio.
+    log_ratio : float or ndarray
+        Logarithms of likelihood ratios; at least 0 for the inverse function.
 
     Returns
     -------
-    float
-        Logarithm of the mixture's likelihood ratio.
+    ndarray
+        Logarithms of the mixture's likelihood ratios.
     """
-    if log_ratio <= 300.0:
-        return math.log1p(rate * math.expm1(log_ratio)) if rate != 1.0 else log_ratio
-    shifted = log_ratio + math.log(rate)
-    if shifted < 0.0:
-        return math.log1p(math.exp(shifted) - rate)
-    return shifted + math.log1p((1.0 - rate) * math.exp(-shifted))
+    ratio = np.asarray(log_ratio, dtype=np.float64)
+    if rate == 1.0:
+        return ratio
+    with np.errstate(all="ignore"):
+        added = rate * np.expm1(ratio)
+        # Next to -1 the sum cancels; 1 - rate is exact there.
+        near = np.where(added < -0.5, np.log((1.0 - rate) + rate * np.exp(ratio)), np.log1p(added))
+        shifted = ratio + math.log(rate)
+        far = np.where(shifted < _LARGE, np.log1p(np.exp(shifted) - rate), shifted)
+    return np.where(ratio <= 300.0, near, far)

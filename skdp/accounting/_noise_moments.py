@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting._leaves import LaplaceMixture, laplace_mixture, log_mixture
+from skdp.accounting._leaves import LaplaceMixture, laplace_mixture, largest_loss, log_mixture
 from skdp.accounting._quadrature import gauss_legendre
 from skdp.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 
@@ -109,24 +109,17 @@ def sampled_laplace(mixture: LaplaceMixture, order: float) -> float:
     shift = mixture.shift
     length = shift * max(1.0 / _WIDTH, 2.0 * order / _NATS)
     if length > _MOST_PANELS or order * shift > 600.0:
-        return (order - 1.0) * _largest_loss(mixture)
+        return (order - 1.0) * largest_loss(mixture.kind, mixture.rate, mixture.shift)
     panels = math.ceil(length)
     losses, weights = _quadrature(mixture.rate, shift, panels)
     if mixture.kind == "poisson-replace-one":
-        least = log_mixture(mixture.rate, -shift)
+        least = float(log_mixture(mixture.rate, -shift))
         losses, weights = losses[1:] - least, math.exp(least) * weights[1:]
         excess = _excess(order, losses) + _excess(1.0 - order, losses)
         added = float(np.dot(weights, excess))
     else:
         added = max(float(np.dot(weights, _excess(w, losses))) for w in (order, 1.0 - order))
     return math.log1p(added) * (1.0 + _MARGIN)
-
-
-def _largest_loss(mixture: LaplaceMixture) -> float:
-    largest = log_mixture(mixture.rate, mixture.shift)
-    if mixture.kind == "poisson-replace-one":
-        largest -= log_mixture(mixture.rate, -mixture.shift)
-    return largest
 
 
 @lru_cache(maxsize=64)
@@ -137,10 +130,8 @@ def _quadrature(rate: float, shift: float, panels: int) -> tuple[Array, Array]:
     u = (width * (np.arange(panels)[:, None] + 0.5 * (nodes + 1.0)[None, :])).ravel()
     weights = np.tile(0.5 * width * weights, panels) * 0.5 * np.exp(-u)
     exponents = np.concatenate([[-shift], 2.0 * u - shift, [shift]])
-    near = np.log1p(rate * np.expm1(np.minimum(exponents, 30.0)))
-    far = np.logaddexp(math.log1p(-rate), math.log(rate) + exponents)
     return (
-        np.where(exponents < 30.0, near, far),
+        log_mixture(rate, exponents),
         np.concatenate([[0.5], weights, [0.5 * math.exp(-shift)]]),
     )
 

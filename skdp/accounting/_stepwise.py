@@ -67,7 +67,7 @@ def step_epsilon(leaf: Event, adjacency: str, delta: float) -> float:
         unsampled = _either_neighbour(pair, inner)
     else:
         unsampled = gaussian_profile.epsilon(pair.mu, inner)
-    return log_mixture(pair.rate, unsampled) * _ROUND_UP
+    return float(log_mixture(pair.rate, unsampled)) * _ROUND_UP
 
 
 def _either_neighbour(pair: SampledGaussian, delta: float) -> float:

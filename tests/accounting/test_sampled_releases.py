@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import reduce
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -33,6 +34,7 @@ from skdp.accounting import (
     calibrate_event,
     gaussian_profile,
 )
+from skdp.accounting._leaves import largest_loss, log_mixture
 from skdp.accounting.pld.profile_pair import hull_atoms
 from skdp.accounting.pld.sampled_pairs import _added, _removed, _replaced
 from skdp.budget import BudgetAccountant
@@ -425,3 +427,38 @@ def test_laplace_noise_on_a_second_coordinate(shift, share, place):
     up = 1.0 / (1.0 + math.exp(-second))
     value = up * profile(epsilon - second) + (1.0 - up) * profile(epsilon + second)
     assert value <= -math.expm1(0.5 * (epsilon - shift - second)) + 1e-12
+
+
+@pytest.mark.parametrize("rate", [1e-100, 1e-17, 1e-3, 0.5, 0.9, 1.0 - 1e-9, 1.0 - 1e-15, 1.0])
+def test_largest_losses_are_never_rounded_down(rate):
+    losses = np.array([1e-9, 0.3, 0.7, 5.0, 33.0, 37.0, 100.0, 299.9, 300.1])
+    with mpmath.workdps(300):
+        one = mpmath.mpf(rate)
+        up, down = (
+            [mpmath.log(1 - one + one * mpmath.exp(x)) for x in s * losses] for s in (1, -1)
+        )
+        for sign, exact in ((1, up), (-1, down)):
+            found = log_mixture(rate, sign * losses)
+            assert found == pytest.approx(np.array(exact, dtype=float), rel=1e-13, abs=1e-320)
+        for loss, high, low in zip(losses, up, down, strict=True):
+            for kind, exact in (("poisson-add-remove", high), ("poisson-replace-one", high - low)):
+                found = mpmath.mpf(largest_loss(kind, rate, float(loss)))
+                assert found >= exact * (1 - mpmath.mpf(10) ** -250)
+                assert found <= exact * (1 + 1e-12) + 1e-320
+
+
+@pytest.mark.parametrize("inner", [PureDPEvent(33.0), LaplaceEvent(1 / 33)])
+def test_rates_next_to_one_keep_their_largest_losses(inner):
+    event, epsilon = PoissonSampledEvent(1 - 1e-15, inner), 65.80503251
+    truth = 6.578e-4 if isinstance(inner, PureDPEvent) else 3.289e-4
+    assert truth <= delta(event, epsilon, "replace-one") <= 1.01 * truth
+    assert PLDAccountant("replace-one").compose(event).epsilon(0.0) == pytest.approx(
+        65.805690, abs=2e-6
+    )
+
+
+def test_sums_of_guarantees_are_rounded_up():
+    plan = PLDAccountant().compose(PureDPEvent(0.1), 10).compose(PureDPEvent(1e-30))
+    assert plan.epsilon(0.0) > 1.0
+    assert plan.delta(1.0) > 0.0
+    assert PLDAccountant().compose(PureDPEvent(0.5), 3).epsilon(0.0) == 1.5

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp.accounting.pld.gaussian_rules import Mixture, log_ratios
+from skdp.accounting._leaves import log_mixture
+from skdp.accounting.pld.gaussian_rules import Mixture
 from skdp.accounting.pld.pairs import Array
 
 _REACH = 8.5  # standard deviations around the ends of what the tilted density can weigh
@@ -178,7 +179,7 @@ def _bound(mixture: Mixture, cells: _Cells, terms: list[Term], frequency: float)
         exponent = mu * (sign * x - 0.5 * mu)
         share = _share(rate, exponent)
         modulus, angle = _off_the_line(share, mu * heights)
-        log_density = log_density + power * log_ratios(rate, exponent)
+        log_density = log_density + power * log_mixture(rate, exponent)
         growth = growth + power * modulus
         turn = turn + angle
         size = size + abs(power) * np.abs(modulus)

@@ -253,7 +253,7 @@ class GaussianMixturePair:
                 return 0.0, 0.0
             inner = epsilon + math.log(q) - math.log(factor)
         elif q < 1.0:
-            inner = log_mixture(1.0 / q, epsilon)
+            inner = float(log_mixture(1.0 / q, epsilon))
         slip = 1e-15 * (1.0 + inner) if q < 1.0 else 0.0
         low, _ = gaussian_profile.delta_bounds(self.mu, inner + slip)
         _, high = gaussian_profile.delta_bounds(self.mu, max(inner - slip, 0.0))
@@ -289,11 +289,7 @@ class GaussianMixturePair:
     def _log_ratios(self, x: Array) -> Array:
         """Return log M(x), accurately also where it is tiny."""
         exponent = self.mu * x - 0.5 * self.mu**2
-        if self.rate == 1.0:
-            return exponent
-        near = np.log1p(self.rate * np.expm1(np.minimum(exponent, 30.0)))
-        far = np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + exponent)
-        return np.where(exponent < 30.0, near, far)
+        return log_mixture(self.rate, exponent)
 
     def _invert(self, loss: Array) -> tuple[Array, Array]:
         """Return x with log M(x) = loss, and the density ratio of N(mu) to N(0) there.

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
+from skdp.accounting._leaves import log_mixture
 from skdp.accounting._quadrature import gauss_legendre
 from skdp.accounting.pld.pairs import Array
 
@@ -87,26 +88,6 @@ class Rule(NamedTuple):
     displacement: float
 
 
-def log_ratios(rate: float, exponent: Array) -> Array:
-    """Return log(1 - q + q e^exponent), relatively accurate also where it is tiny.
-
-    Parameters
-    ----------
-    rate : float
-        The rate ``q``, in (0, 1).
-    exponent : ndarray
-        Any real numbers.
-
-    Returns
-    -------
-    ndarray
-        The logarithms.
-    """
-    near = np.log1p(rate * np.expm1(np.minimum(exponent, 30.0)))
-    far = np.logaddexp(math.log1p(-rate), math.log(rate) + exponent)
-    return np.where(exponent < 30.0, near, far)
-
-
 class Landscape(NamedTuple):
     """Where a tilted density matters, from bounds on its logarithm on the cells of a coarse grid.
 
@@ -159,7 +140,7 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
     cells = max(_CELLS, math.ceil(min(end - start, 1e4) * _CELLS_PER_DEVIATION))
     edges = np.linspace(start, end, cells + 1)
     left, right = edges[:-1], edges[1:]
-    up = log_ratios(rate, mu * (edges - 0.5 * mu))
+    up = log_mixture(rate, mu * (edges - 0.5 * mu))
     nearest = np.minimum(np.abs(left), np.abs(right)) * (left * right > 0.0)
     if kind == "add":
         peaks = -theta * up[:-1] - 0.5 * nearest**2
@@ -169,7 +150,7 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
         at = np.clip(slope, left, right)
         peaks = (1.0 + theta) * up[:-1] + slope * (at - left) - 0.5 * at * at
     if replace:
-        peaks = peaks - theta * log_ratios(rate, -mu * (right + 0.5 * mu))
+        peaks = peaks - theta * log_mixture(rate, -mu * (right + 0.5 * mu))
     matter = np.flatnonzero(peaks > -digits - math.log(edges[-1] - edges[0] + 1.0))
     first, last = (matter[0], matter[-1]) if len(matter) else (0, 0)
     low = min(float(left[first]), -reach - mu * replace)
@@ -213,7 +194,7 @@ def line_rule(
     moduli = landscape.peaks + frequency * np.multiply.outer(heights, steepness)
     if kind != "remove":
         shifted = landscape.left if kind == "add" else -landscape.right
-        log_m = log_ratios(rate, mu * (shifted - 0.5 * mu))
+        log_m = log_mixture(rate, mu * (shifted - 0.5 * mu))
         cosines = -np.log(np.cos(0.5 * mu * heights))[:, None]
         moduli = moduli + theta * np.minimum(cosines, log_m - math.log1p(-rate))
     width = math.log(landscape.right[-1] - landscape.left[0] + 1.0)
@@ -300,16 +281,16 @@ def _panel_errors(
     left, right = centres - reach, centres + reach
     nearest = np.minimum(np.abs(left), np.abs(right)) * (left * right > 0.0)
     log_cosine = np.log(np.cos(0.5 * mu * height))
-    largest = log_ratios(rate, mu * (right - 0.5 * mu))
+    largest = log_mixture(rate, mu * (right - 0.5 * mu))
     turns = frequency * height * _steepness(rate, mu, right)
     linear = np.logaddexp(largest, 0.0) + math.log(2.0 + 2.0 * theta + frequency)
     if kind == "poisson-replace-one":
-        smallest = log_ratios(rate, -mu * (right + 0.5 * mu)) + log_cosine
+        smallest = log_mixture(rate, -mu * (right + 0.5 * mu)) + log_cosine
         turns = turns + frequency * height * _steepness(rate, mu, -left)
-        other = log_ratios(rate, -mu * (left + 0.5 * mu))
+        other = log_mixture(rate, -mu * (left + 0.5 * mu))
         linear = np.logaddexp(linear, other + math.log(2.0 + 2.0 * theta + frequency))
     else:
-        smallest = log_ratios(rate, mu * (left - 0.5 * mu)) + log_cosine
+        smallest = log_mixture(rate, mu * (left - 0.5 * mu)) + log_cosine
     falling = -theta * np.maximum(smallest, math.log1p(-rate)) + turns
     rising = (1.0 + theta) * largest + turns
     moduli = {

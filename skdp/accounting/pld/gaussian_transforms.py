@@ -22,13 +22,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.accounting._leaves import log_mixture
 from skdp.accounting.pld.contour_shift import log_decay
 from skdp.accounting.pld.fourier_sums import equidistant_sums
 from skdp.accounting.pld.gaussian_rules import (
     Mixture,
     Rule,
     line_rule,
-    log_ratios,
     panel_rule,
     survey,
 )
@@ -117,7 +117,7 @@ def _integrand(mixture: Mixture, theta: float, x: Array, weights: Array) -> _Int
     """Evaluate the integrand of each kind of pair."""
     kind, rate, mu, _ = mixture
     power = 1.0 + theta
-    up = log_ratios(rate, mu * (x - 0.5 * mu))
+    up = log_mixture(rate, mu * (x - 0.5 * mu))
     ratio = np.expm1(up)
     size = np.abs(up)
     lost, missing = mixture.cut_gain, mixture.cut_base
@@ -126,7 +126,7 @@ def _integrand(mixture: Mixture, theta: float, x: Array, weights: Array) -> _Int
         branches = [(up, power * up, power, size), (-up, -theta * up, theta, size)]
         return _Integrand(branches, ratio, -(mixture.cut_up + missing), 0.0, ratio, steep)
     if kind == "poisson-replace-one":
-        down = log_ratios(rate, -mu * (x + 0.5 * mu))
+        down = log_mixture(rate, -mu * (x + 0.5 * mu))
         fall = np.expm1(down)
         return _Integrand(
             [(up - down, power * up - theta * down, power, size + np.abs(down))],

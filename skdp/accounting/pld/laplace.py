@@ -50,8 +50,8 @@ class LaplaceMixturePair:
         self.failure = 0.0
         self.atomic = False
         self.cut_mass = 0.0
-        self._highest = log_mixture(rate, shift)
-        self._lowest = log_mixture(rate, -shift)
+        self._highest = float(log_mixture(rate, shift))
+        self._lowest = float(log_mixture(rate, -shift))
         # What the loss of a replacement is above that of a removal.
         self._offset = -self._lowest if kind == "poisson-replace-one" else 0.0
         self.largest_loss = -self._lowest if kind == "add" else self._highest + self._offset
@@ -153,12 +153,7 @@ class LaplaceMixturePair:
 
     def _loss(self, u: Array) -> Array:
         """Return log M(u)."""
-        exponent = 2.0 * u - self.shift
-        if self.rate == 1.0:
-            return exponent
-        near = np.log1p(self.rate * np.expm1(np.minimum(exponent, 30.0)))
-        far = np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + exponent)
-        return np.where(exponent < 30.0, near, far)
+        return log_mixture(self.rate, 2.0 * u - self.shift)
 
     def _up(self, edges: Array) -> NodeMasses:
         """Spread the part with x > 0 (or all of it) of P = (1-q) Q0 + q S against Q0."""

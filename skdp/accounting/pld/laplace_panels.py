@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skdp.accounting._leaves import log_mixture
 from skdp.accounting._quadrature import gauss_legendre
 from skdp.accounting.pld.fourier_sums import equidistant_sums
 from skdp.accounting.pld.pairs import Array, Complex
@@ -160,16 +161,12 @@ def _panels(rate: float, shift: float, least: float, edges: Array) -> _Panels:
     ratio = at * (1.0 - rate) / rate  # e^(2u - s)
     base = 0.25 * math.exp(-0.5 * shift) / np.sqrt(ratio) * (1.0 + at) / at
     return _Panels(
-        _log_mixture(rate, centre * (1.0 - rate) / rate) - least,
+        log_mixture(rate, np.log(centre * (1.0 - rate) / rate)) - least,
         half,
-        _log_mixture(rate, ratio) - least,
+        log_mixture(rate, np.log(ratio)) - least,
         half[:, None] * weights * base,
         at / (1.0 + at) + abs(least),
     )
-
-
-def _log_mixture(rate: float, ratio: Array) -> Array:
-    return np.log1p(rate * (ratio - 1.0))
 
 
 @lru_cache(maxsize=1)

@@ -135,7 +135,7 @@ def _added(kind: str, rate: float, shift: float, z: Complex, panels: int) -> tup
     doubts = 4.0 * (np.abs(losses) - (shift + 1.0) * np.expm1(math.log1p(-rate) - losses))
     if kind == "poisson-replace-one":
         # Of Q0's mass, x > 0 has Q = c Q0 and P = M Q0; x < 0 has these exchanged.
-        c = log_mixture(rate, -shift)
+        c = float(log_mixture(rate, -shift))
         losses, weights, doubts = losses[1:] - c, 2.0 * math.exp(c) * weights[1:], doubts[1:]
         doubts = doubts + 4.0 * abs(c)
         terms = 0.5 * (_excess(z + 1.0, losses) + _excess(-z, losses))
@@ -169,7 +169,7 @@ def _many_moments(kind: str, rate: float, shift: float, z: Complex) -> tuple[Com
     if panels * _POINTS > _LARGEST_TABLE:
         return unknown
     excess, doubt = _added(kind, rate, shift, z[:1], panels)
-    least, top = log_mixture(rate, -shift), log_mixture(rate, shift)
+    least, top = (float(log_mixture(rate, loss)) for loss in (-shift, shift))
     half = 0.5 * math.exp(-shift)
     if kind == "poisson-replace-one":
         scale, atoms = math.exp(least), [(top - least, half)]
@@ -201,12 +201,8 @@ def _quadrature(rate: float, shift: float, panels: int) -> tuple[Array, Array]:
     u = (width * (np.arange(panels)[:, None] + 0.5 * (nodes + 1.0)[None, :])).ravel()
     weights = np.tile(0.5 * width * weights, panels) * 0.5 * np.exp(-u)
     exponents = np.concatenate([[-shift], 2.0 * u - shift, [shift]])
-    near = np.log1p(rate * np.expm1(np.minimum(exponents, 30.0)))
-    far = np.logaddexp(math.log1p(-rate), math.log(rate) + exponents)
-    return (
-        np.where(exponents < 30.0, near, far),
-        np.concatenate([[0.5], weights, [0.5 * math.exp(-shift)]]),
-    )
+    atoms = [0.5], [0.5 * math.exp(-shift)]
+    return log_mixture(rate, exponents), np.concatenate([atoms[0], weights, atoms[1]])
 
 
 def _excess(order: Complex, log_ratio: Array) -> Complex:

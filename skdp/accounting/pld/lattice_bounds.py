@@ -265,7 +265,7 @@ def extremes(pairs: Pairs) -> tuple[float, float, float]:
     )
     return (
         -math.expm1(infinite) * (1.0 + 1e-12),
-        math.fsum(count * pair.largest_loss for pair, count in pairs),
+        math.fsum(count * pair.largest_loss for pair, count in pairs) * (1.0 + 1e-12),
         min(1.0, -math.expm1(equal) * (1.0 + 1e-12)),
     )
 

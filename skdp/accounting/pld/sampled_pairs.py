@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from skdp.accounting._leaves import GeneralSample
+from skdp.accounting._leaves import GeneralSample, log_mixture
 from skdp.accounting.pld.pairs import Array
 from skdp.accounting.pld.profile_pair import Atoms, ListedPair, hull_atoms, mirrored
 
@@ -91,13 +91,13 @@ def _removed(inner: Atoms, rate: float) -> Atoms:
     """Return the mixture of P and Q against Q (Theorem 1); first what only Q can have."""
     alone = (1.0 - rate) * inner.infinite
     masses = (1.0 - rate) * inner.masses * np.exp(-inner.losses) + rate * inner.masses
-    losses = _log_mixture(rate, np.append(-math.inf, inner.losses))
+    losses = log_mixture(rate, np.append(-math.inf, inner.losses))
     return _listed(losses, np.append(alone, masses), rate * inner.infinite)
 
 
 def _added(inner: Atoms, rate: float) -> Atoms:
     """Return P against the mixture of P and Q, Q standing for the record (Theorem 1)."""
-    losses = -_log_mixture(rate, -np.append(inner.losses, math.inf))
+    losses = -log_mixture(rate, -np.append(inner.losses, math.inf))
     return _listed(losses, np.append(inner.masses, inner.infinite), 0.0)
 
 
@@ -114,18 +114,10 @@ def _replaced(inner: Atoms, rate: float) -> Atoms:
     low = np.append(math.inf, falling)[np.minimum(at, len(falling))]
     up = high > -low
     high, low, widths = high[up][::-1], low[up][::-1], (edges - starts)[up][::-1]
-    one, other = _log_mixture(rate, high), _log_mixture(rate, -low)
+    one, other = log_mixture(rate, high), log_mixture(rate, -low)
     losses = one - other + 32.0 * _UNIT_ROUNDOFF * (np.abs(one) + np.abs(other))
     found = _listed(losses, widths * ((1.0 - rate) + rate * np.exp(high)), rate * inner.infinite)
     return mirrored(*found)
-
-
-def _log_mixture(rate: float, logs: Array) -> Array:
-    """Return ``log(1 - rate + rate e^log)``, to a few units of rounding."""
-    added = rate * np.expm1(logs)
-    with np.errstate(divide="ignore"):
-        far = np.log((1.0 - rate) + rate * np.exp(logs))
-    return np.where(added > -0.5, np.log1p(np.maximum(added, -0.5)), far)
 
 
 def _listed(losses: Array, masses: Array, infinite: float) -> Atoms:
@@ -133,8 +125,9 @@ def _listed(losses: Array, masses: Array, infinite: float) -> Atoms:
     infinite += float(np.sum(masses[losses == math.inf]))
     kept = (masses > 0.0) & (losses < math.inf)
     losses, masses = losses[kept], masses[kept]
-    if not len(losses):
-        return Atoms(np.zeros(1), np.zeros(1), 1.0)
-    losses = np.maximum.accumulate(losses + 32.0 * _UNIT_ROUNDOFF * np.abs(losses))
     raised = 1.0 + 32.0 * _UNIT_ROUNDOFF
-    return Atoms(losses, masses * raised, min(1.0, infinite * raised))
+    infinite = min(1.0, infinite * raised)
+    if not len(losses):
+        return Atoms(np.zeros(1), np.zeros(1), infinite)
+    losses = np.maximum.accumulate(losses + 32.0 * _UNIT_ROUNDOFF * np.abs(losses))
+    return Atoms(losses, masses * raised, infinite)
