@@ -172,7 +172,9 @@ def general_sample(leaf: Event, adjacency: str) -> GeneralSample | None:
         return GeneralSample(f"poisson-{adjacency}", leaf.sample_rate, leaf.event, "add-remove")
     if isinstance(leaf.event, GaussianEvent) or adjacency == "add-remove":
         return None
-    rate = leaf.batch_size / leaf.dataset_size
+    if any(size != leaf.batch_size for size in _sizes(leaf.event)):
+        return None
+    rate = max(leaf.batch_size / leaf.dataset_size, _SMALLEST)
     return GeneralSample("uniform-replace-one", rate, of_two_records(leaf.event), adjacency)
 
 
@@ -206,13 +208,27 @@ def _fields(event: Event) -> Iterator[tuple[str, Any]]:
     return ((field.name, getattr(event, field.name)) for field in fields(event))
 
 
-def _parts(event: Event) -> Iterator[Event]:
-    """Yield an event and all events inside it, of whatever kind."""
-    yield event
+def _children(event: Event) -> Iterator[Event]:
     for _, value in _fields(event):
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, Event):
-                yield from _parts(part)
+                yield part
+
+
+def _parts(event: Event) -> Iterator[Event]:
+    """Yield an event and all events inside it, of whatever kind."""
+    yield event
+    for part in _children(event):
+        yield from _parts(part)
+
+
+def _sizes(event: Event) -> Iterator[int]:
+    """Yield how many records there are, by the samples of fixed size that are drawn from them."""
+    if isinstance(event, UniformSampledEvent):
+        yield event.dataset_size
+        return
+    for part in _children(event):
+        yield from _sizes(part)
 
 
 def stated_guarantee(leaf: Event, adjacency: str) -> tuple[float, float] | None:

@@ -5,7 +5,7 @@ import warnings
 
 import mpmath
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from skdp.accounting import (
@@ -205,6 +205,18 @@ def test_quick_accountants_take_any_float(name, adjacency, leaves, delta, epsilo
         st.sampled_from([0.0, 5e-324, 1e-300, 1.0 - 2.0**-53]), log_uniform(1e-15, 0.9)
     ),
     epsilon=st.one_of(st.just(0.0), ANY),
+)
+@example(
+    adjacency="add-remove",
+    leaves=[(PureDPEvent(5e-324), 1), (DiscreteGaussianEvent(1e154, 3), 1)],
+    delta=0.0,
+    epsilon=0.0,
+)
+@example(
+    adjacency="add-remove",
+    leaves=[(PureDPEvent(5e-324), 1), (DiscreteGaussianEvent(1e12, 3), 1)],
+    delta=0.0,
+    epsilon=0.0,
 )
 def test_the_pld_accountant_takes_any_float(adjacency, leaves, delta, epsilon):
     check_extremes("pld", adjacency, leaves, delta, epsilon)

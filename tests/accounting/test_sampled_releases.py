@@ -1,13 +1,14 @@
 """Samples of releases of which only the profile is known: docs/proofs/sampled_releases.md."""
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -37,6 +38,7 @@ from skdp.accounting import (
 from skdp.accounting._leaves import largest_loss, log_mixture
 from skdp.accounting.pld.profile_pair import hull_atoms
 from skdp.accounting.pld.sampled_pairs import _added, _removed, _replaced
+from skdp.accounting.registry import resolve_accountant
 from skdp.budget import BudgetAccountant
 from skdp.budget.conversion import convert_adjacency
 from skdp.exceptions import UnsupportedEventError
@@ -171,6 +173,8 @@ def symmetric(profile):
     st.floats(1e-3, 1.0),
     st.floats(-3.0, 3.0),
 )
+@example(losses=[2.0], shares=[0.5] * 6, floor=0.2, rate=1.0, epsilon=0.0)
+@example(losses=[2.0], shares=[0.5] * 6, floor=0.2, rate=1.0, epsilon=-2.5)
 def test_lists_have_the_closed_formulas(losses, shares, floor, rate, epsilon):
     """Theorems 1 and 2 are attained by the lists that they are turned into."""
     epsilons = np.sort(np.array(losses))
@@ -462,3 +466,39 @@ def test_sums_of_guarantees_are_rounded_up():
     assert plan.epsilon(0.0) > 1.0
     assert plan.delta(1.0) > 0.0
     assert PLDAccountant().compose(PureDPEvent(0.5), 3).epsilon(0.0) == 1.5
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_samples_of_everybody_without_finite_losses(adjacency):
+    event = PoissonSampledEvent(1.0, ApproxDPEvent(0.0, 1e-6))
+    most = 1e-6 if adjacency == "add-remove" else 2e-6
+    assert 1e-6 <= delta(event, 0.0, adjacency) <= most * (1.0 + 1e-6)
+
+
+def test_samples_of_data_sets_beyond_floats_are_not_free():
+    event = UniformSampledEvent(1, 10**400, LaplaceEvent(1.0))
+    for name in ("pld", "basic"):
+        assert resolve_accountant(name)("replace-one").compose(event).epsilon(0.0) > 0.0
+    assert delta(event, 0.0, "replace-one") > 0.0
+
+
+def test_nested_samples_of_fixed_size_must_exist():
+    inner = UniformSampledEvent(50, 10**6, GaussianEvent(0.2))
+    for nested in (inner, OneOfEvent((RepeatedEvent(inner, 2), PureDPEvent(1.0)))):
+        for name in ("pld", "basic", "generic"):
+            accountant = resolve_accountant(name)("replace-one")
+            assert not accountant.supports(UniformSampledEvent(10, 100, nested))
+        exists = UniformSampledEvent(10**6, 10**7, UniformSampledEvent(10**6, 10**6, nested))
+        assert PLDAccountant("replace-one").supports(exists)
+
+
+def test_rounded_lists_of_losses_are_no_contradiction():
+    parts = (
+        PoissonSampledEvent(1.0, ApproxDPEvent(0.001, 0.3)),
+        PoissonSampledEvent(0.965092161911281, ApproxDPEvent(8.0, 0.3)),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lower, upper = delta(ComposedEvent(parts), 1e-6, "add-remove")
+    assert lower == 0.0
+    assert 1.0 - 0.7 * (1.0 - 0.3 * 0.965) < upper <= 1.0

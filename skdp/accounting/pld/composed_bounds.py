@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 
 from skdp.accounting import gaussian_profile
 from skdp.accounting._intervals import Interval, Proved, is_narrow, meet, named
@@ -18,6 +19,7 @@ from skdp.accounting.pld.inversion_bounds import Pairs, invert_delta, invert_eps
 from skdp.accounting.pld.lattice_bounds import direction_delta, direction_epsilon, extremes
 from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
 from skdp.accounting.pld.pairs import Pair
+from skdp.accounting.pld.profile_pair import ListedPair
 from skdp.accounting.pld.rare_bounds import rare_delta, rare_epsilon
 
 _FEW = 24  # releases, up to which a grid is tried first
@@ -86,7 +88,7 @@ def epsilon_bounds(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
 
     best = named((0.0, largest if failure <= delta else math.inf), _EXTREMES)
     for method in _order(pairs, inverted, parted, gridded, bounded):
-        best = meet(best, _tried(method, math.inf))
+        best = _met(everything, best, _tried(method, math.inf))
         if is_narrow(best, rtol, _SMALLEST_EPSILON):
             break
     return best
@@ -142,7 +144,7 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
             break
         if method is bounded and best[1] < _SMALLEST_DELTA:
             continue
-        best = meet(best, _tried(method, 1.0))
+        best = _met(everything, best, _tried(method, 1.0))
         if is_narrow(best, rtol):
             break
         tried = best[1] if method is inverted else tried
@@ -155,6 +157,17 @@ def _tried(method: Method, largest: float) -> Proved:
         return named(method(), _NAMES[method.__name__])
     except (OverflowError, ValueError, ZeroDivisionError):
         return named((0.0, largest), _EXTREMES)  # as from the logarithm of a number that vanished
+
+
+def _met(pairs: Pairs, known: Proved, found: Proved) -> Proved:
+    """Return what both prove; lists of losses only dominate, and may not meet.
+
+    Their probabilities, rounded up, may be more than one in all: no law has the lower bounds.
+    """
+    if found[0] > known[1] or known[0] > found[1]:
+        if any(isinstance(pair, ListedPair) for pair, _ in pairs):
+            return Proved((0.0, min(known[1], found[1])), min(known, found, key=itemgetter(1)).by)
+    return meet(known, found)
 
 
 def _with_gaussian(pairs: Pairs, mu: float) -> Pairs:

@@ -16,7 +16,7 @@ _LARGEST_SAMPLED_SHIFT = 300.0
 _LARGEST_SHIFT = 1e4
 _SMALLEST = 1e-100  # rates and shifts below count as this one, which can only raise a bound
 _LEAST_DISCRETE_NOISE = 1e-3
-_LARGEST_NOISE = 1e12  # of integers, above which as much is assumed
+_LARGEST_NOISE = 1e8  # of integers, above which as much is assumed: masses are rounded to 1e-16
 _MOST_STEPS = 2**12  # of an integer query
 
 
