@@ -131,9 +131,12 @@ def test_fixed_runs_compose_exactly(refit):
         OperaLogisticRegression(), GRID, method="fixed", expected_candidates=7, refit=refit
     )
     event = search.privacy_plan(*TABLE).event
-    parts, *refits = event.events if refit else (event,)
-    assert isinstance(parts, OneOfEvent) and len(refits) == refit
-    trained, scored = parts.events
+    assert isinstance(event, OneOfEvent)
+    # Whether a record is trained on or scored, the refit comes on top.
+    (trained, *refits), (scored, *others) = (
+        part.events if refit else (part,) for part in event.events
+    )
+    assert refits == others and len(refits) == refit
     assert sum(multipliers(trained).values()) == 7
     costs = [math.hypot(mu_of(part), *map(mu_of, refits)) for part in (trained, scored)]
     deltas = [gaussian_delta(1.0, cost) for cost in costs]
