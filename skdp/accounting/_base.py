@@ -282,7 +282,12 @@ class Accountant(ABC):
             return 0.0, 0.0
         interval = self._delta_interval(epsilon)
         lower, upper = (min(1.0, max(0.0, bound)) for bound in interval)
-        return Proved((lower, upper), provers(interval))
+        # No likelihood ratio exceeds e^basic: a sum that is rounded up costs no more than that.
+        rounded = -math.expm1(epsilon - basic) * (1.0 + 1e-15)
+        below, above = provers(interval)
+        if rounded < upper:
+            lower, upper, above = min(lower, rounded), rounded, "basic composition"
+        return Proved((lower, upper), (below, above))
 
     def _epsilon_interval(self, delta: float) -> tuple[float, float]:
         """Bound epsilon on both sides; an accountant with an upper bound alone keeps this."""

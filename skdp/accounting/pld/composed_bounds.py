@@ -136,7 +136,8 @@ def delta_bounds(pairs: Pairs, mu: float, epsilon: float, rtol: float) -> Interv
     def bounded() -> Interval:
         return 0.0, direction_delta(everything, epsilon)
 
-    best = named((failure * (1.0 - 1e-9), variation), _EXTREMES)
+    most = min(variation, failure - math.expm1(epsilon - largest))
+    best = named((failure * (1.0 - 1e-9), most), _EXTREMES)
     tried = math.inf  # the least upper bound when the inversion was last done
     for method in (*_order(pairs, inverted, parted, gridded, bounded), inverted):
         # Knowing how small delta is may be what the inversion lacked, else once is enough.
