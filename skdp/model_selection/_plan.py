@@ -212,9 +212,13 @@ class _Finder:
 
     def narrow(self) -> None:
         """Interpolate between the two trials until they are close."""
+        earlier, last = math.inf, math.inf
         while (width := self.high[0] - self.low[0]) > _ACCURACY and math.isfinite(width):
             (left, below), (_, above) = self.low, self.high
-            share = below / (below - above) if math.isfinite(above - below) else 0.5
+            # Where other parts of the price are as large on one side, lines creep: then in halves.
+            useful = width <= 0.5 * earlier and math.isfinite(above - below)
+            share = below / (below - above) if useful else 0.5
+            earlier, last = last, width
             # A trial just below the interpolated point is likely to be affordable, and the next
             # one just above it not to be; never so close to an end that little is gained.
             margin = min(0.4 * _ACCURACY / width, 0.25)

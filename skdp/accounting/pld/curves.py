@@ -21,7 +21,7 @@ from skdp.accounting.pld.lattice import TiltedLoss, largest_contribution
 from skdp.accounting.pld.lattice_bounds import compose_pairs, extremes
 from skdp.accounting.pld.optimistic import profile_at_nodes
 from skdp.accounting.pld.pairs import Array, Pair
-from skdp.accounting.pld.profile_pair import choose_nodes, hull, last_node
+from skdp.accounting.pld.profile_pair import ProfilePair, choose_nodes, hull, last_node
 
 _LEVELS = (0.3, 1e-2, 1e-4, 1e-7, 1e-11, 1e-16, 1e-22, 1e-30, 1e-40)  # deltas that suit the tilts
 _NEGLECTED = 1e-6  # share of delta that truncations may add, in estimates
@@ -107,6 +107,8 @@ def _direction_curve(direction: Direction) -> ProfileCurve:
         everything.append((GaussianMixturePair("gaussian", 1.0, mu), 1))
     failure, largest, variation = extremes(everything)
     pair, count = everything[0]
+    if len(everything) == count == 1 and isinstance(pair, ProfilePair):
+        return ProfileCurve(*pair.nodes)
     if len(everything) == count == 1 and pair.profile(0.0) is not None:
 
         def alone(epsilon: float) -> float:

@@ -156,8 +156,13 @@ class ProfilePair(ListedPair):
         self.variation = min(1.0, bound(0.0), _profile_of(self._rough, 0.0))
 
     @cached_property
+    def nodes(self) -> tuple[Array, Array]:
+        """Epsilons from 0 on, and the bound there."""
+        return choose_nodes(self._bound, self._end)
+
+    @cached_property
     def _atoms(self) -> Atoms:
-        return hull_atoms(*choose_nodes(self._bound, self._end))
+        return hull_atoms(*self.nodes)
 
     def profile(self, epsilon: float) -> tuple[float, float]:
         """Return zero and the bound's hull: no release is known to attain it."""
