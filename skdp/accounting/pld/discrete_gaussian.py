@@ -12,6 +12,7 @@ from skdp.accounting.pld.discrete import AtomicPair
 from skdp.accounting.pld.optimistic import lowered
 from skdp.accounting.pld.pairs import Array, Complex, Indices, NodeMasses, log_one_plus, spread
 
+LARGEST_EXACT = 1e8  # noise from which a lower bound may be above the truth: masses are rounded
 _WIDE = 2.0**13.5  # sigma from which integers are too many to be listed
 _SMALLEST_TAIL = 1e-300
 _PROFILE_ROUNDING = 1e-12
