@@ -124,7 +124,13 @@ def load_script(path):
 
 @pytest.mark.parametrize(
     "name",
-    ["plot_privacy_curve.py", "plot_hospital_budget.py", "paper/plot_moments_accountant.py"],
+    [
+        "plot_hospital_budget.py",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("plot_privacy_curve.py", "paper/plot_moments_accountant.py")
+        ),
+    ],
 )
 def test_gallery_runs(name, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the plot extra")

@@ -251,7 +251,9 @@ def sampled(sampling, adjacency, rate, z):
 WAYS = [("poisson", "add-remove"), ("poisson", "replace-one"), ("uniform", "replace-one")]
 
 
-@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize(
+    "seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 9))]
+)
 def test_long_compositions(seed):
     """Homogeneous plans, and such of two or three kinds of step."""
     draw, checked = Draw(100 + seed), 0

@@ -103,6 +103,7 @@ EVENTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("conversion", ["chernoff", "improved"])
 def test_search_finds_the_best_order(event, conversion):

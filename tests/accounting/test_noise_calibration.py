@@ -259,6 +259,7 @@ def test_impossible_targets_are_explained():
         assert 1e-3 < calibrate_event(plan, *target) <= 1e12
 
 
+@pytest.mark.slow
 def test_deltas_below_a_failure_are_explained():
     def plan(z):
         return ComposedEvent((ApproxDPEvent(0.1, 1e-4), GaussianEvent(z)))

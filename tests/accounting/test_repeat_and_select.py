@@ -240,6 +240,7 @@ def test_renyi_divergences_of_finite_mechanisms():
 STEP = PoissonSampledEvent(0.02, GaussianEvent(1.1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "run",
     [

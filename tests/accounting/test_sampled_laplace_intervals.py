@@ -57,6 +57,7 @@ def exact_moment(kind, rate, shift, z):
     return c * (mean(lambda u: (ratio(u) / c) ** (z + 1) + (ratio(u) / c) ** -z) - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_many_moments_at_once(case):
     kind, rate, shift, theta, largest = case

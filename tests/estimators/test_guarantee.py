@@ -232,6 +232,7 @@ def test_noise_has_the_planned_scale_in_every_weight():
     assert np.all(np.abs(scatter - 1.0) < 0.15)
 
 
+@pytest.mark.slow
 def test_default_epsilon_keeps_a_membership_attack_at_bay():
     """The best test between two worst-case neighbours may not beat the guarantee."""
     X, y, other, _ = worst_pair()

@@ -193,6 +193,7 @@ def worst_pair():
     return X, y, -X, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [{"max_iter": 30}, {"alpha": 0.0, "radius": 1.0, "max_iter": 30}]
 )

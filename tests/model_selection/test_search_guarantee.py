@@ -225,6 +225,7 @@ def test_no_output_contradicts_the_claim(method, row):
     assert bound <= 0.8
 
 
+@pytest.mark.slow
 def test_a_search_that_spends_too_much_is_found_out():
     plan, candidates = planned("random-stopping", inflation=12.0)
     y = np.array([0, 0, 1, 1, 0, 0, 1, 1])
