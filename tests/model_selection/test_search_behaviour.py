@@ -275,11 +275,11 @@ def test_bad_tables_are_refused_before_the_charge(table):
 def test_scores_of_rows(table):
     X, y = table
     costly = make_row_scorer(lambda truth, said: -5.0 * (truth != said), lower=-5.0, upper=0.0)
-    for scoring in ("accuracy", "neg_brier_score", costly):
+    for scoring, reach in (("accuracy", 1.0), ("neg_brier_score", 1.0), (costly, 5.0)):
         search = grid_search(
             "holdout", scoring=scoring, noisy_scores=True, epsilon=50.0, random_state=0
         ).fit(X, y)
-        assert search.best_score_ == pytest.approx(search.score(X, y), abs=0.25)
+        assert search.best_score_ == pytest.approx(search.score(X, y), abs=0.25 * reach)
     from sklearn.metrics import brier_score_loss
 
     brier = grid_search("holdout", scoring="neg_brier_score").fit(X, y)

@@ -42,7 +42,7 @@ def searches(method, **options):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("noisy_scores", [False, True])
+@pytest.mark.parametrize("noisy_scores", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_replay_on_neighbours(method, noisy_scores):
     """Only declared releases differ on a neighbour, each by no more than it declares."""
     X, y = rows(60)
