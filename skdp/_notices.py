@@ -34,7 +34,7 @@ def _begin() -> None:
     _posted.clear()
     _lock = threading.RLock()
     try:
-        _ancestors = [str(name) for name in json.loads(os.environ.get(_VARIABLE, "[]"))]
+        _ancestors = [str(name) for name in json.loads(os.environ.get(_VARIABLE) or "[]")]
     except (ValueError, TypeError):
         _ancestors = ["\0"]  # nobody knows what it says
     folder = ""  # where there is no room for temporary files at all, `post` says so

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from joblib.externals import cloudpickle
 from search_toys import NoisyCount, Tally
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.kernel_approximation import RBFSampler
@@ -141,6 +142,8 @@ def loud_search(method, **options):
 )
 def test_the_number_of_runs_is_not_heard(backend, n_jobs, capfd, monkeypatch):
     """All that a fit emits is the same for 1 run and for 40."""
+    if backend == "loky":  # whose workers do not find this module
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
     said = []
     for number in (1, 40):
         monkeypatch.setattr(RandomStopping, "draw", lambda law, stream, number=number: number)
