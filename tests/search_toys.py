@@ -1,7 +1,14 @@
 """Tiny private estimators for tests of searches: quick, and able to misbehave on demand."""
 
+import logging
+import random
+import sys
+import threading
+import warnings
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils import check_random_state
 
 from skdp.accounting import GaussianEvent
 from skdp.budget.charging import ChargesBudget, charge_fit
@@ -154,3 +161,36 @@ class Tally:
 def fit_once(model, X, y):
     """Fit in a worker, which must be able to import this function."""
     return model.fit(X, y).coef_
+
+
+def speak():
+    print("a run printed")
+    print("a run complained", file=sys.stderr)
+    if hasattr(sys.stdout, "buffer"):
+        sys.stdout.buffer.write(b"raw")
+    sys.stdout.writelines(["several", "lines"])
+    warnings.warn("a run warned", UserWarning, stacklevel=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("a run warned again", FutureWarning, stacklevel=1)
+    logging.getLogger("somebody").critical("a run logged")
+    np.array([1.0]) / np.array([0.0])
+
+
+class Loud(TransformerMixin, BaseEstimator):
+    """Says all it can, from its own thread and from another."""
+
+    _learns_from_rows = False
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        check_random_state(None).uniform()
+        random.random()
+        speak()
+        other = threading.Thread(target=speak)
+        other.start()
+        other.join()
+        return X

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joblib.externals import cloudpickle
-from search_toys import NoisyCount, Tally
-from sklearn.base import BaseEstimator, TransformerMixin
+from search_toys import Loud, NoisyCount, Tally, speak
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_random_state
@@ -29,39 +27,6 @@ from skdp.model_selection._silence import around_runs, lifted
 from skdp.reporting import privacy_statement
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
-
-
-def speak():
-    print("a run printed")
-    print("a run complained", file=sys.stderr)
-    if hasattr(sys.stdout, "buffer"):
-        sys.stdout.buffer.write(b"raw")
-    sys.stdout.writelines(["several", "lines"])
-    warnings.warn("a run warned", UserWarning, stacklevel=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.warn("a run warned again", FutureWarning, stacklevel=1)
-    logging.getLogger("somebody").critical("a run logged")
-    np.array([1.0]) / np.array([0.0])
-
-
-class Loud(TransformerMixin, BaseEstimator):
-    """Says all it can, from its own thread and from another."""
-
-    _learns_from_rows = False
-
-    def fit(self, X, y=None):
-        self.n_features_in_ = X.shape[1]
-        return self
-
-    def transform(self, X):
-        check_random_state(None).uniform()
-        random.random()
-        speak()
-        other = threading.Thread(target=speak)
-        other.start()
-        other.join()
-        return X
 
 
 class Listener:
@@ -142,8 +107,6 @@ def loud_search(method, **options):
 )
 def test_the_number_of_runs_is_not_heard(backend, n_jobs, capfd, monkeypatch):
     """All that a fit emits is the same for 1 run and for 40."""
-    if backend == "loky":  # whose workers do not find this module
-        cloudpickle.register_pickle_by_value(sys.modules[__name__])
     said = []
     for number in (1, 40):
         monkeypatch.setattr(RandomStopping, "draw", lambda law, stream, number=number: number)
