@@ -112,6 +112,7 @@ def test_grids_enclose_the_pair_to_second_order(kind, rate, shift, aligned):
         assert gaps[1] <= gaps[0] / 8.0 and gaps[1] < 2e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "rate", "shift"), CASES)
 @pytest.mark.parametrize("theta", [0.4, 30.0])
 def test_transform_against_quadrature(kind, rate, shift, theta):
@@ -223,6 +224,7 @@ def test_renyi_divergence_against_quadrature(rate, z, adjacency, order):
         assert exact <= value <= exact * (1 + mp.mpf("1e-10"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("z", [0.2, 1.0, 1e4])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(("rate", "count"), [(1.0, 10**10), (1e-7, 10**10), (0.5, 10**6)])

@@ -149,6 +149,7 @@ def test_published_values(mu, shape, mean, gamma, renyi, simple):
     assert RDPAccountant().compose(event).epsilon(1e-6) == pytest.approx(renyi, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.25, 1.0])
 @pytest.mark.parametrize("shape", [-0.5, 0.0, 1.0, math.inf])
 def test_gaussian_runs_whose_best_is_the_most_telling(mu, shape):

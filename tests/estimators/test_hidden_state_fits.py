@@ -42,7 +42,7 @@ def neighbour(X, y, rng, n_classes):
 
 @pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("settings", LOTS)
-@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize("cls", [BOTH[0], pytest.param(BOTH[1], marks=pytest.mark.slow)])
 def test_replay_on_replaced_records(cls, settings, n_classes):
     rng = np.random.default_rng(0)
     estimator = hidden(cls, classes=range(n_classes), radius=0.8, **settings)
@@ -93,6 +93,7 @@ def test_replay_catches_a_ball_that_is_not_there(monkeypatch):
         replay_on_neighbour(estimator, X, y, other, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, *LOTS[1:]])
 @pytest.mark.parametrize("cls", BOTH)
 def test_the_report_says_what_is_paid_for(cls, settings):

@@ -272,6 +272,7 @@ def test_bad_tables_are_refused_before_the_charge(table):
     assert not tally.charges
 
 
+@pytest.mark.slow
 def test_scores_of_rows(table):
     X, y = table
     costly = make_row_scorer(lambda truth, said: -5.0 * (truth != said), lower=-5.0, upper=0.0)

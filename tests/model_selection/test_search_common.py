@@ -15,24 +15,16 @@ POINTS = {"alpha": [1e-3, 1e-2]}
 COMMON = {"epsilon": 1e5, "random_state": 0}
 
 
-def check_quietly(estimator, check):
-    with warnings.catch_warnings():
-        # The checks' tables are tiny, so that any usual delta is above 1/n.
-        warnings.simplefilter("ignore", PrivacyWarning)
-        check(estimator)
-
-
-@parametrize_with_checks([PrivateGridSearchCV(INNER, POINTS, expected_candidates=3, **COMMON)])
-def test_scikit_learn_checks(estimator, check):
-    check_quietly(estimator, check)
-
-
 @pytest.mark.slow
 @parametrize_with_checks(
     [
+        PrivateGridSearchCV(INNER, POINTS, expected_candidates=3, **COMMON),
         PrivateRandomizedSearchCV(INNER, POINTS, n_iter=2, method="cv", cv=2, **COMMON),
         PrivateRandomizedSearchCV(INNER, POINTS, n_iter=2, method="fixed", **COMMON),
     ]
 )
-def test_scikit_learn_checks_of_other_methods(estimator, check):
-    check_quietly(estimator, check)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        # The checks' tables are tiny, so that any usual delta is above 1/n.
+        warnings.simplefilter("ignore", PrivacyWarning)
+        check(estimator)
