@@ -251,3 +251,15 @@ def test_little_discrete_noise():
     assert plan.epsilon(1e-5) == pytest.approx(5000.0, rel=1e-6)
     assert PLDAccountant().compose(DiscreteGaussianEvent(1e-5)).delta(1.0) == 1.0
     assert PLDAccountant().compose(DiscreteLaplaceEvent(1e-5)).epsilon(0.0) == pytest.approx(1e5)
+
+
+@pytest.mark.parametrize("noise", [1e9, 1e11, 1e12])
+@pytest.mark.parametrize("count", [1, 2, 100])
+def test_noise_far_above_the_shift_is_followed_to_the_last_digits(noise, count):
+    """It is Gaussian noise then, to a billionth, and moves masses by less than their rounding."""
+    mu = math.sqrt(count) / noise
+    accountant = PLDAccountant().compose(DiscreteGaussianEvent(noise), count)
+    for epsilon in (0.3 * mu, 2.0 * mu, 5.0 * mu):
+        lower, upper = accountant.delta(epsilon)
+        truth = gaussian_profile.delta(mu, epsilon)
+        assert lower <= truth * (1 + 1e-7) and truth * (1 - 1e-7) <= upper <= 1.01 * truth

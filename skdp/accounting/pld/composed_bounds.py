@@ -14,7 +14,6 @@ from operator import itemgetter
 
 from skdp.accounting import gaussian_profile
 from skdp.accounting._intervals import Interval, Proved, is_narrow, meet, named
-from skdp.accounting.pld.discrete_gaussian import LARGEST_EXACT, DiscreteGaussianPair
 from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
 from skdp.accounting.pld.inversion_bounds import Pairs, invert_delta, invert_epsilon
 from skdp.accounting.pld.lattice_bounds import direction_delta, direction_epsilon, extremes
@@ -167,15 +166,9 @@ def _met(pairs: Pairs, known: Proved, found: Proved) -> Proved:
     Probabilities of listed losses, rounded up, may be more than one in all, so no law has them.
     """
     if found[0] > known[1] or known[0] > found[1]:
-        if any(map(_only_dominates, (pair for pair, _ in pairs))):
+        if any(isinstance(pair, ListedPair) for pair, _ in pairs):
             return Proved((0.0, min(known[1], found[1])), min(known, found, key=itemgetter(1)).by)
     return meet(known, found)
-
-
-def _only_dominates(pair: Pair) -> bool:
-    if isinstance(pair, DiscreteGaussianPair):
-        return pair.sigma > LARGEST_EXACT * pair.sensitivity
-    return isinstance(pair, ListedPair)
 
 
 def _with_gaussian(pairs: Pairs, mu: float) -> Pairs:

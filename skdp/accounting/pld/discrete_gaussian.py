@@ -12,12 +12,14 @@ from skdp.accounting.pld.discrete import AtomicPair
 from skdp.accounting.pld.optimistic import lowered
 from skdp.accounting.pld.pairs import Array, Complex, Indices, NodeMasses, log_one_plus, spread
 
-LARGEST_EXACT = 1e8  # noise from which a lower bound may be above the truth: masses are rounded
 _WIDE = 2.0**13.5  # sigma from which integers are too many to be listed
 _SMALLEST_TAIL = 1e-300
 _PROFILE_ROUNDING = 1e-12
 _UNIT_ROUNDOFF = 2.0**-53
 _SKETCHED = 1000
+_SMALL_SHIFT = (
+    1e-4  # of sigma, up to which a shift is followed by what it moves, not by differences
+)
 _NARROW = 0.5  # sigma up to which theta functions are summed directly
 _DIGITS = 44.0  # nats, below which terms of a sum are left out
 
@@ -78,6 +80,16 @@ class DiscreteGaussianPair(AtomicPair):
         edge /= 24.0 * self.sigma**2 * math.sqrt(2.0 * math.pi)
         return np.where(b > a, np.maximum(ndtr(b) - ndtr(a) + edge, 0.0), 0.0)
 
+    def _just_below(self, edges: Array) -> Array:
+        """Return the mass of as many integers below each edge as a small shift moves across it.
+
+        It is ``s`` times the density in their middle, corrected by its second derivative; what is
+        left out is below 1e-13 of it.
+        """
+        u = (edges - 0.5 * (self.sensitivity + 1.0)) / self.sigma
+        bend = (self.sensitivity**2 - 1.0) / (24.0 * self.sigma**2) * (u * u - 1.0)
+        return self.sensitivity * np.exp(-0.5 * u * u - self._log_total) * (1.0 + bend)
+
     def _reach(self, tail: float) -> int:
         """Return m with P(X > m) <= tail / 2; discrete tails are below Gaussian ones from m."""
         size = -float(ndtri(max(0.5 * tail, _SMALLEST_TAIL)))
@@ -133,7 +145,12 @@ class DiscreteGaussianPair(AtomicPair):
         """Spread the mass of wide noise over the given losses, dominating the pair."""
         first = np.ceil((edges - self.origin) / self.lattice)  # least output in each cell
         still, moved = self._cells(first), self._cells(first - self.sensitivity)
-        excess = moved - np.exp(np.minimum(edges[:-1], 700.0)) * still
+        if self.sensitivity < _SMALL_SHIFT * self.sigma:
+            # Masses are rounded by more than so small a shift changes them.
+            below = self._just_below(first)
+            excess = below[:-1] - below[1:] - np.expm1(edges[:-1]) * still
+        else:
+            excess = moved - np.exp(np.minimum(edges[:-1], 700.0)) * still
         excess = np.where(moved > 1e-290, excess, moved)
         ends = (first[[0, -1]] - self.sensitivity - 1.0) / self.sigma
         return spread(edges, moved, excess, float(ndtr(ends[0])), float(ndtr(-ends[1])))

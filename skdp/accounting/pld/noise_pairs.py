@@ -7,7 +7,7 @@ import math
 from skdp.accounting._leaves import laplace_mixture
 from skdp.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 from skdp.accounting.pld.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.discrete_gaussian import LARGEST_EXACT, DiscreteGaussianPair
+from skdp.accounting.pld.discrete_gaussian import DiscreteGaussianPair
 from skdp.accounting.pld.laplace import LaplaceMixturePair
 from skdp.accounting.pld.pairs import Pair
 from skdp.accounting.pld.randomised_response import RandomisedResponsePair
@@ -139,7 +139,7 @@ def is_exact(leaf: Event, adjacency: str) -> bool:
         False where `noise_pair` puts another one in its place.
     """
     if isinstance(leaf, DiscreteGaussianEvent):
-        return _LEAST_DISCRETE_NOISE <= leaf.noise_multiplier <= LARGEST_EXACT
+        return _LEAST_DISCRETE_NOISE <= leaf.noise_multiplier <= _LARGEST_NOISE
     if isinstance(leaf, DiscreteLaplaceEvent):
         shift = 1.0 / leaf.noise_multiplier
         return _SMALLEST <= shift <= _LARGEST_SHIFT and leaf.sensitivity <= _MOST_STEPS
