@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from skdp.accounting._intervals import Proved, meet, named, provers, warn_of_contradiction
-from skdp.accounting._leaves import ADJACENCIES, stated_guarantee
+from skdp.accounting._leaves import ADJACENCIES, sum_of_stated
 from skdp.accounting._value import PrivacyValue
 from skdp.accounting.events import (
     ComposedEvent,
@@ -299,16 +298,8 @@ class Accountant(ABC):
 
     def _basic_epsilon(self, delta: float) -> float:
         """Bound epsilon by basic composition, where each leaf states an epsilon of its own."""
-        exact, missing = Fraction(), 0.0
-        for leaf, count in self._counts.items():
-            stated = stated_guarantee(leaf, self._adjacency)
-            if stated is None or math.isinf(stated[0]):
-                return math.inf
-            exact += count * Fraction(stated[0])
-            missing += count * stated[1]
-        total = float(exact)
-        total = math.nextafter(total, math.inf) if total < exact else total
-        return total if missing <= delta else math.inf
+        stated = sum_of_stated(self._counts, self._adjacency)
+        return stated[0] if stated is not None and stated[1] <= delta else math.inf
 
     def _advice(self, leaf: Event) -> str:
         """Say who has a proved bound for a leaf that has none here."""

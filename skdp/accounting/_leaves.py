@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
+from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -258,7 +259,7 @@ def stated_guarantee(leaf: Event, adjacency: str) -> tuple[float, float] | None:
     if isinstance(leaf, PureDPEvent):
         return leaf.epsilon, 0.0
     if isinstance(leaf, DiscreteLaplaceEvent):
-        return 1.0 / leaf.noise_multiplier, 0.0
+        return math.nextafter(1.0 / leaf.noise_multiplier, math.inf), 0.0
     if gaussian_mu(leaf, adjacency) == 0.0:
         return 0.0, 0.0
     mixture = laplace_mixture(leaf, adjacency)
@@ -292,15 +293,33 @@ def _stated_of_choice(leaf: OneOfEvent, adjacency: str) -> tuple[float, float] |
 
 
 def _stated_sum(event: Event, adjacency: str) -> tuple[float, float] | None:
-    """Return the guarantee that basic composition gives, None if a part states nothing."""
-    epsilon, delta = 0.0, 0.0
-    for part, count in leaf_counts(event).items():
-        stated = stated_guarantee(part, adjacency)
-        if stated is None:
+    return sum_of_stated(leaf_counts(event), adjacency)
+
+
+def sum_of_stated(counts: Mapping[Event, int], adjacency: str) -> tuple[float, float] | None:
+    """Return what basic composition gives, its epsilon rounded up; None if a leaf states nothing.
+
+    Parameters
+    ----------
+    counts : mapping of Event to int
+        Leaves and how often each happened.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+
+    Returns
+    -------
+    tuple of float or None
+        Epsilon and delta.
+    """
+    exact, delta = Fraction(), 0.0
+    for leaf, count in counts.items():
+        stated = stated_guarantee(leaf, adjacency)
+        if stated is None or math.isinf(stated[0]):
             return None
-        epsilon += count * stated[0]
+        exact += count * Fraction(stated[0])
         delta += count * stated[1]
-    return epsilon, min(1.0, delta)
+    epsilon = float(exact)
+    return math.nextafter(epsilon, math.inf) if epsilon < exact else epsilon, min(1.0, delta)
 
 
 def log_mixture(rate: float, log_ratio: float | Array) -> Array:
