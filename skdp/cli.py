@@ -13,11 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from skdp.budget._files import duplicate
 from skdp.budget.entries import json_ready
-from skdp.budget.receipt import LedgerReceipt
-from skdp.budget.salvage import salvage
-from skdp.budget.store import LedgerFile
+from skdp.budget.ledger.files import duplicate
+from skdp.budget.ledger.receipt import LedgerReceipt
+from skdp.budget.ledger.salvage import salvage
+from skdp.budget.ledger.store import LedgerFile
 from skdp.budget.view import LedgerView
 from skdp.exceptions import LedgerDamagedError, LedgerError
 

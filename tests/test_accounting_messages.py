@@ -24,8 +24,8 @@ from skdp.accounting import (
     group_privacy,
     renyi_divergence,
 )
+from skdp.accounting.accountants.registry import accountants
 from skdp.accounting.distributions import Normal
-from skdp.accounting.registry import accountants
 from skdp.exceptions import UnsupportedEventError
 
 GAUSSIAN = GaussianEvent(1.0)

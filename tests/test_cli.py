@@ -17,7 +17,7 @@ import pytest
 from skdp import cli
 from skdp.accounting import ApproxDPEvent, Event, GaussianEvent
 from skdp.budget import BudgetAccountant
-from skdp.budget.chain import canonical, digest
+from skdp.budget.ledger.chain import canonical, digest
 
 
 @pytest.fixture

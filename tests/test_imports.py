@@ -19,11 +19,11 @@ MAY_IMPORT = {
     "mechanisms": {"accounting", "exceptions", "parameters"},
     "solvers": {"losses"},
     "plans": {"solvers", "mechanisms", "accounting", "losses"},
-    "_notices": set(),
-    "config": {"_notices"},
+    "notices": set(),
+    "config": {"notices"},
     "budget": {
         *("accounting", "mechanisms", "reporting", "exceptions", "parameters"),
-        *("config", "_notices"),
+        *("config", "notices"),
     },
     "reporting": {"accounting", "mechanisms", "exceptions", "parameters"},
     "estimators": {

@@ -24,7 +24,8 @@ from pathlib import Path
 
 import skdp
 from skdp.accounting import Event, GaussianEvent, PureDPEvent
-from skdp.budget import BudgetAccountant, _connection
+from skdp.budget import BudgetAccountant
+from skdp.budget.ledger import connection
 
 LENGTHS = (0, 1_000, 10_000)
 PARAMETERS = {"epsilon": 1.0, "delta": 1e-6, "alpha": "auto", "data_norm": 1.0, "loss": "logistic"}
@@ -43,13 +44,13 @@ def seconds(action: Callable[[], object]) -> float:
 
 def fill(budget: BudgetAccountant, event: Event, length: int) -> None:
     """Make a ledger longer without waiting for the disk after each entry."""
-    durable = _connection._DURABLE
-    _connection._DURABLE = ("PRAGMA synchronous = OFF",)
+    durable = connection._DURABLE
+    connection._DURABLE = ("PRAGMA synchronous = OFF",)
     try:
         for _ in range(length - budget.verify().entries):
             charge(budget, event)
     finally:
-        _connection._DURABLE = durable
+        connection._DURABLE = durable
 
 
 def page_sync(folder: Path) -> Callable[[], None]:

@@ -23,7 +23,7 @@ from _datasets import data_directory
 from sklearn.preprocessing import StandardScaler
 
 from skdp import OperaLogisticRegression
-from skdp.accounting import gaussian_profile
+from skdp.accounting.numerics import gaussian_profile
 from skdp.datasets import fetch_adult, fetch_cardio
 from skdp.preprocessing import DPPCA, BoundedScaler, DPQuantileClipper, DPStandardScaler
 

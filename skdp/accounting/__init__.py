@@ -4,12 +4,20 @@ Nothing here sees data. Events (`skdp.accounting.events`) say what happened, acc
 it costs, and calibration turns a target into a noise multiplier, a number of steps or a rate.
 """
 
-from skdp.accounting._base import Accountant
-from skdp.accounting._value import PrivacyValue
-from skdp.accounting.advanced_composition import AdvancedCompositionAccountant
-from skdp.accounting.basic_composition import BasicCompositionAccountant
-from skdp.accounting.bayesian import BayesianAccountant
-from skdp.accounting.calibration import (
+from skdp.accounting.accountants.advanced_composition import AdvancedCompositionAccountant
+from skdp.accounting.accountants.base import Accountant
+from skdp.accounting.accountants.basic_composition import BasicCompositionAccountant
+from skdp.accounting.accountants.bayesian import BayesianAccountant
+from skdp.accounting.accountants.gdp import GDPAccountant
+from skdp.accounting.accountants.generic import GenericAccountant
+from skdp.accounting.accountants.hidden_state import HiddenStateAccountant
+from skdp.accounting.accountants.moments import MomentsAccountant
+from skdp.accounting.accountants.optimal_composition import OptimalCompositionAccountant
+from skdp.accounting.accountants.pld import PLDAccountant
+from skdp.accounting.accountants.rdp import RDPAccountant
+from skdp.accounting.calibration.closed_form import composition_noise_multiplier
+from skdp.accounting.calibration.extent import calibrate_sample_rate, calibrate_steps
+from skdp.accounting.calibration.noise import (
     calibrate_event,
     calibrate_noise_multiplier,
 )
@@ -27,22 +35,14 @@ from skdp.accounting.events import (
     RepeatedEvent,
     UniformSampledEvent,
 )
-from skdp.accounting.gdp import GDPAccountant
-from skdp.accounting.generic import GenericAccountant
 from skdp.accounting.group_privacy import group_delta, group_epsilon, group_privacy
-from skdp.accounting.hidden_state import HiddenStateAccountant
-from skdp.accounting.last_iterate import LastIterateEvent
-from skdp.accounting.moments import MomentsAccountant
-from skdp.accounting.objective_perturbation import ObjectivePerturbationEvent
-from skdp.accounting.optimal_composition import OptimalCompositionAccountant
-from skdp.accounting.pld import PLDAccountant
+from skdp.accounting.numerics.renyi_divergences import renyi_divergence
 from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
-from skdp.accounting.rdp import RDPAccountant
-from skdp.accounting.renyi_divergences import renyi_divergence
-from skdp.accounting.renyi_event import RenyiEvent
-from skdp.accounting.repeat_and_select import RepeatAndSelectEvent
-from skdp.accounting.strong_composition import composition_noise_multiplier
-from skdp.accounting.training_extent import calibrate_sample_rate, calibrate_steps
+from skdp.accounting.releases.last_iterate import LastIterateEvent
+from skdp.accounting.releases.objective import ObjectivePerturbationEvent
+from skdp.accounting.releases.renyi import RenyiEvent
+from skdp.accounting.releases.selection import RepeatAndSelectEvent
+from skdp.accounting.value import PrivacyValue
 
 __all__ = [
     "Accountant",

@@ -1,7 +1,7 @@
 """Distributions of what a mechanism releases, for accountants that work from their divergences.
 
 They are immutable, compare by value, are hashable and survive a round trip through plain
-dictionaries. Their Renyi divergences are in `skdp.accounting.renyi_divergences`.
+dictionaries. Their Renyi divergences are in `skdp.accounting.numerics.renyi_divergences`.
 """
 
 from __future__ import annotations

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from skdp.accounting._base import Accountant
-from skdp.accounting._value import PrivacyValue
+from skdp.accounting.accountants.base import Accountant
+from skdp.accounting.accountants.registry import resolve_accountant
+from skdp.accounting.checks import check_real
 from skdp.accounting.events import (
     Event,
     GaussianEvent,
     PoissonSampledEvent,
     RepeatedEvent,
     UniformSampledEvent,
-    _check_real,
 )
-from skdp.accounting.registry import resolve_accountant
+from skdp.accounting.value import PrivacyValue
 
 
 def dpsgd_event(
@@ -44,7 +44,7 @@ def dpsgd_event(
         return RepeatedEvent(PoissonSampledEvent(sample_rate, inner), steps)
     if sampling != "uniform":
         raise ValueError(f"sampling must be 'poisson' or 'uniform', got {sampling!r}.")
-    sample_rate = _check_real("dpsgd_event", "sample_rate", sample_rate)
+    sample_rate = check_real("dpsgd_event", "sample_rate", sample_rate)
     if not 0 < sample_rate <= 1:
         raise ValueError(f"sample_rate must lie in (0, 1], got {sample_rate!r}.")
     ratio = Fraction(sample_rate).limit_denominator(10**8)

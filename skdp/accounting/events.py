@@ -10,33 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
-
-def _check_real(owner: str, name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{owner}: {name} must be a real number, got {value!r}.")
-    return float(value)
-
-
-def _check_integer(owner: str, name: str, value: object, minimum: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
-        raise ValueError(f"{owner}: {name} must be an integer >= {minimum}, got {value!r}.")
-    return int(value)
-
-
-def _check_noise_multiplier(event: Any) -> None:
-    owner = type(event).__name__
-    z = _check_real(owner, "noise_multiplier", event.noise_multiplier)
-    if not (math.isfinite(z) and z > 0):
-        raise ValueError(f"{owner}: noise_multiplier must be a finite number > 0, got {z!r}.")
-    object.__setattr__(event, "noise_multiplier", z)
-
-
-def _check_event(owner: str, name: str, value: object) -> None:
-    if not isinstance(value, Event):
-        raise TypeError(f"{owner}: {name} must be an Event, got {value!r}.")
+from skdp.accounting.checks import check_integer, check_noise_multiplier, check_real
 
 
 @dataclass(frozen=True)
@@ -125,7 +101,7 @@ class GaussianEvent(Event):
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        _check_noise_multiplier(self)
+        check_noise_multiplier(self)
 
 
 @dataclass(frozen=True)
@@ -154,7 +130,7 @@ class LaplaceEvent(Event):
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        _check_noise_multiplier(self)
+        check_noise_multiplier(self)
 
 
 @dataclass(frozen=True)
@@ -175,8 +151,8 @@ class DiscreteGaussianEvent(Event):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        _check_noise_multiplier(self)
-        size = _check_integer(type(self).__name__, "sensitivity", self.sensitivity, 1)
+        check_noise_multiplier(self)
+        size = check_integer(type(self).__name__, "sensitivity", self.sensitivity, 1)
         object.__setattr__(self, "sensitivity", size)
 
 
@@ -205,8 +181,8 @@ class DiscreteLaplaceEvent(Event):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        _check_noise_multiplier(self)
-        size = _check_integer(type(self).__name__, "sensitivity", self.sensitivity, 1)
+        check_noise_multiplier(self)
+        size = check_integer(type(self).__name__, "sensitivity", self.sensitivity, 1)
         object.__setattr__(self, "sensitivity", size)
 
 
@@ -238,11 +214,11 @@ class PoissonSampledEvent(Event):
     event: Event
 
     def __post_init__(self) -> None:
-        q = _check_real("PoissonSampledEvent", "sample_rate", self.sample_rate)
+        q = check_real("PoissonSampledEvent", "sample_rate", self.sample_rate)
         if not 0 <= q <= 1:
             raise ValueError(f"PoissonSampledEvent: sample_rate must lie in [0, 1], got {q!r}.")
         object.__setattr__(self, "sample_rate", q)
-        _check_event("PoissonSampledEvent", "event", self.event)
+        check_event("PoissonSampledEvent", "event", self.event)
 
 
 @dataclass(frozen=True)
@@ -272,13 +248,13 @@ class UniformSampledEvent(Event):
 
     def __post_init__(self) -> None:
         owner = "UniformSampledEvent"
-        n = _check_integer(owner, "dataset_size", self.dataset_size, 1)
-        b = _check_integer(owner, "batch_size", self.batch_size, 1)
+        n = check_integer(owner, "dataset_size", self.dataset_size, 1)
+        b = check_integer(owner, "batch_size", self.batch_size, 1)
         if b > n:
             raise ValueError(f"{owner}: batch_size must not exceed dataset_size={n}, got {b}.")
         object.__setattr__(self, "dataset_size", n)
         object.__setattr__(self, "batch_size", b)
-        _check_event(owner, "event", self.event)
+        check_event(owner, "event", self.event)
 
 
 @dataclass(frozen=True)
@@ -297,8 +273,8 @@ class RepeatedEvent(Event):
     count: int
 
     def __post_init__(self) -> None:
-        _check_event("RepeatedEvent", "event", self.event)
-        count = _check_integer("RepeatedEvent", "count", self.count, 0)
+        check_event("RepeatedEvent", "event", self.event)
+        count = check_integer("RepeatedEvent", "count", self.count, 0)
         object.__setattr__(self, "count", count)
 
 
@@ -319,7 +295,7 @@ class ComposedEvent(Event):
             raise TypeError(f"ComposedEvent: events must be a sequence, got {self.events!r}.")
         object.__setattr__(self, "events", tuple(self.events))
         for event in self.events:
-            _check_event("ComposedEvent", "each of events", event)
+            check_event("ComposedEvent", "each of events", event)
 
 
 @dataclass(frozen=True)
@@ -336,7 +312,7 @@ class PureDPEvent(Event):
     epsilon: float
 
     def __post_init__(self) -> None:
-        eps = _check_real("PureDPEvent", "epsilon", self.epsilon)
+        eps = check_real("PureDPEvent", "epsilon", self.epsilon)
         if not (math.isfinite(eps) and eps >= 0):
             raise ValueError(f"PureDPEvent: epsilon must be a finite number >= 0, got {eps!r}.")
         object.__setattr__(self, "epsilon", eps)
@@ -359,10 +335,10 @@ class ApproxDPEvent(Event):
     delta: float
 
     def __post_init__(self) -> None:
-        eps = _check_real("ApproxDPEvent", "epsilon", self.epsilon)
+        eps = check_real("ApproxDPEvent", "epsilon", self.epsilon)
         if not (math.isfinite(eps) and eps >= 0):
             raise ValueError(f"ApproxDPEvent: epsilon must be a finite number >= 0, got {eps!r}.")
-        dlt = _check_real("ApproxDPEvent", "delta", self.delta)
+        dlt = check_real("ApproxDPEvent", "delta", self.delta)
         if not 0 <= dlt <= 1:
             raise ValueError(f"ApproxDPEvent: delta must lie in [0, 1], got {dlt!r}.")
         object.__setattr__(self, "epsilon", eps)
@@ -398,3 +374,9 @@ def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:
         else:
             counts[current] = counts.get(current, 0) + times
     return counts
+
+
+def check_event(owner: str, name: str, value: object) -> None:
+    """Check that a parameter is an event."""
+    if not isinstance(value, Event):
+        raise TypeError(f"{owner}: {name} must be an Event, got {value!r}.")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from numbers import Integral
 
-from skdp.accounting import gaussian_profile
-from skdp.accounting._base import Accountant
-from skdp.accounting._scalar_search import golden_section
-from skdp.accounting._value import PrivacyValue
-from skdp.accounting.events import _check_real
-from skdp.accounting.gdp import GDPAccountant
+from skdp.accounting.accountants.base import Accountant
+from skdp.accounting.accountants.gdp import GDPAccountant
+from skdp.accounting.checks import check_real
+from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.bracket import golden_section
+from skdp.accounting.value import PrivacyValue
 
 _ITERATIONS = 8
 _BISECTIONS = 60
@@ -54,8 +54,8 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
     (0.0, 3e-06)
     """
     size = _check_size(size)
-    epsilon = _check_real("group_privacy", "epsilon", epsilon)
-    delta = _check_real("group_privacy", "delta", delta)
+    epsilon = check_real("group_privacy", "epsilon", epsilon)
+    delta = check_real("group_privacy", "delta", delta)
     if not epsilon >= 0:
         raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
     if not 0 <= delta <= 1:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from skdp.accounting.events import Event, _check_event
+from skdp.accounting.events import Event, check_event
 
 
 @dataclass(frozen=True)
@@ -101,4 +101,4 @@ class OneOfEvent(Event):
         if not self.events:
             raise ValueError("OneOfEvent: events must hold at least one event, got none.")
         for event in self.events:
-            _check_event("OneOfEvent", "each of events", event)
+            check_event("OneOfEvent", "each of events", event)

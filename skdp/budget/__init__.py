@@ -1,9 +1,9 @@
 """Budgets: how much privacy may be spent, and what has been."""
 
 from skdp.budget.accountant import BudgetAccountant
+from skdp.budget.committed import BudgetPlan
 from skdp.budget.entries import BudgetEntry
-from skdp.budget.plan import BudgetPlan
-from skdp.budget.receipt import LedgerReceipt
+from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.exceptions import (
     BudgetExceededError,
     BudgetRequiredError,

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from skdp.accounting import Event
-from skdp.budget.chain import Row
 from skdp.budget.charging import close_block, open_block
+from skdp.budget.committed import BudgetPlan, commit_row
 from skdp.budget.entries import PLAN, BudgetEntry
-from skdp.budget.plan import BudgetPlan, commit_row
+from skdp.budget.ledger.chain import Row
+from skdp.budget.ledger.store import LedgerFile
 from skdp.budget.request import Request, prepare
-from skdp.budget.store import LedgerFile
 from skdp.budget.summary import refusal
 from skdp.budget.terms import EPSILON_DELTA, BudgetTerms
 from skdp.budget.view import LedgerView

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self
 
-from skdp import _notices
+from skdp import notices
 from skdp.config import get_config
 from skdp.exceptions import BudgetRequiredError
 from skdp.parameters import PlainParameters
@@ -32,13 +32,13 @@ def open_block(accountant: Any) -> None:
     """
     here = _blocks_here.get()
     outer = here[-1][1] if here and here[-1][0] == os.getpid() else None
-    number = _notices.post("budget", _address(accountant), hides=outer)
+    number = notices.post("budget", _address(accountant), hides=outer)
     try:
         _blocks_anywhere[number] = accountant, outer
         _blocks_here.set((*here, (os.getpid(), number, accountant)))
     except BaseException:
         _blocks_anywhere.pop(number, None)
-        _notices.withdraw(number)
+        notices.withdraw(number)
         raise
 
 
@@ -58,7 +58,7 @@ def close_block(accountant: Any) -> None:
     if number := (mine or others)[-1:]:
         _blocks_here.set(tuple(block for block in here if block[1] != number[0]))
         _blocks_anywhere.pop(number[0], None)
-        _notices.withdraw(number[0])
+        notices.withdraw(number[0])
 
 
 class _Unclear:
@@ -114,7 +114,7 @@ def find_accountant(bound: Any = None) -> Any:
         return here[-1][2]
     # A process that was forked in a block may work for it, or for one that was opened later.
     known = [accountant for _, _, accountant in here[-1:]] or _innermost_blocks()
-    known += [_reached(address) for address in _notices.heard("budget")]
+    known += [_reached(address) for address in notices.heard("budget")]
     distinct = {_identity(budget): budget for budget in known}
     if bound is not None and (not distinct or _identity(bound) in distinct):
         return bound

@@ -21,11 +21,11 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
 )
-from skdp.accounting._leaves import of_two_records
-from skdp.budget.filters._base import Charge
-from skdp.budget.filters._exact import decimal_up, typed
-from skdp.budget.filters._gaussian import ApproximateGaussian, approximate_gaussian
-from skdp.budget.filters._pairs import pair_of
+from skdp.accounting.analysis import of_two_records
+from skdp.budget.currencies.base import Charge
+from skdp.budget.currencies.exact import decimal_up, typed
+from skdp.budget.currencies.gaussian import ApproximateGaussian, approximate_gaussian
+from skdp.budget.currencies.pairs import pair_of
 from skdp.exceptions import UnsupportedEventError
 from skdp.mechanisms.contribution import ADJACENCIES
 

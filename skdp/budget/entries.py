@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from skdp.accounting import Event
-from skdp.budget.chain import Row, plain_number, read_amounts
+from skdp.budget.ledger.chain import Row, plain_number, read_amounts
 
 # Kinds of entries: a fit or another release, a list of releases committed in advance, and a
 # release that such a list has paid for.

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdp.accounting import ApproxDPEvent, Event, PLDAccountant, PureDPEvent
-from skdp.accounting._value import check_guarantee
-from skdp.budget.chain import Row, plain_number
+from skdp.accounting.value import check_guarantee
 from skdp.budget.conversion import convert_adjacency
+from skdp.budget.currencies import Charge
+from skdp.budget.currencies.pairs import pair_of
 from skdp.budget.entries import CHARGE, describe_parameters, write_event
-from skdp.budget.filters import Charge
-from skdp.budget.filters._pairs import pair_of
+from skdp.budget.ledger.chain import Row, plain_number
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.reporting.privacy_spent import PrivacySpent
 

@@ -9,10 +9,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, GaussianEvent, gaussian_profile
-from skdp.accounting.gdp import GDPAccountant
+from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, GaussianEvent
+from skdp.accounting.accountants.gdp import GDPAccountant
+from skdp.accounting.numerics import gaussian_profile
+from skdp.budget.currencies import BudgetFilter
 from skdp.budget.entries import written_up
-from skdp.budget.filters import BudgetFilter
 from skdp.budget.request import Request
 from skdp.budget.terms import BudgetTerms
 from skdp.exceptions import BudgetExceededError

@@ -10,8 +10,8 @@ from importlib.metadata import version
 from numbers import Real
 from typing import Any
 
-from skdp.budget.chain import Row, plain_number
-from skdp.budget.filters import BudgetFilter, make_filter
+from skdp.budget.currencies import BudgetFilter, make_filter
+from skdp.budget.ledger.chain import Row, plain_number
 from skdp.exceptions import LedgerDamagedError, LedgerMismatchError
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from skdp.budget import summary
-from skdp.budget.chain import read_amounts
+from skdp.budget.currencies import BudgetFilter
 from skdp.budget.entries import record_of
-from skdp.budget.filters import BudgetFilter
-from skdp.budget.receipt import LedgerReceipt
-from skdp.budget.store import LedgerFile
+from skdp.budget.ledger.chain import read_amounts
+from skdp.budget.ledger.receipt import LedgerReceipt
+from skdp.budget.ledger.store import LedgerFile
 from skdp.budget.terms import BudgetTerms, filter_of
 from skdp.exceptions import LedgerError
 from skdp.mechanisms.contribution import Adjacency

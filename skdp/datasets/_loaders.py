@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from skdp.datasets._schemas import load_schema
 from skdp.datasets._tables import Source, read_table
-from skdp.preprocessing.table_schema_frames import import_pandas
+from skdp.preprocessing.schema.frames import import_pandas
 
 _ADULT = (
     *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation"),

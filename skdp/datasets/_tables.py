@@ -12,7 +12,7 @@ from typing import Any
 import sklearn.datasets
 
 from skdp.preprocessing import TableSchema
-from skdp.preprocessing.table_schema_frames import import_pandas
+from skdp.preprocessing.schema.frames import import_pandas
 
 
 @dataclass(frozen=True)

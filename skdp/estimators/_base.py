@@ -12,13 +12,13 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
-from skdp.estimators._callbacks import (
+from skdp.estimators.callbacks import (
     FRAMES_OF_WITH_CALLBACKS,
     CallbackSupportMixin,
     FitProgress,
     with_callbacks,
 )
-from skdp.estimators._labels import encode_labels
+from skdp.estimators.labels import encode_labels
 from skdp.exceptions import PrivacyWarning
 from skdp.inputs import canonical_rows, validate_private_data
 from skdp.losses import LogisticLoss, OneVsRestLoss, SoftmaxLoss

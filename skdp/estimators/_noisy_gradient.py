@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from skdp.accounting import Accountant
-from skdp.accounting.calibration import resolve_accountant
+from skdp.accounting.calibration.noise import resolve_accountant
 from skdp.estimators._base import PrivateLinearClassifier
-from skdp.estimators._callbacks import FitProgress
+from skdp.estimators.callbacks import FitProgress
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_integer, check_real
 from skdp.plans.noisy_gradient import NoisyGradientPlan

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import log_expit, logsumexp
 
 from skdp.estimators._base import PrivateLinearClassifier
-from skdp.estimators._callbacks import FitProgress
 from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
+from skdp.estimators.callbacks import FitProgress
 from skdp.losses import ClippedLoss, OneVsRestLoss
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_integer, check_real

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from skdp.estimators._base import PrivateLinearClassifier
-from skdp.estimators._callbacks import FitProgress
 from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
+from skdp.estimators.callbacks import FitProgress
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_integer, check_real

@@ -65,8 +65,8 @@ class MarginLoss(ABC):
         return self._evaluate(margins, 2)
 
     def _evaluate(self, margins: ArrayLike, order: int) -> NDArray[np.float64]:
-        from skdp.losses._kinds import kernel_kind
-        from skdp.losses._scalar import evaluate_margins
+        from skdp.losses.kinds import kernel_kind
+        from skdp.losses.scalar import evaluate_margins
 
         array = np.asarray(margins, dtype=np.float64)
         flat = np.array(array, dtype=np.float64, order="C").reshape(-1)

@@ -56,7 +56,7 @@ class SoftmaxLoss:
     def _evaluate(
         self, scores: ArrayLike, codes: ArrayLike
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        from skdp.losses._scalar import evaluate_softmax
+        from skdp.losses.scalar import evaluate_softmax
 
         array = np.array(scores, dtype=np.float64, order="C")
         gradient, value = np.empty_like(array), np.empty(array.shape[0])

@@ -2,7 +2,7 @@
 
 import math
 
-from skdp.accounting import gaussian_profile
+from skdp.accounting.numerics import gaussian_profile
 from skdp.parameters import plain_arguments
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.accounting.stopping_numbers import check_stopping, gamma_of_mean, mean_of_gamma
+from skdp.accounting.numerics.stopping_numbers import check_stopping, gamma_of_mean, mean_of_gamma
 from skdp.mechanisms.random_stream import RandomStream
 
 _FIRST_BLOCK, _LARGEST_BLOCK = 2**9, 2**18

@@ -19,8 +19,8 @@ from skdp.accounting import (
     PureDPEvent,
     RepeatAndSelectEvent,
     RepeatedEvent,
-    gaussian_profile,
 )
+from skdp.accounting.numerics import gaussian_profile
 from skdp.exceptions import CalibrationError
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.model_selection._escrow import (

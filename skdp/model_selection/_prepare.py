@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from skdp.model_selection._escrow import Escrow
 from skdp.model_selection._steps import Fit, PrivateStep, containers, leaves, set_known
-from skdp.reporting._steps import is_private
+from skdp.reporting.steps import is_private
 
 
 def prepared(

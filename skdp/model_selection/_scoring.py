@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.estimators._labels import encode_labels
+from skdp.estimators.labels import encode_labels
 
 _RESPONSES = ("predict", "predict_proba", "decision_function")
 

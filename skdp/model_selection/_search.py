@@ -15,13 +15,13 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel
 
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
-from skdp.estimators._callbacks import (
+from skdp.estimators.callbacks import (
     FRAMES_OF_WITH_CALLBACKS,
     CallbackSupportMixin,
     FitProgress,
     with_callbacks,
 )
-from skdp.estimators._labels import encode_labels
+from skdp.estimators.labels import encode_labels
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from skdp.accounting import gaussian_profile
+from skdp.accounting.numerics import gaussian_profile
 from skdp.losses import ClippedLoss, LogisticLoss
 from skdp.mechanisms.contribution import Adjacency
 from skdp.plans.linear_model import LinearModel

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from skdp.accounting import calibrate_event
-from skdp.accounting.poisson_batches import largest_likely_batch
+from skdp.accounting.numerics.poisson_batches import largest_likely_batch
 from skdp.mechanisms.contribution import ContributionBound
 from skdp.plans.defaults import (
     PublicNumbers,

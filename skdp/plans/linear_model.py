@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from skdp.losses._kinds import kernel_kind
+from skdp.losses.kinds import kernel_kind
 
 # Row norms are bounded by 1 up to a few rounding errors; every bound below includes this margin.
 _ROUNDING = 1.0 + 1e-12

@@ -13,7 +13,8 @@ from typing import Literal
 
 from scipy.optimize import brentq
 
-from skdp.accounting import ObjectivePerturbationEvent, gaussian_profile
+from skdp.accounting import ObjectivePerturbationEvent
+from skdp.accounting.numerics import gaussian_profile
 from skdp.losses import LogisticLoss
 from skdp.mechanisms.contribution import Adjacency
 from skdp.plans.linear_model import LinearModel

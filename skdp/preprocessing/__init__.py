@@ -5,11 +5,11 @@ from skdp.preprocessing.dp_pca import DPPCA
 from skdp.preprocessing.dp_quantile_clipper import DPQuantileClipper
 from skdp.preprocessing.dp_standard_scaler import DPStandardScaler
 from skdp.preprocessing.row_norm_clipper import RowNormClipper
-from skdp.preprocessing.table_schema import TableSchema
-from skdp.preprocessing.table_schema_columns import IgnoredColumn, NumericColumn
-from skdp.preprocessing.table_schema_encoder import SchemaEncoder
-from skdp.preprocessing.table_schema_label import LabelColumn, PrivacyUnit
-from skdp.preprocessing.table_schema_lists import BooleanColumn, CategoricalColumn, OrdinalColumn
+from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
+from skdp.preprocessing.schema.encoder import SchemaEncoder
+from skdp.preprocessing.schema.label import LabelColumn, PrivacyUnit
+from skdp.preprocessing.schema.lists import BooleanColumn, CategoricalColumn, OrdinalColumn
+from skdp.preprocessing.schema.table import TableSchema
 
 __all__ = [
     "DPPCA",

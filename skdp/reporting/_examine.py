@@ -9,9 +9,9 @@ from typing import Any
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.reporting._steps import classify_step, private_claim
 from skdp.reporting._wrappers import judge_rows_of_fits
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.reporting.steps import classify_step, private_claim
 
 _SEARCH_LEAKS = (
     (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from skdp.accounting import Accountant, Event, PLDAccountant, group_epsilon, group_privacy
-from skdp.accounting.registry import resolve_accountant
+from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.exceptions import UnsupportedEventError
 from skdp.reporting.privacy_spent import PrivacySpent
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.reporting._steps import StepVerdict
+from skdp.reporting.steps import StepVerdict
 
 _BY_ITSELF = "a private classifier by itself"
 

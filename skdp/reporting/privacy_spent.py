@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdp.accounting import Accountant, Event, PrivacyValue
-from skdp.accounting._value import check_guarantee
-from skdp.accounting.registry import resolve_accountant
+from skdp.accounting.accountants.registry import resolve_accountant
+from skdp.accounting.value import check_guarantee
 from skdp.mechanisms.contribution import Adjacency
 
 

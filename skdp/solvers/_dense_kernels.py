@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
-from skdp.losses._elementary import FAST, STRICT
-from skdp.losses._scalar import slopes_in_place
+from skdp.losses.elementary import FAST, STRICT
+from skdp.losses.scalar import slopes_in_place
 from skdp.solvers._prefetch import prefetch
 
 # A block of rows is at most so many rows, and so many bytes unless four rows are more.

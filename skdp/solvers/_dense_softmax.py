@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
-from skdp.losses._elementary import FAST
-from skdp.losses._scalar import softmax_in_place
+from skdp.losses.elementary import FAST
+from skdp.losses.scalar import softmax_in_place
 from skdp.solvers._dense_kernels import LARGE, prefetch_rows, scaled_norm
 from skdp.solvers._prefetch import AHEAD
 

@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numba import njit
 
-from skdp.losses._elementary import STRICT
-from skdp.losses._scalar import (
+from skdp.losses.elementary import STRICT
+from skdp.losses.scalar import (
     LOGISTIC,
     check_margin_kind,
     hinge_slope,

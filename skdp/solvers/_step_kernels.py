@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from skdp.losses._elementary import FAST, STRICT
+from skdp.losses.elementary import FAST, STRICT
 from skdp.solvers import _dense_kernels, _dense_softmax, _sparse_kernels
 
 # Any other code is descent with momentum.

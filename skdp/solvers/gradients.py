@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.losses._kinds import kernel_kind
+from skdp.losses.kinds import kernel_kind
 from skdp.solvers.rows import Rows
 
 

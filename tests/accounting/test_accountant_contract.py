@@ -31,8 +31,8 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
 )
+from skdp.accounting.accountants.registry import accountants, resolve_accountant
 from skdp.accounting.distributions import Gamma
-from skdp.accounting.registry import accountants, resolve_accountant
 from skdp.exceptions import UnsupportedEventError
 
 

@@ -22,8 +22,8 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
 )
-from skdp.accounting._renyi import log_moment_randomised_response
-from skdp.accounting.registry import accountants
+from skdp.accounting.accountants.registry import accountants
+from skdp.accounting.releases.sampled_gaussian import log_moment_randomised_response
 
 
 def log_uniform(low, high):

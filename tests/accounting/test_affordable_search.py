@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdp.accounting._search import Axis, dearest_affordable
+from skdp.accounting.calibration.search import Axis, dearest_affordable
 
 NOISE = Axis(cheapest=1e12, dearest=1e-3)
 STEPS = Axis(1, 10**15, integer=True)

@@ -13,12 +13,12 @@ from skdp.accounting import (
     PLDAccountant,
     PureDPEvent,
     RDPAccountant,
-    gaussian_profile,
 )
-from skdp.accounting.pld.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.discrete_gaussian import DiscreteGaussianPair
+from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
-from skdp.accounting.pld.randomised_response import RandomisedResponsePair
+from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
+from skdp.accounting.pld.pairs.discrete_gaussian import DiscreteGaussianPair
+from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 CASES = [
     ("gaussian", 1, 1.0),

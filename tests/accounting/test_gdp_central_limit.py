@@ -13,8 +13,8 @@ from skdp.accounting import (
     PoissonSampledEvent,
     UniformSampledEvent,
 )
-from skdp.accounting._leaves import sampled_gaussian
-from skdp.accounting.gdp import limiting_square
+from skdp.accounting.accountants.gdp import limiting_square
+from skdp.accounting.analysis import sampled_gaussian
 
 
 def clt(adjacency="add-remove"):

@@ -25,9 +25,9 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
     calibrate_event,
-    gaussian_profile,
 )
-from skdp.accounting.poisson_batches import largest_likely_batch, oversize_probability
+from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.poisson_batches import largest_likely_batch, oversize_probability
 
 
 def full_run(n, sigma, m, M, eta, steps, gap=2.0, diameter=None):

@@ -15,7 +15,7 @@ from skdp.accounting import (
     RDPAccountant,
     RepeatedEvent,
 )
-from skdp.accounting._intervals import is_narrow, meet, named
+from skdp.accounting.intervals import is_narrow, meet, named
 from skdp.exceptions import ContradictionWarning
 
 

@@ -15,13 +15,9 @@ from skdp.accounting import (
     LaplaceEvent,
     PLDAccountant,
     PureDPEvent,
-    gaussian_profile,
 )
-from skdp.accounting.pld.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.discrete_gaussian import DiscreteGaussianPair
-from skdp.accounting.pld.estimates import LossEstimate
-from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
-from skdp.accounting.pld.laplace import LaplaceMixturePair
+from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.pld.grid.estimates import LossEstimate
 from skdp.accounting.pld.lattice_interval import (
     Target,
     compose_both,
@@ -31,8 +27,12 @@ from skdp.accounting.pld.lattice_interval import (
 )
 from skdp.accounting.pld.lattice_lower import compose_lowered, tilt_lowered
 from skdp.accounting.pld.optimistic import lowered, profile_at_nodes
-from skdp.accounting.pld.pairs import NodeMasses
-from skdp.accounting.pld.randomised_response import RandomisedResponsePair
+from skdp.accounting.pld.pairs.base import NodeMasses
+from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
+from skdp.accounting.pld.pairs.discrete_gaussian import DiscreteGaussianPair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
+from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 
 def curve(losses, masses, epsilons):

@@ -6,14 +6,14 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from skdp.accounting._quadrature import gauss_legendre
-from skdp.accounting.pld.composed_loss import ComposedLoss, find_saddle
-from skdp.accounting.pld.contour_shift import log_decay
-from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
-from skdp.accounting.pld.gaussian_rules import Mixture
-from skdp.accounting.pld.gaussian_transforms import GaussianMixtureLoss, tilted_nodes, transform
+from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.inversion import Inversion
 from skdp.accounting.pld.inversion_bounds import _delta, invert_delta
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.transforms.composed import ComposedLoss, find_saddle
+from skdp.accounting.pld.transforms.decay import log_decay
+from skdp.accounting.pld.transforms.gaussian import GaussianMixtureLoss, tilted_nodes, transform
+from skdp.accounting.pld.transforms.gaussian_rules import Mixture
 
 KINDS = ("remove", "add", "poisson-replace-one", "uniform-replace-one")
 CASES = [  # rate, mu, theta, frequency

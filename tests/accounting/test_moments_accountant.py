@@ -11,7 +11,7 @@ from skdp.accounting import (
     PoissonSampledEvent,
     RDPAccountant,
 )
-from skdp.accounting.moments import LARGEST_MOMENT, reverse_log_moment
+from skdp.accounting.accountants.moments import LARGEST_MOMENT, reverse_log_moment
 
 STEP = PoissonSampledEvent(0.01, GaussianEvent(4.0))
 

@@ -12,8 +12,8 @@ from skdp.accounting import (
     GDPAccountant,
     ObjectivePerturbationEvent,
     PLDAccountant,
-    gaussian_profile,
 )
+from skdp.accounting.numerics import gaussian_profile
 from skdp.exceptions import UnsupportedEventError
 
 ADJACENCIES = ("add-remove", "replace-one")

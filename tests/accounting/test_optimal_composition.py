@@ -17,7 +17,7 @@ from skdp.accounting import (
     PLDAccountant,
     PureDPEvent,
 )
-from skdp.accounting.randomised_response_profile import RandomisedResponseProfile
+from skdp.accounting.numerics.randomised_response_profile import RandomisedResponseProfile
 
 
 def exact_delta(epsilon, count, threshold):

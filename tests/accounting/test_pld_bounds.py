@@ -16,8 +16,8 @@ from skdp.accounting import (
     UniformSampledEvent,
     dpsgd_epsilon,
 )
-from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
-from skdp.accounting.pld.lattice_bounds import direction_delta, direction_epsilon
+from skdp.accounting.pld.grid.bounds import direction_delta, direction_epsilon
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
 
 
 def assert_upper(value, exact, rel):

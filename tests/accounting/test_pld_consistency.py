@@ -11,8 +11,8 @@ from skdp.accounting import (
     PoissonSampledEvent,
     RepeatedEvent,
     UniformSampledEvent,
-    gaussian_profile,
 )
+from skdp.accounting.numerics import gaussian_profile
 
 
 def composed(event, count, adjacency="add-remove"):

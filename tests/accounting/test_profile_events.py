@@ -28,10 +28,10 @@ from skdp.accounting import (
     RDPAccountant,
     RepeatedEvent,
     UniformSampledEvent,
-    gaussian_profile,
 )
+from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.pld.choices import LargestOfEvent, choices_of
-from skdp.accounting.pld.profile_pair import ProfilePair, hull_atoms
+from skdp.accounting.pld.pairs.profile import ProfilePair, hull_atoms
 from skdp.exceptions import UnsupportedEventError
 
 

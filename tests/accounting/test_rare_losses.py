@@ -14,10 +14,10 @@ from skdp.accounting import (
     PureDPEvent,
     UniformSampledEvent,
 )
-from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
-from skdp.accounting.pld.laplace import LaplaceMixturePair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
+from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 from skdp.accounting.pld.parted_plans import PartedPlan
-from skdp.accounting.pld.randomised_response import RandomisedResponsePair
 from skdp.accounting.pld.rare_bounds import rare_delta, rare_epsilon
 from skdp.accounting.pld.rare_losses import RareLosses, ReversedProfile
 

@@ -25,11 +25,11 @@ from skdp.accounting import (
     RepeatAndSelectEvent,
     RepeatedEvent,
     UniformSampledEvent,
-    gaussian_profile,
 )
+from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.stopping_numbers import StoppingNumber, gamma_of_mean, mean_of_gamma
 from skdp.accounting.pld.curves import ProfileCurve, profile_curve
-from skdp.accounting.selection_profile import SelectionProfile
-from skdp.accounting.stopping_numbers import StoppingNumber, gamma_of_mean, mean_of_gamma
+from skdp.accounting.releases.selection_profile import SelectionProfile
 from skdp.exceptions import UnsupportedEventError
 
 # One Gaussian run of parameter mu; shape, mean, gamma; epsilon at delta = 1e-6 by Renyi divergences

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from skdp.accounting import LaplaceEvent, PLDAccountant, PoissonSampledEvent
 from skdp.accounting.pld.composed_bounds import _with_gaussian
-from skdp.accounting.pld.fourier_sums import equidistant_sums
-from skdp.accounting.pld.laplace import LaplaceMixturePair
-from skdp.accounting.pld.laplace_transforms import _many_moments
 from skdp.accounting.pld.lattice_interval import delta_interval
+from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
+from skdp.accounting.pld.transforms.fourier_sums import equidistant_sums
+from skdp.accounting.pld.transforms.laplace import _many_moments
 
 CASES = [  # kind, rate, shift, theta, largest frequency
     ("remove", 0.0028, 0.75, 0.13, 11.0),

@@ -33,12 +33,12 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
     calibrate_event,
-    gaussian_profile,
 )
-from skdp.accounting._leaves import largest_loss, log_mixture
-from skdp.accounting.pld.profile_pair import hull_atoms
+from skdp.accounting.accountants.registry import resolve_accountant
+from skdp.accounting.analysis import largest_loss, log_mixture
+from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.pld.pairs.profile import hull_atoms
 from skdp.accounting.pld.sampled_pairs import _added, _removed, _replaced
-from skdp.accounting.registry import resolve_accountant
 from skdp.budget import BudgetAccountant
 from skdp.budget.conversion import convert_adjacency
 from skdp.exceptions import UnsupportedEventError

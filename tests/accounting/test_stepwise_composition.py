@@ -15,9 +15,9 @@ from skdp.accounting import (
     PureDPEvent,
     UniformSampledEvent,
     composition_noise_multiplier,
-    gaussian_profile,
 )
-from skdp.accounting._stepwise import step_epsilon
+from skdp.accounting.accountants.stepwise import step_epsilon
+from skdp.accounting.numerics import gaussian_profile
 
 STEP = PoissonSampledEvent(0.01, GaussianEvent(4.0))
 

@@ -216,7 +216,7 @@ def test_the_total_is_a_record_that_holds_under_adaptive_choices():
     budget.reserve(PoissonSampledEvent(0.05, GaussianEvent(3.0)), label="sampled")
     total = budget.total
     square, slack = (float(x) for x in budget._file.state().spent)
-    from skdp.accounting import gaussian_profile
+    from skdp.accounting.numerics import gaussian_profile
 
     for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0):
         filtered = slack + gaussian_profile.delta(math.sqrt(square), epsilon)

@@ -22,7 +22,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
 import skdp
-from skdp import OperaSVC, _notices
+from skdp import OperaSVC, notices
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import BudgetRequiredError
 from skdp.preprocessing import DPStandardScaler
@@ -152,7 +152,7 @@ def test_an_interrupted_notice_is_taken_back(budget, monkeypatch):
     with pytest.raises(KeyboardInterrupt), budget:
         pass
     monkeypatch.undo()
-    assert not _notices._posted and not _notices._file.exists()
+    assert not notices._posted and not notices._file.exists()
 
 
 def test_the_own_accountant_comes_first(budget, other):
@@ -350,8 +350,8 @@ def test_budgets_that_only_their_process_reaches_are_refused_elsewhere():
 
 def test_notices_leave_no_file(budget):
     with budget, skdp.config_context(require_budget=True):
-        assert _notices._file.exists() and _notices._file.parent.stat().st_mode & 0o077 == 0
-    assert not _notices._file.exists()
+        assert notices._file.exists() and notices._file.parent.stat().st_mode & 0o077 == 0
+    assert not notices._file.exists()
 
 
 # Strict mode.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from skdp import budget as budgets
 from skdp.budget import BudgetAccountant
-from skdp.budget.filters import COMPOSITIONS
+from skdp.budget.currencies import COMPOSITIONS
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "budget.md").read_text()
 

@@ -33,12 +33,12 @@ from skdp.accounting import (
     RenyiEvent,
     RepeatedEvent,
     UniformSampledEvent,
-    gaussian_profile,
 )
 from skdp.accounting.distributions import Normal
+from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
 from skdp.budget.conversion import approximate_gaussian, convert_adjacency
-from skdp.budget.filters import Charge, make_filter
+from skdp.budget.currencies import Charge, make_filter
 from skdp.exceptions import UnsupportedEventError
 
 SLACK = 1e-7

@@ -23,7 +23,6 @@ from skdp.accounting import (
 )
 from skdp.accounting.distributions import Gamma
 from skdp.budget import BudgetAccountant
-from skdp.budget.chain import canonical, digest, link, read_amounts, read_link, write_amounts
 from skdp.budget.entries import (
     describe_parameters,
     json_ready,
@@ -32,6 +31,7 @@ from skdp.budget.entries import (
     write_event,
     written_up,
 )
+from skdp.budget.ledger.chain import canonical, digest, link, read_amounts, read_link, write_amounts
 
 EVENTS = [
     PureDPEvent(0.1),

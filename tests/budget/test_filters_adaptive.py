@@ -12,8 +12,9 @@ from adaptive_trees import (
     worst_case,
 )
 
-from skdp.accounting import PLDAccountant, gaussian_profile
-from skdp.budget.filters import Charge, make_filter
+from skdp.accounting import PLDAccountant
+from skdp.accounting.numerics import gaussian_profile
+from skdp.budget.currencies import Charge, make_filter
 
 CUTS = (0.2, 1.1)
 LIBRARIES = {

@@ -23,7 +23,7 @@ from skdp.accounting import (
     RepeatedEvent,
     calibrate_event,
 )
-from skdp.budget.filters import COMPOSITIONS, Charge, make_filter
+from skdp.budget.currencies import COMPOSITIONS, Charge, make_filter
 from skdp.exceptions import BudgetExceededError, UnsupportedEventError
 from skdp.mechanisms import analytic_gaussian_sigma
 
@@ -389,7 +389,7 @@ def test_prices_in_a_currency_are_the_known_ones():
 @settings(max_examples=200, deadline=None)
 @given(st.floats(1e-6, 30.0), st.floats(1.001, 1e4))
 def test_divergences_of_pure_releases_hold(epsilon, order):
-    from skdp.budget.filters._renyi_costs import pure_at_order, pure_rho
+    from skdp.budget.currencies._renyi_costs import pure_at_order, pure_rho
 
     with mp.workdps(60):
         e, a = mp.mpf(epsilon), mp.mpf(order)
@@ -406,7 +406,7 @@ def test_divergences_of_pure_releases_hold(epsilon, order):
 @settings(max_examples=100, deadline=None)
 @given(st.floats(1e-6, 50.0), st.floats(1.001, 1e4))
 def test_laplace_noise_is_zero_concentrated(shift, order):
-    from skdp.budget.filters._renyi_costs import _laplace_rho
+    from skdp.budget.currencies._renyi_costs import _laplace_rho
 
     with mp.workdps(60):
         t, a = mp.mpf(shift), mp.mpf(order)

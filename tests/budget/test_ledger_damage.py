@@ -22,11 +22,11 @@ from skdp.budget import (
     LedgerMismatchError,
     LedgerMissingError,
     LedgerReceipt,
-    _connection,
 )
-from skdp.budget.chain import canonical, digest
-from skdp.budget.salvage import salvage
-from skdp.budget.store import Appender
+from skdp.budget.ledger import connection
+from skdp.budget.ledger.chain import canonical, digest
+from skdp.budget.ledger.salvage import salvage
+from skdp.budget.ledger.store import Appender
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
@@ -291,7 +291,7 @@ def test_ledgers_keep_their_terms(budget, changes, message):
 
 
 def test_locked_ledgers_refuse_after_a_while(budget, monkeypatch):
-    monkeypatch.setattr(_connection, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.2)
     with closing(sqlite3.connect(budget.ledger, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerLockedError, match="locked"):
@@ -376,8 +376,8 @@ def test_full_disks_refuse_and_lose_nothing(budget):
 
 
 def test_databases_without_room_refuse(budget, monkeypatch):
-    full = (*_connection._DURABLE, "PRAGMA max_page_count = 1")
-    monkeypatch.setattr(_connection, "_DURABLE", full)
+    full = (*connection._DURABLE, "PRAGMA max_page_count = 1")
+    monkeypatch.setattr(connection, "_DURABLE", full)
     granted = 0
     with pytest.raises(LedgerFullError, match="no entry was lost"):
         for granted in range(100):  # noqa: B007

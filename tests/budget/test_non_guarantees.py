@@ -14,7 +14,7 @@ from skdp.accounting import (
     calibrate_noise_multiplier,
     calibrate_steps,
 )
-from skdp.accounting.registry import accountants
+from skdp.accounting.accountants.registry import accountants
 from skdp.budget import BudgetAccountant
 from skdp.reporting import PrivacySpent
 

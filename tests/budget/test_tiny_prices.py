@@ -20,7 +20,7 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
 )
-from skdp.budget.filters import Charge, make_filter
+from skdp.budget.currencies import Charge, make_filter
 
 TINY = (
     PoissonSampledEvent(1e-170, LaplaceEvent(1.0)),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
-from skdp.losses._kinds import KINDS, kernel_kind
 from skdp.losses._margin import MarginLoss
+from skdp.losses.kinds import KINDS, kernel_kind
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import DPSGDChoices, build_dpsgd
 from skdp.plans.gradient_perturbation import (

@@ -16,8 +16,8 @@ from skdp.accounting import (
     PoissonSampledEvent,
     RepeatedEvent,
     UniformSampledEvent,
-    gaussian_profile,
 )
+from skdp.accounting.numerics import gaussian_profile
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import record_releases
 from skdp.plans.defaults import PublicNumbers

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import kstest
 
-from skdp.accounting import gaussian_profile
+from skdp.accounting.numerics import gaussian_profile
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss
 from skdp.mechanisms import RandomStream, record_releases
 from skdp.plans.carry_out import carry_out_objective_perturbation

@@ -29,7 +29,7 @@ from skdp.model_selection._search import METHODS
 from skdp.preprocessing import DPPCA, BoundedScaler, RowNormClipper
 from skdp.reporting import privacy_statement
 from skdp.reporting._examine import examine
-from skdp.reporting._steps import classify_step
+from skdp.reporting.steps import classify_step
 
 pd = pytest.importorskip("pandas")
 

@@ -24,7 +24,7 @@ from skdp.budget import BudgetAccountant
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import BoundedScaler, DPStandardScaler, PrivacyUnit
 from skdp.reporting import privacy_statement
-from skdp.reporting._steps import classify_step
+from skdp.reporting.steps import classify_step
 
 
 @pytest.fixture(scope="module")

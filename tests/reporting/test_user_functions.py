@@ -23,7 +23,7 @@ from support import rows
 from skdp import OperaLogisticRegression
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.reporting import privacy_statement
-from skdp.reporting._steps import classify_step
+from skdp.reporting.steps import classify_step
 
 WORD = "taken at your word: FunctionTransformer's function treats each row by itself"
 COUNTER = itertools.count()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba.core.registry import CPUDispatcher
 
-from skdp.losses import _elementary, _scalar
+from skdp.losses import elementary, scalar
 from skdp.solvers import (
     _dense_kernels,
     _dense_softmax,
@@ -14,8 +14,8 @@ from skdp.solvers import (
 )
 
 MODULES = [
-    _elementary,
-    _scalar,
+    elementary,
+    scalar,
     _prefetch,
     _dense_kernels,
     _dense_softmax,
@@ -42,9 +42,9 @@ def test_options(name):
 
 def test_exponential_and_logarithm_match_the_library():
     x = np.concatenate([np.linspace(0, 708, 5001), np.geomspace(1e-300, 1, 500)])
-    got = np.array([_elementary.exp_negative(v) for v in x])
+    got = np.array([elementary.exp_negative(v) for v in x])
     np.testing.assert_allclose(got, np.exp(-x), rtol=7e-16)
-    assert 0.0 < _elementary.exp_negative(1e300) < 1e-300
+    assert 0.0 < elementary.exp_negative(1e300) < 1e-300
     t = np.concatenate([np.linspace(0, 1, 2001), np.geomspace(1e-300, 1, 500)])
-    got = np.array([_elementary.log_one_plus(v) for v in t])
+    got = np.array([elementary.log_one_plus(v) for v in t])
     np.testing.assert_allclose(got, np.log1p(t), rtol=7e-16)

@@ -5,7 +5,3 @@ the composed loss along a contour; `lattice` puts the losses on a grid and convo
 sets the largest losses apart before either. All bound on either side what they leave out, and
 `composed_bounds` takes the tightest of what they prove.
 """
-
-from skdp.accounting.pld.accountant import PLDAccountant
-
-__all__ = ["PLDAccountant"]

@@ -14,9 +14,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from skdp.accounting._leaves import gaussian_mu
+from skdp.accounting.analysis import gaussian_mu
 from skdp.accounting.events import Event, PureDPEvent, leaf_counts
-from skdp.accounting.pld.profile_pair import ProfilePair
+from skdp.accounting.pld.pairs.profile import ProfilePair
 from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
 
 _LARGEST_COUNT = 64  # equal pure guarantees that are told apart
@@ -45,13 +45,13 @@ class LargestOfEvent(ProfileEvent):
 
     def supports_adjacency(self, adjacency: str) -> bool:
         """Tell whether all parts have a known profile."""
-        from skdp.accounting.pld.accountant import PLDAccountant
+        from skdp.accounting.accountants.pld import PLDAccountant
 
         return all(PLDAccountant(adjacency).supports(event) for event in self.choice.events)
 
     def largest_loss(self, adjacency: str) -> float:
         """Return the largest loss of any part."""
-        from skdp.accounting.pld.accountant import PLDAccountant
+        from skdp.accounting.accountants.pld import PLDAccountant
 
         return max(
             float(PLDAccountant(adjacency).compose(part).epsilon(0.0))

@@ -12,14 +12,14 @@ import math
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 
-from skdp.accounting import gaussian_profile
-from skdp.accounting._intervals import Interval, Proved, is_narrow, meet, named
-from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
+from skdp.accounting.intervals import Interval, Proved, is_narrow, meet, named
+from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.pld.grid.bounds import direction_delta, direction_epsilon, extremes
 from skdp.accounting.pld.inversion_bounds import Pairs, invert_delta, invert_epsilon
-from skdp.accounting.pld.lattice_bounds import direction_delta, direction_epsilon, extremes
 from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
-from skdp.accounting.pld.pairs import Pair
-from skdp.accounting.pld.profile_pair import ListedPair
+from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.profile import ListedPair
 from skdp.accounting.pld.rare_bounds import rare_delta, rare_epsilon
 
 _FEW = 24  # releases, up to which a grid is tried first

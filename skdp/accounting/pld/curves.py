@@ -12,16 +12,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from skdp.accounting import gaussian_profile
 from skdp.accounting.events import Event, leaf_counts
+from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.pld.directions import Direction, plan_of
-from skdp.accounting.pld.estimates import LossEstimate
-from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
-from skdp.accounting.pld.lattice import TiltedLoss, largest_contribution
-from skdp.accounting.pld.lattice_bounds import compose_pairs, extremes
+from skdp.accounting.pld.grid.bounds import compose_pairs, extremes
+from skdp.accounting.pld.grid.compose import TiltedLoss, largest_contribution
+from skdp.accounting.pld.grid.estimates import LossEstimate
 from skdp.accounting.pld.optimistic import profile_at_nodes
-from skdp.accounting.pld.pairs import Array, Pair
-from skdp.accounting.pld.profile_pair import ProfilePair, choose_nodes, hull, last_node
+from skdp.accounting.pld.pairs.base import Array, Pair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.profile import ProfilePair, choose_nodes, hull, last_node
 
 _LEVELS = (0.3, 1e-2, 1e-4, 1e-7, 1e-11, 1e-16, 1e-22, 1e-30, 1e-40)  # deltas that suit the tilts
 _NEGLECTED = 1e-6  # share of delta that truncations may add, in estimates

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
 from skdp.accounting.pld.optimistic import lowered
-from skdp.accounting.pld.pairs import Array, Indices, NodeMasses
+from skdp.accounting.pld.pairs.base import Array, Indices, NodeMasses
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
 
 
 class CutMixturePair(GaussianMixturePair):

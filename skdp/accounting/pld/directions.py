@@ -6,11 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from skdp.accounting._leaves import gaussian_mu, general_sample, sampled_gaussian
+from skdp.accounting.analysis import gaussian_mu, general_sample, sampled_gaussian
 from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent, leaf_counts
-from skdp.accounting.last_iterate import LastIterateEvent
 from skdp.accounting.pld.choices import choices_of, profile_pair
-from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
 from skdp.accounting.pld.noise_pairs import (
     is_directed,
     is_exact,
@@ -18,10 +16,12 @@ from skdp.accounting.pld.noise_pairs import (
     is_noiseless,
     noise_pair,
 )
-from skdp.accounting.pld.pairs import Pair
-from skdp.accounting.pld.randomised_response import RandomisedResponsePair
+from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 from skdp.accounting.pld.sampled_pairs import sampled_pair
 from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
+from skdp.accounting.releases.last_iterate import LastIterateEvent
 
 _LARGEST_SHIFT = 1e150
 # Rates, shifts and guarantees below these count as these, which can only raise a bound: squares of

@@ -29,7 +29,7 @@ import math
 
 import numpy as np
 
-from skdp.accounting.pld.composed_loss import ComposedLoss, Saddle
+from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle
 
 _UNIT_ROUNDOFF = 2.0**-53
 _LARGEST_COUNT = 60_000  # of frequencies

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from skdp.accounting._intervals import Interval, is_narrow, meet
-from skdp.accounting.pld.composed_loss import ComposedLoss, Saddle, find_saddle
-from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
+from skdp.accounting.intervals import Interval, is_narrow, meet
 from skdp.accounting.pld.inversion import Inversion
-from skdp.accounting.pld.pairs import Pair
+from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle, find_saddle
 
 _ROUNDS = 6
 _LARGEST_DESCENT = 12

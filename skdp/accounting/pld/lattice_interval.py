@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from skdp.accounting.pld.estimates import LossEstimate
-from skdp.accounting.pld.lattice import TiltedLoss, compose, tilt_masses
-from skdp.accounting.pld.lattice_bounds import estimate_at, extremes, invert
+from skdp.accounting.pld.grid.bounds import estimate_at, extremes, invert
+from skdp.accounting.pld.grid.compose import TiltedLoss, compose, tilt_masses
+from skdp.accounting.pld.grid.estimates import LossEstimate
 from skdp.accounting.pld.lattice_lower import LoweredLoss, compose_lowered, tilt_lowered
-from skdp.accounting.pld.pairs import Pair, subdivision
+from skdp.accounting.pld.pairs.base import Pair, subdivision
 
 _NEGLECTED = 1e-9  # share of delta that truncations may add
 _MISSING = 1e-11  # share of the tilted weight that a window may miss

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.accounting.pld.estimates import WindowEstimate
-from skdp.accounting.pld.lattice import (
+from skdp.accounting.pld.grid.compose import (
     LARGEST_INDEX,
     TiltedLoss,
     convolve,
@@ -22,7 +21,8 @@ from skdp.accounting.pld.lattice import (
     place_window,
     tilt_masses,
 )
-from skdp.accounting.pld.pairs import Array, Indices
+from skdp.accounting.pld.grid.estimates import WindowEstimate
+from skdp.accounting.pld.pairs.base import Array, Indices
 
 _UNIT_ROUNDOFF = 2.0**-53
 _MASS_ERROR = 1e-13  # relative error of a probability, generously

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from skdp.accounting._leaves import laplace_mixture
+from skdp.accounting.analysis import laplace_mixture
 from skdp.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
-from skdp.accounting.pld.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.discrete_gaussian import DiscreteGaussianPair
-from skdp.accounting.pld.laplace import LaplaceMixturePair
-from skdp.accounting.pld.pairs import Pair
-from skdp.accounting.pld.randomised_response import RandomisedResponsePair
+from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
+from skdp.accounting.pld.pairs.discrete_gaussian import DiscreteGaussianPair
+from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
+from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 _LARGEST_SAMPLED_SHIFT = 300.0
 _LARGEST_SHIFT = 1e4

@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from skdp.accounting.pld.pairs import Array, NodeMasses
+from skdp.accounting.pld.pairs.base import Array, NodeMasses
 
 _ROUNDING = 1e-14  # relative to the terms of a mass, generously
 _MARGIN = 1e-9  # by which the lowered curve stays above zero, so that rounding cannot sink it

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Protocol, TypeGuard
 
-from skdp.accounting._intervals import Interval
-from skdp.accounting.pld.composed_loss import Saddle, find_saddle
+from skdp.accounting.intervals import Interval
 from skdp.accounting.pld.cut_mixtures import CutMixturePair
-from skdp.accounting.pld.estimates import LossEstimate
-from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair
+from skdp.accounting.pld.grid.estimates import LossEstimate
 from skdp.accounting.pld.inversion import Inversion
 from skdp.accounting.pld.lattice_interval import Bounds, Target, compose_both
-from skdp.accounting.pld.pairs import Pair
+from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
 from skdp.accounting.pld.rare_losses import Pairs, RareLosses, ReversedProfile
+from skdp.accounting.pld.transforms.composed import Saddle, find_saddle
 
 _FEW = 64  # releases, up to which a grid is tried first
 _LOG_CELLS = (12, 14, 16)  # of a grid, from the smallest loss, or zero, to the level

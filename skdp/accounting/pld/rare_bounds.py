@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from skdp.accounting._intervals import Interval, is_narrow, meet
+from skdp.accounting.intervals import Interval, is_narrow, meet
 from skdp.accounting.pld.parted_plans import Parted, PartedPlan
 from skdp.accounting.pld.rare_losses import Pairs
 

@@ -21,16 +21,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from skdp.accounting._intervals import Interval
-from skdp.accounting.pld.composed_loss import ComposedLoss, Transformable
+from skdp.accounting.intervals import Interval
 from skdp.accounting.pld.cut_mixtures import CutMixturePair
-from skdp.accounting.pld.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.discrete_gaussian import DiscreteGaussianPair
-from skdp.accounting.pld.gaussian_mixtures import GaussianMixturePair, LargestLosses
-from skdp.accounting.pld.gaussian_transforms import GaussianMixtureLoss
-from skdp.accounting.pld.laplace import LaplaceMixturePair
-from skdp.accounting.pld.pairs import Pair
-from skdp.accounting.pld.randomised_response import RandomisedResponsePair
+from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
+from skdp.accounting.pld.pairs.discrete_gaussian import DiscreteGaussianPair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair, LargestLosses
+from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
+from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
+from skdp.accounting.pld.transforms.composed import ComposedLoss, Transformable
+from skdp.accounting.pld.transforms.gaussian import GaussianMixtureLoss
 
 _ROUNDING = 1e-13  # of sums and exponentials, relative to their terms, generously
 _EXPONENTS = 12  # of Chernoff's bound that are tried

@@ -13,9 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from skdp.accounting._leaves import GeneralSample, log_mixture
-from skdp.accounting.pld.pairs import Array
-from skdp.accounting.pld.profile_pair import Atoms, ListedPair, hull_atoms, mirrored
+from skdp.accounting.analysis import GeneralSample, log_mixture
+from skdp.accounting.pld.pairs.base import Array
+from skdp.accounting.pld.pairs.profile import Atoms, ListedPair, hull_atoms, mirrored
 
 _SMALLEST = 1e-100  # rates below count as this one, which can only raise a bound
 _LARGEST_LOSS = 300.0  # beyond which losses on the sample count as infinite

@@ -1,0 +1,329 @@
+"""The contract that every accountant keeps."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+
+from skdp.accounting.analysis import ADJACENCIES, sum_of_stated
+from skdp.accounting.checks import check_integer, check_real
+from skdp.accounting.events import (
+    ComposedEvent,
+    Event,
+    RepeatedEvent,
+    check_event,
+    leaf_counts,
+)
+from skdp.accounting.intervals import Proved, meet, named, provers, warn_of_contradiction
+from skdp.accounting.value import PrivacyValue
+from skdp.exceptions import UnsupportedEventError
+
+
+class Accountant(ABC):
+    """Add up the privacy cost of a plan of events fixed in advance.
+
+    Parameters
+    ----------
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets: one record is added or removed, or one record
+        is replaced and the number of records is public.
+
+    Notes
+    -----
+    Every number returned is an upper bound on the true cost, unless it says otherwise
+    (`PrivacyValue.is_guarantee`). The list of events must not depend on earlier results (the
+    queries themselves may): stopping when a bound is reached needs a privacy filter instead.
+    """
+
+    name: ClassVar[str]
+    # Constructor parameters beyond the adjacency, kept as attributes of plain values.
+    _parameters: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def is_upper_bound(self) -> bool:
+        """Whether results are proved to be at least the truth."""
+        return True
+
+    @property
+    def is_differential_privacy(self) -> bool:
+        """Whether results are about differential privacy."""
+        return True
+
+    def __init__(self, adjacency: str = "add-remove") -> None:
+        if adjacency not in ADJACENCIES:
+            raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
+        self._adjacency = adjacency
+        self._counts: dict[Event, int] = {}
+
+    @property
+    def adjacency(self) -> str:
+        """The relation between neighbouring data sets."""
+        return self._adjacency
+
+    @property
+    def event(self) -> ComposedEvent:
+        """Everything composed so far, equal leaves merged."""
+        return ComposedEvent(
+            tuple(
+                leaf if count == 1 else RepeatedEvent(leaf, count)
+                for leaf, count in self._counts.items()
+            )
+        )
+
+    def supports(self, event: Event) -> bool:
+        """Tell whether a bound is proved for an event under this adjacency.
+
+        Parameters
+        ----------
+        event : Event
+            Any event.
+
+        Returns
+        -------
+        bool
+            Whether `compose` would accept it.
+        """
+        return all(self._supports_leaf(leaf) for leaf in leaf_counts(event))
+
+    def compose(self, event: Event, count: int = 1) -> Self:
+        """Add an event to the plan.
+
+        Parameters
+        ----------
+        event : Event
+            What is released.
+        count : int, default=1
+            How often, at least 0.
+
+        Returns
+        -------
+        Accountant
+            This accountant.
+
+        Raises
+        ------
+        UnsupportedEventError
+            If some leaf of the event has no proved bound here; the message names it, and nothing
+            is composed.
+        TypeError, ValueError
+            If ``event`` is no Event or ``count`` no integer >= 0.
+        """
+        owner = f"{type(self).__name__}.compose"
+        check_event(owner, "event", event)
+        added = leaf_counts(event, check_integer(owner, "count", count, 0))
+        for leaf in added:
+            if not self._supports_leaf(leaf):
+                raise UnsupportedEventError(
+                    f"{type(self).__name__} has no proved bound for {leaf!r} under "
+                    f"{self._adjacency!r} adjacency. {self._advice(leaf)}"
+                )
+        for leaf, times in added.items():
+            self._counts[leaf] = self._counts.get(leaf, 0) + times
+        return self
+
+    def epsilon(self, delta: float) -> PrivacyValue:
+        """Return an upper bound on epsilon at a given delta.
+
+        Parameters
+        ----------
+        delta : float
+            Failure probability, in [0, 1).
+
+        Returns
+        -------
+        PrivacyValue
+            Epsilon in nats, ``>= 0``; infinite when no bound holds at this delta. A float that
+            also knows its lower bound and unpacks as ``lower, upper``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``delta`` is no single number or lies outside [0, 1).
+        """
+        delta = check_real(f"{type(self).__name__}.epsilon", "delta", delta)
+        if not 0 <= delta < 1:
+            raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
+        return self._value(self._guarded(self._bounded_epsilon, delta, math.inf))
+
+    def delta(self, epsilon: float) -> PrivacyValue:
+        """Return an upper bound on delta at a given epsilon.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy parameter in nats, ``>= 0``.
+
+        Returns
+        -------
+        PrivacyValue
+            Failure probability, in [0, 1]. A float that also knows its lower bound and unpacks as
+            ``lower, upper``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``epsilon`` is no single number, negative or NaN.
+        """
+        epsilon = check_real(f"{type(self).__name__}.delta", "epsilon", epsilon)
+        if not epsilon >= 0:
+            raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
+        return self._value(self._guarded(self._bounded_delta, epsilon, 1.0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the accountant's state as a dictionary of plain values, fit for JSON.
+
+        Returns
+        -------
+        dict
+            The kind of accountant, its parameters and the history.
+        """
+        parameters = {name: getattr(self, name) for name in self._parameters}
+        return {
+            "type": self.name,
+            "adjacency": self._adjacency,
+            **parameters,
+            "event": self.event.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild an accountant from the output of `to_dict`.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Accountant
+            An accountant of this class with the same parameters and history;
+            ``Accountant.from_dict`` reads any kind.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the data are no mapping, incomplete, or describe another kind of accountant.
+        """
+        if not isinstance(data, Mapping):
+            raise TypeError(f"{cls.__name__}.from_dict reads what to_dict returned, got {data!r}.")
+        if cls is Accountant:
+            from skdp.accounting.accountants.registry import resolve_accountant
+
+            return cast(Self, resolve_accountant(data.get("type", "")).from_dict(data))
+        if data.get("type") != cls.name:
+            raise ValueError(
+                f"these data describe an accountant of type {data.get('type')!r}, "
+                f"{cls.__name__} reads {cls.name!r}."
+            )
+        missing = sorted({"adjacency", "event"} - data.keys())
+        if missing:
+            raise ValueError(
+                f"these data lack {missing}; {cls.__name__} reads what its to_dict returned."
+            )
+        parameters = {name: data[name] for name in cls._parameters if name in data}
+        accountant = cls(adjacency=data["adjacency"], **parameters)
+        return accountant.compose(Event.from_dict(data["event"]))
+
+    def __repr__(self) -> str:
+        parameters = "".join(f", {name}={getattr(self, name)!r}" for name in self._parameters)
+        return (
+            f"{type(self).__name__}(adjacency={self._adjacency!r}{parameters}, "
+            f"event={self.event!r})"
+        )
+
+    def _value(self, interval: tuple[float, float]) -> PrivacyValue:
+        """Wrap a lower and an upper bound; if they contradict each other, the larger counts."""
+        lower, upper = interval
+        if lower > upper:
+            warn_of_contradiction(interval)
+            upper = lower
+        below, above = provers(interval)
+        return PrivacyValue(
+            upper,
+            lower,
+            proved_by=(below if lower > 0.0 else "", above or self.name),
+            is_upper_bound=self.is_upper_bound,
+            is_differential_privacy=self.is_differential_privacy,
+        )
+
+    @staticmethod
+    def _guarded(
+        bounds: Callable[[float], tuple[float, float]], argument: float, largest: float
+    ) -> tuple[float, float]:
+        """Return what is proved: nothing, where numbers leave the range of floats."""
+        try:
+            with np.errstate(all="ignore"):
+                lower, upper = interval = bounds(argument)
+        except (OverflowError, ZeroDivisionError):
+            return 0.0, largest
+        kept = 0.0 if math.isnan(lower) else lower, largest if math.isnan(upper) else upper
+        return Proved(kept, provers(interval))
+
+    def _bounded_epsilon(self, delta: float) -> tuple[float, float]:
+        """Return lower and upper bounds on epsilon for a legal delta."""
+        basic = self._basic_epsilon(delta)
+        if basic == 0.0 or delta == 0.0:
+            return 0.0, basic
+        interval = self._epsilon_interval(delta)
+        found = Proved((max(0.0, interval[0]), max(0.0, interval[1])), provers(interval))
+        return meet(found, named((0.0, basic), "basic composition"))
+
+    def _bounded_delta(self, epsilon: float) -> tuple[float, float]:
+        """Return lower and upper bounds on delta for a legal epsilon."""
+        basic = self._basic_epsilon(0.0)
+        if math.isfinite(basic) and epsilon >= basic:
+            return 0.0, 0.0
+        interval = self._delta_interval(epsilon)
+        lower, upper = (min(1.0, max(0.0, bound)) for bound in interval)
+        # No likelihood ratio exceeds e^basic: a sum that is rounded up costs no more than that.
+        rounded = -math.expm1(epsilon - basic) * (1.0 + 1e-15)
+        below, above = provers(interval)
+        if rounded < upper:
+            lower, upper, above = min(lower, rounded), rounded, "basic composition"
+        return Proved((lower, upper), (below, above))
+
+    def _epsilon_interval(self, delta: float) -> tuple[float, float]:
+        """Bound epsilon on both sides; an accountant with an upper bound alone keeps this."""
+        return 0.0, self._epsilon(delta)
+
+    def _delta_interval(self, epsilon: float) -> tuple[float, float]:
+        """Bound delta on both sides; an accountant with an upper bound alone keeps this."""
+        return 0.0, self._delta(epsilon)
+
+    def _basic_epsilon(self, delta: float) -> float:
+        """Bound epsilon by basic composition, where each leaf states an epsilon of its own."""
+        stated = sum_of_stated(self._counts, self._adjacency)
+        return stated[0] if stated is not None and stated[1] <= delta else math.inf
+
+    def _advice(self, leaf: Event) -> str:
+        """Say who has a proved bound for a leaf that has none here."""
+        from skdp.accounting.accountants.registry import accountants
+
+        known = [cls for cls in accountants().values() if cls().is_differential_privacy]
+        for adjacency in (self._adjacency, *ADJACENCIES):
+            # Under the other relation the same kind of accountant is named first.
+            for cls in known if adjacency == self._adjacency else [type(self), *known]:
+                if cls(adjacency).supports(leaf):
+                    where = "" if adjacency == self._adjacency else f" under {adjacency!r}"
+                    return f"{cls.__name__} has one{where}."
+        return (
+            "No accountant has one under either relation. If the release is known to be "
+            "(epsilon, delta)-DP, compose an ApproxDPEvent in its place."
+        )
+
+    @abstractmethod
+    def _supports_leaf(self, leaf: Event) -> bool:
+        """Tell whether a bound is proved for one leaf."""
+
+    @abstractmethod
+    def _epsilon(self, delta: float) -> float:
+        """Bound epsilon for a non-empty history and ``0 < delta < 1``."""
+
+    @abstractmethod
+    def _delta(self, epsilon: float) -> float:
+        """Bound delta for a non-empty history and ``epsilon >= 0``."""

@@ -1,0 +1,141 @@
+"""Accounting for noisy gradient descent that releases its last iterate alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from skdp.accounting.accountants.base import Accountant
+from skdp.accounting.accountants.pld import PLDAccountant
+from skdp.accounting.analysis import gaussian_mu
+from skdp.accounting.events import Event, RepeatedEvent
+from skdp.accounting.releases.last_iterate import LastIterateEvent
+from skdp.accounting.releases.last_iterate_windows import SampledRun, Window
+
+Plan = dict[LastIterateEvent, Window | None]
+
+_LARGEST_CHANGE, _SMALLEST_CHANGE = 2.0, 1.1  # factors between neighbouring windows
+_WORTHWHILE = 1e-3  # relative improvement below which the changes are halved
+_PROMISING = 1.5  # windows that cost so many times the composition are not improved
+
+
+class HiddenStateAccountant(Accountant):
+    """Account for runs of convex noisy gradient descent of which only the last iterate is seen.
+
+    Supports `LastIterateEvent`, and everything that `PLDAccountant` supports beside it.
+
+    Parameters
+    ----------
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets.
+
+    Notes
+    -----
+    Steps on all records, or on fixed batches in turn, make a run mu-GDP with a closed form for mu
+    (Bok, Su and Altschuler, 2024, by shifted interpolation), which is exact for quadratic
+    objectives; several runs compose exactly. A run on sampled batches is bounded by its last steps:
+    that many sampled Gaussian releases, with a share of the noise, and one Gaussian release for
+    what came before, composed as privacy-loss distributions. The number of steps and the share are
+    chosen among many by Renyi divergences; each choice is a valid bound, and so is the plain
+    composition of all steps, whose smaller value is taken. Results are upper bounds; the truth may
+    be less, and no lower bound is given for such runs.
+
+    Examples
+    --------
+    >>> from skdp.accounting import GaussianEvent, HiddenStateAccountant, LastIterateEvent
+    >>> def cost(steps):
+    ...     run = LastIterateEvent(GaussianEvent(100.0), steps, 0.25, strong_convexity=2e-3)
+    ...     return round(HiddenStateAccountant().compose(run).epsilon(1e-5), 3)
+    >>> cost(100), cost(10_000), cost(10**10)
+    (0.34, 1.199, 1.199)
+    """
+
+    name = "hidden-state"
+
+    def _supports_leaf(self, leaf: Event) -> bool:
+        if isinstance(leaf, LastIterateEvent):
+            return PLDAccountant(self._adjacency).supports(leaf.step)
+        return PLDAccountant(self._adjacency).supports(leaf)
+
+    def _epsilon_interval(self, delta: float) -> tuple[float, float]:
+        if any(isinstance(leaf, LastIterateEvent) for leaf in self._counts):
+            return 0.0, self._epsilon(delta)
+        lower, upper = PLDAccountant(self._adjacency).compose(self.event).epsilon(delta)
+        return lower, upper
+
+    def _delta_interval(self, epsilon: float) -> tuple[float, float]:
+        if any(isinstance(leaf, LastIterateEvent) for leaf in self._counts):
+            return 0.0, self._delta(epsilon)
+        lower, upper = PLDAccountant(self._adjacency).compose(self.event).delta(epsilon)
+        return lower, upper
+
+    def _epsilon(self, delta: float) -> float:
+        def cost(plan: Plan) -> float:
+            dominating, failure = self._dominating(plan)
+            left = math.nextafter(delta - failure, 0.0) if failure > 0.0 else delta
+            return dominating.epsilon(left).upper if left > 0.0 else math.inf
+
+        return self._least(cost, lambda run: run.candidates(delta=delta))
+
+    def _delta(self, epsilon: float) -> float:
+        def cost(plan: Plan) -> float:
+            dominating, failure = self._dominating(plan)
+            return math.nextafter(dominating.delta(epsilon).upper + failure, math.inf)
+
+        if math.isinf(epsilon):
+            return cost(dict.fromkeys(self._sampled_runs()))
+        return self._least(cost, lambda run: run.candidates(epsilon=epsilon))
+
+    def _sampled_runs(self) -> dict[LastIterateEvent, SampledRun | None]:
+        """Return the runs that no Gaussian pair bounds."""
+        return {
+            leaf: SampledRun.from_event(leaf, self._adjacency)
+            for leaf in self._counts
+            if isinstance(leaf, LastIterateEvent) and gaussian_mu(leaf, self._adjacency) is None
+        }
+
+    def _dominating(self, plan: Plan) -> tuple[PLDAccountant, float]:
+        """Return what dominates the history, given a window or None for each sampled run."""
+        accountant, failure = PLDAccountant(self._adjacency), 0.0
+        runs = self._sampled_runs()
+        for leaf, count in self._counts.items():
+            if leaf not in runs:
+                accountant.compose(leaf, count)
+                continue
+            assert isinstance(leaf, LastIterateEvent)
+            window, run = plan[leaf], runs[leaf]
+            if window is None or run is None:
+                accountant.compose(RepeatedEvent(leaf.step, leaf.steps), count)
+            else:
+                accountant.compose(run.event(window), count)
+                failure += count * run.failure
+        return accountant, failure
+
+    def _least(
+        self,
+        cost: Callable[[Plan], float],
+        candidates: Callable[[SampledRun], list[Window]],
+    ) -> float:
+        """Return the least cost of some promising plans; each is a valid bound."""
+        runs = self._sampled_runs()
+        plan: Plan = dict.fromkeys(runs)
+        least = cost(plan)
+        for leaf, run in runs.items():
+            known: dict[Window, float] = {}
+            for window in [] if run is None else candidates(run):
+                known[window] = cost(plan | {leaf: window})
+            factor = _LARGEST_CHANGE
+            while run and known and factor > _SMALLEST_CHANGE:
+                choice = min(known, key=known.__getitem__)
+                found = known[choice]
+                if found > _PROMISING * least:
+                    break
+                for move in run.neighbours(choice, factor):
+                    if move not in known:
+                        known[move] = cost(plan | {leaf: move})
+                if min(known.values()) >= found * (1.0 - _WORTHWHILE):
+                    factor = math.sqrt(factor)
+            if known and min(known.values()) < least:
+                choice = min(known, key=known.__getitem__)
+                least, plan = known[choice], plan | {leaf: choice}
+        return least

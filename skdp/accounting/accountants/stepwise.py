@@ -1,0 +1,158 @@
+"""Accountants that know of every release only an (epsilon, delta) of its own."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from skdp.accounting.accountants.base import Accountant
+from skdp.accounting.analysis import (
+    SampledGaussian,
+    gaussian_mu,
+    log_mixture,
+    sampled_gaussian,
+    stated_guarantee,
+)
+from skdp.accounting.events import Event
+from skdp.accounting.numerics import gaussian_profile
+
+_ROUND_UP = 1.0 + 2.0**-48
+_ROUND_DOWN = 1.0 - 2.0**-48
+_BISECTIONS = 32
+
+
+class Step(NamedTuple):
+    """So many releases, each ``epsilon``-DP up to its share of delta."""
+
+    epsilon: float
+    times: int
+
+
+def step_epsilon(leaf: Event, adjacency: str, delta: float) -> float:
+    """Return an epsilon that a Gaussian release has at a given delta of its own.
+
+    Parameters
+    ----------
+    leaf : Event
+        A Gaussian, bare or on a sample.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+    delta : float
+        Failure probability of this release, in [0, 1).
+
+    Returns
+    -------
+    float
+        An upper bound on epsilon.
+
+    Notes
+    -----
+    A bare Gaussian has its exact profile (Balle and Wang, 2018, Theorem 8). On a sample an
+    (eps, delta)-DP release is (log(1 + q (e^eps - 1)), q delta)-DP for Poisson sampling under
+    add-remove and for samples of fixed size under replace-one (Balle, Barthe and Gaboardi, 2018,
+    Theorems 8 and 9). For Poisson sampling under replace-one their advanced joint convexity bounds
+    the divergence at ``log(1 + q (e^eps - 1))`` by ``q`` times the mean of those at ``eps`` of the
+    sampled outcome from the one without the record and from the one with the other record, with
+    weights ``1 - b`` and ``b = q + (1 - q) e^-eps``.
+    """
+    mu = gaussian_mu(leaf, adjacency)
+    if mu is not None:
+        return gaussian_profile.epsilon(mu, delta)
+    pair = sampled_gaussian(leaf, adjacency)
+    assert pair is not None
+    inner = delta / pair.rate * _ROUND_DOWN
+    if inner >= 1.0:
+        return 0.0
+    if pair.kind == "poisson-replace-one":
+        unsampled = _either_neighbour(pair, inner)
+    else:
+        unsampled = gaussian_profile.epsilon(pair.mu, inner)
+    return float(log_mixture(pair.rate, unsampled)) * _ROUND_UP
+
+
+def _either_neighbour(pair: SampledGaussian, delta: float) -> float:
+    """Return an epsilon at which the mean of the two divergences is at most delta."""
+    low = gaussian_profile.epsilon(pair.mu, delta)
+    high = gaussian_profile.epsilon(2.0 * pair.mu, delta)
+    if not math.isfinite(high):
+        return high
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        weight = pair.rate + (1.0 - pair.rate) * math.exp(-middle)
+        without = gaussian_profile.delta(pair.mu, middle)
+        other = gaussian_profile.delta(2.0 * pair.mu, middle)
+        if ((1.0 - weight) * without + weight * other) * _ROUND_UP <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+class StepwiseAccountant(Accountant):
+    """Base of the accountants that compose (epsilon, delta) guarantees of single releases.
+
+    Releases that state a guarantee enter with it. Gaussian ones have a choice of many, and all
+    take the same delta.
+    """
+
+    def _supports_leaf(self, leaf: Event) -> bool:
+        return (
+            stated_guarantee(leaf, self._adjacency) is not None
+            or gaussian_mu(leaf, self._adjacency) is not None
+            or sampled_gaussian(leaf, self._adjacency) is not None
+        )
+
+    def _choosing(self) -> int:
+        """Return the number of releases that have a choice of guarantees."""
+        return sum(
+            count
+            for leaf, count in self._counts.items()
+            if stated_guarantee(leaf, self._adjacency) is None
+        )
+
+    def _stated_delta(self) -> float:
+        """Return the sum of the deltas that releases state."""
+        stated = ((stated_guarantee(leaf, self._adjacency), n) for leaf, n in self._counts.items())
+        return math.fsum(n * guarantee[1] for guarantee, n in stated if guarantee is not None)
+
+    def _steps(self, step_delta: float) -> list[Step]:
+        """Return the epsilon of every release, given the delta of those that have a choice."""
+        steps = []
+        for leaf, count in self._counts.items():
+            stated = stated_guarantee(leaf, self._adjacency)
+            epsilon = self._step_epsilon(leaf, step_delta) if stated is None else stated[0]
+            if epsilon > 0.0:
+                steps.append(Step(epsilon, count))
+        return steps
+
+    def _step_epsilon(self, leaf: Event, delta: float) -> float:
+        return step_epsilon(leaf, self._adjacency, delta)
+
+
+class SharedDelta(NamedTuple):
+    """How a delta is shared between the steps and their composition."""
+
+    step: float
+    composition: float
+
+
+def share(delta: float, choosing: int, split: float) -> SharedDelta:
+    """Share a delta, rounded down.
+
+    Parameters
+    ----------
+    delta : float
+        What there is to share, positive.
+    choosing : int
+        Number of releases that take a part.
+    split : float
+        The part of the composition, in (0, 1); it takes all where no release takes any.
+
+    Returns
+    -------
+    SharedDelta
+        The delta of each release, and that of the composition.
+    """
+    if choosing == 0:
+        return SharedDelta(0.0, delta * _ROUND_DOWN)
+    return SharedDelta((1.0 - split) * delta / choosing * _ROUND_DOWN, split * delta * _ROUND_DOWN)

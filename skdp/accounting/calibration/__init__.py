@@ -1,0 +1,1 @@
+"""How much noise, how many steps, which rate: a target is never exceeded."""

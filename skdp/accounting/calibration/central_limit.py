@@ -1,0 +1,157 @@
+"""Where a plan's cost lies roughly, to begin a search there: a guess, and no bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from skdp.accounting.accountants.gdp import limiting_square
+from skdp.accounting.analysis import gaussian_mu, sampled_gaussian, stated_guarantee
+from skdp.accounting.calibration.search import Axis, dearest_affordable
+from skdp.accounting.calibration.target import Target
+from skdp.accounting.events import DiscreteGaussianEvent, Event, leaf_counts
+from skdp.accounting.numerics import gaussian_profile
+
+_FEW = 10  # releases whose epsilons rather add up
+_NOTABLE = 1.05  # times a delta
+_STEP = 1e-3  # of logarithms, in difference quotients
+
+
+class Estimate(NamedTuple):
+    """What a plan amounts to: a Gaussian pair of shift ``mu``, and ``epsilon`` on top."""
+
+    mu: float
+    epsilon: float
+
+
+def estimate(event: Event, adjacency: str) -> Estimate:
+    """Estimate what a plan amounts to by the central limit theorem.
+
+    Parameters
+    ----------
+    event : Event
+        The plan.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+
+    Returns
+    -------
+    Estimate
+        Neither an upper nor a lower bound. Leaves about which nothing simple is known count as
+        nothing.
+
+    Notes
+    -----
+    Many releases whose privacy loss has variance ``s^2`` approach a Gaussian pair with ``mu^2``
+    the sum of the variances (Dong, Roth and Su, 2022, Theorem 3.4; Bu, Dong, Long and Su, 2020).
+    """
+    squares = [0.0]
+    epsilon = 0.0
+    for leaf, count in leaf_counts(event).items():
+        stated = stated_guarantee(leaf, adjacency)
+        if stated is not None and count <= _FEW:
+            epsilon += count * stated[0]
+        elif stated is not None:
+            # Twice the mean loss, as that of a Gaussian: of randomised response at most.
+            squares.append(count * min(stated[0] ** 2, 2.0 * stated[0]))
+        else:
+            squares.append(count * _variance(leaf, adjacency))
+    return Estimate(math.sqrt(math.fsum(squares)), epsilon)
+
+
+def _variance(leaf: Event, adjacency: str) -> float:
+    """Return roughly the variance of one Gaussian release's privacy loss."""
+    if isinstance(leaf, DiscreteGaussianEvent):
+        return leaf.noise_multiplier**-2
+    mu = gaussian_mu(leaf, adjacency)
+    if mu is not None:
+        return mu * mu
+    pair = sampled_gaussian(leaf, adjacency)
+    if pair is None:
+        return 0.0
+    # The limit is for small rates. At most, every sample holds all rows.
+    everything = 2.0 * pair.mu if pair.kind == "poisson-replace-one" else pair.mu
+    return min(limiting_square(pair), everything * everything)
+
+
+def _delta(event: Event, adjacency: str, epsilon: float) -> float:
+    """Estimate delta: the central limit's, and that of a single loss so large that it decides.
+
+    The latter is the union bound over the steps' own deltas (amplified as by Balle, Barthe and
+    Gaboardi, 2018, Theorem 9), and is what counts where few steps hold a record at all.
+    """
+    single = [0.0]
+    for leaf, count in leaf_counts(event).items():
+        pair = sampled_gaussian(leaf, adjacency)
+        if pair is not None and 0.0 < pair.rate < 1.0:
+            threshold = math.log1p(math.expm1(min(epsilon, 600.0)) / pair.rate)
+            single.append(count * pair.rate * gaussian_profile.delta(pair.mu, threshold))
+    return gaussian_profile.delta(estimate(event, adjacency).mu, epsilon) + math.fsum(single)
+
+
+class Guess(NamedTuple):
+    """Where to begin a search, and the elasticity of the cost there."""
+
+    start: float
+    slope: float
+
+
+def guess(
+    make_event: Callable[[float], Event],
+    target: Target,
+    axis: Axis,
+    initial: float,
+) -> Guess:
+    """Guess the parameter with which a family of plans meets a target.
+
+    Parameters
+    ----------
+    make_event : callable
+        Maps the parameter to the event of the whole plan.
+    target : Target
+        How much may be spent.
+    axis : Axis
+        The admissible parameters.
+    initial : float
+        An admissible parameter, which is returned where nothing better is known.
+
+    Returns
+    -------
+    Guess
+        The parameter, and the elasticity of the cost there.
+    """
+    fixed = estimate(make_event(initial), target.adjacency)
+    if fixed.mu == 0.0 or target.delta == 0.0:
+        return Guess(initial, 1.0)
+    left = max(target.epsilon - fixed.epsilon, 0.05 * target.epsilon)
+    affordable = gaussian_profile.mu(left, target.delta)
+
+    def shift(parameter: float) -> float:
+        return estimate(make_event(parameter), target.adjacency).mu
+
+    def delta(parameter: float, epsilon: float) -> float:
+        return _delta(make_event(parameter), target.adjacency, epsilon)
+
+    start = dearest_affordable(shift, affordable, axis, initial)
+    if start is not None and delta(start, left) > _NOTABLE * target.delta:
+        start = dearest_affordable(lambda p: delta(p, left), target.delta, axis, start, slope=5.0)
+    if start is None:
+        return Guess(axis.cheapest, 1.0)
+    return Guess(start, _elasticity(delta, axis, start, left) * left / max(left, target.epsilon))
+
+
+def _elasticity(
+    delta: Callable[[float, float], float], axis: Axis, start: float, epsilon: float
+) -> float:
+    """Return how much epsilon, relatively, makes up for a little more of the parameter."""
+    step = max(_STEP, 1.5 / start) if axis.integer else _STEP
+    x = axis.coordinate(start)
+    beside = axis.parameter(x + step if start != axis.dearest else x - step)
+    if beside == start:
+        return 1.0
+    here = delta(start, epsilon)
+    rise = math.log(delta(beside, epsilon) / here) / (axis.coordinate(beside) - x)
+    fall = math.log(here / delta(start, epsilon * math.exp(_STEP))) / _STEP
+    # Where delta hardly depends on epsilon, the elasticity is next to infinite.
+    return rise / max(fall, 1e-6) if rise > 0.0 and fall > 0.0 else 1.0

@@ -1,0 +1,266 @@
+"""How far a given noise reaches: the most steps, and the largest sample rate, within a target."""
+
+from __future__ import annotations
+
+from skdp.accounting.accountants.base import Accountant
+from skdp.accounting.calibration.noise import dearest_plan, least_noise
+from skdp.accounting.calibration.search import Axis
+from skdp.accounting.calibration.target import (
+    Target,
+    check_count,
+    check_positive,
+    check_rate,
+    check_real,
+)
+from skdp.accounting.dpsgd import dpsgd_event
+from skdp.accounting.events import Event
+from skdp.exceptions import CalibrationError
+
+_MOST_STEPS = 10**15
+_LEAST_RATE = 1e-30
+
+
+def calibrate_steps(
+    epsilon: float,
+    delta: float,
+    noise_multiplier: float,
+    sample_rate: float,
+    *,
+    adjacency: str = "add-remove",
+    accountant: str | type[Accountant] = "pld",
+    sampling: str = "poisson",
+) -> int:
+    """Return how many steps of noisy gradient descent a privacy target affords.
+
+    Parameters
+    ----------
+    epsilon : float
+        Target in nats, positive.
+    delta : float
+        Target failure probability, in (0, 1).
+    noise_multiplier : float
+        Standard deviation of the noise on the summed gradient over the clipping norm, positive.
+    sample_rate : float
+        Probability that a record enters a batch, in (0, 1]; for uniform sampling batch size over
+        data set size.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets.
+    accountant : str or Accountant class, default="pld"
+        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
+        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
+    sampling : {"poisson", "uniform"}, default="poisson"
+        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
+
+    Returns
+    -------
+    int
+        At least 1. The accountant's epsilon of that many steps was evaluated and is at most the
+        target. One more step exceeds it, unless epsilon is already within 1e-4 of the target,
+        relatively (which only numbers of steps in the thousands are).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
+        are no guarantee (`PrivacyValue.is_guarantee`).
+    UnsupportedEventError
+        If the accountant has no proved bound for this sampling under this adjacency.
+    CalibrationError
+        If not even one step meets the target: the message names the nearest targets that it meets,
+        and the noise multiplier and the sample rate with which it would meet this one. Also if
+        10^15 steps meet the target.
+
+    Notes
+    -----
+    The number of steps must be fixed before training. Stopping after fewer costs no more than what
+    was paid for; training on until the budget is spent needs no more than this number.
+
+    Examples
+    --------
+    >>> from skdp.accounting import calibrate_steps, dpsgd_epsilon
+    >>> steps = calibrate_steps(1.0, 1e-5, noise_multiplier=4.0, sample_rate=0.01)
+    >>> dpsgd_epsilon(4.0, 0.01, steps, 1e-5) <= 1.0
+    True
+    """
+    z = check_positive("noise_multiplier", noise_multiplier)
+    if check_real("sample_rate", sample_rate) == 0:
+        raise ValueError(
+            "sample_rate must lie in (0, 1]: at 0 nothing is released and any number of steps fits."
+        )
+    rate = check_rate("sample_rate", sample_rate)
+    target = Target.above_zero(epsilon, delta, adjacency, accountant)
+
+    def make_event(steps: float) -> Event:
+        return dpsgd_event(z, rate, int(steps), sampling=sampling)
+
+    found = dearest_plan(target, make_event, Axis(1, _MOST_STEPS, integer=True), 1)
+    if found is None:
+        raise CalibrationError(_not_even_one_step(target, z, rate, sampling))
+    if found == _MOST_STEPS:
+        raise CalibrationError(
+            f"more than 10^15 steps meet epsilon={target.epsilon!r} at delta={target.delta!r} with "
+            f"noise_multiplier={z!r} and sample_rate={rate!r}: privacy sets no limit of practical "
+            f"meaning. Lower noise_multiplier or raise sample_rate."
+        )
+    return int(found)
+
+
+def calibrate_sample_rate(
+    epsilon: float,
+    delta: float,
+    noise_multiplier: float,
+    steps: int,
+    *,
+    adjacency: str = "add-remove",
+    accountant: str | type[Accountant] = "pld",
+    sampling: str = "poisson",
+    dataset_size: int | None = None,
+) -> float:
+    """Return the largest sample rate with which noisy gradient descent meets a privacy target.
+
+    Parameters
+    ----------
+    epsilon : float
+        Target in nats, positive.
+    delta : float
+        Target failure probability, in (0, 1).
+    noise_multiplier : float
+        Standard deviation of the noise on the summed gradient over the clipping norm, positive.
+    steps : int
+        Number of steps, fixed in advance, at least 1.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets.
+    accountant : str or Accountant class, default="pld"
+        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
+        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
+    sampling : {"poisson", "uniform"}, default="poisson"
+        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
+    dataset_size : int or None, default=None
+        Public number of records, needed for uniform sampling, whose batches hold whole records;
+        must be None for Poisson sampling.
+
+    Returns
+    -------
+    float
+        A rate in (0, 1] whose cost by this accountant was evaluated and is at most the target. It
+        is 1.0 if full batches meet the target, and else within 1e-4 of it, relatively. For uniform
+        sampling it is ``batch_size / dataset_size``, and one more record in a batch exceeds the
+        target unless the cost is within 1e-4 of it; ``round(rate * dataset_size)`` gives the batch
+        size back.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
+        are no guarantee (`PrivacyValue.is_guarantee`).
+    UnsupportedEventError
+        If the accountant has no proved bound for this sampling under this adjacency.
+    CalibrationError
+        If no rate, or no batch of a single record, meets the target; the message names the nearest
+        targets that one does meet, and the noise multiplier with which this one can be met.
+
+    Examples
+    --------
+    >>> from skdp.accounting import calibrate_sample_rate
+    >>> round(calibrate_sample_rate(1.0, 1e-5, noise_multiplier=4.0, steps=10_000), 3)
+    0.011
+    >>> rate = calibrate_sample_rate(
+    ...     1.0, 1e-5, 4.0, 10_000, adjacency="replace-one", sampling="uniform", dataset_size=60_000
+    ... )
+    >>> round(rate * 60_000)
+    256
+    """
+    z = check_positive("noise_multiplier", noise_multiplier)
+    steps = check_count("steps", steps)
+    target = Target.above_zero(epsilon, delta, adjacency, accountant)
+    if sampling == "uniform":
+        if dataset_size is None:
+            raise ValueError("dataset_size must be given for uniform sampling, got None.")
+        size = check_count("dataset_size", dataset_size)
+        rate = _largest_batch(target, z, steps, size) / size
+    elif dataset_size is not None:
+        raise ValueError(
+            f"dataset_size must be None unless sampling='uniform', got {dataset_size!r}."
+        )
+    else:
+        rate = _largest_rate(target, z, steps, sampling)
+    return rate
+
+
+def _largest_batch(target: Target, z: float, steps: int, size: int) -> int:
+    """Return the most records that a batch of fixed size may hold."""
+
+    def make_event(batch: float) -> Event:
+        return dpsgd_event(z, int(batch) / size, steps, sampling="uniform")
+
+    found = dearest_plan(target, make_event, Axis(1, size, integer=True), 1)
+    if found is None:
+        raise _no_rate(target, z, steps, 1 / size, "uniform")
+    return int(found)
+
+
+def _largest_rate(target: Target, z: float, steps: int, sampling: str) -> float:
+    """Return the largest rate, any real number in (0, 1]."""
+
+    def make_event(rate: float) -> Event:
+        return dpsgd_event(z, rate, steps, sampling=sampling)
+
+    # Some accountants know full batches only.
+    whole, sampled = make_event(1.0), make_event(0.5)
+    if not target.supports(sampled) and target.supports(whole) and target.affords(whole):
+        return 1.0
+    found = dearest_plan(target, make_event, Axis(_LEAST_RATE, 1.0), 0.01)
+    if found is None:
+        raise _no_rate(target, z, steps, _LEAST_RATE, sampling)
+    return found
+
+
+def _not_even_one_step(target: Target, z: float, rate: float, sampling: str) -> CalibrationError:
+    """Say what one step costs, and with which noise or rate it would be within the target."""
+    step = dpsgd_event(z, rate, 1, sampling=sampling)
+    remedies = []
+    noise = _noise_instead(target, rate, 1, sampling)
+    if noise is not None:
+        remedies.append(f"noise_multiplier={noise!r}")
+
+    def make_event(rate: float) -> Event:
+        return dpsgd_event(z, rate, 1, sampling=sampling)
+
+    smaller = None
+    if target.supports(make_event(0.5 * rate)):
+        smaller = dearest_plan(target, make_event, Axis(_LEAST_RATE, rate), rate)
+    if smaller is not None:
+        remedies.append(f"sample_rate={target.sound(make_event, smaller, up=False)!r}")
+    return CalibrationError(
+        f"not even one step meets epsilon={target.epsilon!r} at delta={target.delta!r} with "
+        f"noise_multiplier={z!r} and sample_rate={rate!r}: {target.nearest(step)}."
+        + _one_would(remedies)
+    )
+
+
+def _no_rate(target: Target, z: float, steps: int, least: float, sampling: str) -> CalibrationError:
+    """Say what the least sampling costs, and with which noise it would be within the target."""
+    event = dpsgd_event(z, least, steps, sampling=sampling)
+    noise = _noise_instead(target, least, steps, sampling)
+    remedies = [] if noise is None else [f"noise_multiplier={noise!r}"]
+    return CalibrationError(
+        f"no sample_rate down to {least!r} meets epsilon={target.epsilon!r} at "
+        f"delta={target.delta!r} with noise_multiplier={z!r} and steps={steps!r}: "
+        f"{target.nearest(event)}." + _one_would(remedies)
+    )
+
+
+def _noise_instead(target: Target, rate: float, steps: int, sampling: str) -> float | None:
+    """Return a noise multiplier that meets the target, if there is one."""
+
+    def make_event(z: float) -> Event:
+        return dpsgd_event(z, rate, steps, sampling=sampling)
+
+    try:
+        return target.sound(make_event, least_noise(target, make_event), up=True)
+    except CalibrationError:
+        return None
+
+
+def _one_would(remedies: list[str]) -> str:
+    return f" This target would be met with {' or with '.join(remedies)}." if remedies else ""

@@ -1,0 +1,239 @@
+"""How much noise: the smallest noise multiplier that keeps a plan within its privacy target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from skdp.accounting.accountants.base import Accountant
+from skdp.accounting.accountants.registry import resolve_accountant
+from skdp.accounting.calibration.central_limit import guess
+from skdp.accounting.calibration.search import Axis, dearest_affordable
+from skdp.accounting.calibration.target import Target, check_count, check_positive, check_rate
+from skdp.accounting.dpsgd import dpsgd_epsilon, dpsgd_event
+from skdp.accounting.events import Event
+from skdp.exceptions import CalibrationError
+
+__all__ = [
+    "calibrate_event",
+    "calibrate_noise_multiplier",
+    "dpsgd_epsilon",
+    "dpsgd_event",
+    "resolve_accountant",
+]
+
+NOISE_RANGE = (1e-3, 1e12)
+
+
+def calibrate_noise_multiplier(
+    epsilon: float,
+    delta: float,
+    sample_rate: float,
+    steps: int,
+    *,
+    adjacency: str = "add-remove",
+    accountant: str | type[Accountant] = "pld",
+    sampling: str = "poisson",
+) -> float:
+    """Return the noise multiplier with which noisy gradient descent meets a privacy target.
+
+    Parameters
+    ----------
+    epsilon : float
+        Target in nats, positive.
+    delta : float
+        Target failure probability, in (0, 1).
+    sample_rate : float
+        Probability that a record enters a batch, in (0, 1]; for uniform sampling batch size over
+        data set size.
+    steps : int
+        Number of steps, fixed in advance, at least 1.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets.
+    accountant : str or Accountant class, default="pld"
+        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
+        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
+    sampling : {"poisson", "uniform"}, default="poisson"
+        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
+
+    Returns
+    -------
+    float
+        Standard deviation of the noise on the summed gradient over the clipping norm. The
+        accountant's epsilon there is at most the target and within 1e-4 of it, relatively, unless
+        even the least noise considered, 1e-3, meets the target.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
+        are no guarantee (`PrivacyValue.is_guarantee`).
+    UnsupportedEventError
+        If the accountant has no proved bound for this plan.
+    CalibrationError
+        If no noise multiplier up to 1e12 meets the target; the message names the nearest targets
+        that one meets.
+
+    Examples
+    --------
+    >>> from skdp.accounting import calibrate_noise_multiplier
+    >>> round(calibrate_noise_multiplier(1.0, 1e-5, 0.01, 10_000), 2)
+    3.81
+    """
+    rate = check_rate("sample_rate", sample_rate)
+    steps = check_count("steps", steps)
+    target = Target.above_zero(epsilon, delta, adjacency, accountant)
+
+    def make_event(z: float) -> Event:
+        return dpsgd_event(z, rate, steps, sampling=sampling)
+
+    return least_noise(target, make_event)
+
+
+def calibrate_event(
+    make_event: Callable[[float], Event],
+    epsilon: float,
+    delta: float,
+    *,
+    adjacency: str = "add-remove",
+    accountant: str | type[Accountant] = "pld",
+    bracket: tuple[float, float] = NOISE_RANGE,
+    initial: float | None = None,
+) -> float:
+    """Return the smallest noise parameter with which a plan meets a privacy target.
+
+    Parameters
+    ----------
+    make_event : callable
+        Maps the noise parameter, a positive float, to the event of the whole plan. More noise must
+        not cost more.
+    epsilon : float
+        Target in nats, positive.
+    delta : float
+        Target failure probability, in [0, 1). Noise that is Gaussian needs a positive one.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets.
+    accountant : str or Accountant class, default="pld"
+        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
+        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
+    bracket : tuple of two floats, default=(1e-3, 1e12)
+        Smallest and largest noise parameter considered. The smallest is returned when it meets the
+        target already.
+    initial : float or None, default=None
+        Where to start; a good guess saves evaluations. None takes the central limit of the plan's
+        Gaussian parts for a guess.
+
+    Returns
+    -------
+    float
+        A noise parameter whose cost was evaluated, does not exceed ``epsilon``, and lies within
+        1e-4 of it, relatively (unless the cost jumps there or the bracket ends).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
+        are no guarantee (`PrivacyValue.is_guarantee`).
+    UnsupportedEventError
+        If the accountant has no proved bound for the plan.
+    CalibrationError
+        If even the largest noise parameter does not meet the target; the message names the nearest
+        targets that it does meet.
+
+    Notes
+    -----
+    The search interpolates between evaluated points in logarithmic coordinates; mostly three or
+    four evaluations are enough. It trusts evaluations only: a bound that is not exactly monotone
+    costs more of them, never the target.
+
+    Examples
+    --------
+    >>> from skdp.accounting import ComposedEvent, GaussianEvent, PureDPEvent, calibrate_event
+    >>> plan = lambda z: ComposedEvent((PureDPEvent(0.2), GaussianEvent(z)))
+    >>> round(calibrate_event(plan, 1.0, 1e-6), 2)
+    5.04
+    """
+    if not callable(make_event):
+        raise TypeError(
+            f"make_event must be a function from a noise parameter to an event, got {make_event!r}."
+        )
+    if not (isinstance(bracket, Sequence) and len(bracket) == 2):
+        raise TypeError(f"bracket must hold two numbers, (smallest, largest), got {bracket!r}.")
+    smallest, largest = (check_positive("each end of bracket", end) for end in bracket)
+    if not smallest < largest:
+        raise ValueError(f"bracket must hold 0 < smallest < largest, both finite, got {bracket!r}.")
+    target = Target(epsilon, delta, adjacency, accountant)
+    first = None if initial is None else check_positive("initial", initial)
+    return least_noise(target, make_event, (smallest, largest), first)
+
+
+def least_noise(
+    target: Target,
+    make_event: Callable[[float], Event],
+    bracket: tuple[float, float] = NOISE_RANGE,
+    initial: float | None = None,
+) -> float:
+    """Return the smallest noise parameter with which a family of plans meets a target.
+
+    Parameters
+    ----------
+    target : Target
+        How much may be spent.
+    make_event : callable
+        Maps the noise parameter to the event of the whole plan.
+    bracket : tuple of two floats
+        Smallest and largest noise parameter considered.
+    initial : float or None
+        Where to start; None asks the central limit theorem.
+
+    Returns
+    -------
+    float
+        See `calibrate_event`.
+    """
+    smallest, largest = bracket
+    somewhere = min(max(initial or 1.0, smallest), largest)
+    axis = Axis(cheapest=largest, dearest=smallest)
+    found = dearest_plan(target, make_event, axis, somewhere, there=initial is not None)
+    if found is None:
+        raise CalibrationError(
+            f"no noise up to {largest!r} meets epsilon={target.epsilon!r} at "
+            f"delta={target.delta!r}: {target.nearest(make_event(largest))}. Raise epsilon or "
+            f"delta, take fewer steps, or spend less on the noise-free part of the plan."
+        )
+    return found
+
+
+def dearest_plan(
+    target: Target,
+    make_event: Callable[[float], Event],
+    axis: Axis,
+    somewhere: float,
+    *,
+    there: bool = False,
+) -> float | None:
+    """Return the parameter whose plan spends most of a target without exceeding it.
+
+    Parameters
+    ----------
+    target : Target
+        How much may be spent.
+    make_event : callable
+        Maps the parameter to the event of the whole plan.
+    axis : Axis
+        The admissible parameters.
+    somewhere : float
+        An admissible parameter of usual size.
+    there : bool, default=False
+        Whether to start at that parameter, and not where the central limit theorem says.
+
+    Returns
+    -------
+    float or None
+        None if not even the cheapest plan meets the target.
+    """
+    start, slope = guess(make_event, target, axis, somewhere)
+
+    def cost(parameter: float) -> float:
+        return target.spent(make_event(parameter))
+
+    return dearest_affordable(cost, target.epsilon, axis, somewhere if there else start, slope)

@@ -1,0 +1,30 @@
+"""Checks of the parameters of events."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+
+def check_real(owner: str, name: str, value: object) -> float:
+    """Return a real parameter as a float, or say whose it is and what is wrong."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{owner}: {name} must be a real number, got {value!r}.")
+    return float(value)
+
+
+def check_integer(owner: str, name: str, value: object, minimum: int) -> int:
+    """Return an integer parameter that is at least a minimum."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        raise ValueError(f"{owner}: {name} must be an integer >= {minimum}, got {value!r}.")
+    return int(value)
+
+
+def check_noise_multiplier(event: Any) -> None:
+    """Check the noise multiplier of an event."""
+    owner = type(event).__name__
+    z = check_real(owner, "noise_multiplier", event.noise_multiplier)
+    if not (math.isfinite(z) and z > 0):
+        raise ValueError(f"{owner}: noise_multiplier must be a finite number > 0, got {z!r}.")
+    object.__setattr__(event, "noise_multiplier", z)

@@ -1,0 +1,1 @@
+"""Numerics that know no release: profiles, quadrature, divergences, searches."""

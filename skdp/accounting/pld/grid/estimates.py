@@ -1,0 +1,214 @@
+"""Where to look: saddle-point estimates of a composed privacy loss.
+
+Nothing here is a bound. The estimates choose the tilt, the grid and the windows of the rigorous
+composition, which is valid whatever they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import erfcx
+
+from skdp.accounting.pld.pairs.base import Array, Pair
+
+_LARGEST_TILT = 60.0  # in units of the inverse standard deviation of the tilted loss
+_SQRT2 = math.sqrt(2.0)
+
+
+def atoms_cumulants(losses: Array, masses: Array, tilt: float) -> tuple[float, float, float]:
+    """Return the log moment of a list of losses and its first two derivatives.
+
+    Parameters
+    ----------
+    losses : ndarray
+        Losses in nats.
+    masses : ndarray
+        Their probabilities under P.
+    tilt : float
+        Exponent ``theta`` of ``E[e^(theta L)]``.
+
+    Returns
+    -------
+    tuple of float
+        The log moment, and the mean and the variance of the tilted loss.
+    """
+    kept = masses > 0.0
+    losses = losses[kept]
+    exponents = np.log(masses[kept]) + tilt * losses
+    top = float(np.max(exponents))
+    weights = np.exp(exponents - top)
+    total = float(np.sum(weights))
+    mean = float(np.dot(weights, losses)) / total
+    variance = float(np.dot(weights, (losses - mean) ** 2)) / total
+    return top + math.log(total), mean, variance
+
+
+class WindowEstimate(NamedTuple):
+    """Exponents of Chernoff bounds that place a window: any positive values make valid ones.
+
+    ``plain`` is for P's upper tail; ``above`` and ``below`` are distances from the tilt, for the
+    tilted upper and lower tails. ``width`` is the estimated width of the window, in nats.
+    """
+
+    plain: float
+    above: float
+    below: float
+    width: float
+
+
+class LossEstimate:
+    """Cumulants of a composed privacy loss under P, from coarse lists of losses.
+
+    Parameters
+    ----------
+    pairs : sequence of (Pair, int)
+        Dominating pairs and how often each is composed.
+    tail : float
+        Probability per release that may be ignored.
+    """
+
+    def __init__(self, pairs: Sequence[tuple[Pair, int]], tail: float) -> None:
+        self._parts: list[tuple[Array, Array, int]] = []
+        for pair, count in pairs:
+            losses, masses = pair.sketch(tail)
+            kept = masses > 0.0
+            self._parts.append((losses[kept], np.log(masses[kept]), count))
+        _, self.mean, variance = self.cumulants(0.0)
+        self.deviation = math.sqrt(variance)
+
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """Return the log moment of order ``tilt`` and its first two derivatives.
+
+        Parameters
+        ----------
+        tilt : float
+            Exponent ``theta`` of ``E[e^(theta L)]``.
+
+        Returns
+        -------
+        tuple of float
+            ``K``, and the mean and the variance of the tilted loss.
+        """
+        k = mean = variance = 0.0
+        for losses, log_masses, count in self._parts:
+            exponents = log_masses + tilt * losses
+            top = float(np.max(exponents))
+            weights = np.exp(exponents - top)
+            total = float(np.sum(weights))
+            weights /= total
+            first = float(np.dot(weights, losses))
+            k += count * (top + math.log(total))
+            mean += count * first
+            variance += count * float(np.dot(weights, (losses - first) ** 2))
+        return k, mean, max(variance, 1e-300)
+
+    def _log_moments(self, tilts: Array) -> Array:
+        total = np.zeros(len(tilts))
+        for losses, log_masses, count in self._parts:
+            exponents = log_masses + tilts[:, None] * losses
+            top = np.max(exponents, axis=1)
+            total += count * (top + np.log(np.sum(np.exp(exponents - top[:, None]), axis=1)))
+        return total
+
+    def log_delta(self, tilt: float) -> tuple[float, float]:
+        """Estimate log delta at the epsilon whose saddle point is ``tilt``.
+
+        Parameters
+        ----------
+        tilt : float
+            Exponent, at least 0.
+
+        Returns
+        -------
+        tuple of float
+            log delta and epsilon.
+        """
+        k, mean, variance = self.cumulants(tilt)
+        s = math.sqrt(0.5 * variance)
+        factor = 0.5 * float(erfcx(tilt * s) - erfcx((tilt + 1.0) * s))
+        return k - tilt * mean + math.log(max(factor, 1e-300)), mean
+
+    def tilt_for_delta(self, delta: float) -> float:
+        """Return the tilt whose epsilon has about the given delta, 0 if epsilon is below the mean.
+
+        Parameters
+        ----------
+        delta : float
+            Target, positive.
+
+        Returns
+        -------
+        float
+            The tilt.
+        """
+        target = math.log(delta)
+        return self._bisect(lambda tilt: self.log_delta(tilt)[0] > target)
+
+    def tilt_for_epsilon(self, epsilon: float) -> float:
+        """Return the tilt that moves the mean to ``epsilon``, 0 if it is already there or above.
+
+        Parameters
+        ----------
+        epsilon : float
+            Target mean.
+
+        Returns
+        -------
+        float
+            The tilt.
+        """
+        return self._bisect(lambda tilt: self.cumulants(tilt)[1] < epsilon)
+
+    def _bisect(self, too_small: Callable[[float], bool]) -> float:
+        """Find where a predicate of the tilt turns false; finely: heavy tails turn suddenly."""
+        if not too_small(0.0):
+            return 0.0
+        low, high = 0.0, 1.0 / max(self.deviation, 1e-290)
+        while too_small(high):
+            # With a heavy tail the variance may grow a lot within the last doubling, which is then
+            # still searched.
+            if high**2 * self.cumulants(high)[2] > _LARGEST_TILT**2 or high > 1e150:
+                return high
+            low, high = high, 2.0 * high
+        for _ in range(24):
+            middle = 0.5 * (low + high)
+            if too_small(middle):
+                low = middle
+            else:
+                high = middle
+        return 0.5 * (low + high)
+
+    def window(self, tilt: float, log_infinite: float, log_alias: float) -> WindowEstimate:
+        """Estimate where a window of the composition must lie.
+
+        Parameters
+        ----------
+        tilt : float
+            The tilt.
+        log_infinite : float
+            Logarithm of the probability under P that may lie above the window.
+        log_alias : float
+            Logarithm of the tilted probability that may lie on either side of it.
+
+        Returns
+        -------
+        WindowEstimate
+            Good exponents for Chernoff bounds on the three tails, and the width they lead to.
+        """
+        k, _, variance = self.cumulants(tilt)
+        # With a heavy tail the best exponents are far below those of a Gaussian, hence the range.
+        scales = np.geomspace(3e-4, 4.0, 24) * math.sqrt(-2.0 * log_infinite / variance)
+        up = self._log_moments(tilt + scales)
+        plain = (up - log_infinite) / (tilt + scales)
+        above = (up - k - log_alias) / scales
+        below = (k - self._log_moments(tilt - scales) + log_alias) / scales
+        return WindowEstimate(
+            tilt + float(scales[np.argmin(plain)]),
+            float(scales[np.argmin(above)]),
+            float(scales[np.argmax(below)]),
+            float(max(np.min(plain), np.min(above)) - np.max(below)),
+        )

@@ -1,0 +1,356 @@
+"""A discrete pair that dominates every release whose privacy profile is below a given curve.
+
+As a function of ``y = e^epsilon`` a profile ``h`` is convex and falling, with ``h(0) = 1``. If it
+is below a bound ``B`` at some nodes it is below their lower convex hull, which is the profile of a
+discrete pair whose masses under Q are the changes of slope (Zhu, Dong and Wang, 2022, Proposition
+8). Beyond the last node, ``h`` is at most what it is there: that much counts as an infinite loss.
+
+The bound holds in both orders of two neighbours, so ``h(y) <= 1 - y + y B(1/y)`` for ``y < 1``. The
+hull of all these points is symmetric under the same map, which takes lines to lines. A line through
+``(y, B)`` is its own image if it also passes through ``(-1, 1)``; hence the half with ``y >= 1`` is
+the hull of the nodes there and of that one point, and the other half has the mirrored atoms: mass
+``p`` at loss ``l > 0`` comes with mass ``p e^-l`` at ``-l``, and the rest of the mass is at 0.
+
+Rounding: all masses at positive losses are raised by ``_RAISED`` of themselves. Their profile is
+then added up from positive terms; should it be too small at some vertex, they grow by the factor
+that is lacking there. The rest of the mass, at 0, gets ``_SHIFTED`` more than is left.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from skdp.accounting.pld.grid.estimates import atoms_cumulants
+from skdp.accounting.pld.pairs.base import Array, Complex, atoms_transform, place
+from skdp.accounting.pld.pairs.discrete import AtomicPair
+
+_DEEPEST = 1e-100  # profile below which losses count as infinite
+_DEEP = 1e-14  # profile below which the nodes may be coarse
+_TOLERANCE, _DEEP_TOLERANCE = 1e-4, 0.3  # relative height of chords above the bound
+_LARGEST_EPSILON = 1e9
+_STAGNANT = 0.999  # ratio of bounds at an epsilon and its double from which on there is a floor
+_FIRST_NODES, _HALVINGS = 64, 60
+_ROUGH = 16
+_LARGEST_DEPTH = 14
+_LARGEST_NODES = 6000
+_RAISED = 1e-9
+_LOWERED = 2.0**-50  # share of mirrored masses, so that Q has no more mass than P
+_SHIFTED = 1e-12  # mass added at a loss of zero, above all rounding of the total
+_SKETCHED = 2000
+_BLOCK = 2**21  # terms of transforms at once
+_LARGEST_WORK = 2**24
+
+Bound = Callable[[float], float]
+
+
+class Atoms(NamedTuple):
+    """Increasing losses, their probabilities under P, and that of an infinite loss."""
+
+    losses: Array
+    masses: Array
+    infinite: float
+
+
+class ListedPair(AtomicPair):
+    """A pair whose losses are listed one by one."""
+
+    lattice = 0.0
+    origin = 0.0
+
+    @property
+    @abstractmethod
+    def _atoms(self) -> Atoms:
+        """All of them."""
+
+    def atoms(self, tail: float) -> tuple[Array, Array, float]:
+        """Return losses and their probabilities under P, and what lies above them.
+
+        Parameters
+        ----------
+        tail : float
+            Probability that may lie on either side.
+
+        Returns
+        -------
+        tuple
+            Losses, masses, and a bound on the mass above.
+        """
+        losses, masses, _ = self._atoms
+        first = int(np.searchsorted(np.cumsum(masses), 0.5 * tail, side="right"))
+        first = min(first, len(masses) - 1)
+        last = int(np.searchsorted(np.cumsum(masses[::-1]), 0.5 * tail, side="right"))
+        last = max(len(masses) - last, first + 1)
+        kept = masses[first:last].copy()
+        kept[0] += float(np.sum(masses[:first]))
+        return losses[first:last], kept, float(np.sum(masses[last:]))
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        losses, _, _ = self.atoms(tail)
+        return float(losses[0]), float(losses[-1])
+
+    def sketch(self, tail: float) -> tuple[Array, Array]:
+        """Return a coarse list of losses with their probabilities, for estimates."""
+        losses, masses, _ = self.atoms(tail)
+        if len(losses) <= _SKETCHED:
+            return losses, masses
+        step = (losses[-1] - losses[0]) / _SKETCHED
+        indices, nodes = place(losses, masses, step)
+        return step * indices, nodes.masses
+
+    def _losses(self, numbers: Array, aligned: bool) -> Array:
+        return numbers
+
+    @property
+    def largest_tilt(self) -> float:
+        """A tilt at which moments are not yet out of reach: that of one unlikely loss."""
+        return 1e6 / max(self.span(1e-12)[1], 1e-12)
+
+    def cumulants(self, theta: float) -> tuple[float, float, float]:
+        """Return the log moment of the loss and its first two derivatives, estimated."""
+        return atoms_cumulants(self._atoms.losses, self._atoms.masses, theta)
+
+    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
+        """Return log E[e^(zL)] over finite losses, and bounds on its absolute error; see `Pair`."""
+        losses, masses, _ = self._atoms
+        if len(z) * len(losses) > _LARGEST_WORK:
+            real = z[:1].real.astype(np.complex128)
+            value, error = atoms_transform(losses, masses, real)
+            largest = float(value[0].real + error[0])
+            return np.full(len(z), largest, dtype=np.complex128), np.full(len(z), math.inf)
+        size = max(1, _BLOCK // len(losses))
+        blocks = [
+            atoms_transform(losses, masses, z[start : start + size])
+            for start in range(0, len(z), size)
+        ]
+        return np.concatenate([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
+
+
+class ProfilePair(ListedPair):
+    """The discrete pair above all profiles that a bound allows.
+
+    Parameters
+    ----------
+    bound : callable
+        Upper bound on the profile at any ``epsilon >= 0``, in both orders of the pair.
+    largest_loss : float, default=inf
+        An epsilon at which the profile is zero.
+    """
+
+    def __init__(self, bound: Bound, largest_loss: float = math.inf) -> None:
+        self._bound = bound
+        self.largest_loss = largest_loss
+        self._end, last = last_node(bound, largest_loss)
+        self.failure = min(1.0, last * (1.0 + 2.0 * _RAISED))  # no less than the atoms say
+        # Whether the bound is convex shows at a few nodes; only where it is not, more are needed.
+        shares = np.concatenate([np.linspace(0.0, 1.0, _ROUGH), 0.5 ** np.arange(_ROUGH)])
+        nodes = self._end * np.unique(shares)
+        self._rough = hull_atoms(nodes, np.array([min(1.0, bound(node)) for node in nodes]))
+        self.variation = min(1.0, bound(0.0), _profile_of(self._rough, 0.0))
+
+    @cached_property
+    def nodes(self) -> tuple[Array, Array]:
+        """Epsilons from 0 on, and the bound there."""
+        return choose_nodes(self._bound, self._end)
+
+    @cached_property
+    def _atoms(self) -> Atoms:
+        return hull_atoms(*self.nodes)
+
+    def profile(self, epsilon: float) -> tuple[float, float]:
+        """Return zero and the bound's hull: no release is known to attain it."""
+        value = min(1.0, self._bound(epsilon))
+        if _profile_of(self._rough, epsilon) < value:
+            value = min(value, _profile_of(self._atoms, epsilon))
+        return 0.0, value
+
+
+def _profile_of(atoms: Atoms, epsilon: float) -> float:
+    losses, masses, infinite = atoms
+    above = losses > epsilon
+    return infinite + float(np.dot(masses[above], -np.expm1(epsilon - losses[above])))
+
+
+def last_node(bound: Bound, largest_loss: float = math.inf) -> tuple[float, float]:
+    """Return an epsilon at which a bound is negligible or does not fall any more, and its value.
+
+    Parameters
+    ----------
+    bound : callable
+        Upper bound on a profile at any ``epsilon >= 0``.
+    largest_loss : float, default=inf
+        An epsilon at which the profile is zero.
+
+    Returns
+    -------
+    tuple of float
+        Epsilon and bound.
+    """
+    if math.isfinite(largest_loss):
+        return largest_loss, 0.0
+    epsilon = 1.0
+    value = min(1.0, bound(epsilon))
+    while value > _DEEPEST and epsilon < _LARGEST_EPSILON:
+        following = min(value, bound(2.0 * epsilon))
+        # A floor far below one, seen twice; near one, the losses may only be large.
+        if value < 0.5 and following > _STAGNANT * value:
+            if min(following, bound(16.0 * epsilon)) > _STAGNANT * value:
+                break
+        epsilon, value = 2.0 * epsilon, following
+    return epsilon, value
+
+
+def choose_nodes(bound: Bound, end: float) -> tuple[Array, Array]:
+    """Choose epsilons between which chords are close to a bound.
+
+    Parameters
+    ----------
+    bound : callable
+        Upper bound on a profile at any ``epsilon >= 0``.
+    end : float
+        The last epsilon.
+
+    Returns
+    -------
+    tuple of ndarray
+        Increasing epsilons from 0 to ``end``, and bounds there.
+    """
+    start = set(np.linspace(0.0, end, _FIRST_NODES + 1).tolist())
+    start |= {end * 0.5**k for k in range(_HALVINGS) if end * 0.5**k > 1e-12}
+    known = {epsilon: min(1.0, bound(epsilon)) for epsilon in sorted(start)}
+    ordered = sorted(known)
+    pending = [(a, b, 0) for a, b in itertools.pairwise(ordered)]
+    while pending and len(known) < _LARGEST_NODES:
+        following = []
+        for a, b, depth in pending:
+            middle = 0.5 * (a + b)
+            known[middle] = value = min(1.0, bound(middle))
+            chord = known[a] + (known[b] - known[a]) * _share(a, middle, b)
+            tolerance = _TOLERANCE if value > _DEEP else _DEEP_TOLERANCE
+            if abs(chord - value) > tolerance * value and depth < _LARGEST_DEPTH:
+                following += [(a, middle, depth + 1), (middle, b, depth + 1)]
+        pending = following
+    epsilons = sorted(known)
+    return np.array(epsilons), np.array([known[epsilon] for epsilon in epsilons])
+
+
+def _share(low: float, middle: float, high: float) -> float:
+    """Return where ``e^middle`` is between ``e^low`` and ``e^high``, as a share."""
+    return math.exp(middle - high) * math.expm1(low - middle) / math.expm1(low - high)
+
+
+def _share_of_all(middle: float, high: float) -> float:
+    """Return where ``e^middle`` is between -1 and ``e^high``, as a share."""
+    return math.exp(middle - high) * (1.0 + math.exp(-middle)) / (1.0 + math.exp(-high))
+
+
+def hull_atoms(epsilons: Array, values: Array) -> Atoms:
+    """Return the atoms of the pair above all profiles that are below given values.
+
+    Parameters
+    ----------
+    epsilons : ndarray
+        Increasing epsilons, at least 0.
+    values : ndarray
+        Bounds on the profile there, which holds in both orders of the pair.
+
+    Returns
+    -------
+    Atoms
+        Losses, masses under P, and the mass at infinity.
+    """
+    losses, curve = hull(epsilons, values)
+    if not len(losses):
+        return Atoms(np.zeros(1), np.zeros(1), 1.0)
+    gaps = np.diff(losses)
+    drops = -np.diff(curve)
+    # Slopes before and after each vertex, times y there.
+    before = np.append((1.0 - curve[0]) / (1.0 + math.exp(-losses[0])), drops / -np.expm1(-gaps))
+    with np.errstate(over="ignore"):
+        after = np.append(drops / np.expm1(gaps), 0.0)
+    masses = np.maximum(before - after, 0.0) * (1.0 + _RAISED)
+    infinite = min(1.0, float(curve[-1]) * (1.0 + _RAISED))
+    masses *= _lacking_factor(losses, masses, curve, infinite)
+    positive = losses > 0.0
+    return mirrored(losses[positive], masses[positive], infinite)
+
+
+def mirrored(losses: Array, masses: Array, infinite: float) -> Atoms:
+    """Complete the positive losses of a symmetric pair.
+
+    Parameters
+    ----------
+    losses : ndarray
+        Increasing losses above 0.
+    masses : ndarray
+        Their probabilities under P, no less than they are.
+    infinite : float
+        Probability of an infinite loss.
+
+    Returns
+    -------
+    Atoms
+        The same with their images, and with what is left at a loss of 0.
+    """
+    down = masses * np.exp(-losses) * (1.0 - _LOWERED)
+    middle = max(0.0, 1.0 - infinite - float(np.sum(masses)) - float(np.sum(down))) + _SHIFTED
+    return Atoms(
+        np.concatenate([-losses[::-1], [0.0], losses]),
+        np.concatenate([down[::-1], [middle], masses]),
+        infinite,
+    )
+
+
+def hull(epsilons: Array, values: Array) -> tuple[Array, Array]:
+    """Return the vertices of the largest symmetric profile below given values.
+
+    Parameters
+    ----------
+    epsilons : ndarray
+        Ascending epsilons, at least 0.
+    values : ndarray
+        Bounds on a profile there, which holds in both orders of the pair.
+
+    Returns
+    -------
+    tuple of ndarray
+        Epsilons and values of the vertices; none where nothing is below 1.
+    """
+    at: list[float] = []
+    heights: list[float] = []
+    for epsilon, value in zip(epsilons.tolist(), values.tolist(), strict=True):
+        if value >= (heights[-1] if heights else 1.0):
+            continue
+        while at:
+            if len(at) > 1:
+                base, share = heights[-2], _share(at[-2], at[-1], epsilon)
+            else:
+                base, share = 1.0, _share_of_all(at[-1], epsilon)
+            if heights[-1] < base + (value - base) * share:
+                break
+            at.pop()
+            heights.pop()
+        at.append(epsilon)
+        heights.append(value)
+    return np.array(at), np.array(heights)
+
+
+def _lacking_factor(losses: Array, masses: Array, curve: Array, infinite: float) -> float:
+    """Return by what factor masses must grow for their profile to reach what they stand for."""
+    value, under_q, factor = infinite, 0.0, 1.0
+    for k in range(len(losses) - 2, -1, -1):
+        gap = float(losses[k + 1] - losses[k])
+        under_q += float(masses[k + 1])  # of this loss and all above, in units of 1 / y there
+        value += under_q * -math.expm1(-gap)
+        under_q *= math.exp(-gap)
+        wanted = float(curve[k]) * (1.0 + 0.5 * _RAISED)
+        if wanted > value > infinite:
+            factor = max(factor, (wanted - infinite) / (value - infinite))
+    return factor

@@ -1,0 +1,87 @@
+"""Runs of which only the last iterate is seen, put as releases that dominate them."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from skdp.accounting import ComposedEvent, Event, LastIterateEvent, PLDAccountant, RepeatedEvent
+from skdp.accounting.analysis import gaussian_mu
+from skdp.accounting.events import leaf_counts
+from skdp.accounting.releases.last_iterate_windows import SampledRun, Window
+
+_FACTORS = (2.0, 1.4, 1.2)  # between neighbouring windows, in the order in which they are tried
+_RTOL = 1e-2
+
+
+def without_runs(event: Event, adjacency: str, delta: float) -> tuple[Event, float]:
+    """Replace runs on sampled batches by what dominates them.
+
+    Parameters
+    ----------
+    event : Event
+        Any event.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+    delta : float
+        Where on the curve the replacement should be good; it holds everywhere.
+
+    Returns
+    -------
+    tuple of Event and float
+        The event with each such run as some sampled Gaussian releases and one more, and the
+        probability with which that fails. The event itself if it has none.
+    """
+    counts = leaf_counts(event)
+    runs = [leaf for leaf in counts if _is_sampled_run(leaf, adjacency)]
+    if not runs:
+        return event, 0.0
+    parts: list[Event] = []
+    failure = 0.0
+    for leaf, count in counts.items():
+        if leaf in runs:
+            assert isinstance(leaf, LastIterateEvent)
+            leaf, failing = _dominating(leaf, adjacency, delta)
+            failure += count * failing
+        parts.append(RepeatedEvent(leaf, count))
+    return ComposedEvent(tuple(parts)), failure * (1.0 + 1e-12)
+
+
+def _is_sampled_run(leaf: Event, adjacency: str) -> bool:
+    if not isinstance(leaf, LastIterateEvent) or gaussian_mu(leaf, adjacency) is not None:
+        return False
+    return PLDAccountant(adjacency).supports(leaf.step)
+
+
+@lru_cache(maxsize=256)
+def _dominating(leaf: LastIterateEvent, adjacency: str, delta: float) -> tuple[Event, float]:
+    """Return all steps, or the last ones with a share of the noise, whichever is cheaper."""
+
+    def cost(event: Event, failing: float) -> float:
+        left = delta - failing
+        return (
+            PLDAccountant(adjacency, rtol=_RTOL).compose(event).epsilon(left)
+            if left > 0.0
+            else math.inf
+        )
+
+    everything = RepeatedEvent(leaf.step, leaf.steps)
+    run = SampledRun.from_event(leaf, adjacency)
+    if run is None:
+        return everything, 0.0
+    windows = run.candidates(delta=delta)
+    known = {window: cost(run.event(window), run.failure) for window in windows}
+    for factor in _FACTORS:
+        while known:
+            best = _best(known)
+            moves = [move for move in run.neighbours(best, factor) if move not in known]
+            known |= {move: cost(run.event(move), run.failure) for move in moves}
+            if _best(known) == best:
+                break
+    if known and known[_best(known)] < cost(everything, 0.0):
+        return run.event(_best(known)), run.failure
+    return everything, 0.0
+
+
+def _best(known: dict[Window, float]) -> Window:
+    return min(known, key=known.__getitem__)

@@ -1,0 +1,299 @@
+"""The contract that every filter keeps: prices, limits, and what is left."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import ClassVar
+
+from skdp.accounting import Event
+from skdp.accounting.value import check_guarantee
+from skdp.budget.currencies.exact import float_up, typed
+from skdp.budget.currencies.profiles import is_certified
+from skdp.exceptions import BudgetExceededError
+from skdp.mechanisms.contribution import ADJACENCIES
+
+Amounts = tuple[Fraction, ...]
+
+_NEARLY_ALL = 0.9  # of epsilon
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What is about to be released, in the adjacency of the ledger.
+
+    Parameters
+    ----------
+    event : Event
+        What will run.
+    epsilon, delta : float, optional
+        A guarantee of the event by itself, for currencies that are pairs of epsilon and delta.
+
+    Raises
+    ------
+    TypeError
+        If ``event`` is no Event, or a number is none.
+    ValueError
+        If a number is out of range, or says of itself that it is no guarantee.
+    """
+
+    event: Event
+    epsilon: float | None = None
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.event, Event):
+            raise TypeError(f"Charge: event must be an Event, got {self.event!r}.")
+        for name, upper in (("epsilon", math.inf), ("delta", 1.0)):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise TypeError(f"Charge: {name} must be a real number, got {value!r}.")
+            check_guarantee(name, value)  # type: ignore[arg-type]
+            if not 0.0 <= float(value) < upper:
+                raise ValueError(f"Charge: {name} must lie in [0, {upper:g}), got {value!r}.")
+            object.__setattr__(self, name, float(value))
+
+
+class BudgetFilter(ABC):
+    """Decide which releases still fit a budget, when each may depend on all earlier results.
+
+    A filter has a currency of one or two units. Every release has a price in it, prices add up, and
+    a release is granted as long as no sum exceeds its limit. What is granted is then
+    (epsilon, delta)-DP as a whole, however releases and their parameters were chosen on the way
+    (Rogers, Roth, Ullman and Vadhan, 2016). Proofs: ``docs/proofs/budget_filters.md``.
+
+    Parameters
+    ----------
+    epsilon : float
+        Total epsilon, positive; ``inf`` counts without limit.
+    delta : float
+        Total delta, in [0, 1).
+    adjacency : {"replace-one", "add-remove"}
+        The relation between neighbouring data sets of all charges.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+    """
+
+    name: ClassVar[str]
+    epsilon: float
+    delta: float
+    adjacency: str
+    units: tuple[str, ...]
+    limits: tuple[Fraction | None, ...]
+
+    def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:
+        if isinstance(epsilon, bool) or not isinstance(epsilon, Real) or not epsilon > 0.0:
+            raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")
+        if isinstance(delta, bool) or not isinstance(delta, Real) or not 0.0 <= delta < 1.0:
+            raise ValueError(f"delta must be a number in [0, 1), got {delta!r}.")
+        if adjacency not in ADJACENCIES:
+            raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
+        self.epsilon = float(epsilon)
+        self.delta = float(delta)
+        self.adjacency = adjacency
+
+    @property
+    def nothing(self) -> Amounts:
+        """The cost of nothing."""
+        return (Fraction(0),) * len(self.units)
+
+    def price(self, charge: Charge, spent: Amounts) -> Amounts:
+        """Return what a charge costs, given what is spent already.
+
+        Parameters
+        ----------
+        charge : Charge
+            What is about to be released.
+        spent : tuple of Fraction
+            Total cost of everything granted so far, that of running releases included.
+
+        Returns
+        -------
+        tuple of Fraction
+            A cost in each unit. While nothing is spent, a release that has the budget's epsilon
+            and delta by itself, and would not have nine tenths of that epsilon, costs the whole
+            budget if it would otherwise cost more.
+
+        Raises
+        ------
+        UnsupportedEventError
+            If no bound on the event is proved in this currency.
+        ValueError
+            If the charge lacks a number that the currency needs.
+        """
+        cost = self._price(charge, spent)
+        if any(spent) or self.fits(spent, cost) or math.isinf(self.epsilon):
+            return cost
+        if self._takes_all(charge.event):
+            return tuple(limit for limit in self.limits if limit is not None)
+        return cost
+
+    def fits(self, spent: Amounts, cost: Amounts) -> bool:
+        """Tell whether a cost fits what is left, exactly.
+
+        Parameters
+        ----------
+        spent : tuple of Fraction
+            Total cost of everything granted so far.
+        cost : tuple of Fraction
+            What `price` returned.
+
+        Returns
+        -------
+        bool
+            Whether no sum exceeds its limit.
+        """
+        return all(
+            limit is None or before + more <= limit
+            for before, more, limit in zip(spent, cost, self.limits, strict=True)
+        )
+
+    def guarantee(self, spent: Amounts) -> tuple[float, float]:
+        """Return the (epsilon, delta) that what was granted so far amounts to.
+
+        Parameters
+        ----------
+        spent : tuple of Fraction
+            Total cost of everything granted so far.
+
+        Returns
+        -------
+        tuple of two floats
+            Rounded up; never more than the budget, and zeros if nothing is spent. For any amounts
+            fixed in advance, everything that was granted before they were exceeded has this
+            guarantee.
+        """
+        if not any(spent):
+            return 0.0, 0.0
+        if self.is_spent(spent):
+            return self.epsilon, self.delta
+        epsilon, delta = self._guarantee(spent)
+        if not self.fits(spent, self.nothing):
+            return epsilon, min(delta, 1.0)
+        return min(epsilon, self.epsilon), min(delta, self.delta)
+
+    def is_spent(self, spent: Amounts) -> bool:
+        """Tell whether all of the budget is spent, maybe by one release that took it whole.
+
+        Parameters
+        ----------
+        spent : tuple of Fraction
+            Total cost of everything granted so far.
+
+        Returns
+        -------
+        bool
+            Whether every limit is reached exactly. The budget's epsilon and delta are all that is
+            promised then: a release that took everything need not lie below the filter's curve.
+        """
+        return tuple(spent) == self.limits
+
+    def remaining(self, spent: Amounts) -> tuple[float, float]:
+        """Return the (epsilon, delta) of the largest single release that would still fit.
+
+        Parameters
+        ----------
+        spent : tuple of Fraction
+            Total cost of everything granted so far.
+
+        Returns
+        -------
+        tuple of two floats
+            For a Gaussian release under ``"gdp"``, ``"zcdp"`` and ``"rdp"``, whose delta is shared
+            by all releases; for any release under ``"basic"`` and ``"approx"``. Zeros if nothing
+            would fit.
+        """
+        if math.isinf(self.epsilon):
+            return math.inf, self.delta
+        try:
+            return self.allocate(spent, 1)
+        except BudgetExceededError:
+            return 0.0, 0.0
+
+    def allocate(
+        self, spent: Amounts, fits: int, mechanism: str = "gaussian"
+    ) -> tuple[float, float]:
+        """Return the (epsilon, delta) per release with which a number of them use up what is left.
+
+        Parameters
+        ----------
+        spent : tuple of Fraction
+            Total cost of everything granted so far.
+        fits : int
+            How many releases, at least 1. All of them are granted, and no further one.
+        mechanism : {"gaussian", "any"}, default="gaussian"
+            ``"gaussian"``: each is a Gaussian release whose noise has the exact scale for the pair
+            (`analytic_gaussian_sigma`). ``"any"``: nothing but the pair is known of them.
+
+        Returns
+        -------
+        tuple of two floats
+            The pair.
+
+        Raises
+        ------
+        BudgetExceededError
+            If nothing is left.
+        ValueError
+            If a parameter is out of range, or the budget has no limit.
+        """
+        if isinstance(fits, bool) or not isinstance(fits, Integral) or fits < 1:
+            raise ValueError(f"fits must be an integer >= 1, got {fits!r}.")
+        if mechanism not in ("gaussian", "any"):
+            raise ValueError(f"mechanism must be 'gaussian' or 'any', got {mechanism!r}.")
+        if math.isinf(self.epsilon):
+            raise ValueError("allocate divides a finite budget, and epsilon is infinite here.")
+        if fits == 1 and not any(spent):
+            return self.epsilon, self.delta
+        left = self._left(spent)
+        if left[0] == 0 or (mechanism == "any" and left[-1] == 0 and self.limits[-1] != 0):
+            raise BudgetExceededError(
+                f"nothing is left to divide among {fits} releases: "
+                f"{', '.join(self.units)} come to {', '.join(f'{float_up(x):.3g}' for x in left)}."
+            )
+        return self._allocate(left, int(fits), mechanism)
+
+    def _takes_all(self, event: Event) -> bool:
+        """Tell whether an event by itself is what the budget allows, and not much less.
+
+        Much cheaper ones are refused rather than charged with everything: charges are for ever.
+        """
+        if not is_certified(event, self.adjacency, self.epsilon, self.delta):
+            return False
+        return not is_certified(event, self.adjacency, _NEARLY_ALL * self.epsilon, self.delta)
+
+    def _left(self, spent: Amounts) -> Amounts:
+        """Return what is left in each unit of a limited budget."""
+        return tuple(
+            max(Fraction(0), (limit if limit is not None else before) - before)
+            for before, limit in zip(spent, self.limits, strict=True)
+        )
+
+    def _epsilon_limit(self) -> Fraction | None:
+        return None if math.isinf(self.epsilon) else typed(self.epsilon)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(epsilon={self.epsilon!r}, delta={self.delta!r}, "
+            f"adjacency={self.adjacency!r})"
+        )
+
+    @abstractmethod
+    def _price(self, charge: Charge, spent: Amounts) -> Amounts:
+        """Return what a charge costs by the rule of this currency."""
+
+    @abstractmethod
+    def _guarantee(self, spent: Amounts) -> tuple[float, float]:
+        """Return an upper bound on what a positive cost amounts to."""
+
+    @abstractmethod
+    def _allocate(self, left: Amounts, fits: int, mechanism: str) -> tuple[float, float]:
+        """Divide what is left among equal releases."""

@@ -1,0 +1,98 @@
+"""The (epsilon, delta) that a charge stands for, checked against what is known of its event."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from skdp.accounting.events import leaf_counts
+from skdp.budget.currencies._stated import Guarantee, stated, stated_of_leaf
+from skdp.budget.currencies.base import Charge
+from skdp.budget.currencies.exact import float_down, rounded_up, typed
+from skdp.budget.currencies.profiles import is_certified, profile_of
+
+_ROUNDING = 1.01  # by how much a stated delta may be short of the proved one
+
+
+def pair_of(charge: Charge, adjacency: str) -> Guarantee:
+    """Return an (epsilon, delta) that a charge's event is proved to have.
+
+    Parameters
+    ----------
+    charge : Charge
+        The charge. A pair that it states is taken as written, if the event has it.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+
+    Returns
+    -------
+    tuple of Fraction
+        Epsilon and delta.
+
+    Raises
+    ------
+    ValueError
+        If a number is needed and missing, or the event does not have the stated pair.
+    UnsupportedEventError
+        If nothing is known of the event.
+    """
+    event = charge.event
+    if charge.epsilon is None and charge.delta is None:
+        known = stated(event, adjacency)
+        if known is None:
+            raise ValueError(
+                f"This budget counts pairs (epsilon, delta), and {event!r} has a whole curve of "
+                "them. Give the charge a delta, or an epsilon and a delta, to say which."
+            )
+        return known
+    if charge.epsilon is None:
+        assert charge.delta is not None
+        epsilon = profile_of(event, adjacency, 1e-3).reach(float_down(typed(charge.delta)))
+        if math.isinf(epsilon):
+            raise ValueError(f"{event!r} has no finite epsilon at delta={charge.delta!r}.")
+        return rounded_up(Fraction(epsilon)), typed(charge.delta)
+    epsilon_typed = typed(charge.epsilon)
+    if charge.delta is not None and is_certified(event, adjacency, charge.epsilon, charge.delta):
+        return epsilon_typed, typed(charge.delta)
+    known = stated(event, adjacency)
+    if charge.delta is None and known is not None and known[0] <= epsilon_typed:
+        return epsilon_typed, known[1]
+    proved = profile_of(event, adjacency, 1e-3).delta(float_down(epsilon_typed))
+    if charge.delta is not None and not proved <= _ROUNDING * charge.delta:
+        raise ValueError(
+            f"{event!r} is stated to be ({charge.epsilon!r}, {charge.delta!r})-DP, but at this "
+            f"epsilon only delta={proved:.6g} is proved. State a pair that the event has, or leave "
+            "epsilon out to have it derived from delta."
+        )
+    return epsilon_typed, rounded_up(Fraction(proved))
+
+
+def pairs_of_parts(charge: Charge, adjacency: str) -> list[tuple[Guarantee, int]]:
+    """Return the pairs of a charge's parts, and how often each is there.
+
+    Parameters
+    ----------
+    charge : Charge
+        The charge.
+    adjacency : {"add-remove", "replace-one"}
+        The relation between neighbouring data sets.
+
+    Returns
+    -------
+    list of (tuple of Fraction, int)
+        The leaves of a composition that state pairs by themselves, unless the charge states one
+        for the whole; else the whole.
+
+    Raises
+    ------
+    ValueError, UnsupportedEventError
+        As for `pair_of`.
+    """
+    if charge.epsilon is None and charge.delta is None:
+        parts = [
+            (stated_of_leaf(leaf, adjacency), count)
+            for leaf, count in leaf_counts(charge.event).items()
+        ]
+        if all(pair is not None for pair, _ in parts):
+            return [(pair, count) for pair, count in parts if pair is not None]
+    return [(pair_of(charge, adjacency), 1)]

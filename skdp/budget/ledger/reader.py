@@ -1,0 +1,214 @@
+"""Reading a ledger without taking its word for anything."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, read_amounts, read_link, write_amounts
+from skdp.budget.ledger.receipt import LedgerReceipt
+from skdp.budget.ledger.tables import schema_fault
+from skdp.exceptions import LedgerDamagedError, LedgerMismatchError
+
+
+@dataclass(frozen=True)
+class LedgerState:
+    """Where the chain ends.
+
+    Parameters
+    ----------
+    entries : int
+        Number of entries.
+    head : str
+        Hash of the last entry, of the genesis row if there is none.
+    spent : tuple of Fraction
+        Exact sum of all costs, one number a unit of the budget's currency.
+    """
+
+    entries: int
+    head: str
+    spent: tuple[Fraction, ...]
+
+
+class ChainReader:
+    """The chain in a ledger's file, inside one transaction.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        Inside a transaction.
+    path : Path
+        The file, for messages.
+
+    Raises
+    ------
+    LedgerDamagedError
+        If the file is no ledger, or its first row was edited.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        fault = schema_fault(connection)
+        if fault is not None:
+            raise self.damaged(fault)
+        content, self.identity = self._one("SELECT content, hash FROM genesis") or (None, "")
+        with self._damage_if_unreadable(0):
+            self.genesis, fault = read_link(
+                content, hash_=self.identity, index=0, previous=NO_ROW_BEFORE
+            )
+            self._nothing = (Fraction(0),) * len(self.genesis.get("limits", ()))
+        if fault is not None:
+            raise self.damaged(f"has other terms than it was made with: its first row {fault}")
+
+    def expect(self, identity: str) -> None:
+        """Refuse the ledger of another budget.
+
+        Parameters
+        ----------
+        identity : str
+            Hash of the genesis row that the budget knows.
+        """
+        if identity != self.identity:
+            raise LedgerMismatchError(
+                f"The file {self._path} was replaced by the ledger of another budget. Every charge "
+                "is refused; bring the right file back, or start with a budget of its own."
+            )
+
+    def state(self) -> LedgerState:
+        """Return where the chain ends, after checking that it does end there.
+
+        Returns
+        -------
+        LedgerState
+            Number of entries, last hash, exact spending.
+        """
+        last = self._one("SELECT id, content, hash FROM entries ORDER BY id DESC LIMIT 1")
+        index, content, hash_ = last or (0, None, self.identity)
+        if self._one("SELECT entries, hash FROM head") != (index, hash_):
+            raise self.damaged("does not end where it says: entries were dropped or inserted")
+        if last is None:
+            return LedgerState(0, self.identity, self._nothing)
+        row = self._checked(content, hash_, index)
+        with self._damage_if_unreadable(index):
+            return LedgerState(index, hash_, read_amounts(row["spent"]))
+
+    def check(self, receipt: LedgerReceipt) -> None:
+        """See that the chain still holds what it held before.
+
+        Parameters
+        ----------
+        receipt : LedgerReceipt
+            Of the chain at some earlier time.
+        """
+        entries = self._one("SELECT entries FROM head")
+        if entries is None or entries[0] < receipt.entries:
+            raise self.damaged(
+                f"has fewer than the {receipt.entries} entries that it had before: an older copy "
+                "was put in its place, or entries were dropped"
+            )
+        found = self._one("SELECT hash FROM entries WHERE id = ?", receipt.entries)
+        if (found[0] if found else self.identity) != receipt.head:
+            raise self.damaged(f"was rewritten: entry {receipt.entries} is another one than before")
+
+    def rows(self) -> Iterator[Row]:
+        """Read all entries, checking each.
+
+        Yields
+        ------
+        dict
+            What the entry says, with its ``"hash"``.
+        """
+        previous = self.identity
+        spent = self._nothing
+        query = "SELECT id, content, hash, plan, place FROM entries ORDER BY id"
+        for index, found in enumerate(self._connection.execute(query), start=1):
+            stored, content, hash_, plan, place = found
+            row = self._checked(content, hash_, index, previous)
+            with self._damage_if_unreadable(stored):
+                cost = read_amounts(row["cost"])
+                spent = tuple(s + c for s, c in zip(spent, cost, strict=True))
+                adds_up = row["spent"] == write_amounts(spent) and min(cost) >= 0
+                if not adds_up or (plan, place) != (row["plan"], row["place"]):
+                    raise self.damaged(f"contradicts itself: entry {stored} does not add up")
+            previous = hash_
+            yield {**row, "hash": hash_}
+
+    def row(self, index: int) -> Row:
+        """Read one entry.
+
+        Parameters
+        ----------
+        index : int
+            Its place, at least 1.
+
+        Returns
+        -------
+        dict
+            What the entry says.
+        """
+        found = self._one("SELECT content, hash FROM entries WHERE id = ?", index)
+        content, hash_ = found or (None, "")
+        return self._checked(content, hash_, index)
+
+    def places(self, plan: int) -> set[int]:
+        """Return which events of a plan were redeemed.
+
+        Parameters
+        ----------
+        plan : int
+            Index of the plan's entry.
+
+        Returns
+        -------
+        set of int
+            Places in the plan's list.
+        """
+        found = self._connection.execute("SELECT place FROM entries WHERE plan = ?", (plan,))
+        return {place for (place,) in found}
+
+    def broken(self) -> str | None:
+        """Return what SQLite finds wrong with the file, if anything."""
+        answer = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        return None if answer == "ok" else str(answer)
+
+    def damaged(self, what: str) -> LedgerDamagedError:
+        """Return the error that says so.
+
+        Parameters
+        ----------
+        what : str
+            What is wrong: the end of a sentence about the ledger.
+
+        Returns
+        -------
+        LedgerDamagedError
+            To raise.
+        """
+        return LedgerDamagedError(
+            f"The ledger {self._path} {what}. Every charge is refused: restore the newest copy "
+            "that verifies, and add what was spent since. `skdp ledger export --unverified` saves "
+            "what can still be read."
+        )
+
+    def _checked(self, content: object, hash_: str, index: int, previous: str | None = None) -> Row:
+        with self._damage_if_unreadable(index):
+            row, fault = read_link(content, hash_=hash_, index=index, previous=previous)
+        if fault is not None:
+            raise self.damaged(f"is not what was recorded: entry {index} {fault}")
+        return row
+
+    def _one(self, query: str, *values: int) -> tuple | None:
+        found: tuple | None = self._connection.execute(query, values).fetchone()
+        return found
+
+    @contextlib.contextmanager
+    def _damage_if_unreadable(self, index: int) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
+            raise self.damaged(f"cannot be read: entry {index} has another form") from error

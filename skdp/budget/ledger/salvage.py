@@ -1,0 +1,56 @@
+"""What can still be read of a damaged ledger."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+from skdp.budget.ledger.chain import Row
+from skdp.budget.ledger.connection import transaction
+from skdp.budget.ledger.errors import explained
+
+
+def salvage(path: Path) -> tuple[Row | None, list[Row]]:
+    """Return what can still be read of a ledger, whatever is wrong with it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    terms, entries
+        The first row, None if it cannot be read; and each entry that can, unverified. Rows that
+        were edited into something else than a record have only their ``"text"``.
+
+    Raises
+    ------
+    LedgerError
+        If nothing can be read.
+    """
+    with explained(path), transaction(path, writing=False) as connection:
+        entries = _readable(connection, "SELECT content, hash FROM entries ORDER BY id")
+        terms = _readable(connection, "SELECT content, hash FROM genesis")
+        if not entries and not terms:
+            connection.execute("SELECT content FROM entries, genesis").fetchall()
+    return (terms[0] if terms else None), entries
+
+
+def _readable(connection: sqlite3.Connection, query: str) -> list[Row]:
+    rows: list[Row] = []
+    try:
+        for content, hash_ in connection.execute(query):
+            rows.append({**_parsed(content), "hash": hash_})
+    except sqlite3.Error:
+        pass  # the pages from here on are broken
+    return rows
+
+
+def _parsed(content: object) -> Row:
+    try:
+        row = json.loads(content)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        row = None
+    return row if isinstance(row, dict) else {"text": str(content)}

@@ -1,0 +1,1 @@
+"""A table's columns, declared: what is read, checked, bounded and encoded."""

@@ -1,0 +1,127 @@
+"""Compare tables with schemas, and draft schemas, by names and types alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from skdp.preprocessing.schema.base import Column, refuse_misfits
+from skdp.preprocessing.schema.io import KINDS
+from skdp.preprocessing.schema.values import dtype_family, refuse_container
+
+
+def column_types(frame: Any) -> list[tuple[str, Any]]:
+    """Return names and types of a frame's columns.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A pandas or polars frame.
+
+    Returns
+    -------
+    list of (str, dtype)
+        In the order of the frame.
+
+    Raises
+    ------
+    TypeError
+        If it is no frame.
+    """
+    refuse_container(frame)
+    if not hasattr(frame, "columns") or not hasattr(frame, "dtypes"):
+        raise TypeError(
+            f"need a pandas or polars frame with named columns, got {type(frame).__name__}."
+        )
+    return list(zip(list(frame.columns), list(frame.dtypes), strict=True))
+
+
+def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
+    """Compare a frame with a schema; no cell is looked at.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The description.
+    frame : DataFrame
+        A pandas or polars frame.
+    label : bool
+        Whether the label must be there.
+
+    Raises
+    ------
+    ValueError
+        With everything that is amiss.
+    """
+    types = column_types(frame)
+    names = [name for name, _ in types]
+    parts = {part.name: part for part in schema.columns}
+    needed = list(schema.features)
+    if schema.label is not None:
+        parts[schema.label.name] = schema.label
+        needed += [schema.label.name] if label else []
+    problems = [f"column {name!r} is missing." for name in needed if name not in names]
+    for name in names:
+        if names.count(name) > 1:
+            problems.append(f"column {name!r} occurs more than once.")
+        elif name not in parts and name != schema.unit.column:
+            problems.append(
+                f"column {name!r} is not in the schema: describe it, as an IgnoredColumn if it is "
+                "not to be used."
+            )
+    refuse_misfits(((parts[name], dtype) for name, dtype in types if name in parts), problems)
+
+
+def draft_columns(table: Any) -> list[Column]:
+    """Return columns with names and kinds, and everything else left open.
+
+    Parameters
+    ----------
+    table : DataFrame or mapping
+        A frame, of which only names and types are read, or a kind for each name.
+
+    Returns
+    -------
+    list of Column
+        Drafts.
+
+    Raises
+    ------
+    ValueError
+        If a kind is unknown or a name is no text.
+    """
+    if isinstance(table, Mapping):
+        kinds = list(table.items())
+    else:
+        families = {"number": "numeric", "boolean": "boolean", "text": "categorical"}
+        kinds = [
+            (name, families.get(dtype_family(dtype), "categorical"))
+            for name, dtype in column_types(table)
+        ]
+    for name, kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"column {name!r}: kind: must be one of {', '.join(KINDS)}.")
+    return [KINDS[kind](name) for name, kind in kinds]
+
+
+def import_pandas() -> Any:
+    """Return pandas.
+
+    Returns
+    -------
+    module
+        pandas.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; the message names the extra.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(
+            "Tables are read as pandas frames: pip install 'skdp[datasets]'. Schemas themselves "
+            "need no pandas."
+        ) from error
+    return pandas

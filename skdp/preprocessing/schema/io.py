@@ -1,0 +1,289 @@
+"""Schemas as plain dictionaries, JSON and YAML, with errors that name the place."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from skdp.preprocessing.schema.base import Column, SchemaPart
+from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
+from skdp.preprocessing.schema.lists import BooleanColumn, CategoricalColumn, OrdinalColumn
+from skdp.preprocessing.schema.values import plain
+
+FORMAT, VERSION = "skdp-table-schema", 1
+
+KINDS: dict[str, type[Column]] = {
+    cls.kind: cls
+    for cls in (NumericColumn, CategoricalColumn, OrdinalColumn, BooleanColumn, IgnoredColumn)
+}
+
+
+def part_to_dict(part: SchemaPart) -> dict[str, Any]:
+    """Return the fields of a part that differ from their defaults, as plain values.
+
+    Parameters
+    ----------
+    part : SchemaPart
+        A column, a label or a unit of privacy.
+
+    Returns
+    -------
+    dict
+        Texts, numbers, booleans, lists and None only.
+    """
+    return {name: _plain(value) for name, value in part.given().items()}
+
+
+def column_to_dict(column: Column) -> dict[str, Any]:
+    """Return a column as a dictionary with its kind.
+
+    Parameters
+    ----------
+    column : Column
+        A column.
+
+    Returns
+    -------
+    dict
+        ``name``, ``kind``, what a draft leaves open as None, and what differs from defaults.
+    """
+    given = part_to_dict(column)
+    name = given.pop("name")
+    return {"name": name, "kind": column.kind, **dict.fromkeys(column.left_open()), **given}
+
+
+def column_from_dict(entry: Any, place: int) -> Column:
+    """Return the column that a dictionary describes.
+
+    Parameters
+    ----------
+    entry : mapping
+        See `column_to_dict`.
+    place : int
+        Number of the column, for messages.
+
+    Returns
+    -------
+    Column
+        The column.
+
+    Raises
+    ------
+    ValueError
+        If the kind or a field is unknown, or a value is not allowed.
+    """
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+        raise ValueError(f"columns[{place}]: name: every column needs one, as text.")
+    where = f"column {entry['name']!r}"
+    kind = entry.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(f"{where}: kind: must be one of {', '.join(KINDS)}; got {kind!r}.")
+    fields = {key: value for key, value in entry.items() if key != "kind"}
+    return part_from_dict(KINDS[kind], fields, where)
+
+
+def part_from_dict(cls: type[Any], entry: Any, where: str) -> Any:
+    """Return a part of a schema from its fields.
+
+    Parameters
+    ----------
+    cls : type
+        Class of the part.
+    entry : mapping
+        Its fields.
+    where : str
+        Place of the part, for messages.
+
+    Returns
+    -------
+    object
+        The part.
+
+    Raises
+    ------
+    ValueError
+        If a field is unknown or missing, or a value is not allowed.
+    """
+    if not isinstance(entry, Mapping):
+        raise ValueError(f"{where}: must be a mapping of fields to values, got {entry!r}.")
+    fields = dataclasses.fields(cls)
+    refuse_unknown(where, entry, [field.name for field in fields])
+    for field in fields:
+        if field.default is dataclasses.MISSING and field.name not in entry:
+            raise ValueError(f"{where}: {field.name}: is needed.")
+    return cls(**entry)
+
+
+def refuse_unknown(where: str, entry: Mapping[Any, Any], known: list[str]) -> None:
+    """Refuse fields that are not known.
+
+    Parameters
+    ----------
+    where : str
+        Place, for messages.
+    entry : mapping
+        Fields.
+    known : list of str
+        Names that are known.
+
+    Raises
+    ------
+    ValueError
+        If there is another one.
+    """
+    for key in entry:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            meant = f" Did you mean {close[0]!r}?" if close else f" Known: {', '.join(known)}."
+            raise ValueError(f"{where}: {key}: is no field of it.{meant}")
+
+
+def parse_json(text: str) -> Any:
+    """Read JSON, refusing a field that is given twice.
+
+    Parameters
+    ----------
+    text : str
+        JSON.
+
+    Returns
+    -------
+    object
+        What it describes.
+
+    Raises
+    ------
+    ValueError
+        If it is no JSON or names a field twice.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise ValueError(f"{key}: is given twice in one mapping of the JSON text.")
+            found[key] = value
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the schema is no JSON: {error}.") from None
+
+
+def write_json(tree: Any, indent: str = "") -> str:
+    """Return a tree of plain values as JSON, with lists of plain values on one line.
+
+    Parameters
+    ----------
+    tree : dict, list or plain value
+        The tree.
+    indent : str, default=""
+        White space before it.
+
+    Returns
+    -------
+    str
+        JSON.
+    """
+    deeper = indent + "  "
+    if isinstance(tree, dict):
+        parts = [f"{json.dumps(key)}: {write_json(value, deeper)}" for key, value in tree.items()]
+        opening, closing = "{", "}"
+    elif isinstance(tree, list) and any(isinstance(item, dict) for item in tree):
+        parts = [write_json(item, deeper) for item in tree]
+        opening, closing = "[", "]"
+    else:
+        return json.dumps(tree, ensure_ascii=False, allow_nan=False)
+    inside = ",\n".join(deeper + part for part in parts)
+    return f"{opening}\n{inside}\n{indent}{closing}"
+
+
+def parse_yaml(text: str) -> Any:
+    """Read YAML, refusing a field that is given twice.
+
+    Parameters
+    ----------
+    text : str
+        YAML.
+
+    Returns
+    -------
+    object
+        What it describes.
+
+    Raises
+    ------
+    ImportError
+        Without PyYAML.
+    ValueError
+        If it is no YAML or names a field twice.
+    """
+    yaml = _import_yaml()
+
+    class UniqueKeys(yaml.SafeLoader):  # type: ignore[name-defined]
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+            for key in keys:
+                if keys.count(key) > 1:
+                    raise ValueError(f"{key}: is given twice in one mapping of the YAML text.")
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(text, UniqueKeys)
+    except yaml.YAMLError as error:
+        raise ValueError(f"the schema is no YAML: {error}.") from None
+
+
+def write_yaml(tree: Any) -> str:
+    """Return a tree of plain values as YAML.
+
+    Parameters
+    ----------
+    tree : dict
+        Plain values.
+
+    Returns
+    -------
+    str
+        YAML, in the order of the tree.
+
+    Raises
+    ------
+    ImportError
+        Without PyYAML.
+    """
+    yaml = _import_yaml()
+
+    class Dumper(yaml.SafeDumper):  # type: ignore[name-defined]
+        pass
+
+    def quoted(dumper: Any, text: str) -> Any:
+        # Rare line breaks survive only between double quotes.
+        style = '"' if any(mark in text for mark in "\x85\u2028\u2029\ufeff") else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, quoted)
+    dumped = yaml.dump(
+        tree, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
+    )
+    return str(dumped)
+
+
+def _import_yaml() -> Any:
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError(
+            "Schemas in YAML need PyYAML: pip install 'skdp[schema]'. JSON needs nothing."
+        ) from error
+    return yaml
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return plain(value)

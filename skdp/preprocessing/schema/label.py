@@ -1,0 +1,170 @@
+"""The label of a table and its unit of privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp.preprocessing.schema.base import SchemaPart, refuse_misfits
+from skdp.preprocessing.schema.values import listing_problem, positions_in
+
+
+@dataclass(frozen=True, repr=False)
+class LabelColumn(SchemaPart):
+    """The column to predict, with its public classes; cells are read like a `CategoricalColumn`'s.
+
+    Parameters
+    ----------
+    name : str
+        Name in the table.
+    classes : sequence of str, number or bool, or None, default=None
+        All classes, whether they occur in the table or not. None leaves them to be filled in.
+    values : sequence of sequences or None, default=None
+        For each class, the cells that stand for it, where these are not the class itself:
+        ``classes=[0, 1], values=[[0], [1, 2, 3, 4]]`` makes ill of every degree of illness.
+    description, source : str, default=""
+        What the label means and where its classes come from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import LabelColumn
+    >>> LabelColumn("degree", [0, 1], values=[[0], [1, 2]]).encode(np.array([2, 0, 1]))
+    array([1, 0, 1])
+    """
+
+    name: str
+    classes: tuple[Any, ...] | None = None
+    values: tuple[tuple[Any, ...], ...] | None = None
+    description: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        self._check_text("name", "description", "source")
+        if self.classes is None:
+            if self.values is not None:
+                raise self._fail("values", "goes with classes; give those too.")
+            return
+        self._set("classes", self._plain_values("classes", self.classes))
+        kinds = {isinstance(label, str) for label in self.classes}
+        if len(self.classes) < 2 or len(kinds) > 1:
+            raise self._fail(
+                "classes",
+                f"must be at least two labels of one kind, got {list(self.classes)!r}. Quote 'yes' "
+                "and 'no', which YAML reads as booleans.",
+            )
+        if self.values is not None:
+            self._set("values", tuple(self._plain_values("values", v) for v in self.values))
+            if len(self.values) != len(self.classes):
+                raise self._fail("values", "needs one list for each class.")
+            self._plain_values("values", [cell for cells in self.values for cell in cells])
+
+    def _place(self) -> str:
+        return f"label {self.name!r}"
+
+    def listed(self) -> tuple[Any, ...]:
+        """Return the values that a cell may hold.
+
+        Returns
+        -------
+        tuple
+            The public list.
+        """
+        return tuple(cell for cells in self._cells() for cell in cells)
+
+    def left_open(self) -> tuple[str, ...]:
+        """Return the fields that a draft leaves to be filled in.
+
+        Returns
+        -------
+        tuple of str
+            Names of fields.
+        """
+        return ("classes",) if self.classes is None else ()
+
+    def check_dtype(self, dtype: Any) -> str | None:
+        """Say what is wrong with the type of a table's column, if anything is.
+
+        Parameters
+        ----------
+        dtype : dtype
+            The type; no cell is looked at.
+
+        Returns
+        -------
+        str or None
+            The problem and its remedy.
+        """
+        return listing_problem(dtype, self.listed())
+
+    def encode(self, cells: np.ndarray) -> np.ndarray:
+        """Return the class of each cell.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_samples,)
+            Cells of the column.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes.
+
+        Raises
+        ------
+        ValueError
+            If the array's type cannot hold the classes, or a cell is missing or not listed; the
+            message does not quote it.
+        """
+        if self.classes is None:
+            raise self._fail("classes", "not given. Write down all public classes.")
+        refuse_misfits([(self, cells.dtype)])
+        position = {cell: place for place, group in enumerate(self._cells()) for cell in group}
+        found = positions_in(cells, position, ())
+        if np.any(found < 0):
+            raise self._fail(
+                "classes",
+                "the table has a label that is missing or not listed. List every class that can "
+                "occur, in the type of the table; the value is not shown, since it may be private.",
+            )
+        return np.array(self.classes)[found]
+
+    def _cells(self) -> tuple[tuple[Any, ...], ...]:
+        if self.values is not None:
+            return self.values
+        return tuple((label,) for label in self.classes or ())
+
+
+@dataclass(frozen=True, repr=False)
+class PrivacyUnit(SchemaPart):
+    """Whom the guarantee is to protect.
+
+    Parameters
+    ----------
+    name : str, default="row"
+        What one unit is: a person, a visit, a household.
+    max_rows : int, default=1
+        Public bound on the number of rows of one unit. Estimators protect one row; for more,
+        merge each unit's rows or read their guarantee for groups.
+    column : str or None, default=None
+        The column that names the unit, such as a patient's number; never a feature.
+    description : str, default=""
+        Why the bound holds.
+    """
+
+    name: str = "row"
+    max_rows: int = 1
+    column: str | None = None
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        self._check_text("name", "description", *([] if self.column is None else ["column"]))
+        rows = self.max_rows
+        if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+            raise self._fail("max_rows", f"must be a positive integer, got {rows!r}.")
+        self._set("max_rows", int(rows))
+
+    def _place(self) -> str:
+        return "unit"

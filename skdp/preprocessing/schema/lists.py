@@ -1,0 +1,250 @@
+"""Columns whose values are on a public list: categories, ordered levels, yes and no."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdp.preprocessing.schema.base import FeatureColumn, centred, one_hot
+from skdp.preprocessing.schema.values import MISSING, UNKNOWN, listing_problem, positions_in
+
+_UNKNOWN_POLICIES = ("refuse", "ignore", "indicator")
+
+
+@dataclass(frozen=True, repr=False)
+class _ListedColumn(FeatureColumn):
+    """A column whose values are on a public list."""
+
+    unknown: str = field(default="ignore", kw_only=True)
+
+    def listed(self) -> tuple[Any, ...] | None:
+        """Return the public list of values."""
+        raise NotImplementedError
+
+    def _check_listed(self, field: str) -> None:
+        self._check_common()
+        self._check_choice("unknown", _UNKNOWN_POLICIES)
+        values = self.listed()
+        if values is None:
+            return
+        values = self._plain_values(field, values)
+        self._set(field, values)
+        if len(values) < 2:
+            raise self._fail(field, f"must name at least two values, got {list(values)!r}.")
+        if self.fill_value is not None:
+            if self.fill_value not in values:
+                raise self._fail("fill_value", f"must be one of {field}, got {self.fill_value!r}.")
+            self._set("fill_value", values[values.index(self.fill_value)])
+        if set(values) & set(self.missing_codes):
+            raise self._fail("missing_codes", f"must not be among {field}.")
+
+    def check_dtype(self, dtype: Any) -> str | None:
+        """Say what is wrong with the type of a table's column, if anything is."""
+        return listing_problem(dtype, self.listed() or (), self.missing_codes)
+
+    def _read(self, cells: np.ndarray) -> np.ndarray:
+        """Return positions on the list; MISSING and UNKNOWN remain only where they are allowed."""
+        values = self.listed()
+        if values is None:
+            raise self._fail(self.left_open()[0], "is not given. Write down the code book's list.")
+        position = {value: place for place, value in enumerate(values)}
+        found = positions_in(cells, position, self.missing_codes)
+        if self.missing == "refuse" and np.any(found == MISSING):
+            raise self._refuse_missing()
+        if self.unknown == "refuse" and np.any(found == UNKNOWN):
+            raise self._fail(
+                "unknown",
+                "the policy is 'refuse' and the table has a value that is not listed. List it if "
+                "the code book has it, or choose 'ignore' or 'indicator'; it is not shown here, "
+                "since it may be private.",
+            )
+        if self.missing == "fill":
+            found[found == MISSING] = position[self.fill_value]
+        return found
+
+    def _features(self, found: np.ndarray) -> np.ndarray:
+        """Return the features of positions; each row has norm at most the weight."""
+        block = self._block(found)
+        block[found < 0] = 0.0
+        flags = [found == code for code in self._flags().values()]
+        return self.weight * np.column_stack([block, *flags])
+
+    def _block(self, found: np.ndarray) -> np.ndarray:
+        """Return rows of norm at most 1 for positions on the list."""
+        raise NotImplementedError
+
+    def _flags(self) -> dict[str, int]:
+        """Return the features that say that a cell is missing or not listed."""
+        policies = {"missing": (self.missing, MISSING), "unknown": (self.unknown, UNKNOWN)}
+        return {word: code for word, (chosen, code) in policies.items() if chosen == "indicator"}
+
+    def _flag_names(self) -> list[str]:
+        return [f"{self.name} {word}" for word in self._flags()]
+
+
+@dataclass(frozen=True, repr=False)
+class CategoricalColumn(_ListedColumn):
+    """A column of categories from a public list, without order.
+
+    A cell becomes a centred one-hot block: one feature a category, with their mean subtracted, so
+    that the constant part, which an intercept supplies anyway, takes no share of the norm. A cell
+    is the category that it equals (1 is 1.0), or else the one that is written alike ("1" is 1).
+
+    Parameters
+    ----------
+    name : str
+        Name in the table.
+    categories : sequence of str or number, or None
+        The code book's list, whether a category occurs in the table or not. None leaves it to be
+        filled in.
+    encoding : {"centred", "one-hot"}, default="centred"
+        Whether the mean of the features is subtracted.
+    missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
+        What becomes of a missing cell: an error; zeros; a feature that says so; or `fill_value`.
+    fill_value : str or number, default=None
+        A listed category, for ``missing="fill"``.
+    missing_codes : sequence, default=()
+        Values that stand for a missing one, such as "?".
+    weight : float, default=1.0
+        Largest norm of the column's features.
+    description, source : str, default=""
+        What the column means and where its list comes from.
+    unknown : {"ignore", "indicator", "refuse"}, default="ignore"
+        What becomes of a value that is not listed: zeros; a feature that says so; an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import CategoricalColumn
+    >>> column = CategoricalColumn("ward", ["A", "B", "C"], encoding="one-hot")
+    >>> column.encode(np.array(["C", "elsewhere"], dtype=object))
+    array([[0., 0., 1.],
+           [0., 0., 0.]])
+    """
+
+    kind: ClassVar[str] = "categorical"
+    categories: tuple[Any, ...] | None = None
+    encoding: str = "centred"
+
+    def listed(self) -> tuple[Any, ...] | None:
+        """Return the public list of values."""
+        return self.categories
+
+    def _check(self) -> None:
+        self._check_choice("encoding", ("centred", "one-hot"))
+        self._check_listed("categories")
+        if any(isinstance(value, bool) for value in self.categories or ()):
+            raise self._fail(
+                "categories",
+                "holds True or False: use a BooleanColumn, or quote 'yes', 'no', 'on' and 'off', "
+                "which YAML reads as booleans.",
+            )
+
+    def left_open(self) -> tuple[str, ...]:
+        """Return the fields that a draft leaves to be filled in."""
+        return ("categories",) if self.categories is None else ()
+
+    def feature_names(self) -> list[str]:
+        """Return one name a feature."""
+        return [f"{self.name}={value}" for value in self.categories or ()] + self._flag_names()
+
+    def _block(self, found: np.ndarray) -> np.ndarray:
+        count = len(self.categories or ())
+        return centred(found, count) if self.encoding == "centred" else one_hot(found, count)
+
+
+@dataclass(frozen=True, repr=False)
+class OrdinalColumn(_ListedColumn):
+    """A column of ordered levels from a public list.
+
+    A cell becomes one feature for each level but the lowest, positive from that level on and
+    negative below it.
+
+    Parameters
+    ----------
+    name : str
+        Name in the table.
+    levels : sequence of str or number, or None
+        All levels, from the lowest to the highest. None leaves them to be filled in.
+    missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
+        What becomes of a missing cell; see `CategoricalColumn`.
+    fill_value : str or number, default=None
+        A listed level, for ``missing="fill"``.
+    missing_codes : sequence, default=()
+        Values that stand for a missing one.
+    weight : float, default=1.0
+        Largest norm of the column's features.
+    description, source : str, default=""
+        What the column means and where its list comes from.
+    unknown : {"ignore", "indicator", "refuse"}, default="ignore"
+        What becomes of a value that is not listed.
+    """
+
+    kind: ClassVar[str] = "ordinal"
+    levels: tuple[Any, ...] | None = None
+
+    def listed(self) -> tuple[Any, ...] | None:
+        """Return the public list of values."""
+        return self.levels
+
+    def _check(self) -> None:
+        self._check_listed("levels")
+
+    def left_open(self) -> tuple[str, ...]:
+        """Return the fields that a draft leaves to be filled in."""
+        return ("levels",) if self.levels is None else ()
+
+    def feature_names(self) -> list[str]:
+        """Return one name a feature."""
+        return [f"{self.name}>={level}" for level in (self.levels or ())[1:]] + self._flag_names()
+
+    def _block(self, found: np.ndarray) -> np.ndarray:
+        above = np.arange(1, len(self.levels or ()))
+        return np.where(found[:, None] >= above, 1.0, -1.0) / math.sqrt(above.size)
+
+
+@dataclass(frozen=True, repr=False)
+class BooleanColumn(_ListedColumn):
+    """A column of two values, which becomes one feature, -weight or weight.
+
+    Parameters
+    ----------
+    name : str
+        Name in the table.
+    values : pair of values, default=(False, True)
+        The value for no and the value for yes; 0 and 1 equal False and True.
+    missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
+        What becomes of a missing cell; see `CategoricalColumn`.
+    fill_value : object, default=None
+        One of the values, for ``missing="fill"``.
+    missing_codes : sequence, default=()
+        Values that stand for a missing one.
+    weight : float, default=1.0
+        Norm of the column's feature.
+    description, source : str, default=""
+        What the column means and where its values come from.
+    unknown : {"ignore", "indicator", "refuse"}, default="ignore"
+        What becomes of a third value.
+    """
+
+    kind: ClassVar[str] = "boolean"
+    values: tuple[Any, ...] = (False, True)
+
+    def listed(self) -> tuple[Any, ...] | None:
+        """Return the public list of values."""
+        return self.values
+
+    def _check(self) -> None:
+        self._check_listed("values")
+        if len(self.values) != 2:
+            raise self._fail("values", f"must be a pair (no, yes), got {list(self.values)!r}.")
+
+    def feature_names(self) -> list[str]:
+        """Return one name a feature."""
+        return [f"{self.name}={self.values[1]}", *self._flag_names()]
+
+    def _block(self, found: np.ndarray) -> np.ndarray:
+        return np.where(found == 1, 1.0, -1.0)[:, None]

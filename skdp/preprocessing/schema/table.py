@@ -1,0 +1,397 @@
+"""A public description of a table, from which data-independent preprocessing follows."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from skdp.exceptions import PrivacyWarning
+from skdp.preprocessing.schema.base import Column, FeatureColumn, SchemaPart
+from skdp.preprocessing.schema.columns import IgnoredColumn
+from skdp.preprocessing.schema.encoder import (
+    SchemaEncoder,
+    behind_others,
+    norm_of,
+    open_fields_message,
+)
+from skdp.preprocessing.schema.files import SchemaFiles
+from skdp.preprocessing.schema.frames import check_frame, draft_columns
+from skdp.preprocessing.schema.io import KINDS, refuse_unknown
+from skdp.preprocessing.schema.label import LabelColumn, PrivacyUnit
+from skdp.preprocessing.schema.values import series_cells
+
+
+@dataclass(frozen=True, repr=False)
+class TableSchema(SchemaFiles, SchemaPart):
+    """A public description of a table: its columns, their bounds, its label, its unit of privacy.
+
+    Everything in it comes from a code book, a device or physiology; nothing is read off the rows.
+    So the preprocessing that follows from it costs no privacy, and the norm of its output rows is
+    known in advance: each column becomes features of norm at most its weight, so that a row has
+    norm at most the root of the sum of the squared weights.
+
+    Parameters
+    ----------
+    columns : sequence of columns
+        `NumericColumn`, `CategoricalColumn`, `OrdinalColumn`, `BooleanColumn`, and `IgnoredColumn`
+        for what is known and left out.
+    label : LabelColumn or None, default=None
+        The column to predict, with its public classes.
+    unit : PrivacyUnit, default=PrivacyUnit()
+        Whom the guarantee protects, and how many rows one may have.
+    name, description, source : str, default=""
+        What the table is and where its description comes from.
+    clip_norm : float or None, default=None
+        Public norm that most rows keep to. The private estimator shortens longer rows to it, and
+        adds the less noise. None takes `norm_bound`, which no row exceeds.
+
+    See Also
+    --------
+    skdp.datasets.load_schema : Ready schemas.
+
+    Examples
+    --------
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.preprocessing import BooleanColumn, LabelColumn, NumericColumn, TableSchema
+    >>> schema = TableSchema(
+    ...     [
+    ...         NumericColumn("pressure", 80, 200, unit="mmHg", source="range of the monitor"),
+    ...         BooleanColumn("smoker", source="question 7 of the form"),
+    ...     ],
+    ...     label=LabelColumn("ill", [0, 1]),
+    ... )
+    >>> round(schema.data_norm, 4)
+    1.4142
+    >>> model = schema.pipeline(OperaLogisticRegression(epsilon=1.0))
+    >>> model[-1].data_norm == schema.data_norm
+    True
+    """
+
+    columns: tuple[Column, ...]
+    label: LabelColumn | None = None
+    unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - it is immutable
+    name: str = ""
+    description: str = ""
+    source: str = ""
+    clip_norm: float | None = None
+
+    def __post_init__(self) -> None:
+        self._check_text("name", "description", "source")
+        columns = self.columns
+        if isinstance(columns, str | Mapping) or not isinstance(columns, Iterable):
+            raise self._fail("columns", f"must be a list of columns, got {columns!r}.")
+        columns = tuple(columns)
+        for column in columns:
+            if not isinstance(column, Column):
+                raise self._fail("columns", f"must hold columns such as NumericColumn: {column!r}.")
+        self._set("columns", columns)
+        if self.label is not None and not isinstance(self.label, LabelColumn):
+            raise self._fail("label", f"must be a LabelColumn or None, got {self.label!r}.")
+        if not isinstance(self.unit, PrivacyUnit):
+            raise self._fail("unit", f"must be a PrivacyUnit, got {self.unit!r}.")
+        if self.clip_norm is not None:
+            norm = self._plain_number("clip_norm", self.clip_norm)
+            if norm <= 0.0:
+                raise self._fail("clip_norm", f"must be positive or None, got {norm:g}.")
+            self._set("clip_norm", norm)
+        self._check_names()
+
+    def _check_names(self) -> None:
+        names = [column.name for column in self.columns]
+        if self.label is not None:
+            names.append(self.label.name)
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise self._fail("columns", f"these names occur twice: {', '.join(twice)}.")
+        if self.unit.column in {column.name for column in self._features}:
+            raise self._fail(
+                "unit", f"its column {self.unit.column!r} is a feature; make it an IgnoredColumn."
+            )
+        outputs = [name for column in self._features for name in column.feature_names()]
+        twice = sorted({name for name in outputs if outputs.count(name) > 1})
+        if twice:
+            raise self._fail(
+                "columns", f"two columns give features of one name: {', '.join(twice)}; rename one."
+            )
+
+    # What the description says.
+
+    @property
+    def _features(self) -> tuple[FeatureColumn, ...]:
+        return tuple(column for column in self.columns if isinstance(column, FeatureColumn))
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the columns that become features."""
+        return [column.name for column in self._features]
+
+    @property
+    def norm_bound(self) -> float:
+        """Largest norm of a preprocessed row: the root of the sum of the squared weights."""
+        return norm_of(self._features)
+
+    @property
+    def data_norm(self) -> float:
+        """What to give to a private estimator: `clip_norm`, or `norm_bound` if that is smaller."""
+        return self.norm_bound if self.clip_norm is None else min(self.clip_norm, self.norm_bound)
+
+    def left_open(self) -> dict[str, tuple[str, ...]]:
+        """Return what a draft leaves to be filled in.
+
+        Returns
+        -------
+        dict
+            Names of fields by the name of the column; empty for a complete schema.
+        """
+        parts: list[Any] = [*self._features, *([] if self.label is None else [self.label])]
+        return {part.name: part.left_open() for part in parts if part.left_open()}
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"{name!r} is no column of the schema: {[c.name for c in self.columns]}.")
+
+    # Other schemas from this one.
+
+    def replace(self, *columns: Column, **fields: Any) -> Self:
+        """Return a schema with some columns replaced by name, or other fields changed.
+
+        Parameters
+        ----------
+        *columns : Column
+            Columns to put in the place of those of the same name.
+        **fields : dict
+            Other fields, such as ``label`` or ``clip_norm``.
+
+        Returns
+        -------
+        TableSchema
+            The changed schema.
+        """
+        new = {column.name: column for column in columns}
+        for name in new:
+            self[name]
+        changed = tuple(new.get(column.name, column) for column in self.columns)
+        return dataclasses.replace(self, **{"columns": changed, **fields})
+
+    def select(self, names: Iterable[str]) -> Self:
+        """Return a schema that uses only some columns as features and ignores the others.
+
+        Choose by public knowledge: a choice that looks at the rows is a release.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Columns to keep.
+
+        Returns
+        -------
+        TableSchema
+            The smaller schema.
+        """
+        kept = {self[name].name for name in names}
+        dropped = [
+            IgnoredColumn(column.name)
+            for column in self.columns
+            if column.is_feature and column.name not in kept
+        ]
+        return self.replace(*dropped)
+
+    def with_weights(self, **weights: float) -> Self:
+        """Return a schema with other weights, by the name of a column or by kind.
+
+        A column's weight is the share of the row norm that it may take: ``numeric=2.0`` doubles
+        the features of all numeric columns beside the others.
+
+        Parameters
+        ----------
+        **weights : float
+            Weights by column name or by kind: numeric, categorical, ordinal, boolean. A column's
+            own name comes first.
+
+        Returns
+        -------
+        TableSchema
+            The changed schema, with its new `data_norm`.
+        """
+        kinds = [kind for kind in KINDS if kind != IgnoredColumn.kind]
+        refuse_unknown("weights", weights, [*self.features, *kinds])
+        return self.replace(
+            *(
+                dataclasses.replace(column, weight=weights[key])
+                for column in self._features
+                for key in [column.name if column.name in weights else column.kind]
+                if key in weights
+            )
+        )
+
+    # Preprocessing.
+
+    def preprocessor(self, *, positions: bool = False) -> ColumnTransformer:
+        """Return the scikit-learn transformer that the description determines.
+
+        Its fit learns nothing from rows, and its output rows have norm at most `norm_bound`.
+
+        Parameters
+        ----------
+        positions : bool, default=False
+            Take an array whose columns are `features`, in that order, instead of a frame.
+
+        Returns
+        -------
+        ColumnTransformer
+            One `SchemaEncoder` for each kind of column.
+
+        Raises
+        ------
+        ValueError
+            If no column is a feature, or bounds or categories are left open.
+        """
+        features = self._features
+        if not features:
+            raise self._fail("columns", "no column is a feature.")
+        for column in features:
+            if column.left_open():
+                raise ValueError(open_fields_message(column))
+        groups = []
+        for kind in KINDS:
+            chosen = [(j, column) for j, column in enumerate(features) if column.kind == kind]
+            if chosen:
+                keys = [j if positions else column.name for j, column in chosen]
+                groups.append((kind, SchemaEncoder(tuple(c for _, c in chosen)), keys))
+        return ColumnTransformer(groups, remainder="drop", verbose_feature_names_out=False)
+
+    def pipeline(self, estimator: Any, *, positions: bool = False) -> Pipeline:
+        """Return a pipeline of the preprocessor and a clone of an estimator that knows its norm.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A private classifier, a search over one, or any other estimator. Every parameter
+            ``data_norm`` in it that is None is set to `data_norm`, but not those of steps behind
+            others, which see other rows; and every such ``classes`` to the label's classes.
+        positions : bool, default=False
+            See `preprocessor`.
+
+        Returns
+        -------
+        Pipeline
+            Ready to be fitted on ``schema.split(frame)``.
+
+        Raises
+        ------
+        ValueError
+            If a ``data_norm`` was given for the schema's rows and is another.
+        """
+        if self.unit.max_rows > 1:
+            warnings.warn(
+                f"one {self.unit.name} may have {self.unit.max_rows} rows, while estimators "
+                "protect one row. Merge the rows of each, or read the guarantee for groups "
+                "(skdp.accounting.group_epsilon).",
+                PrivacyWarning,
+                stacklevel=2,
+            )
+        estimator = clone(estimator)
+        found = estimator.get_params(deep=True)
+        classes = None if self.label is None else self.label.classes
+        elsewhere = behind_others(estimator)
+        for key, value in found.items():
+            last = key.rpartition("__")[2]
+            if last == "data_norm" and key.startswith(elsewhere):
+                continue
+            if last == "data_norm" and value is None:
+                estimator.set_params(**{key: self.data_norm})
+            elif last == "data_norm" and value != self.data_norm:
+                raise ValueError(
+                    f"{key}={value!r} was given, while the schema's rows are bounded by data_norm="
+                    f"{self.data_norm!r}. Leave it out; for shorter rows, give the schema a "
+                    "clip_norm: schema.replace(clip_norm=...)."
+                )
+            elif last == "classes" and value is None and classes is not None:
+                estimator.set_params(**{key: list(classes)})
+        return make_pipeline(self.preprocessor(positions=positions), estimator)
+
+    # Tables.
+
+    def check(self, frame: Any, *, label: bool = True) -> None:
+        """Compare a table's columns and their types with the description; no cell is looked at.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            A pandas or polars frame.
+        label : bool, default=True
+            Whether the label must be there.
+
+        Raises
+        ------
+        ValueError
+            With everything that is amiss: missing columns, columns that the schema does not
+            mention, types that do not fit.
+        """
+        check_frame(self, frame, label=label)
+
+    def split(self, frame: Any) -> tuple[Any, np.ndarray]:
+        """Return the feature columns of a table and its labels.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            A pandas or polars frame.
+
+        Returns
+        -------
+        X : DataFrame
+            The columns `features`, of the same kind of frame.
+        y : ndarray of shape (n_samples,)
+            Labels, each one of the label's classes.
+
+        Raises
+        ------
+        ValueError
+            If `check` fails, the schema has no label, or a cell of the label is not listed.
+        """
+        if self.label is None:
+            raise self._fail("label", "is not described, so that there is nothing to split off.")
+        self.check(frame)
+        y = self.label.encode(series_cells(frame[self.label.name]))
+        return frame[self.features], y
+
+    @classmethod
+    def draft(cls, table: Any, *, label: str | None = None, name: str = "") -> Self:
+        """Return a schema with the columns of a table and everything else left open.
+
+        Only names and types are read: bounds and lists are for you to fill in from public
+        sources, and `preprocessor` refuses until they are.
+
+        Parameters
+        ----------
+        table : DataFrame or mapping
+            A frame, or a kind of column (such as "numeric") for each name.
+        label : str or None, default=None
+            Name of the column to predict.
+        name : str, default=""
+            Name of the table.
+
+        Returns
+        -------
+        TableSchema
+            The draft; see `left_open`.
+        """
+        columns = draft_columns(table)
+        if label is not None and label not in [column.name for column in columns]:
+            raise ValueError(f"label: {label!r} is no column of the table.")
+        return cls(
+            tuple(column for column in columns if column.name != label),
+            label=None if label is None else LabelColumn(label),
+            name=name,
+        )
