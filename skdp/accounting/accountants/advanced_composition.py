@@ -6,7 +6,7 @@ import math
 import sys
 from typing import ClassVar
 
-from skdp.accounting.accountants.generic import sampling_parameters
+from skdp.accounting.accountants.generic import gaussian_of
 from skdp.accounting.accountants.stepwise import Step, StepwiseAccountant, share
 from skdp.accounting.events import Event
 from skdp.accounting.numerics.bracket import minimise, smallest_delta
@@ -133,10 +133,13 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
     def _step_epsilon(self, leaf: Event, delta: float) -> float:
         if self.subsampling == "exact":
             return super()._step_epsilon(leaf, delta)
-        rate, multiplier = sampling_parameters(leaf)
+        mixture = gaussian_of(leaf, self._adjacency)
         if delta <= 0.0:
             return math.inf
-        return rate * math.sqrt(2.0 * max(0.0, math.log(1.25 * rate / delta))) / multiplier
+        rate = mixture.rate
+        # The classical noise formula for a step's own delta.
+        spread = math.sqrt(2.0 * max(0.0, math.log(1.25 * rate / delta)))
+        return rate * spread / mixture.noise_multiplier
 
     def _sums(self, steps: list[Step]) -> tuple[float, float, float]:
         """Return the sums of epsilon, of its square and of the mean loss."""

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from skdp.accounting.accountants.rdp import RDPAccountant
-from skdp.accounting.analysis import sampled_gaussian
+from skdp.accounting.analysis import analysis_of
 from skdp.accounting.events import Event
 
 LARGEST_MOMENT = 32
@@ -88,7 +88,7 @@ class MomentsAccountant(RDPAccountant):
 
     def _leaf_log_moment(self, leaf: Event, order: float) -> float:
         value = super()._leaf_log_moment(leaf, order)
-        pair = sampled_gaussian(leaf, self._adjacency)
+        pair = analysis_of(leaf, self._adjacency).mixture()
         directed = pair is not None and pair.kind == "poisson-add-remove" and 0.0 < pair.rate < 1.0
         if pair is None or not directed or math.isinf(value):
             return value

@@ -20,12 +20,13 @@ from skdp.accounting.events import (
     ComposedEvent,
     Event,
     GaussianEvent,
+    LastIterateEvent,
     PoissonSampledEvent,
     RepeatedEvent,
     UniformSampledEvent,
 )
+from skdp.accounting.numerics.contractions import power, squeeze, sum_of_powers
 from skdp.accounting.numerics.poisson_batches import oversize_probability
-from skdp.accounting.releases.last_iterate import LastIterateEvent, power, squeeze, sum_of_powers
 
 Array = NDArray[np.float64]
 

@@ -1,67 +1,124 @@
-"""Renyi divergences of the pairs that dominate sampled Gaussian mechanisms.
+"""Gaussian noise on Poisson samples, or on samples of fixed size under replace-one.
 
-All functions return upper bounds on ``log E_Q[(P/Q)^alpha]``, which is ``(alpha - 1)`` times the
-Renyi divergence of order ``alpha > 1`` from ``P`` to ``Q``.
+Dominating pairs: ``docs/proofs/dpsgd.md``. All log moments are upper bounds on
+``log E_Q[(P/Q)^alpha]``, which is ``(alpha - 1)`` times the Renyi divergence of order ``alpha > 1``
+from ``P`` to ``Q``.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-from functools import lru_cache
+from fractions import Fraction
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr
 
+from skdp.accounting.analysis import (
+    SMALLEST,
+    Analysis,
+    DominatingPairs,
+    GaussianMixture,
+    LogMoments,
+)
+from skdp.accounting.events import Event, PoissonSampledEvent, UniformSampledEvent
 from skdp.accounting.numerics.quadrature import gauss_legendre
+from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 Array = NDArray[np.float64]
 
 _TAIL = 12.0  # standard deviations beyond which a truncated integral is negligible: 1e-32
-_LARGE = 600.0  # exponents above which exponentials may overflow
 _MARGIN = 1e-13  # relative rounding error of a sum of positive terms, generously
-_FEW_ROUNDINGS = 2.0**-49
 _MAX_POINTS = 400_000
+_LARGEST_SHIFT = 1e150
+_LEAST = 1e-100  # rates and shifts below count as this, which can only raise a bound
+
+
+class SampledGaussian(Analysis):
+    """A Gaussian on a sample; one of all records, or of none, is a Gaussian release."""
+
+    event: PoissonSampledEvent | UniformSampledEvent
+
+    def mixture(self) -> GaussianMixture | None:
+        """Return the mixture; None for a fixed size where the number of records is not public."""
+        event = self.event
+        multiplier: float = event.event.noise_multiplier  # type: ignore[attr-defined]
+        if isinstance(event, PoissonSampledEvent):
+            kind = f"poisson-{self.adjacency}"
+            return GaussianMixture(kind, event.sample_rate, 1.0 / multiplier, multiplier)
+        if self.adjacency != "replace-one":
+            return None
+        rate = max(event.batch_size / event.dataset_size, SMALLEST)
+        return GaussianMixture("uniform-replace-one", rate, 2.0 / multiplier, multiplier)
+
+    def mu(self) -> float | None:
+        """Return the Gaussian-DP parameter at the degenerate rates 0 and 1."""
+        mixture = self.mixture()
+        if mixture is None or 0.0 < mixture.rate < 1.0:
+            return None
+        return mixture.mu_of_all_rows if mixture.rate else 0.0
+
+    def mu_squared(self) -> Fraction | None:
+        """Return the exact square of mu at the degenerate rates."""
+        mixture, mu = self.mixture(), self.mu()
+        if not mixture or not mu:
+            return None if mu is None else Fraction(0)
+        twice = mixture.kind != "poisson-add-remove"
+        return (4 if twice else 1) / Fraction(mixture.noise_multiplier) ** 2
+
+    def log_moments(self) -> LogMoments | None:
+        """Return the divergences of the pair, by binomial sums or quadrature."""
+        mixture = self.mixture()
+        if mixture is None or self.mu() is not None:
+            return super().log_moments()
+        return LogMoments(partial(log_moment, mixture), quick=_is_attained(mixture))
+
+    def pairs(self) -> DominatingPairs | None:
+        """Return the mixture against what it is without the record, or with another one."""
+        mixture = self.mixture()
+        if mixture is None:
+            return None
+        directed = mixture.kind == "poisson-add-remove"
+
+        def pair(direction: str) -> Pair:
+            if mixture.mu > _LARGEST_SHIFT:
+                # Whoever is sampled is seen: any two results differ with the rate at most.
+                return RandomisedResponsePair(0.0, mixture.rate)
+            kind = direction if directed else mixture.kind
+            return GaussianMixturePair(kind, max(mixture.rate, _LEAST), max(mixture.mu, _LEAST))
+
+        return DominatingPairs(pair, directed, _is_attained(mixture))
+
+    def of_two(self) -> Event | None:
+        """Return the release on a Poisson sample itself: its noise is over single records."""
+        return self.event if isinstance(self.event, PoissonSampledEvent) else None
+
+
+def _is_attained(mixture: GaussianMixture) -> bool:
+    """Tell whether the pair is the mixture's own, not one for nearly no or all noise."""
+    return _LEAST <= mixture.mu <= _LARGEST_SHIFT and (mixture.rate >= _LEAST or not mixture.rate)
+
+
+def log_moment(mixture: GaussianMixture, order: float) -> float:
+    """Return the log moment of a proper mixture; infinite where it is out of reach."""
+    rate, mu = mixture.rate, mixture.mu
+    if mu > _LARGEST_SHIFT:
+        return math.inf
+    if mixture.kind == "poisson-replace-one":
+        return log_moment_replace_one(rate, mu, order)
+    if mixture.kind == "uniform-replace-one":
+        return log_moment_uniform(rate, mu, order)
+    if order == int(order):
+        return log_moment_integer(rate, mu, int(order))
+    return log_moment_add_remove(rate, mu, order)
 
 
 def _logsumexp(log_terms: Array) -> float:
     top = float(np.max(log_terms))
     return top + math.log(float(np.sum(np.exp(log_terms - top))))
-
-
-def conversion(moment: float) -> float:
-    """Return what the conversion to (epsilon, delta) adds to a log moment.
-
-    Parameters
-    ----------
-    moment : float
-        Order minus one, positive.
-
-    Returns
-    -------
-    float
-        ``moment log(1 - 1/order) - log(order)``, without cancellation: log delta is at most the log
-        moment, less ``moment epsilon``, and this (Canonne, Kamath and Steinke, 2020, Proposition
-        12).
-    """
-    return -(moment * math.log1p(1.0 / moment) + math.log1p(moment))
-
-
-def sum_up(*terms: float) -> float:
-    """Add up terms that are correct but for a few roundings, and round up.
-
-    Parameters
-    ----------
-    *terms : float
-        The terms.
-
-    Returns
-    -------
-    float
-        At least the exact sum, also when it is divided by a number once more.
-    """
-    return sum(terms) + _FEW_ROUNDINGS * sum(map(abs, terms))
 
 
 def _log_normal_density(x: Array) -> Array:
@@ -217,30 +274,3 @@ def log_moment_uniform(rate: float, mu: float, order: float) -> float:
         [log_weight + order * log_m, log_weight - (order - 1.0) * log_m, [still, tail]]
     )
     return _logsumexp(log_terms) + _MARGIN * (1.0 + order)
-
-
-def log_moment_randomised_response(epsilon: float, order: float) -> float:
-    """Pure differential privacy: the moment of randomised response, which dominates it.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy parameter in nats.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment.
-    """
-    if epsilon == 0.0:
-        return 0.0
-    if order * epsilon <= _LARGE:
-        # cosh((order - 1/2) epsilon) / cosh(epsilon / 2), as what it is above one.
-        added = math.sinh(0.5 * order * epsilon) * math.sinh(0.5 * (order - 1.0) * epsilon)
-        value = math.log1p(2.0 * added / math.cosh(0.5 * epsilon))
-    else:
-        value = (order - 1.0) * epsilon + math.log1p(math.exp(-(2.0 * order - 1.0) * epsilon))
-        value -= math.log1p(math.exp(-epsilon))
-    return max(value * (1.0 + _MARGIN), sys.float_info.min)
