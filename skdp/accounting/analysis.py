@@ -106,12 +106,7 @@ class Domination(NamedTuple):
 class Analysis:
     """What is proved about an event under a relation; None, the default, where nothing is.
 
-    Parameters
-    ----------
-    event : Event
-        The event; leaves have cards, compositions are for their folds.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
+    Leaves have cards; compositions are folded.
     """
 
     event: Any
@@ -251,17 +246,7 @@ def sum_of_moments(event: Event, adjacency: str) -> LogMoments | None:
 def log_mixture(rate: float, log_ratio: float | Array) -> Array:
     """Return ``log(1 - rate + rate e^log_ratio)``, to a few units of rounding wherever it is.
 
-    Parameters
-    ----------
-    rate : float
-        Weight of the second component, positive; above 1 for the inverse function.
-    log_ratio : float or ndarray
-        Logarithms of likelihood ratios; at least 0 for the inverse function.
-
-    Returns
-    -------
-    ndarray
-        Logarithms of the mixture's likelihood ratios.
+    Rates above 1, and log ratios of at least 0, give the inverse function.
     """
     ratio = np.asarray(log_ratio, dtype=np.float64)
     if rate == 1.0:

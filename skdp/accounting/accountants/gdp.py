@@ -108,18 +108,7 @@ class GDPAccountant(Accountant):
 
 
 def limiting_square(pair: GaussianMixture) -> float:
-    """Return what one sampled step adds to the square of mu in the limit of many.
-
-    Parameters
-    ----------
-    pair : GaussianMixture
-        A Gaussian on a proper sample.
-
-    Returns
-    -------
-    float
-        ``mu^2 / T``; infinite if it overflows.
-    """
+    """Return what one sampled step adds to the square of mu in the limit of many; or infinity."""
     square = pair.mu * pair.mu
     if square > _LARGEST_SQUARE:
         return math.inf

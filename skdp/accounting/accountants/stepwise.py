@@ -23,32 +23,14 @@ class Step(NamedTuple):
 
 
 def step_epsilon(leaf: Event, adjacency: str, delta: float) -> float:
-    """Return an epsilon that a Gaussian release has at a given delta of its own.
-
-    Parameters
-    ----------
-    leaf : Event
-        A Gaussian, bare or on a sample.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-    delta : float
-        Failure probability of this release, in [0, 1).
-
-    Returns
-    -------
-    float
-        An upper bound on epsilon.
-
-    Notes
-    -----
-    A bare Gaussian has its exact profile (Balle and Wang, 2018, Theorem 8). On a sample an
-    (eps, delta)-DP release is (log(1 + q (e^eps - 1)), q delta)-DP for Poisson sampling under
-    add-remove and for samples of fixed size under replace-one (Balle, Barthe and Gaboardi, 2018,
-    Theorems 8 and 9). For Poisson sampling under replace-one their advanced joint convexity bounds
-    the divergence at ``log(1 + q (e^eps - 1))`` by ``q`` times the mean of those at ``eps`` of the
-    sampled outcome from the one without the record and from the one with the other record, with
-    weights ``1 - b`` and ``b = q + (1 - q) e^-eps``.
-    """
+    """Return an epsilon that a Gaussian release, bare or sampled, has at a delta of its own."""
+    # A bare Gaussian has its exact profile (Balle and Wang, 2018, Theorem 8). On a sample an (eps,
+    # delta)-DP release is (log(1 + q (e^eps - 1)), q delta)-DP for Poisson sampling under
+    # add-remove and for samples of fixed size under replace-one (Balle, Barthe and Gaboardi, 2018,
+    # Theorems 8 and 9). For Poisson sampling under replace-one their advanced joint convexity
+    # bounds the divergence at ``log(1 + q (e^eps - 1))`` by ``q`` times the mean of those at
+    # ``eps`` of the sampled outcome from the one without the record and from the one with the other
+    # record, with weights ``1 - b`` and ``b = q + (1 - q) e^-eps``.
     card = analysis_of(leaf, adjacency)
     mu, pair = card.mu(), card.mixture()
     if mu is not None:
@@ -133,22 +115,7 @@ class SharedDelta(NamedTuple):
 
 
 def share(delta: float, choosing: int, split: float) -> SharedDelta:
-    """Share a delta, rounded down.
-
-    Parameters
-    ----------
-    delta : float
-        What there is to share, positive.
-    choosing : int
-        Number of releases that take a part.
-    split : float
-        The part of the composition, in (0, 1); it takes all where no release takes any.
-
-    Returns
-    -------
-    SharedDelta
-        The delta of each release, and that of the composition.
-    """
+    """Share a delta, rounded down: ``split`` is for composition, the rest for the releases."""
     if choosing == 0:
         return SharedDelta(0.0, delta * _ROUND_DOWN)
     return SharedDelta((1.0 - split) * delta / choosing * _ROUND_DOWN, split * delta * _ROUND_DOWN)

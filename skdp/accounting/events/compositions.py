@@ -88,20 +88,9 @@ class OneOfEvent(Event):
 
 
 def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:
-    """Flatten compositions and repetitions into leaves with their multiplicities.
+    """Flatten compositions and repetitions into leaves with their counts, equal ones merged.
 
-    Parameters
-    ----------
-    event : Event
-        Any event.
-    count : int, default=1
-        How often the whole event happened.
-
-    Returns
-    -------
-    dict of Event to int
-        Every leaf (an event that is neither composed nor repeated) in order of first appearance,
-        equal leaves merged. The order of a composition does not matter to its cost.
+    The order of a composition does not matter to its cost.
     """
     counts: dict[Event, int] = {}
     stack = [(event, count)]

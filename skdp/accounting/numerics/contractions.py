@@ -6,20 +6,7 @@ import math
 
 
 def power(gap: float, exponent: int) -> tuple[float, float]:
-    """Return ``c^k`` and ``1 - c^k`` for ``c = 1 - gap``, both without cancellation.
-
-    Parameters
-    ----------
-    gap : float
-        In [0, 1].
-    exponent : int
-        k, at least 0.
-
-    Returns
-    -------
-    tuple of float
-        The power and its complement.
-    """
+    """Return ``c^k`` and ``1 - c^k`` for ``c = 1 - gap``, both without cancellation."""
     if gap == 0.0 or exponent == 0:
         return 1.0, 0.0
     if gap >= 1.0:

@@ -42,21 +42,7 @@ def _above(excess: float, log_mass: float) -> float:
 def record_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> float:
     """Bound delta between tables with and without a record, in both orders (Theorem 2).
 
-    Parameters
-    ----------
-    mu : float
-        Bound on the gradient over the noise, positive.
-    excess : float
-        Epsilon minus the logarithm of the largest ratio of determinants.
-    outputs : int
-        Number of problems with the same rows and independent noise; 1 unless the sign is known.
-    known_sign : bool
-        Whether the sign of the loss's derivative is known given the record.
-
-    Returns
-    -------
-    float
-        The bound; it may exceed 1.
+    The bound may exceed 1; several outputs need a known sign.
     """
     if not known_sign:
         if excess >= 0.5 * mu * mu:
@@ -102,18 +88,7 @@ def _moments(mu: float, outputs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def replacement_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> float:
-    """Bound delta between tables in which one record is replaced (Theorem 3).
-
-    Parameters
-    ----------
-    mu, excess, outputs, known_sign
-        As for :func:`record_profile`.
-
-    Returns
-    -------
-    float
-        The bound; it may exceed 1.
-    """
+    """Bound delta between tables in which one record is replaced (Theorem 3); perhaps above 1."""
     if not known_sign:
         return record_profile(2.0 * mu, excess, outputs, known_sign)
     if outputs == 1:

@@ -8,36 +8,16 @@ _FEW_ROUNDINGS = 2.0**-49
 
 
 def conversion(moment: float) -> float:
-    """Return what the conversion to (epsilon, delta) adds to a log moment.
+    """Return ``moment log(1 - 1/order) - log(order)``, without cancellation.
 
-    Parameters
-    ----------
-    moment : float
-        Order minus one, positive.
-
-    Returns
-    -------
-    float
-        ``moment log(1 - 1/order) - log(order)``, without cancellation: log delta is at most the log
-        moment, less ``moment epsilon``, and this (Canonne, Kamath and Steinke, 2020, Proposition
-        12).
+    Log delta is at most the log moment, less ``moment epsilon``, and this (Canonne, Kamath and
+    Steinke, 2020, Proposition 12).
     """
     return -(moment * math.log1p(1.0 / moment) + math.log1p(moment))
 
 
 def sum_up(*terms: float) -> float:
-    """Add up terms that are correct but for a few roundings, and round up.
-
-    Parameters
-    ----------
-    *terms : float
-        The terms.
-
-    Returns
-    -------
-    float
-        At least the exact sum, also when it is divided by a number once more.
-    """
+    """Add up terms that are correct but for a few roundings; no less, even if divided once."""
     return sum(terms) + _FEW_ROUNDINGS * sum(map(abs, terms))
 
 

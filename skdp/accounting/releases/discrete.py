@@ -86,22 +86,7 @@ class DiscreteLaplace(Noise):
 
 
 def discrete_laplace(sensitivity: int, shift: float, order: float) -> float:
-    """Discrete Laplace noise, as a finite sum.
-
-    Parameters
-    ----------
-    sensitivity : int
-        Largest change of the query.
-    shift : float
-        Sensitivity over scale.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment.
-    """
+    """Return the log moment of noise shifted by ``shift`` scales in integer steps: a finite sum."""
     # A larger shift, or one in fewer steps of the same total, reveals more.
     if shift > _LARGE:
         return (order - 1.0) * shift
@@ -125,22 +110,10 @@ def discrete_laplace(sensitivity: int, shift: float, order: float) -> float:
 
 
 def discrete_gaussian(sensitivity: int, noise_multiplier: float, order: float) -> float:
-    """Discrete Gaussian noise: the Gaussian moment times a ratio of theta functions, at most one.
+    """Return the Gaussian moment times a ratio of theta functions, at most one.
 
-    Parameters
-    ----------
-    sensitivity : int
-        Largest change of the query.
-    noise_multiplier : float
-        Parameter ``sigma`` over the sensitivity.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment (Canonne, Kamath and Steinke, 2020, Proposition 5, without
-        the last step); exact up to rounding.
+    Canonne, Kamath and Steinke (2020), Proposition 5, without the last step: exact up to
+    rounding.
     """
     value = 0.5 * order * (order - 1.0) / noise_multiplier / noise_multiplier
     if not value < _LARGE:

@@ -78,7 +78,7 @@ class LaplaceNoise(Analysis):
         if mixture.kind != "laplace":
             attained = _LEAST <= mixture.shift <= _LARGEST_SAMPLED_SHIFT and mixture.rate >= _LEAST
         directed = mixture.kind == "poisson-add-remove"
-        return DominatingPairs(partial(laplace_pair, mixture), directed, attained)
+        return DominatingPairs(partial(pair_of_laplace, mixture), directed, attained)
 
 
 @card_of(LaplaceEvent)
@@ -127,7 +127,7 @@ class SampledLaplace(LaplaceNoise):
         return self.event
 
 
-def laplace_pair(mixture: LaplaceMixture, direction: str) -> Pair | None:
+def pair_of_laplace(mixture: LaplaceMixture, direction: str) -> Pair | None:
     """Return the pair that dominates a mixture; None if it releases nothing."""
     if mixture.shift == 0.0:
         return None
@@ -160,20 +160,9 @@ def largest_loss(kind: str, rate: float, loss: float) -> float:
 
 
 def laplace(shift: float, order: float) -> float:
-    """Laplace noise, in closed form.
+    """Return the log moment in closed form.
 
-    Parameters
-    ----------
-    shift : float
-        Sensitivity over scale.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment. It is convex in the shift and zero at zero, so that it
-        also covers a shift spread over several coordinates.
+    It is convex in the shift and zero at zero: it also covers one spread over several coordinates.
     """
     s = order - 0.5
     if s * shift > 1.0:
@@ -193,20 +182,7 @@ def laplace(shift: float, order: float) -> float:
 
 
 def sampled_laplace(mixture: LaplaceMixture, order: float) -> float:
-    """Laplace noise on Poisson samples, by quadrature of an analytic integrand.
-
-    Parameters
-    ----------
-    mixture : LaplaceMixture
-        The leaf.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment; under add-remove the larger of the two directions.
-    """
+    """Return the log moment on Poisson samples, by quadrature: the larger of both directions."""
     shift = mixture.shift
     length = shift * max(1.0 / _WIDTH, 2.0 * order / _NATS)
     if length > _MOST_PANELS or order * shift > 600.0:

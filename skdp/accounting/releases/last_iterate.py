@@ -56,24 +56,7 @@ def run_mu(run: LastIterateEvent, shift: float) -> float:
 def best_window(
     cost: Callable[[int], float], guess: float, longest: int, *, around: int = 2
 ) -> float:
-    """Return the least cost of the windows near a guess; any window gives a valid bound.
-
-    Parameters
-    ----------
-    cost : callable
-        Maps a number of last steps to a bound.
-    guess : float
-        Where the cost of real arguments is least; perhaps infinite.
-    longest : int
-        The longest window.
-    around : int, default=2
-        How many integers on either side are tried.
-
-    Returns
-    -------
-    float
-        The least cost tried; infinite if there is no window.
-    """
+    """Return the least cost of the windows near a guess; any window gives a valid bound."""
     if longest < 1:
         return math.inf
     middle = int(min(max(guess, 1.0), float(longest)))

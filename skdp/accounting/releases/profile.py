@@ -18,7 +18,7 @@ from skdp.accounting.pld.pairs.profile import ProfilePair
 
 
 class KnownProfile(Analysis):
-    """A release below the pair whose profile is the bound (``docs/proofs/profiles.md``)."""
+    """A release below the pair whose profile is the bound (``private_selection.md``, section 2)."""
 
     def is_known(self) -> bool:
         """Tell whether the bound is proved under this relation."""

@@ -133,22 +133,7 @@ def _log_mixture(rate: float, log_ratio: Array) -> Array:
 def log_moment_integer(rate: float, mu: float, order: int) -> float:
     """Poisson sampling under add-remove, integer orders: an exact binomial sum.
 
-    Mironov, Talwar and Zhang (2019), section 3.3: the moment of ``(1-q) N(0) + q N(mu)`` against
-    ``N(0)``, which is the larger of the two directions (their Theorem 5).
-
-    Parameters
-    ----------
-    rate : float
-        Sampling probability, in (0, 1).
-    mu : float
-        Shift of the mixture component in units of the noise.
-    order : int
-        Order ``alpha >= 2``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment.
+    Mironov, Talwar and Zhang (2019), section 3.3; the larger of both directions (Theorem 5).
     """
     k = np.arange(order + 1, dtype=np.float64)
     log_binomial = gammaln(order + 1.0) - gammaln(k + 1.0) - gammaln(order - k + 1.0)
@@ -163,29 +148,11 @@ def log_moment_integer(rate: float, mu: float, order: int) -> float:
 
 
 def log_moment_add_remove(rate: float, mu: float, order: float) -> float:
-    """Poisson sampling under add-remove, any order, by the trapezoidal rule.
-
-    Parameters
-    ----------
-    rate : float
-        Sampling probability, in (0, 1).
-    mu : float
-        Shift of the mixture component in units of the noise.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment; infinite when the integral is too wide to evaluate.
-
-    Notes
-    -----
-    The integrand ``phi(x) (1 - q + q e^(mu x - mu^2/2))^alpha`` is analytic for
-    ``|Im x| < pi / mu`` and there at most ``e^((Im x)^2 / 2)`` times its value on the real line,
-    so the rule with spacing ``d`` is wrong by less than ``3 e^(y^2/2 - 2 pi y / d)``, relatively,
-    for every ``y < pi / mu`` (Trefethen and Weideman, 2014, Theorem 5.1): below 1e-16 here.
-    """
+    """Poisson sampling under add-remove, any order, by the trapezoidal rule."""
+    # The integrand ``phi(x) (1 - q + q e^(mu x - mu^2/2))^alpha`` is analytic for ``|Im x| < pi /
+    # mu`` and there at most ``e^((Im x)^2 / 2)`` times its value on the real line, so the rule with
+    # spacing ``d`` is wrong by less than ``3 e^(y^2/2 - 2 pi y / d)``, relatively, for every ``y <
+    # pi / mu`` (Trefethen and Weideman, 2014, Theorem 5.1): below 1e-16 here.
     step = min(0.25, 0.5 / mu)
     low, high = -_TAIL, order * mu + _TAIL
     if (high - low) / step > _MAX_POINTS:
@@ -196,27 +163,9 @@ def log_moment_add_remove(rate: float, mu: float, order: float) -> float:
 
 
 def log_moment_replace_one(rate: float, mu: float, order: float) -> float:
-    """Poisson sampling under replace-one: ``(1-q)N(0)+qN(mu)`` against ``(1-q)N(0)+qN(-mu)``.
-
-    Parameters
-    ----------
-    rate : float
-        Sampling probability, in (0, 1).
-    mu : float
-        Shift of either mixture component in units of the noise.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment; infinite when the integral is too wide to evaluate.
-
-    Notes
-    -----
-    As in `log_moment_add_remove`, but the denominator grows by ``cos(mu y)^(1 - alpha)`` off the
-    real line, so the spacing shrinks with the square root of the order.
-    """
+    """Poisson sampling under replace-one: ``(1-q)N(0)+qN(mu)`` against ``(1-q)N(0)+qN(-mu)``."""
+    # As in `log_moment_add_remove`, but the denominator grows by ``cos(mu y)^(1 - alpha)`` off the
+    # real line, so the spacing shrinks with the square root of the order.
     strip = min(1.0, 1.0 / math.sqrt(order)) / mu
     step = min(0.25, 2.0 * math.pi * strip / 44.0)
     low, high = -mu - _TAIL, (2.0 * order - 1.0) * mu + _TAIL
@@ -237,27 +186,11 @@ def _panel() -> tuple[Array, Array]:
 
 
 def log_moment_uniform(rate: float, mu: float, order: float) -> float:
-    """Fixed-size sampling under replace-one: the symmetric pair.
-
-    The pair has the profile ``p delta_G(log(1 + (e^eps - 1)/p); mu)`` for ``eps >= 0`` in both
-    orders (Balle, Barthe and Gaboardi, 2018, Theorem 9), so with ``M`` the likelihood ratio of the
-    mixture its moment is ``integral of phi (M^alpha + M^(1-alpha))`` over ``x > mu/2`` plus the
-    mass ``(1-p) (1 - 2 Phi(-mu/2))`` that carries no loss.
-
-    Parameters
-    ----------
-    rate : float
-        Batch size over data set size, in (0, 1).
-    mu : float
-        Sensitivity of the query on the batch in units of the noise.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment; infinite when the integral is too wide to evaluate.
-    """
+    """Fixed-size sampling under replace-one: the symmetric pair."""
+    # The pair has the profile ``p delta_G(log(1 + (e^eps - 1)/p); mu)`` for ``eps >= 0`` in both
+    # orders (Balle, Barthe and Gaboardi, 2018, Theorem 9), so with ``M`` the likelihood ratio of
+    # the mixture its moment is ``integral of phi (M^alpha + M^(1-alpha))`` over ``x > mu/2`` plus
+    # the mass ``(1-p) (1 - 2 Phi(-mu/2))`` that carries no loss.
     low, high = 0.5 * mu, order * mu + _TAIL
     panels = math.ceil((high - low) * max(1.0, mu, 0.5 * math.sqrt(order) * mu))
     nodes, weights = _panel()

@@ -161,13 +161,7 @@ def _sizes(event: Event) -> Iterator[int]:
 
 
 class SampledPair(ListedPair):
-    """A pair with the given losses.
-
-    Parameters
-    ----------
-    atoms : Atoms
-        Increasing losses, of which some are positive, and their masses.
-    """
+    """A pair with the given increasing losses, of which some are positive."""
 
     def __init__(self, atoms: Atoms) -> None:
         self._list = atoms
@@ -189,20 +183,7 @@ class SampledPair(ListedPair):
 
 @lru_cache(maxsize=64)
 def sampled_pair(sample: Sample, direction: str | None) -> SampledPair | None:
-    """Return the pair that dominates a release on a sample.
-
-    Parameters
-    ----------
-    sample : Sample
-        How it is drawn, and what is done with it.
-    direction : {"remove", "add"} or None
-        Which of two neighbours comes first; for Poisson samples under add-remove.
-
-    Returns
-    -------
-    SampledPair or None
-        None if nothing is ever released about a record.
-    """
+    """Return the pair that dominates a release on a sample; None if nothing is ever released."""
     curve = profile_curve(sample.event, sample.adjacency)
     equal = len(curve.values) > 0 and curve.values[0] == curve.epsilons[0] == 0.0
     if sample.rate == 0.0 or equal:

@@ -52,13 +52,7 @@ class RepeatAndSelect(KnownProfile):
         return math.nextafter(alone + more, math.inf) if more > 0.0 else alone
 
     def log_moments(self) -> LogMoments | None:
-        """Return moments if one run has them, finite and without failing.
-
-        Truncated negative binomial numbers: Papernot and Steinke (2022), Theorem 2. Poisson numbers
-        m: with ``e = log(order / (order - 1))`` and ``d`` the profile of one run there, the log
-        moment is at most ``log(e^-m + m e^(log moment of a run + (order - 1) m d))``; their Theorem
-        6, with the outcome of no run counted.
-        """
+        """Return moments if one run has them, finite and without failing."""
         run = sum_of_moments(self.event.event, self.adjacency)
         if run is None or not run.finite or run.log_kept < 0.0:
             return None
@@ -77,6 +71,10 @@ def largest_stated(event: Event, adjacency: str) -> float:
 
 
 def _log_moment(card: RepeatAndSelect, run: LogMoments, order: float) -> float:
+    # Truncated negative binomial numbers: Papernot and Steinke (2022), Theorem 2. Poisson numbers
+    # m: with ``e = log(order / (order - 1))`` and ``d`` the profile of one run there, at most
+    # ``log(e^-m + m e^(log moment of a run + (order - 1) m d))``; their Theorem 6, with the outcome
+    # of no run counted.
     event, one = card.event, run.of(order)
     if math.isfinite(event.shape):
         return one + math.log(event.mean) + (order - 1.0) * _surcharge(card)

@@ -82,20 +82,7 @@ def _doubled(number: float) -> float:
 
 
 def log_moment_randomised_response(epsilon: float, order: float) -> float:
-    """Pure differential privacy: the moment of randomised response, which dominates it.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy parameter in nats.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment.
-    """
+    """Return the log moment of randomised response, which dominates pure privacy."""
     if epsilon == 0.0:
         return 0.0
     if order * epsilon <= _LARGE:
