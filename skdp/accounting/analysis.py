@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from skdp.accounting.events import Event, ProfileEvent, leaf_counts
 from skdp.accounting.pld.pairs.base import Pair
 
 Array = NDArray[np.float64]
-Adjacency = Literal["add-remove", "replace-one"]
 Reading = Callable[[float], Fraction]
 ADJACENCIES: tuple[str, ...] = ("add-remove", "replace-one")
 SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanishes in a float
