@@ -105,10 +105,14 @@ class SampledLaplace(LaplaceNoise):
 
     event: PoissonSampledEvent
 
+    @property
+    def _multiplier(self) -> float:
+        return float(self.event.event.noise_multiplier)  # type: ignore[attr-defined]
+
     def laplace(self) -> LaplaceMixture:
         """Return the mixture; with a shift of 0 if nothing is ever sampled."""
         rate = self.event.sample_rate
-        shift: float = 1.0 / self.event.event.noise_multiplier  # type: ignore[attr-defined]
+        shift = 1.0 / self._multiplier
         if rate == 0.0:
             return LaplaceMixture("laplace", 1.0, 0.0)
         if rate == 1.0:
@@ -117,10 +121,12 @@ class SampledLaplace(LaplaceNoise):
             return LaplaceMixture("laplace", 1.0, 2.0 * shift if double else shift)
         return LaplaceMixture(f"poisson-{self.adjacency}", rate, shift)
 
-    def stated(self, read: Reading = Fraction) -> Guarantee | None:
+    def stated(self, read: Reading = Fraction) -> Guarantee:
         """Return the largest loss, rounded up."""
         largest = largest_loss(*self.laplace())
-        return None if math.isinf(largest) else Guarantee(Fraction(largest), Fraction(0))
+        if math.isfinite(largest):
+            return Guarantee(Fraction(largest), Fraction(0))
+        return Guarantee(2 / read(self._multiplier), Fraction(0))
 
     def of_two(self) -> Event:
         """Return the event itself: its noise is over single records."""
