@@ -9,13 +9,24 @@ import pytest
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.inversion import Inversion
 from skdp.accounting.pld.inversion_bounds import _delta, invert_delta
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 from skdp.accounting.pld.transforms.composed import ComposedLoss, find_saddle
 from skdp.accounting.pld.transforms.decay import log_decay
 from skdp.accounting.pld.transforms.gaussian import GaussianMixtureLoss, tilted_nodes, transform
-from skdp.accounting.pld.transforms.gaussian_rules import Mixture
+from skdp.accounting.pld.transforms.mixtures import (
+    AdditionMixture,
+    PoissonReplacementMixture,
+    RemovalMixture,
+    UniformReplacementMixture,
+)
 
-KINDS = ("remove", "add", "poisson-replace-one", "uniform-replace-one")
+MIXTURES = {
+    "remove": RemovalMixture,
+    "add": AdditionMixture,
+    "poisson-replace-one": PoissonReplacementMixture,
+    "uniform-replace-one": UniformReplacementMixture,
+}
+KINDS = tuple(MIXTURES)
 CASES = [  # rate, mu, theta, frequency
     (0.01, 0.25, 10.0, 30.0),
     (1e-3, 1.6, 2.0, 20.0),
@@ -64,7 +75,7 @@ def exact_moment(kind, rate, mu, z, cut=None):
 def test_moments_are_within_their_errors(kind, rate, mu, theta, frequency, cut):
     if cut is not None and kind == "add":
         pytest.skip("losses that are bounded are never cut off")
-    mixture = Mixture(kind, rate, mu, math.inf if cut is None else cut)
+    mixture = MIXTURES[kind](rate, mu, math.inf if cut is None else cut)
     nodes = tilted_nodes(mixture, theta, frequency, 60.0)
     frequencies = np.array([0.0, frequency])
     values, errors = transform(nodes, frequencies)
@@ -79,7 +90,7 @@ def test_moments_are_within_their_errors(kind, rate, mu, theta, frequency, cut):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_frequencies_at_once_are_as_good(kind):
-    nodes = tilted_nodes(Mixture(kind, 1e-3, 0.8), 4.0, 3000.0, 60.0)
+    nodes = tilted_nodes(MIXTURES[kind](1e-3, 0.8), 4.0, 3000.0, 60.0)
     frequencies = np.linspace(0.0, 3000.0, 30_001)
     assert len(frequencies) * len(nodes.losses) > 1_000_000
     values, errors = transform(nodes, frequencies)
@@ -92,7 +103,7 @@ def test_many_frequencies_at_once_are_as_good(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("rate", "mu", "theta", "frequency"), CASES)
 def test_decay_bounds_all_larger_frequencies(kind, rate, mu, theta, frequency):
-    mixture = Mixture(kind, rate, mu)
+    mixture = MIXTURES[kind](rate, mu)
     nodes = tilted_nodes(mixture, theta, 0.0, 60.0)
     square = float(np.dot(nodes.weights, nodes.losses**2))
     if not math.isfinite(square):
@@ -113,7 +124,7 @@ def test_decay_bounds_all_larger_frequencies(kind, rate, mu, theta, frequency):
 
 def test_decay_is_not_vacuous():
     # The near-Gaussian loss of little sampling falls as e^(-u^2 variance / 2).
-    mixture = Mixture("remove", 0.01, 0.25)
+    mixture = RemovalMixture(0.01, 0.25)
     loss = GaussianMixtureLoss(mixture)
     variance = loss.cumulants(10.0)[2]
     frequency = 1.0 / math.sqrt(variance)
@@ -122,7 +133,7 @@ def test_decay_is_not_vacuous():
 
 
 def test_out_of_reach_is_said():
-    loss = GaussianMixtureLoss(Mixture("remove", 0.5, 30.0))
+    loss = GaussianMixtureLoss(RemovalMixture(0.5, 30.0))
     values, errors = loss.log_transform(np.array([1e4 + 0j, 1e4 + 1j]))
     assert np.all(np.isinf(errors))
     assert np.all(np.isinf(values.real))
@@ -140,7 +151,7 @@ def test_panels_are_rounded_correctly():
 @pytest.mark.parametrize("theta", [100.0, 1e3])
 def test_decay_where_the_tilted_density_lies_far_to_the_left(theta):
     # The tilt of bounded losses drives the density beyond where an untilted one would end.
-    mixture = Mixture("add", 0.3, 1.0)
+    mixture = AdditionMixture(0.3, 1.0)
     unit = 1.0 / math.sqrt(GaussianMixtureLoss(mixture).cumulants(theta)[2])
     for share in (0.1, 1.0, 3.0):
         bound = log_decay(mixture, theta, share * unit)
@@ -152,13 +163,13 @@ def test_decay_where_the_tilted_density_lies_far_to_the_left(theta):
 
 
 def test_upper_bounds_are_positive_where_delta_underflows():
-    lower, upper = invert_delta([(GaussianMixturePair("remove", 0.5, 0.1), 100)], 0.0, 60.0, 1e-3)
+    lower, upper = invert_delta([(gaussian_pair("remove", 0.5, 0.1), 100)], 0.0, 60.0, 1e-3)
     assert lower == 0.0 < upper
 
 
 @pytest.mark.parametrize("kind", ["remove", "poisson-replace-one", "uniform-replace-one"])
 def test_what_is_cut_off_counts_against_us(kind):
-    pair, count = GaussianMixturePair(kind, 0.05, 1.0), 50
+    pair, count = gaussian_pair(kind, 0.05, 1.0), 50
     whole = _delta(ComposedLoss([(pair, count)]), 1.5, 1e-6)
     # So much is cut off that it shows: about a fiftieth of the losses that matter.
     cut = ComposedLoss([(pair.truncated(0.02 * whole[1] / count), count)])
@@ -172,7 +183,7 @@ def test_what_is_cut_off_counts_against_us(kind):
 @pytest.mark.parametrize("neglected", [0.9, 0.3, 0.01])
 def test_short_sums_are_still_bounds(kind, neglected):
     """Aliases and the sum's tail are counted where they are not small."""
-    loss = ComposedLoss([(GaussianMixturePair(kind, 0.02, 0.8), 3000)])
+    loss = ComposedLoss([(gaussian_pair(kind, 0.02, 0.8), 3000)])
     for epsilon in (1.0, 3.0):
         truth = _delta(loss, epsilon, 1e-6)
         saddle = find_saddle(loss, epsilon=epsilon)
@@ -185,7 +196,7 @@ def test_short_sums_are_still_bounds(kind, neglected):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("reach", [0.5, 1.0, 1.5, 2.5])
 def test_sums_that_end_early_are_still_bounds(kind, reach, monkeypatch):
-    loss = ComposedLoss([(GaussianMixturePair(kind, 0.02, 0.8), 3000)])
+    loss = ComposedLoss([(gaussian_pair(kind, 0.02, 0.8), 3000)])
     epsilon = 2.0
     truth = _delta(loss, epsilon, 1e-6)
     saddle = find_saddle(loss, epsilon=epsilon)

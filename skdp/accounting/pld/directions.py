@@ -17,7 +17,7 @@ from skdp.accounting.pld.noise_pairs import (
     noise_pair,
 )
 from skdp.accounting.pld.pairs.base import Pair
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 from skdp.accounting.pld.sampled_pairs import sampled_pair
 from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
@@ -249,4 +249,4 @@ def _pair(leaf: Event, adjacency: str, direction: str | None) -> Pair | None:
         # Whoever is sampled is seen: any two results differ with the rate at most.
         return RandomisedResponsePair(0.0, sampled.rate)
     rate, mu = max(sampled.rate, _SMALLEST), max(sampled.mu, _SMALLEST)
-    return GaussianMixturePair(direction or sampled.kind, rate, mu)
+    return gaussian_pair(direction or sampled.kind, rate, mu)

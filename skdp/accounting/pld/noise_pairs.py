@@ -8,8 +8,8 @@ from skdp.accounting.analysis import laplace_mixture
 from skdp.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 from skdp.accounting.pld.pairs.base import Pair
 from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.pairs.discrete_gaussian import DiscreteGaussianPair
-from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
+from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
+from skdp.accounting.pld.pairs.laplace import LaplacePair, laplace_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 _LARGEST_SAMPLED_SHIFT = 300.0
@@ -39,7 +39,7 @@ def noise_pair(leaf: Event, adjacency: str, direction: str | None = None) -> Pai
     """
     if isinstance(leaf, DiscreteGaussianEvent):
         sigma = min(leaf.noise_multiplier, _LARGEST_NOISE) * leaf.sensitivity
-        return DiscreteGaussianPair(leaf.sensitivity, sigma)
+        return discrete_gaussian_pair(leaf.sensitivity, sigma)
     if isinstance(leaf, DiscreteLaplaceEvent):
         # A larger shift of the noise, or one in fewer steps of the same total, reveals more.
         merged = math.ceil(leaf.sensitivity / _MOST_STEPS)
@@ -51,12 +51,12 @@ def noise_pair(leaf: Event, adjacency: str, direction: str | None = None) -> Pai
         return None
     rate, shift = max(mixture.rate, _SMALLEST), max(mixture.shift, _SMALLEST)
     if mixture.kind == "laplace":
-        return _pure(shift) or LaplaceMixturePair("laplace", 1.0, shift)
+        return _pure(shift) or LaplacePair(shift)
     if mixture.shift > _LARGEST_SAMPLED_SHIFT:
         # Whoever is sampled is seen: any two results differ with the rate at most.
         return RandomisedResponsePair(0.0, rate)
     kind = direction if mixture.kind == "poisson-add-remove" else mixture.kind
-    return LaplaceMixturePair(kind or "remove", rate, shift)
+    return laplace_pair(kind or "remove", rate, shift)
 
 
 def _pure(shift: float) -> Pair | None:

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 from skdp.accounting.pld.grid.estimates import atoms_cumulants
 from skdp.accounting.pld.optimistic import lowered
 from skdp.accounting.pld.pairs.base import (
@@ -29,7 +30,6 @@ from skdp.accounting.pld.transforms.laplace import randomised_response_transform
 
 _SKETCHED = 2000
 _PROFILE_ROUNDING = 1e-12
-_UNIT_ROUNDOFF = 2.0**-53
 _LISTED = 64  # atoms, above which their sum is evaluated as a geometric one
 
 
@@ -42,7 +42,6 @@ class AtomicPair(ABC):
     atomic = True
     lattice: float
     origin: float
-    variation: float
 
     @abstractmethod
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
@@ -61,16 +60,13 @@ class AtomicPair(ABC):
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
-        numbers, _, _ = self.atoms(tail)
-        return (
-            self.origin + self.lattice * float(numbers[0]),
-            self.origin + self.lattice * float(numbers[-1]),
-        )
+        losses = self._losses(self.atoms(tail)[0], False)
+        return float(losses[0]), float(losses[-1])
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""
         numbers, masses, _ = self.atoms(tail)
-        losses = self.origin + self.lattice * numbers
+        losses = self._losses(numbers, False)
         if len(losses) <= _SKETCHED:
             return losses, masses
         step = (losses[-1] - losses[0]) / _SKETCHED
@@ -188,7 +184,7 @@ class DiscreteLaplacePair(AtomicPair):
         half = 0.5 * losses[None, :]
         terms = np.sinh((z[:, None] + 1.0) * half) * np.sinh(z[:, None] * half)
         added = 2.0 * np.sum(weights * terms, axis=1)
-        return log_one_plus(added), 64.0 * _UNIT_ROUNDOFF * np.abs(added)
+        return log_one_plus(added), 64.0 * UNIT_ROUNDOFF * np.abs(added)
 
     def _geometric_sum(self, z: Complex) -> tuple[Complex, Array]:
         """Return the transform in closed form, relative to its largest term."""
@@ -203,5 +199,5 @@ class DiscreteLaplacePair(AtomicPair):
         doubt = (1.0 + np.abs(ends)) * exponent
         doubt = doubt + np.abs(inner) * (2.0 * exponent + np.abs(twice) / np.abs(divisor) + 8.0)
         doubt = doubt + 2.0 * -math.expm1(-scale) * exponent / np.abs(divisor)
-        errors = 8.0 * _UNIT_ROUNDOFF * (doubt / np.maximum(np.abs(total), 1e-300) + exponent)
+        errors = 8.0 * UNIT_ROUNDOFF * (doubt / np.maximum(np.abs(total), 1e-300) + exponent)
         return values, errors

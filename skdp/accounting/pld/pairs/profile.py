@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skdp.accounting.pld.grid.estimates import atoms_cumulants
-from skdp.accounting.pld.pairs.base import Array, Complex, atoms_transform, place
+from skdp.accounting.pld.pairs.base import Array, Complex, atoms_transform
 from skdp.accounting.pld.pairs.discrete import AtomicPair
 
 _DEEPEST = 1e-100  # profile below which losses count as infinite
@@ -43,7 +43,6 @@ _LARGEST_NODES = 6000
 _RAISED = 1e-9
 _LOWERED = 2.0**-50  # share of mirrored masses, so that Q has no more mass than P
 _SHIFTED = 1e-12  # mass added at a loss of zero, above all rounding of the total
-_SKETCHED = 2000
 _BLOCK = 2**21  # terms of transforms at once
 _LARGEST_WORK = 2**24
 
@@ -91,27 +90,8 @@ class ListedPair(AtomicPair):
         kept[0] += float(np.sum(masses[:first]))
         return losses[first:last], kept, float(np.sum(masses[last:]))
 
-    def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
-        losses, _, _ = self.atoms(tail)
-        return float(losses[0]), float(losses[-1])
-
-    def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
-        losses, masses, _ = self.atoms(tail)
-        if len(losses) <= _SKETCHED:
-            return losses, masses
-        step = (losses[-1] - losses[0]) / _SKETCHED
-        indices, nodes = place(losses, masses, step)
-        return step * indices, nodes.masses
-
     def _losses(self, numbers: Array, aligned: bool) -> Array:
         return numbers
-
-    @property
-    def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach: that of one unlikely loss."""
-        return 1e6 / max(self.span(1e-12)[1], 1e-12)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
         """Return the log moment of the loss and its first two derivatives, estimated."""
@@ -149,11 +129,18 @@ class ProfilePair(ListedPair):
         self.largest_loss = largest_loss
         self._end, last = last_node(bound, largest_loss)
         self.failure = min(1.0, last * (1.0 + 2.0 * _RAISED))  # no less than the atoms say
-        # Whether the bound is convex shows at a few nodes; only where it is not, more are needed.
+
+    @cached_property
+    def variation(self) -> float:
+        """A bound on the total variation distance."""
+        return min(1.0, self._bound(0.0), _profile_of(self._rough, 0.0))
+
+    @cached_property
+    def _rough(self) -> Atoms:
+        """A hull of few nodes: whether the bound is convex shows there; if not, more are needed."""
         shares = np.concatenate([np.linspace(0.0, 1.0, _ROUGH), 0.5 ** np.arange(_ROUGH)])
         nodes = self._end * np.unique(shares)
-        self._rough = hull_atoms(nodes, np.array([min(1.0, bound(node)) for node in nodes]))
-        self.variation = min(1.0, bound(0.0), _profile_of(self._rough, 0.0))
+        return hull_atoms(nodes, np.array([min(1.0, self._bound(node)) for node in nodes]))
 
     @cached_property
     def nodes(self) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from skdp.accounting.analysis import log_mixture
 from skdp.accounting.pld.pairs.base import Array
-from skdp.accounting.pld.transforms.gaussian_rules import Mixture
+from skdp.accounting.pld.transforms.mixtures import Mixture, Term
 
 _REACH = 8.5  # standard deviations around the ends of what the tilted density can weigh
 _SHARE = 0.9  # of the strip around the real line in which the integrand is analytic
@@ -31,8 +31,6 @@ _CELLS = (400, 4000)
 _BISECTIONS = 60
 _STEEP = 0.3  # shift from which more than one contour is tried
 _ROUNDING = 1e-11  # relative, generously
-
-Term = tuple[float, float]  # the sign s and the power e of a factor M(s x)^e
 
 
 class _Cells(NamedTuple):
@@ -78,22 +76,12 @@ def log_decay(mixture: Mixture, theta: float, frequency: float) -> float:
 
 def _along(mixture: Mixture, theta: float, frequency: float, restraint: float) -> float:
     """Bound the fall by the integral along one contour."""
-    kind, rate, mu, _ = mixture
-    raised, lowered = (1.0, 1.0 + theta), (1.0, -theta)
-    products: list[list[Term]] = {
-        "remove": [[raised]],
-        "add": [[lowered]],
-        "poisson-replace-one": [[raised, (-1.0, -theta)]],
-        "uniform-replace-one": [[raised], [lowered]],
-    }[kind]
     cells = _cells(mixture, theta, frequency, restraint)
     if cells is None:
         return 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        parts = [_bound(mixture, cells, terms, frequency) for terms in products]
-    # A loss of zero, whose transform does not fall.
-    half_line = kind == "uniform-replace-one"
-    still = (1.0 - rate) * math.erf(0.5 * mu / math.sqrt(2.0)) if half_line else 0.0
+        parts = [_bound(mixture, cells, terms, frequency) for terms in mixture.products(theta)]
+    still = mixture.still  # it does not fall
     least = still + math.fsum(part.least for part in parts)
     most = still + math.fsum(part.most for part in parts)
     shifted = still + math.fsum(part.shifted for part in parts)
@@ -110,17 +98,14 @@ def _along(mixture: Mixture, theta: float, frequency: float, restraint: float) -
 
 def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -> _Cells | None:
     """Choose the range, its cells, and how high the contour passes over each node."""
-    kind, rate, mu, cut = mixture
-    half_line = kind == "uniform-replace-one"
-    replace = kind == "poisson-replace-one"
-    top = mu * (1.0 + 2.0 * theta if replace else (1.0 if kind == "add" else 1.0 + theta))
-    if half_line:
+    rate, mu, cut, replace = mixture.rate, mixture.mu, mixture.cut, mixture.two_sided
+    if mixture.half_line:
         start = 0.5 * mu
-    elif kind == "add":
+    elif not mixture.rises:
         start = _left_of_falling(rate, mu, theta)
     else:
         start = max(-_REACH - mu * replace, -cut if replace else -math.inf)
-    end = min(top + _REACH, cut)
+    end = min(mixture.top(theta) + _REACH, cut)
     if not start < end:
         return None
     bend = math.sqrt(1.0 + 0.25 * mu * mu * (1.0 + 2.0 * theta))
@@ -129,14 +114,14 @@ def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -
     slope = mu * _share(rate, mu * (x - 0.5 * mu))
     if replace:
         slope = slope + mu * _share(rate, -mu * (x + 0.5 * mu))
-    limit = _SHARE * (math.pi if kind == "remove" else 0.5 * math.pi) / mu
+    limit = _SHARE * (0.5 * math.pi if mixture.falls else math.pi) / mu
     # What resists: the normal density, the length of the contour, and M^-theta.
-    resistance = 1.0 + restraint * mu * mu + (theta * mu * slope if kind == "add" else 0.0)
+    resistance = 1.0 + restraint * mu * mu + (0.0 if mixture.rises else theta * mu * slope)
     pull = frequency / resistance
     # The contour has to start and to end where the integral does, or on the real line.
     onset = np.tanh((x - x[0]) / _ONSET) * np.tanh((x[-1] - x) / _ONSET)
     heights = limit * np.tanh(pull * slope / limit) * onset
-    ends = [0] if not half_line and not (replace and start == -cut) else []
+    ends = [0] if not mixture.half_line and not (replace and start == -cut) else []
     return _Cells(x, heights, tuple(ends + ([count] if end < cut else [])))
 
 
@@ -164,7 +149,7 @@ def _left_of_falling(rate: float, mu: float, theta: float) -> float:
 
 def _bound(mixture: Mixture, cells: _Cells, terms: list[Term], frequency: float) -> _Part:
     """Bound the tilted mass, and the integral of the modulus, for one product of factors."""
-    _, rate, mu, _ = mixture
+    rate, mu = mixture.rate, mixture.mu
     x, heights, open_ends = cells
     widths = np.diff(x)
     tangents = np.diff(heights) / widths

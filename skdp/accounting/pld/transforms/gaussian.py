@@ -1,17 +1,7 @@
 """Moment generating functions of the losses of Gaussian mixtures, off the real axis.
 
-Let ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and ``w = 1 + z``. With x standard normal, the pairs of
-`gaussian_mixtures` have the moments ``E_P[e^(z L)]``
-
-- ``"remove"``: E[M^w]; ``"add"``: E[M^(-z)];
-- ``"poisson-replace-one"``: E[M(x)^w M(-x)^(-z)];
-- ``"uniform-replace-one"``: 1 + E[(M^w + M^(-z) - M - 1) 1(x > mu/2)].
-
-Since ``E[M] = 1``, a multiple of ``M - 1`` may be subtracted from each integrand, after which it is
-of second order in the loss; so ``E_P[e^(z L)] - 1`` comes out with an error that is small against
-the *loss* of one release, and the moments of 10^10 releases are as accurate as those of one.
-
-The integrands are analytic near the real line, and the rules of `gaussian_rules` converge fast.
+The integrands of `mixtures` are analytic near the real line, and the rules of `gaussian_rules`
+converge fast.
 """
 
 from __future__ import annotations
@@ -22,17 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.analysis import log_mixture
 from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.transforms.decay import log_decay
 from skdp.accounting.pld.transforms.fourier_sums import equidistant_sums
-from skdp.accounting.pld.transforms.gaussian_rules import (
-    Mixture,
-    Rule,
-    line_rule,
-    panel_rule,
-    survey,
-)
+from skdp.accounting.pld.transforms.gaussian_rules import Rule, line_rule, panel_rule, survey
+from skdp.accounting.pld.transforms.mixtures import Mixture
 
 _UNIT_ROUNDOFF = 2.0**-53
 _DIGITS = 60.0  # nats to which moments are computed; counts go up to 10^10
@@ -82,7 +66,7 @@ def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float
     digits += math.log(4.0 + 4.0 * theta + 2.0 * frequency)
     landscape = survey(mixture, theta, frequency, digits)
     rule = None
-    if mixture.kind != "uniform-replace-one" and mixture.cut == math.inf:
+    if not mixture.half_line and mixture.cut == math.inf:
         rule = line_rule(mixture, theta, frequency, digits, landscape)
     if rule is None or len(rule.points) > _LONG_RULE:
         panels = panel_rule(mixture, theta, frequency, digits, landscape)
@@ -97,58 +81,11 @@ def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float
     return nodes
 
 
-class _Integrand(NamedTuple):
-    """What the moments integrate, at the nodes of a rule, on one or two branches.
-
-    Each branch has its losses, the logarithm of the tilt, and bounds on the order and the size of
-    that logarithm. ``linear`` is what is subtracted, ``constant`` and ``drift`` what that leaves;
-    ``ratio`` bounds M - 1, ``steep`` the slope of log M.
-    """
-
-    branches: list[tuple[Array, Array, float, Array]]
-    linear: Array
-    constant: float
-    drift: float
-    ratio: Array
-    steep: Array
-
-
-def _integrand(mixture: Mixture, theta: float, x: Array, weights: Array) -> _Integrand:
-    """Evaluate the integrand of each kind of pair."""
-    kind, rate, mu, _ = mixture
-    power = 1.0 + theta
-    up = log_mixture(rate, mu * (x - 0.5 * mu))
-    ratio = np.expm1(up)
-    size = np.abs(up)
-    lost, missing = mixture.cut_gain, mixture.cut_base
-    steep = mu * (ratio + rate) / (1.0 + ratio)
-    if kind == "uniform-replace-one":
-        branches = [(up, power * up, power, size), (-up, -theta * up, theta, size)]
-        return _Integrand(branches, ratio, -(mixture.cut_up + missing), 0.0, ratio, steep)
-    if kind == "poisson-replace-one":
-        down = log_mixture(rate, -mu * (x + 0.5 * mu))
-        fall = np.expm1(down)
-        return _Integrand(
-            [(up - down, power * up - theta * down, power, size + np.abs(down))],
-            power * ratio - theta * fall,
-            -(lost + mixture.cut_loss) - 2.0 * missing,  # on both sides
-            0.0,
-            np.abs(ratio) + np.abs(fall),
-            steep + mu * (fall + rate) / (1.0 + fall),
-        )
-    drift = float(np.sum(weights * ratio)) + lost
-    if kind == "add":
-        branches = [(-up, -theta * up, theta, size)]
-        return _Integrand(branches, -theta * ratio, theta * lost - missing, -drift, ratio, steep)
-    branches = [(up, power * up, power, size)]
-    return _Integrand(branches, power * ratio, -power * lost - missing, drift, ratio, steep)
-
-
 def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
     """Weigh the losses at the nodes of a rule, and count what rounding does to their sums."""
     mu, x, power = mixture.mu, rule.points, 1.0 + theta
     weights = np.exp(rule.log_weights)
-    branches, linear, constant, drift, ratio, steep = _integrand(mixture, theta, x, weights)
+    branches, linear, constant, drift, ratio, steep = mixture.evaluate(theta, x, weights)
     # In units of roundoff: e^x has an error of about |x|, log M one of about 1 + |t| relative to
     # itself with t its exponent, a pairwise sum one of the logarithm of its length.
     ulps = _SUMMATION + 2.0 * x * x + 8.0 * mu * (np.abs(x) + 0.5 * mu)
@@ -281,7 +218,7 @@ class GaussianMixtureLoss:
     @property
     def largest_tilt(self) -> float:
         """A tilt at which moments are not yet out of reach."""
-        if self.mixture.kind == "add" or self.mixture.cut < math.inf:
+        if not self.mixture.rises or self.mixture.cut < math.inf:
             return math.inf
         return 12.0 / self.mixture.mu + 2.0
 

@@ -3,7 +3,7 @@
 On the whole line the trapezoidal rule converges geometrically, on a part of it Gauss-Legendre
 panels do; both errors are bounded by the size of the integrand off the real line (Trefethen and
 Weideman, 2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). There, for ``M`` as in
-`gaussian_transforms`, ``|M(x + ia)| <= M(x)``; ``|arg M(x + ia)|`` is at most ``mu a`` and at most
+`mixtures`, ``|M(x + ia)| <= M(x)``; ``|arg M(x + ia)|`` is at most ``mu a`` and at most
 ``mu a`` times the odds of the shifted component; and for ``mu a <= pi / 2``
 ``|M(x + ia)| >= max(M(x) cos(mu a / 2), 1 - q)``.
 """
@@ -14,11 +14,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from skdp.accounting.analysis import log_mixture
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.pairs.base import Array
+from skdp.accounting.pld.transforms.mixtures import Mixture
 
 _UNIT_ROUNDOFF = 2.0**-53
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -31,48 +31,6 @@ _ELLIPSES = (3.0, 5.0)  # sums of the semi-axes of ellipses around a panel, over
 _LARGEST_RULE = 50_000  # nodes
 _LONGEST = 1e4  # range of a rule, in standard deviations
 _LARGE = 700.0
-
-
-class Mixture(NamedTuple):
-    """A pair of `gaussian_mixtures`, its losses cut off where x exceeds ``cut``.
-
-    ``"add"``, whose losses are bounded, is never cut. The symmetric pairs are cut on both sides:
-    ``"poisson-replace-one"`` where ``|x|`` exceeds it, ``"uniform-replace-one"`` on both branches.
-    """
-
-    kind: str
-    rate: float
-    mu: float
-    cut: float = math.inf
-
-    @property
-    def cut_base(self) -> float:
-        """Standard normal probability of what is cut off."""
-        return float(ndtr(-self.cut))
-
-    @property
-    def cut_gain(self) -> float:
-        """What (1 - q) N(0) + q N(mu) gives more to what is cut off than N(0) does."""
-        return self.rate * (float(ndtr(self.mu - self.cut)) - self.cut_base)
-
-    @property
-    def cut_loss(self) -> float:
-        """The same for (1 - q) N(0) + q N(-mu); negative."""
-        return self.rate * (float(ndtr(-self.mu - self.cut)) - self.cut_base)
-
-    @property
-    def cut_up(self) -> float:
-        """Probability of what is cut off under (1 - q) N(0) + q N(mu)."""
-        return self.cut_base + self.cut_gain
-
-    @property
-    def cut_mass(self) -> float:
-        """Probability under P of what is cut off."""
-        if self.kind == "add":
-            return self.cut_base
-        if self.kind == "poisson-replace-one":
-            return self.cut_up + self.cut_base + self.cut_loss
-        return self.cut_up + (self.cut_base if self.kind == "uniform-replace-one" else 0.0)
 
 
 class Rule(NamedTuple):
@@ -124,17 +82,15 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
     Landscape
         The cells and the range.
     """
-    kind, rate, mu, cut = mixture
-    replace = kind == "poisson-replace-one"
+    rate, mu, cut, replace = mixture.rate, mixture.mu, mixture.cut, mixture.two_sided
     reach = math.sqrt(2.0 * digits)
-    # Beyond `top` the tilted density falls as a standard normal one does. To the left it is at most
-    # that, but for a constant factor where M^-theta stays above one.
-    top = mu * (1.0 + 2.0 * theta if replace else (1.0 if kind == "add" else 1.0 + theta))
-    rise = -theta * math.log1p(-rate) if kind == "add" else 0.0
+    # To the left of its top the tilted density falls as a standard normal one does, but for a
+    # constant factor where M^-theta stays above one.
+    rise = 0.0 if mixture.rises else -theta * math.log1p(-rate)
     turning = frequency * min(mu * reach, math.pi) * (2.0 if replace else 1.0)
     beyond = math.sqrt(8.0 * digits + 2.0 * turning)
-    start = 0.5 * mu if kind == "uniform-replace-one" else -(mu + beyond if replace else reach)
-    start, end = start - math.sqrt(2.0 * rise), min(top + beyond, cut)
+    start = 0.5 * mu if mixture.half_line else -(mu + beyond if replace else reach)
+    start, end = start - math.sqrt(2.0 * rise), min(mixture.top(theta) + beyond, cut)
     if replace:
         start = max(start, -cut)
     cells = max(_CELLS, math.ceil(min(end - start, 1e4) * _CELLS_PER_DEVIATION))
@@ -142,7 +98,7 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
     left, right = edges[:-1], edges[1:]
     up = log_mixture(rate, mu * (edges - 0.5 * mu))
     nearest = np.minimum(np.abs(left), np.abs(right)) * (left * right > 0.0)
-    if kind == "add":
+    if not mixture.rises:
         peaks = -theta * up[:-1] - 0.5 * nearest**2
     else:
         # log M is convex: on a cell it is at most its chord, which meets a parabola.
@@ -157,7 +113,7 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
     high = min(max(float(right[last]), mu + reach), cut)
     if replace:
         low = max(low, -cut)
-    if kind == "uniform-replace-one":
+    if mixture.half_line:
         low = start
     return Landscape(left, right, peaks, low, high)
 
@@ -185,15 +141,15 @@ def line_rule(
     Rule or None
         None where it would be too long.
     """
-    kind, rate, mu, _ = mixture
-    widest = (0.95 if kind == "remove" else 0.5) * math.pi / mu
+    rate, mu = mixture.rate, mixture.mu
+    widest = (0.5 if mixture.falls else 0.95) * math.pi / mu
     heights = min(math.sqrt(2.0 * digits), widest) * _HEIGHTS
     steepness = _steepness(rate, mu, landscape.right)
-    if kind == "poisson-replace-one":
+    if mixture.two_sided:
         steepness = steepness + _steepness(rate, mu, -landscape.left)
     moduli = landscape.peaks + frequency * np.multiply.outer(heights, steepness)
-    if kind != "remove":
-        shifted = landscape.left if kind == "add" else -landscape.right
+    if mixture.falls:
+        shifted = -landscape.right if mixture.two_sided else landscape.left
         log_m = log_mixture(rate, mu * (shifted - 0.5 * mu))
         cosines = -np.log(np.cos(0.5 * mu * heights))[:, None]
         moduli = moduli + theta * np.minimum(cosines, log_m - math.log1p(-rate))
@@ -273,7 +229,7 @@ def _panel_errors(
     ellipse: float,
 ) -> Array:
     """Bound the error of each panel by the integrand's modulus on an ellipse around it."""
-    kind, rate, mu, _ = mixture
+    rate, mu = mixture.rate, mixture.mu
     reach = 0.5 * halves * (ellipse + 1.0 / ellipse)
     # Where the ellipse would come too near the zeros of M, the panel counts as too long.
     beyond = mu * 0.5 * halves * (ellipse - 1.0 / ellipse) > 0.45 * math.pi
@@ -284,7 +240,7 @@ def _panel_errors(
     largest = log_mixture(rate, mu * (right - 0.5 * mu))
     turns = frequency * height * _steepness(rate, mu, right)
     linear = np.logaddexp(largest, 0.0) + math.log(2.0 + 2.0 * theta + frequency)
-    if kind == "poisson-replace-one":
+    if mixture.two_sided:
         smallest = log_mixture(rate, -mu * (right + 0.5 * mu)) + log_cosine
         turns = turns + frequency * height * _steepness(rate, mu, -left)
         other = log_mixture(rate, -mu * (left + 0.5 * mu))
@@ -293,12 +249,12 @@ def _panel_errors(
         smallest = log_mixture(rate, mu * (left - 0.5 * mu)) + log_cosine
     falling = -theta * np.maximum(smallest, math.log1p(-rate)) + turns
     rising = (1.0 + theta) * largest + turns
-    moduli = {
-        "remove": rising,
-        "add": falling,
-        "poisson-replace-one": rising + falling - turns,
-        "uniform-replace-one": np.logaddexp(rising, falling),
-    }[kind]
+    if mixture.half_line:
+        moduli = np.logaddexp(rising, falling)
+    elif mixture.two_sided:
+        moduli = rising + falling - turns
+    else:
+        moduli = rising if mixture.rises else falling
     moduli = np.logaddexp(moduli, linear) + 0.5 * height**2 - 0.5 * nearest**2 - _LOG_SQRT_2PI
     decay = -2.0 * _PANEL_NODES * math.log(ellipse)
     errors = 5.0 * halves * np.exp(np.minimum(moduli + decay, _LARGE))

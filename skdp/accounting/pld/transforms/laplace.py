@@ -94,53 +94,44 @@ def plain_transform(shift: float, z: Complex) -> tuple[Complex, Array]:
     return values, 8.0 * _UNIT_ROUNDOFF * (1.0 + sizes)
 
 
-def mixture_transform(kind: str, rate: float, shift: float, z: Complex) -> tuple[Complex, Array]:
-    """Return log E[e^(zL)] of a sampled Laplace release, by quadrature.
+def mixture_transform(
+    rises: bool, falls: bool, rate: float, shift: float, z: Complex
+) -> tuple[Complex, Array]:
+    """Return log E[e^(zL)] of a sampled Laplace release, by quadrature, and bounds on the error.
 
-    Parameters
-    ----------
-    kind : {"remove", "add", "poisson-replace-one"}
-        The pair.
-    rate : float
-        Sampling probability, in (0, 1).
-    shift : float
-        Sensitivity over scale.
-    z : ndarray of complex
-        Arguments with a common real part of at least 0.
-
-    Returns
-    -------
-    tuple of ndarray
-        Values, and bounds on their absolute errors; infinite where the quadrature would be too
-        large.
+    That is E[M^(1 + z)] if it rises, E[M^(-z)] if it falls; both have a part in a replacement. The
+    arguments have a common real part >= 0. Errors are infinite where this would take too long.
     """
     largest = float(np.max(np.abs(z))) + 1.0
     panels = _panels(rate, shift, largest)
     size = panels * _POINTS * len(z)
     if size > _MANY and _are_equidistant(z):
-        return _many_moments(kind, rate, shift, z)
+        return _many_moments(rises, falls, rate, shift, z)
     if size > _LARGEST_TABLE:
         if len(z) > 1 and size <= _LARGEST_WORK:
-            parts = [mixture_transform(kind, rate, shift, part) for part in np.array_split(z, 2)]
+            halves = np.array_split(z, 2)
+            parts = [mixture_transform(rises, falls, rate, shift, half) for half in halves]
             return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
         return np.zeros(len(z), dtype=np.complex128), np.full(len(z), np.inf)
-    added, errors = _added(kind, rate, shift, z, panels)
+    added, errors = _add_excess(rises, falls, rate, shift, z, panels)
     return log_one_plus(added), errors / _modulus(1.0 + added)
 
 
-def _added(kind: str, rate: float, shift: float, z: Complex, panels: int) -> tuple[Complex, Array]:
+def _add_excess(
+    rises: bool, falls: bool, rate: float, shift: float, z: Complex, panels: int
+) -> tuple[Complex, Array]:
     """Return E[e^(zL)] - 1 and bounds on its error."""
     losses, weights = _quadrature(rate, shift, panels)
     # Of the loss: it grows by the share of the shifted component, and exponents are rounded.
     doubts = 4.0 * (np.abs(losses) - (shift + 1.0) * np.expm1(math.log1p(-rate) - losses))
-    if kind == "poisson-replace-one":
+    if rises and falls:
         # Of Q0's mass, x > 0 has Q = c Q0 and P = M Q0; x < 0 has these exchanged.
         c = float(log_mixture(rate, -shift))
         losses, weights, doubts = losses[1:] - c, 2.0 * math.exp(c) * weights[1:], doubts[1:]
         doubts = doubts + 4.0 * abs(c)
         terms = 0.5 * (_excess(z + 1.0, losses) + _excess(-z, losses))
     else:
-        terms = _excess(-z if kind == "add" else z + 1.0, losses)
+        terms = _excess(z + 1.0 if rises else -z, losses)
     added: Complex = np.sum(weights * terms, axis=1)
     size = 64.0 * np.abs(added) + np.sum(weights * _doubt(z, losses, doubts), axis=1)
     return added, _UNIT_ROUNDOFF * size
@@ -161,23 +152,25 @@ def _are_equidistant(z: Complex) -> bool:
     return bool(np.all(np.abs(z.imag - multiples) <= 4.0 * _UNIT_ROUNDOFF * multiples))
 
 
-def _many_moments(kind: str, rate: float, shift: float, z: Complex) -> tuple[Complex, Array]:
+def _many_moments(
+    rises: bool, falls: bool, rate: float, shift: float, z: Complex
+) -> tuple[Complex, Array]:
     """Return ``mixture_transform`` for so many frequencies that each must be cheap."""
     theta, frequencies = float(z[0].real), np.asarray(z.imag)
     unknown = np.zeros(len(z), dtype=np.complex128), np.full(len(z), np.inf)
     panels = _panels(rate, shift, theta + 1.0)
     if panels * _POINTS > _LARGEST_TABLE:
         return unknown
-    excess, doubt = _added(kind, rate, shift, z[:1], panels)
+    excess, doubt = _add_excess(rises, falls, rate, shift, z[:1], panels)
     least, top = (float(log_mixture(rate, loss)) for loss in (-shift, shift))
     half = 0.5 * math.exp(-shift)
-    if kind == "poisson-replace-one":
+    if rises and falls:
         scale, atoms = math.exp(least), [(top - least, half)]
-        branches = [Branch(scale, theta + 1.0, 1.0), Branch(scale, -theta, -1.0)]
     else:
-        atoms = [(least, 0.5), (top, half)]
-        branches = [Branch(1.0, -theta, -1.0) if kind == "add" else Branch(1.0, theta + 1.0, 1.0)]
+        scale, atoms = 1.0, [(least, 0.5), (top, half)]
         least = 0.0
+    branches = [Branch(scale, theta + 1.0, 1.0)] if rises else []
+    branches += [Branch(scale, -theta, -1.0)] if falls else []
     sums = tilted_sums(rate, shift, least, branches, frequencies)
     if sums is None:
         return unknown
