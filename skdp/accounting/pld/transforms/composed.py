@@ -5,49 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from skdp.accounting.pld.pairs.base import Array
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
+from skdp.accounting.pld.pairs.base import Array, Complex, Transformable
 
-_UNIT_ROUNDOFF = 2.0**-53
 _SMALLEST_TILT = 1.5  # in units of the inverse standard deviation
 _CLOSE = 0.2  # of a tilt, in the same units
 _LARGEST_TRIALS = 60
 _ROUNDING = 1e-12
 _LARGE = 690.0
-
-Complex = NDArray[np.complex128]
-
-
-class Transformable(Protocol):
-    """What is needed of the loss of one release; see `Pair`.
-
-    ``failure`` is the probability under P of an infinite loss, ``cut_mass`` that of losses left
-    out, both not contained in the moments.
-    """
-
-    failure: float
-
-    @property
-    def cut_mass(self) -> float:
-        """Probability under P of losses left out."""
-
-    @property
-    def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach."""
-
-    def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment and its first two derivatives, estimated."""
-
-    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return the logarithm of the moments and bounds on its absolute error."""
-
-    def decay(self, theta: float, frequency: float) -> float:
-        """Bound how much smaller the moments are at all frequencies from a given one on."""
 
 
 class ComposedLoss:
@@ -115,7 +84,7 @@ class ComposedLoss:
             the real part bounds the true one from above and the imaginary part says nothing.
         """
         values = 0.5 * self.mu * self.mu * z * (z + 1.0)
-        errors = 8.0 * _UNIT_ROUNDOFF * np.abs(values)
+        errors = 8.0 * UNIT_ROUNDOFF * np.abs(values)
         unknown = np.zeros(len(z), dtype=bool)
         with np.errstate(invalid="ignore"):
             for pair, count in self.pairs:
@@ -123,7 +92,7 @@ class ComposedLoss:
                 values = values + count * part
                 unknown |= ~np.isfinite(error)
                 # Each of the sums rounds what was added before.
-                roundings = (4.0 + len(self.pairs)) * _UNIT_ROUNDOFF
+                roundings = (4.0 + len(self.pairs)) * UNIT_ROUNDOFF
                 known = count * error + roundings * np.abs(count * part)
                 errors = errors + np.where(np.isfinite(known), known, 0.0)
         # Where one real part is but a bound from above, so is the sum with the other errors.

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skdp.accounting.analysis import log_mixture
+from skdp.accounting.numerics.bracket import narrow_bracket
 from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.transforms.mixtures import Mixture, Term
 
@@ -28,7 +29,6 @@ _SHARE = 0.9  # of the strip around the real line in which the integrand is anal
 _ONSET = 1.0  # over which the contour leaves the real line at the ends of the range
 _FINENESS = 8.0  # cells in the distance over which the tilted density may bend
 _CELLS = (400, 4000)
-_BISECTIONS = 60
 _STEEP = 0.3  # shift from which more than one contour is tried
 _ROUNDING = 1e-11  # relative, generously
 
@@ -131,20 +131,14 @@ def _left_of_falling(rate: float, mu: float, theta: float) -> float:
     Its logarithm has the slope ``-x - theta mu p``, which is larger still to the left of there.
     """
 
-    def short(x: float) -> bool:
+    def exceed(x: float) -> float:
         share = float(_share(rate, np.array([mu * (x - 0.5 * mu)]))[0])
-        return -x - theta * mu * share < _REACH
+        return -x - theta * mu * share - _REACH
 
-    high = -_REACH
-    if not short(high):
-        return high
-    low = 2.0 * high
-    while short(low):
+    low = high = -_REACH
+    while exceed(low) < 0.0:
         low *= 2.0
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if short(middle) else (middle, high)
-    return low
+    return low if low == high else narrow_bracket(exceed, low, high, 1e-12)[0]
 
 
 def _bound(mixture: Mixture, cells: _Cells, terms: list[Term], frequency: float) -> _Part:
