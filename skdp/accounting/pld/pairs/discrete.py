@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,9 +29,17 @@ from skdp.accounting.pld.pairs.base import (
 )
 from skdp.accounting.pld.transforms.laplace import randomised_response_transform
 
-_SKETCHED = 2000
-_PROFILE_ROUNDING = 1e-12
-_LISTED = 64  # atoms, above which their sum is evaluated as a geometric one
+
+@dataclass(frozen=True)
+class _Limits:
+    """How lists of atoms are kept short."""
+
+    sketched: int = 2000  # losses of a sketch
+    profile_rounding: float = 1e-12  # relative error of a profile in closed form, generously
+    listed: int = 64  # atoms, above which their sum is evaluated as a geometric one
+
+
+_LIMITS = _Limits()
 
 
 class AtomicPair(ABC):
@@ -67,9 +76,9 @@ class AtomicPair(ABC):
         """Return a coarse list of losses with their probabilities, for estimates."""
         numbers, masses, _ = self.atoms(tail)
         losses = self._losses(numbers, False)
-        if len(losses) <= _SKETCHED:
+        if len(losses) <= _LIMITS.sketched:
             return losses, masses
-        step = (losses[-1] - losses[0]) / _SKETCHED
+        step = (losses[-1] - losses[0]) / _LIMITS.sketched
         indices, nodes = place(losses, masses, step)
         return step * indices, nodes.masses
 
@@ -163,7 +172,7 @@ class DiscreteLaplacePair(AtomicPair):
         value = -math.expm1(-0.5 * self.lattice * k)
         rest = math.exp(-0.5 * self.lattice * k) * -math.expm1(-0.5 * self.lattice)
         value += rest * math.expm1(min(epsilon - above, 0.0)) / math.expm1(-self.lattice)
-        error = _PROFILE_ROUNDING * (value + min(self.shift + epsilon, 1.0))
+        error = _LIMITS.profile_rounding * (value + min(self.shift + epsilon, 1.0))
         return max(0.0, value - error), min(1.0, value + error)
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
@@ -173,7 +182,7 @@ class DiscreteLaplacePair(AtomicPair):
         numbers, masses, _ = self.atoms(0.0)
         losses = self.origin + self.lattice * numbers
         if (float(np.max(np.abs(z))) + 1.0) * self.shift > 1.0:
-            if self.sensitivity <= _LISTED:
+            if self.sensitivity <= _LIMITS.listed:
                 return atoms_transform(losses, masses, z)
             return self._geometric_sum(z)
         # Symmetric in s = z + 1/2, and 1 at s = 1/2: pairs of sinh have the difference.

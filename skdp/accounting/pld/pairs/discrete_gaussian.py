@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,14 +14,21 @@ from skdp.accounting.pld.pairs.base import Array, Complex, NodeMasses, log_one_p
 from skdp.accounting.pld.pairs.cells import CellPair, spread
 from skdp.accounting.pld.pairs.discrete import AtomicPair
 
-_WIDE = 2.0**13.5  # sigma from which integers are too many to be listed
-_PROFILE_ROUNDING = 1e-12
-_SKETCHED = 1000
-_SMALL_SHIFT = (
-    1e-4  # of sigma, up to which a shift is followed by what it moves, not by differences
-)
-_NARROW = 0.5  # sigma up to which theta functions are summed directly
-_DIGITS = 44.0  # nats, below which terms of a sum are left out
+
+@dataclass(frozen=True)
+class _Limits:
+    """How noise on the integers is listed, summed and bounded."""
+
+    wide: float = 2.0**13.5  # sigma from which integers are too many to be listed
+    profile_rounding: float = 1e-12  # relative error of a sum over all losses, generously
+    sketched: int = 1000  # losses of a sketch of wide noise
+    # of sigma, up to which a shift is followed by what it moves, not by differences
+    small_shift: float = 1e-4
+    narrow: float = 0.5  # sigma up to which theta functions are summed directly
+    digits: float = 44.0  # nats, below which terms of a theta function are left out
+
+
+_LIMITS = _Limits()
 
 
 class DiscreteGaussianPair(AtomicPair):
@@ -93,7 +101,7 @@ class DiscreteGaussianPair(AtomicPair):
         first = int(np.searchsorted(losses, epsilon - rounding))
         kept = masses[first:]
         value = float(np.dot(kept, -np.expm1(np.minimum(epsilon - losses[first:], 0.0))))
-        error = _PROFILE_ROUNDING * value + rounding * float(np.sum(kept))
+        error = _LIMITS.profile_rounding * value + rounding * float(np.sum(kept))
         return max(0.0, value - error), min(1.0, value + error + above)
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
@@ -109,7 +117,7 @@ class DiscreteGaussianPair(AtomicPair):
         # Over a period the loss makes a turn or, if an odd number of half lattices, half of one.
         values = 0.5 * square * w * (w + 1.0) + 1j * math.pi * turns * (self.sensitivity % 2)
         centre = np.asarray((w + 1.0) * self.sensitivity, dtype=np.complex128)
-        if self.sigma < _NARROW:
+        if self.sigma < _LIMITS.narrow:
             ratio, errors = self._direct_sum(centre)
         else:
             ratio, errors = self._dual_sum(centre)
@@ -119,7 +127,7 @@ class DiscreteGaussianPair(AtomicPair):
     def _dual_sum(self, centre: Complex) -> tuple[Complex, Array]:
         """Return the log ratio of the theta functions, by Poisson summation."""
         rate = 2.0 * math.pi**2 * self.sigma**2
-        terms = 1 + math.ceil(math.sqrt(_DIGITS / rate)) + 1
+        terms = 1 + math.ceil(math.sqrt(_LIMITS.digits / rate)) + 1
         added = np.zeros(len(centre), dtype=np.complex128)
         size, base = np.zeros(len(centre)), 0.0
         x = centre.real - np.round(centre.real)
@@ -137,7 +145,7 @@ class DiscreteGaussianPair(AtomicPair):
 
     def _direct_sum(self, centre: Complex) -> tuple[Complex, Array]:
         """Return the log ratio of the theta functions, by their definition."""
-        reach = math.ceil(math.sqrt(2.0 * _DIGITS) * self.sigma) + 1
+        reach = math.ceil(math.sqrt(2.0 * _LIMITS.digits) * self.sigma) + 1
         nearest = np.round(centre.real)
         offsets = np.arange(-reach, reach + 1.0)
         distance = (nearest - centre)[:, None] + offsets[None, :]
@@ -165,14 +173,14 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""
-        edges = np.linspace(*self.span(tail), _SKETCHED)
+        edges = np.linspace(*self.span(tail), _LIMITS.sketched)
         return edges, self.node_masses(edges).masses
 
     def node_masses(self, edges: Array) -> NodeMasses:
         """Spread P's mass over increasing losses, dominating the pair."""
         first = np.ceil((edges - self.origin) / self.lattice)  # least output in each cell
         still, moved = self._cells(first), self._cells(first - self.sensitivity)
-        if self.sensitivity < _SMALL_SHIFT * self.sigma:
+        if self.sensitivity < _LIMITS.small_shift * self.sigma:
             # Masses are rounded by more than so small a shift changes them.
             below = self._just_below(first)
             excess = below[:-1] - below[1:] - np.expm1(edges[:-1]) * still
@@ -212,4 +220,5 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
 
 def discrete_gaussian_pair(sensitivity: int, sigma: float) -> DiscreteGaussianPair:
     """Return the pair that suits the noise's width."""
-    return (WideDiscreteGaussianPair if sigma > _WIDE else DiscreteGaussianPair)(sensitivity, sigma)
+    suited = WideDiscreteGaussianPair if sigma > _LIMITS.wide else DiscreteGaussianPair
+    return suited(sensitivity, sigma)

@@ -9,14 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx
 
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
+from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF
 from skdp.accounting.pld.pairs.base import Array, Complex, Transformable
 
-_SMALLEST_TILT = 1.5  # in units of the inverse standard deviation
-_CLOSE = 0.2  # of a tilt, in the same units
-_LARGEST_TRIALS = 60
-_ROUNDING = 1e-12
-_LARGE = 690.0
+
+@dataclass(frozen=True)
+class _Limits:
+    """How the search for a tilt ends."""
+
+    smallest_tilt: float = 1.5  # least tilt, in units of the inverse standard deviation
+    close: float = 0.2  # step of the tilt that ends the search, in the same units
+    largest_trials: int = 60  # tilts that are tried
+    rounding: float = 1e-12  # relative error of the mass outside the moments, generously
+
+
+_LIMITS = _Limits()
 
 
 class ComposedLoss:
@@ -41,8 +48,8 @@ class ComposedLoss:
         cut = math.fsum(count * pair.cut_mass for pair, count in self.pairs)
         # Bounds on the probability of the losses that the moments do not contain.
         self.outside = (
-            failure * (1.0 - _ROUNDING),
-            failure * (1.0 + _ROUNDING) + cut * (1.0 + _ROUNDING),
+            failure * (1.0 - _LIMITS.rounding),
+            failure * (1.0 + _LIMITS.rounding) + cut * (1.0 + _LIMITS.rounding),
         )
 
     @property
@@ -157,7 +164,7 @@ def _describe(loss: ComposedLoss, theta: float) -> Saddle | None:
         return None
     half = math.sqrt(0.5 * variance)
     factor = 0.5 * float(erfcx(theta * half) - erfcx((theta + 1.0) * half))
-    if not moment - theta * mean < _LARGE:
+    if not moment - theta * mean < LARGEST_EXPONENT:
         return None
     log_delta = moment - theta * mean + math.log(max(factor, 1e-300))
     return Saddle(theta, moment, mean, math.sqrt(variance), log_delta)
@@ -193,7 +200,7 @@ def find_saddle(
     theta = min(theta, loss.largest_tilt)
     low, high = 0.0, math.inf
     below = above = None
-    for _ in range(_LARGEST_TRIALS):
+    for _ in range(_LIMITS.largest_trials):
         here = _describe(loss, theta)
         step = 0.0
         if here is None:
@@ -206,14 +213,14 @@ def find_saddle(
                 assert epsilon is not None
                 lacking = epsilon - here.epsilon
                 step = lacking / here.deviation**2
-            if lacking > 0.0 or theta * here.deviation < _SMALLEST_TILT:
+            if lacking > 0.0 or theta * here.deviation < _LIMITS.smallest_tilt:
                 low, below = theta, here
-                step = max(step, _SMALLEST_TILT / here.deviation - theta)
+                step = max(step, _LIMITS.smallest_tilt / here.deviation - theta)
             else:
                 high, above = theta, here
-            if abs(step) * here.deviation < _CLOSE:
+            if abs(step) * here.deviation < _LIMITS.close:
                 return here
-        if above is not None and (high - low) * above.deviation < _CLOSE:
+        if above is not None and (high - low) * above.deviation < _LIMITS.close:
             return above
         if high < math.inf and high - low <= 1e-6 * high:
             break

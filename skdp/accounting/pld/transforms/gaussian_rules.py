@@ -11,26 +11,36 @@ Weideman, 2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). There, for ``M`` as 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from skdp.accounting.analysis import log_mixture
+from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.transforms.mixtures import Mixture
 
-_UNIT_ROUNDOFF = 2.0**-53
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-_CELLS = 256  # of the survey of a tilted density, at least
-_CELLS_PER_DEVIATION = 8  # if the survey is long
-_STEP_BITS = 20  # of a step, so that its multiples are exact
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """How long rules are, and how finely a tilted density is surveyed."""
+
+    cells: int = 256  # of the survey of a tilted density, at least
+    cells_per_deviation: int = 8  # of a long survey
+    step_bits: int = 20  # of a step, so that its multiples are exact
+    panel_nodes: int = 36  # nodes of a panel
+    # sums of the semi-axes of ellipses around a panel, over its half-width
+    ellipses: tuple[float, float] = (3.0, 5.0)
+    largest_rule: int = 50_000  # nodes of a rule
+    longest: float = 1e4  # range of a rule, in standard deviations
+
+
+_LIMITS = _Limits()
 _HEIGHTS = np.array([0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0])
-_PANEL_NODES = 36
-_ELLIPSES = (3.0, 5.0)  # sums of the semi-axes of ellipses around a panel, over its half-width
-_LARGEST_RULE = 50_000  # nodes
-_LONGEST = 1e4  # range of a rule, in standard deviations
-_LARGE = 700.0
 
 
 class Rule(NamedTuple):
@@ -93,7 +103,7 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
     start, end = start - math.sqrt(2.0 * rise), min(mixture.top(theta) + beyond, cut)
     if replace:
         start = max(start, -cut)
-    cells = max(_CELLS, math.ceil(min(end - start, 1e4) * _CELLS_PER_DEVIATION))
+    cells = max(_LIMITS.cells, math.ceil(min(end - start, 1e4) * _LIMITS.cells_per_deviation))
     edges = np.linspace(start, end, cells + 1)
     left, right = edges[:-1], edges[1:]
     up = log_mixture(rate, mu * (edges - 0.5 * mu))
@@ -156,11 +166,12 @@ def line_rule(
     width = math.log(landscape.right[-1] - landscape.left[0] + 1.0)
     sizes = np.maximum(np.max(moduli, axis=1), 0.0) + width + 0.5 * heights**2
     step = float(np.max(2.0 * math.pi * heights / (digits + sizes)))
-    if not (landscape.high - landscape.low) / step < _LARGEST_RULE:
+    if not (landscape.high - landscape.low) / step < _LIMITS.largest_rule:
         return None
     # A step of few bits: its multiples are exact, so that no node is out of place.
     fraction, exponent = math.frexp(step)
-    step = math.ldexp(math.floor(math.ldexp(fraction, _STEP_BITS)), exponent - _STEP_BITS)
+    bits = _LIMITS.step_bits
+    step = math.ldexp(math.floor(math.ldexp(fraction, bits)), exponent - bits)
     first, last = math.floor(landscape.low / step), math.ceil(landscape.high / step)
     x: Array = step * np.arange(first, last + 1, dtype=np.float64)
     log_weights = math.log(step) - _LOG_SQRT_2PI - 0.5 * x * x
@@ -196,19 +207,20 @@ def panel_rule(
     Rule or None
         None where it would be too long.
     """
-    points, gauss = gauss_legendre(_PANEL_NODES)
+    points, gauss = gauss_legendre(_LIMITS.panel_nodes)
     length = landscape.high - landscape.low
-    if not length < _LONGEST:
+    if not length < _LIMITS.longest:
         return None
     edges = np.linspace(landscape.low, landscape.high, max(math.ceil(length / 5.0), 1) + 1)
     while True:
         centres, halves = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
-        errors = np.min(
-            [_panel_errors(mixture, theta, frequency, centres, halves, e) for e in _ELLIPSES],
-            axis=0,
+        tried = (
+            _panel_errors(mixture, theta, frequency, centres, halves, ellipse)
+            for ellipse in _LIMITS.ellipses
         )
+        errors = np.min(list(tried), axis=0)
         coarse = ~(errors <= math.exp(-digits))
-        if (len(centres) + np.sum(coarse)) * _PANEL_NODES > _LARGEST_RULE:
+        if (len(centres) + np.sum(coarse)) * _LIMITS.panel_nodes > _LIMITS.largest_rule:
             return None
         if not np.any(coarse):
             break
@@ -216,7 +228,7 @@ def panel_rule(
         edges = np.sort(np.concatenate([edges, centres[coarse]]))
     x = (centres[:, None] + halves[:, None] * points).ravel()
     log_weights = np.log(np.outer(halves, gauss)).ravel() - _LOG_SQRT_2PI - 0.5 * x * x
-    displacement = 4.0 * _UNIT_ROUNDOFF * float(np.max(np.abs(edges)))
+    displacement = 4.0 * UNIT_ROUNDOFF * float(np.max(np.abs(edges)))
     return Rule(x, log_weights, float(np.sum(errors)) + 4.0 * math.exp(-digits), displacement)
 
 
@@ -256,6 +268,6 @@ def _panel_errors(
     else:
         moduli = rising if mixture.rises else falling
     moduli = np.logaddexp(moduli, linear) + 0.5 * height**2 - 0.5 * nearest**2 - _LOG_SQRT_2PI
-    decay = -2.0 * _PANEL_NODES * math.log(ellipse)
-    errors = 5.0 * halves * np.exp(np.minimum(moduli + decay, _LARGE))
+    decay = -2.0 * _LIMITS.panel_nodes * math.log(ellipse)
+    errors = 5.0 * halves * np.exp(np.minimum(moduli + decay, LARGEST_EXPONENT))
     return np.where(beyond, math.inf, errors)
