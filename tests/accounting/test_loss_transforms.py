@@ -1,10 +1,11 @@
-"""Moments of single losses off the real axis, against 32-digit quadrature."""
+"""Moments of single losses off the real axis, against balls that hold them."""
 
 import math
 
-import mpmath as mp
 import numpy as np
 import pytest
+from ball_moments import gaussian_moment, precision
+from flint import acb, arb
 
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.inversion import Inversion
@@ -38,37 +39,6 @@ CASES = [  # rate, mu, theta, frequency
 ]
 
 
-def exact_moment(kind, rate, mu, z, cut=None):
-    """Return E[e^(zL)] - 1 over x up to the cut, by adaptive quadrature of the definition."""
-    with mp.workdps(32):
-        q, mu, z = mp.mpf(rate), mp.mpf(mu), mp.mpc(z)
-        end = 40 + 2 * mu * (1 + z.real) if cut is None else mp.mpf(cut)
-
-        def density(x):
-            return mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)
-
-        def ratio(x):
-            return 1 - q + q * mp.exp(mu * x - mu * mu / 2)
-
-        integrand, constant, start = {
-            "remove": (lambda x: ratio(x) ** (1 + z), 0, -40),
-            "add": (lambda x: ratio(x) ** -z, 0, -40),
-            "poisson-replace-one": (
-                lambda x: ratio(x) ** (1 + z) * ratio(-x) ** -z,
-                0,
-                -40 if cut is None else -end,
-            ),
-            "uniform-replace-one": (
-                lambda x: ratio(x) ** (1 + z) + ratio(x) ** -z,
-                (1 - q) * mp.erf(mu / 2 / mp.sqrt(2)),
-                mu / 2,
-            ),
-        }[kind]
-        marks = [-10, -5, 0, mu, 5, 10, 20, 20 + mu * (1 + z.real)]
-        points = sorted({start, end, *(mp.mpf(x) for x in marks if start < x < end)})
-        return mp.quad(lambda x: density(x) * integrand(x), points) + constant - 1
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("rate", "mu", "theta", "frequency"), CASES)
 @pytest.mark.parametrize("cut", [None, 4.5])
@@ -79,13 +49,15 @@ def test_moments_are_within_their_errors(kind, rate, mu, theta, frequency, cut):
     nodes = tilted_nodes(mixture, theta, frequency, 60.0)
     frequencies = np.array([0.0, frequency])
     values, errors = transform(nodes, frequencies)
-    for value, error, u in zip(values, errors, frequencies, strict=True):
-        exact = mp.log1p(exact_moment(kind, rate, mu, complex(theta, u), cut))
-        assert abs(mp.mpc(complex(value)) - exact) <= error
-        # Small against the size of the loss, though that may be far below a unit roundoff.
-        assert error <= 1e-9 * abs(exact) + 1e-11 * abs(complex(theta, u)) * rate * mu + 1e-7 * (
-            abs(exact) > 5.0
-        )
+    with precision(160):
+        for value, error, u in zip(values, errors, frequencies, strict=True):
+            exact = gaussian_moment(kind, rate, mu, complex(theta, u), cut).log()
+            off, size = acb(value) - exact, abs(exact)  # balls: bounds hold in all of them
+            assert abs(off) <= arb(error)
+            assert off.real.rad() <= 1e-3 * error
+            # Small against the size of the loss, though that may be far below a unit roundoff.
+            least = 1e-9 * size + 1e-11 * abs(complex(theta, u)) * rate * mu
+            assert error <= least + (1e-7 if size > 5.0 else 0.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
