@@ -23,6 +23,7 @@ from skdp.accounting.events import (
     UniformSampledEvent,
     leaf_counts,
 )
+from skdp.accounting.numerics.floats import round_up
 from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
 from skdp.accounting.releases.last_iterate import LastIterateEvent
 
@@ -133,10 +134,10 @@ def laplace_mixture(leaf: Event, adjacency: str) -> LaplaceMixture | None:
         The pair; with a shift of 0 if nothing is ever sampled.
     """
     if isinstance(leaf, LaplaceEvent):
-        return LaplaceMixture("laplace", 1.0, 1.0 / leaf.noise_multiplier)
+        return LaplaceMixture("laplace", 1.0, round_up(1 / Fraction(leaf.noise_multiplier)))
     if not (isinstance(leaf, PoissonSampledEvent) and isinstance(leaf.event, LaplaceEvent)):
         return None
-    rate, shift = leaf.sample_rate, 1.0 / leaf.event.noise_multiplier
+    rate, shift = leaf.sample_rate, round_up(1 / Fraction(leaf.event.noise_multiplier))
     if rate == 0.0:
         return LaplaceMixture("laplace", 1.0, 0.0)
     if rate == 1.0:
@@ -259,7 +260,7 @@ def stated_guarantee(leaf: Event, adjacency: str) -> tuple[float, float] | None:
     if isinstance(leaf, PureDPEvent):
         return leaf.epsilon, 0.0
     if isinstance(leaf, DiscreteLaplaceEvent):
-        return math.nextafter(1.0 / leaf.noise_multiplier, math.inf), 0.0
+        return round_up(1 / Fraction(leaf.noise_multiplier)), 0.0
     if gaussian_mu(leaf, adjacency) == 0.0:
         return 0.0, 0.0
     mixture = laplace_mixture(leaf, adjacency)
@@ -318,8 +319,7 @@ def sum_of_stated(counts: Mapping[Event, int], adjacency: str) -> tuple[float, f
             return None
         exact += count * Fraction(stated[0])
         delta += count * stated[1]
-    epsilon = float(exact)
-    return math.nextafter(epsilon, math.inf) if epsilon < exact else epsilon, min(1.0, delta)
+    return round_up(exact), min(1.0, delta)
 
 
 def log_mixture(rate: float, log_ratio: float | Array) -> Array:

@@ -139,7 +139,8 @@ class ComposedLoss:
             At most 0.
         """
         parts = (count * pair.decay(theta, frequency) for pair, count in self.pairs)
-        return math.fsum(parts) - 0.5 * (self.mu * frequency) ** 2
+        fall = math.fsum(parts) - 0.5 * (self.mu * frequency) ** 2
+        return fall * (1.0 - 8.0 * UNIT_ROUNDOFF)
 
 
 @dataclass(frozen=True)
