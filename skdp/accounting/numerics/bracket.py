@@ -11,7 +11,11 @@ _EPSILON = 8.9e-16  # the least relative width of a bracket, a little above four
 
 
 def narrow_bracket(
-    function: Callable[[float], float], low: float, high: float, rtol: float = _EPSILON
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    rtol: float = _EPSILON,
+    xtol: float = 1e-300,
 ) -> tuple[float, float]:
     """Return close points between which a function turns from positive to at most zero.
 
@@ -30,7 +34,7 @@ def narrow_bracket(
         ends[0 if value > 0.0 else 1] = x
         return value or -math.ulp(0.0)
 
-    brentq(evaluate, low, high, xtol=1e-300, rtol=max(rtol, _EPSILON), maxiter=1000)
+    brentq(evaluate, low, high, xtol=xtol, rtol=max(rtol, _EPSILON), maxiter=1000, disp=False)
     return ends[0], ends[1]
 
 
@@ -122,5 +126,5 @@ def smallest_delta(epsilon_at: Callable[[float], float], epsilon: float) -> floa
     if epsilon_at(math.exp(_SMALLEST)) <= epsilon:
         return math.exp(_SMALLEST)
     return math.exp(
-        narrow_bracket(lambda x: epsilon_at(math.exp(x)) - epsilon, _SMALLEST, 0.0, 1e-12)[1]
+        narrow_bracket(lambda x: epsilon_at(math.exp(x)) - epsilon, _SMALLEST, 0.0, 1e-12, 1e-12)[1]
     )
