@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.accounting.events import Event, ProfileEvent, leaf_counts
+from skdp.accounting.numerics.floats import round_up
 from skdp.accounting.pld.pairs.base import Pair
 
 Array = NDArray[np.float64]
@@ -202,9 +203,9 @@ def exact_sum(event: Event, adjacency: str, read: Reading = Fraction) -> Guarant
 
 
 def sum_of_stated(counts: Mapping[Event, int], adjacency: str) -> tuple[float, float] | None:
-    """Return what basic composition gives, as floats, its epsilon rounded up; or None."""
+    """Return what basic composition gives, as floats, rounded up; or None."""
     total = _exact_sum(counts, adjacency, Fraction)
-    return None if total is None else (float_up(total.epsilon), min(1.0, float(total.delta)))
+    return None if total is None else (round_up(total.epsilon), min(1.0, round_up(total.delta)))
 
 
 def _exact_sum(counts: Mapping[Event, int], adjacency: str, read: Reading) -> Guarantee | None:
@@ -216,15 +217,6 @@ def _exact_sum(counts: Mapping[Event, int], adjacency: str, read: Reading) -> Gu
         epsilon += count * stated.epsilon
         delta += count * stated.delta
     return Guarantee(epsilon, delta)
-
-
-def float_up(amount: Fraction) -> float:
-    """Return the smallest float that is at least a fraction."""
-    try:
-        nearest = float(amount)
-    except OverflowError:
-        return math.inf
-    return nearest if nearest >= amount else math.nextafter(nearest, math.inf)
 
 
 def sum_of_moments(event: Event, adjacency: str) -> LogMoments | None:

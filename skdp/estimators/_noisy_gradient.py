@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdp.accounting import Accountant
-from skdp.accounting.calibration.noise import resolve_accountant
+from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.estimators._base import PrivateLinearClassifier
 from skdp.estimators.callbacks import FitProgress
 from skdp.mechanisms.random_stream import RandomStream

@@ -12,7 +12,7 @@ from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.events import Event
 
-_DIGITS = 6
+_DIGITS = 6  # of the numbers in messages
 # A rounded bound on delta may cost a little more than the epsilon it was computed for.
 _INFLATIONS = (1.0, 1.0 + 1e-6, 1.0 + 1e-4, 1.01, 2.0)
 
@@ -57,16 +57,7 @@ def rounded(value: float, *, up: bool) -> float:
 class Target:
     """How much may be spent, and who counts.
 
-    Parameters
-    ----------
-    epsilon : float
-        In nats, positive.
-    delta : float
-        Failure probability, in [0, 1).
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-    accountant : str or Accountant class
-        Whose bound must meet the target.
+    The accountant is the one whose bound must meet epsilon, in nats, at delta.
     """
 
     epsilon: float
@@ -90,6 +81,9 @@ class Target:
         if check_real("delta", delta) == 0:
             raise ValueError("delta must lie in the open interval (0, 1), got 0.")
         return cls(epsilon, delta, adjacency, accountant)
+
+    def __str__(self) -> str:
+        return f"epsilon={self.epsilon!r} at delta={self.delta!r}"
 
     def supports(self, event: Event) -> bool:
         """Tell whether the accountant has a bound for the event."""

@@ -7,6 +7,35 @@ from collections.abc import Callable, Sequence
 
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _SMALLEST = -744.0  # logarithm of the smallest positive float, rounded up
+_EPSILON = 8.9e-16  # the least relative width of a bracket, a little above four roundings
+
+
+def narrow_bracket(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    rtol: float = _EPSILON,
+    xtol: float = 1e-300,
+) -> tuple[float, float]:
+    """Return close points between which a function turns from positive to at most zero.
+
+    It is taken to be positive at ``low`` and not at ``high``; both other ends were evaluated, so
+    that each is on its proven side however the function behaves. It may be infinite.
+    """
+    from scipy.optimize import brentq
+
+    ends = [low, high]
+
+    def evaluate(x: float) -> float:
+        if x in ends:
+            return 1.0 if x == ends[0] else -1.0
+        value = function(x)
+        # Brent's method stops at zeros, where one side would be far: count them as beyond.
+        ends[0 if value > 0.0 else 1] = x
+        return value or -math.ulp(0.0)
+
+    brentq(evaluate, low, high, xtol=xtol, rtol=max(rtol, _EPSILON), maxiter=1000, disp=False)
+    return ends[0], ends[1]
 
 
 def golden_section(
@@ -94,15 +123,8 @@ def smallest_delta(epsilon_at: Callable[[float], float], epsilon: float) -> floa
     float
         A delta at which the bound was evaluated and is at most ``epsilon``; 1 if there is none.
     """
-    low, high = _SMALLEST, 0.0
-    if epsilon_at(math.exp(low)) <= epsilon:
-        return math.exp(low)
-    while high - low > 1e-12 * max(1.0, -high):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        if epsilon_at(math.exp(middle)) <= epsilon:
-            high = middle
-        else:
-            low = middle
-    return math.exp(high)
+    if epsilon_at(math.exp(_SMALLEST)) <= epsilon:
+        return math.exp(_SMALLEST)
+    return math.exp(
+        narrow_bracket(lambda x: epsilon_at(math.exp(x)) - epsilon, _SMALLEST, 0.0, 1e-12, 1e-12)[1]
+    )

@@ -16,22 +16,32 @@ Results are rounded against the caller: `delta` and `epsilon` up, `mu` down.
 
 import math
 import sys
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, erfinv
 
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 from skdp.accounting.numerics.quadrature import gauss_legendre
 
 _SQRT2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-_UNIT_ROUNDOFF = 2.0**-53
-_SAFETY = 4e-12  # relative: far above the rounding error of the solvers, far below 1e-9
-_QUADRATURE = 1e-13  # relative error of the 64-point rule, generously
-_NEAR = 0.99  # the ratio of the two terms above which their difference is integrated
-_MAX_ITERATIONS = 200
-_FAR = 1e150  # deviations, whose squares would overflow
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Errors of the profile and its inverses."""
+
+    safety: float = 4e-12  # relative: far above the rounding error of the solvers, far below 1e-9
+    quadrature: float = 1e-13  # relative error of the 64-point rule, generously
+    near: float = 0.99  # ratio of the two terms above which their difference is integrated
+    max_iterations: int = 200  # of a solver
+    far: float = 1e150  # deviations, whose squares would overflow
+
+
+_LIMITS = _Limits()
 
 
 @lru_cache(maxsize=1)
@@ -77,14 +87,14 @@ def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
     t = epsilon / mu
     a = 0.5 * mu - t
     minus_b = 0.5 * mu + t
-    if not abs(a) < _FAR:
+    if not abs(a) < _LIMITS.far:
         return (-math.inf if t > mu else 0.0), 0.0
     far = float(erfcx(minus_b / _SQRT2))
-    rounding = 32.0 * _UNIT_ROUNDOFF
+    rounding = 32.0 * UNIT_ROUNDOFF
     if a > 0.0:
         density = math.exp(-0.5 * a * a)
         complement = 0.5 * density * (float(erfcx(a / _SQRT2)) + far)
-        if complement < _NEAR:
+        if complement < _LIMITS.near:
             error = complement * (1.0 + a * a) + density * minus_b
             return math.log1p(-complement), rounding * error / (1.0 - complement)
     error = rounding * (2.0 + abs(a) * minus_b)
@@ -92,11 +102,11 @@ def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
         near = float(erfcx(-a / _SQRT2))
         if near <= 0.0:
             return -math.inf, error
-        if far < _NEAR * near:
+        if far < _LIMITS.near * near:
             log_near = -0.5 * a * a + math.log(0.5 * near)
             return log_near + math.log1p(-far / near), error / (1.0 - far / near)
     log_value = -0.5 * a * a - _LOG_SQRT_2PI + _log_mills_difference(-a, mu)
-    return min(0.0, log_value), error + _QUADRATURE
+    return min(0.0, log_value), error + _LIMITS.quadrature
 
 
 def delta(mu: float, epsilon: float) -> float:
@@ -135,7 +145,7 @@ def delta_bounds(mu: float, epsilon: float) -> tuple[float, float]:
     if mu <= 0.0:
         return 0.0, 0.0
     log_value, error = _evaluate(mu, epsilon)
-    error += 4.0 * _UNIT_ROUNDOFF
+    error += 4.0 * UNIT_ROUNDOFF
     upper = max(math.exp(min(0.0, log_value + error)), sys.float_info.min)
     lower = math.exp(log_value - error)
     return (lower if lower >= sys.float_info.min else 0.0), upper
@@ -187,7 +197,7 @@ def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
     if not math.isfinite(high):
         return 0.0, math.inf
     x, slope, error = high, -1.0, 0.0
-    for _ in range(_MAX_ITERATIONS):
+    for _ in range(_LIMITS.max_iterations):
         value, error = _evaluate(mu, x)
         a, minus_b = 0.5 * mu - x / mu, 0.5 * mu + x / mu
         second_term = -0.5 * a * a + math.log(0.5 * float(erfcx(minus_b / _SQRT2)))
@@ -203,8 +213,8 @@ def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
         if abs(following - x) <= 1e-15 * x:
             break
         x = following
-    margin = (error + 4.0 * _UNIT_ROUNDOFF * -target) / -slope
-    return max(x * (1.0 - _SAFETY) - margin, 0.0), x * (1.0 + _SAFETY) + margin
+    margin = (error + 4.0 * UNIT_ROUNDOFF * -target) / -slope
+    return max(x * (1.0 - _LIMITS.safety) - margin, 0.0), x * (1.0 + _LIMITS.safety) + margin
 
 
 def mu(epsilon: float, delta: float) -> float:
@@ -230,7 +240,7 @@ def mu(epsilon: float, delta: float) -> float:
     chernoff = 2.0 * epsilon / (spread + math.sqrt(spread * spread + 2.0 * epsilon))
     start = max(chernoff, 2.0 * _SQRT2 * float(erfinv(delta)))
     y, low, high = math.log(start), -math.inf, math.inf
-    for _ in range(_MAX_ITERATIONS):
+    for _ in range(_LIMITS.max_iterations):
         x = math.exp(y)
         value = log_delta(x, epsilon)
         if value <= target:
@@ -245,7 +255,7 @@ def mu(epsilon: float, delta: float) -> float:
         if abs(following - y) <= 1e-15 * max(1.0, abs(y)):
             break
         y = following
-    return math.exp(y) * (1.0 - _SAFETY)
+    return math.exp(y) * (1.0 - _LIMITS.safety)
 
 
 def sigma(epsilon: float, delta: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 
 def oversize_probability(most: int, dataset_size: int, sample_rate: float, steps: int) -> float:
@@ -57,11 +58,8 @@ def largest_likely_batch(failure: float, dataset_size: int, sample_rate: float, 
     int
         The least such size by that bound.
     """
-    low, high = 0, dataset_size
-    while low < high:
-        middle = (low + high) // 2
-        if oversize_probability(middle, dataset_size, sample_rate, steps) <= failure:
-            high = middle
-        else:
-            low = middle + 1
-    return high
+
+    def is_rare(most: int) -> bool:
+        return oversize_probability(most, dataset_size, sample_rate, steps) <= failure
+
+    return bisect_left(range(dataset_size), True, key=is_rare)

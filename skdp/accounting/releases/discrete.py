@@ -11,7 +11,7 @@ import numpy as np
 from skdp.accounting.analysis import DominatingPairs, Guarantee, LogMoments, Reading, card_of
 from skdp.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.pairs.discrete_gaussian import DiscreteGaussianPair
+from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 from skdp.accounting.releases.laplace import bounded
 from skdp.accounting.releases.noise import Noise, half
@@ -44,7 +44,7 @@ class DiscreteGaussian(Noise):
             return DominatingPairs(lambda _: RandomisedResponsePair(0.0, 1.0))
         sigma = min(multiplier, _LARGEST_NOISE) * steps
         attained = multiplier <= _LARGEST_NOISE
-        return DominatingPairs(lambda _: DiscreteGaussianPair(steps, sigma), attained=attained)
+        return DominatingPairs(lambda _: discrete_gaussian_pair(steps, sigma), attained=attained)
 
     def of_two(self) -> Event:
         """Return the release with half the noise, over twice the change."""

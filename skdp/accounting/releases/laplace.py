@@ -25,9 +25,10 @@ from skdp.accounting.analysis import (
     log_mixture,
 )
 from skdp.accounting.events import Event, LaplaceEvent, PoissonSampledEvent
+from skdp.accounting.numerics.floats import round_up
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.pairs.base import Pair
-from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
+from skdp.accounting.pld.pairs.laplace import LaplacePair, laplace_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 from skdp.accounting.releases.noise import Noise, half
 
@@ -89,7 +90,7 @@ class Laplace(LaplaceNoise, Noise):
 
     def laplace(self) -> LaplaceMixture:
         """Return the shift in units of the scale."""
-        return LaplaceMixture("laplace", 1.0, 1.0 / self.event.noise_multiplier)
+        return LaplaceMixture("laplace", 1.0, round_up(1 / Fraction(self.event.noise_multiplier)))
 
     def stated(self, read: Reading = Fraction) -> Guarantee:
         """Return the largest loss, exactly."""
@@ -112,7 +113,7 @@ class SampledLaplace(LaplaceNoise):
     def laplace(self) -> LaplaceMixture:
         """Return the mixture; with a shift of 0 if nothing is ever sampled."""
         rate = self.event.sample_rate
-        shift = 1.0 / self._multiplier
+        shift = round_up(1 / Fraction(self._multiplier))
         if rate == 0.0:
             return LaplaceMixture("laplace", 1.0, 0.0)
         if rate == 1.0:
@@ -139,12 +140,12 @@ def pair_of_laplace(mixture: LaplaceMixture, direction: str) -> Pair | None:
         return None
     rate, shift = max(mixture.rate, _LEAST), max(mixture.shift, _LEAST)
     if mixture.kind == "laplace":
-        return bounded(shift) or LaplaceMixturePair("laplace", 1.0, shift)
+        return bounded(shift) or LaplacePair(shift)
     if mixture.shift > _LARGEST_SAMPLED_SHIFT:
         # Whoever is sampled is seen: any two results differ with the rate at most.
         return RandomisedResponsePair(0.0, rate)
     kind = direction if mixture.kind == "poisson-add-remove" else mixture.kind
-    return LaplaceMixturePair(kind, rate, shift)
+    return laplace_pair(kind, rate, shift)
 
 
 def bounded(shift: float) -> Pair | None:

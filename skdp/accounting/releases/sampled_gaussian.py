@@ -25,7 +25,7 @@ from skdp.accounting.analysis import (
 from skdp.accounting.events import Event, PoissonSampledEvent, UniformSampledEvent
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.pairs.base import Pair
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 Array = NDArray[np.float64]
@@ -88,7 +88,7 @@ class SampledGaussian(Analysis):
                 # Whoever is sampled is seen: any two results differ with the rate at most.
                 return RandomisedResponsePair(0.0, mixture.rate)
             kind = direction if directed else mixture.kind
-            return GaussianMixturePair(kind, max(mixture.rate, _LEAST), max(mixture.mu, _LEAST))
+            return gaussian_pair(kind, max(mixture.rate, _LEAST), max(mixture.mu, _LEAST))
 
         return DominatingPairs(pair, directed, _is_attained(mixture))
 

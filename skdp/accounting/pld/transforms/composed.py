@@ -5,49 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from skdp.accounting.pld.pairs.base import Array
-
-_UNIT_ROUNDOFF = 2.0**-53
-_SMALLEST_TILT = 1.5  # in units of the inverse standard deviation
-_CLOSE = 0.2  # of a tilt, in the same units
-_LARGEST_TRIALS = 60
-_ROUNDING = 1e-12
-_LARGE = 690.0
-
-Complex = NDArray[np.complex128]
+from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF
+from skdp.accounting.pld.pairs.base import Array, Complex, Transformable
 
 
-class Transformable(Protocol):
-    """What is needed of the loss of one release; see `Pair`.
+@dataclass(frozen=True)
+class _Limits:
+    """How the search for a tilt ends."""
 
-    ``failure`` is the probability under P of an infinite loss, ``cut_mass`` that of losses left
-    out, both not contained in the moments.
-    """
+    smallest_tilt: float = 1.5  # least tilt, in units of the inverse standard deviation
+    close: float = 0.2  # step of the tilt that ends the search, in the same units
+    largest_trials: int = 60  # tilts that are tried
+    rounding: float = 1e-12  # relative error of the mass outside the moments, generously
 
-    failure: float
 
-    @property
-    def cut_mass(self) -> float:
-        """Probability under P of losses left out."""
-
-    @property
-    def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach."""
-
-    def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment and its first two derivatives, estimated."""
-
-    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return the logarithm of the moments and bounds on its absolute error."""
-
-    def decay(self, theta: float, frequency: float) -> float:
-        """Bound how much smaller the moments are at all frequencies from a given one on."""
+_LIMITS = _Limits()
 
 
 class ComposedLoss:
@@ -72,8 +48,8 @@ class ComposedLoss:
         cut = math.fsum(count * pair.cut_mass for pair, count in self.pairs)
         # Bounds on the probability of the losses that the moments do not contain.
         self.outside = (
-            failure * (1.0 - _ROUNDING),
-            failure * (1.0 + _ROUNDING) + cut * (1.0 + _ROUNDING),
+            failure * (1.0 - _LIMITS.rounding),
+            failure * (1.0 + _LIMITS.rounding) + cut * (1.0 + _LIMITS.rounding),
         )
 
     @property
@@ -115,7 +91,7 @@ class ComposedLoss:
             the real part bounds the true one from above and the imaginary part says nothing.
         """
         values = 0.5 * self.mu * self.mu * z * (z + 1.0)
-        errors = 8.0 * _UNIT_ROUNDOFF * np.abs(values)
+        errors = 8.0 * UNIT_ROUNDOFF * np.abs(values)
         unknown = np.zeros(len(z), dtype=bool)
         with np.errstate(invalid="ignore"):
             for pair, count in self.pairs:
@@ -123,7 +99,7 @@ class ComposedLoss:
                 values = values + count * part
                 unknown |= ~np.isfinite(error)
                 # Each of the sums rounds what was added before.
-                roundings = (4.0 + len(self.pairs)) * _UNIT_ROUNDOFF
+                roundings = (4.0 + len(self.pairs)) * UNIT_ROUNDOFF
                 known = count * error + roundings * np.abs(count * part)
                 errors = errors + np.where(np.isfinite(known), known, 0.0)
         # Where one real part is but a bound from above, so is the sum with the other errors.
@@ -163,7 +139,8 @@ class ComposedLoss:
             At most 0.
         """
         parts = (count * pair.decay(theta, frequency) for pair, count in self.pairs)
-        return math.fsum(parts) - 0.5 * (self.mu * frequency) ** 2
+        fall = math.fsum(parts) - 0.5 * (self.mu * frequency) ** 2
+        return fall * (1.0 - 8.0 * UNIT_ROUNDOFF)
 
 
 @dataclass(frozen=True)
@@ -188,7 +165,7 @@ def _describe(loss: ComposedLoss, theta: float) -> Saddle | None:
         return None
     half = math.sqrt(0.5 * variance)
     factor = 0.5 * float(erfcx(theta * half) - erfcx((theta + 1.0) * half))
-    if not moment - theta * mean < _LARGE:
+    if not moment - theta * mean < LARGEST_EXPONENT:
         return None
     log_delta = moment - theta * mean + math.log(max(factor, 1e-300))
     return Saddle(theta, moment, mean, math.sqrt(variance), log_delta)
@@ -224,7 +201,7 @@ def find_saddle(
     theta = min(theta, loss.largest_tilt)
     low, high = 0.0, math.inf
     below = above = None
-    for _ in range(_LARGEST_TRIALS):
+    for _ in range(_LIMITS.largest_trials):
         here = _describe(loss, theta)
         step = 0.0
         if here is None:
@@ -237,14 +214,14 @@ def find_saddle(
                 assert epsilon is not None
                 lacking = epsilon - here.epsilon
                 step = lacking / here.deviation**2
-            if lacking > 0.0 or theta * here.deviation < _SMALLEST_TILT:
+            if lacking > 0.0 or theta * here.deviation < _LIMITS.smallest_tilt:
                 low, below = theta, here
-                step = max(step, _SMALLEST_TILT / here.deviation - theta)
+                step = max(step, _LIMITS.smallest_tilt / here.deviation - theta)
             else:
                 high, above = theta, here
-            if abs(step) * here.deviation < _CLOSE:
+            if abs(step) * here.deviation < _LIMITS.close:
                 return here
-        if above is not None and (high - low) * above.deviation < _CLOSE:
+        if above is not None and (high - low) * above.deviation < _LIMITS.close:
             return above
         if high < math.inf and high - low <= 1e-6 * high:
             break
