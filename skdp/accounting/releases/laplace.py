@@ -46,16 +46,11 @@ _LEAST = 1e-100  # rates and shifts below count as this one, which can only rais
 
 
 class LaplaceMixture(NamedTuple):
-    """A Laplace leaf, sampled or not, in units of the scale.
+    """A Laplace release, on a sample or not, in units of the scale."""
 
-    ``kind`` is ``"laplace"`` (with rate 1), ``"poisson-add-remove"`` or ``"poisson-replace-one"``,
-    the latter two with ``0 < rate < 1``; ``shift`` is the distance between neighbouring locations,
-    or, under replace-one, of either from the common one.
-    """
-
-    kind: str
+    kind: str  # laplace, or with 0 < rate < 1 poisson-add-remove or poisson-replace-one
     rate: float
-    shift: float
+    shift: float  # between neighbouring locations, or under replace-one from the common one
 
 
 class LaplaceNoise(Analysis):
