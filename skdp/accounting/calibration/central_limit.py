@@ -27,25 +27,10 @@ class Estimate(NamedTuple):
 
 
 def estimate(event: Event, adjacency: str) -> Estimate:
-    """Estimate what a plan amounts to by the central limit theorem.
+    """Estimate what a plan amounts to: no bound; leaves without a simple variance count as nothing.
 
-    Parameters
-    ----------
-    event : Event
-        The plan.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    Estimate
-        Neither an upper nor a lower bound. Leaves about which nothing simple is known count as
-        nothing.
-
-    Notes
-    -----
-    Many releases whose privacy loss has variance ``s^2`` approach a Gaussian pair with ``mu^2``
-    the sum of the variances (Dong, Roth and Su, 2022, Theorem 3.4; Bu, Dong, Long and Su, 2020).
+    Many losses of variance ``s^2`` approach a Gaussian pair with ``mu^2`` the sum of the variances
+    (Dong, Roth and Su, 2022, Theorem 3.4; Bu, Dong, Long and Su, 2020).
     """
     squares = [0.0]
     epsilon = 0.0
@@ -102,24 +87,7 @@ def guess(
     axis: Axis,
     initial: float,
 ) -> Guess:
-    """Guess the parameter with which a family of plans meets a target.
-
-    Parameters
-    ----------
-    make_event : callable
-        Maps the parameter to the event of the whole plan.
-    target : Target
-        How much may be spent.
-    axis : Axis
-        The admissible parameters.
-    initial : float
-        An admissible parameter, which is returned where nothing better is known.
-
-    Returns
-    -------
-    Guess
-        The parameter, and the elasticity of the cost there.
-    """
+    """Guess the parameter with which plans meet a target; ``initial`` if nothing is known."""
     fixed = estimate(make_event(initial), target.adjacency)
     if fixed.mu == 0.0 or target.delta == 0.0:
         return Guess(initial, 1.0)

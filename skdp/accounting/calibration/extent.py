@@ -93,7 +93,7 @@ def calibrate_steps(
     every = Axis(1, _MOST_STEPS, integer=True)
     found = dearest_plan(target, lambda n: training._replace(steps=int(n)).event(), every, 1)
     if found is None:
-        raise CalibrationError(_not_even_one_step(target, training))
+        raise CalibrationError(_describe_one_step(target, training))
     if found == _MOST_STEPS:
         raise CalibrationError(
             f"more than 10^15 steps meet {target} with noise_multiplier={z!r} and "
@@ -191,7 +191,7 @@ def _largest_batch(target: Target, least: Training, size: int) -> int:
 
     found = dearest_plan(target, make_event, Axis(1, size, integer=True), 1)
     if found is None:
-        raise CalibrationError(_no_rate(target, least))
+        raise CalibrationError(_describe_least_rate(target, least))
     return int(found)
 
 
@@ -204,42 +204,42 @@ def _largest_rate(target: Target, least: Training) -> float:
         return 1.0
     found = dearest_plan(target, make_event, Axis(_LEAST_RATE, 1.0), 0.01)
     if found is None:
-        raise CalibrationError(_no_rate(target, least))
+        raise CalibrationError(_describe_least_rate(target, least))
     return found
 
 
-def _not_even_one_step(target: Target, step: Training) -> str:
+def _describe_one_step(target: Target, step: Training) -> str:
     """Say what one step costs, and with which noise or rate it would be within the target."""
-    remedies, rate = _noise_instead(target, step), step.sample_rate
+    remedies, rate = _find_noise(target, step), step.sample_rate
     make_event, smaller = step.vary("sample_rate"), None
     if target.supports(make_event(0.5 * rate)):
         smaller = dearest_plan(target, make_event, Axis(_LEAST_RATE, rate), rate)
     if smaller is not None:
-        remedies.append(f"sample_rate={target.sound(make_event, smaller, up=False)!r}")
+        remedies.append(f"sample_rate={target.shorten(make_event, smaller, up=False)!r}")
     return (
         f"not even one step meets {target} with noise_multiplier={step.noise_multiplier!r} and "
-        f"sample_rate={rate!r}: {target.nearest(step.event())}." + _one_would(remedies)
+        f"sample_rate={rate!r}: {target.name_nearest(step.event())}." + _name_remedies(remedies)
     )
 
 
-def _no_rate(target: Target, least: Training) -> str:
+def _describe_least_rate(target: Target, least: Training) -> str:
     """Say what the least sampling costs, and with which noise it would be within the target."""
     return (
         f"no sample_rate down to {least.sample_rate!r} meets {target} with noise_multiplier="
-        f"{least.noise_multiplier!r} and steps={least.steps!r}: {target.nearest(least.event())}."
-        + _one_would(_noise_instead(target, least))
+        f"{least.noise_multiplier!r} and steps={least.steps!r}: "
+        f"{target.name_nearest(least.event())}." + _name_remedies(_find_noise(target, least))
     )
 
 
-def _noise_instead(target: Target, training: Training) -> list[str]:
+def _find_noise(target: Target, training: Training) -> list[str]:
     """Name a noise multiplier that meets the target, if there is one."""
     make_event = training.vary("noise_multiplier")
     try:
-        noise = target.sound(make_event, least_noise(target, make_event), up=True)
+        noise = target.shorten(make_event, least_noise(target, make_event), up=True)
     except CalibrationError:
         return []
     return [f"noise_multiplier={noise!r}"]
 
 
-def _one_would(remedies: list[str]) -> str:
+def _name_remedies(remedies: list[str]) -> str:
     return f" This target would be met with {' or with '.join(remedies)}." if remedies else ""

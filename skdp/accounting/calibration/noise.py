@@ -187,9 +187,9 @@ def least_noise(
     found = dearest_plan(target, make_event, axis, somewhere, there=initial is not None)
     if found is None:
         raise CalibrationError(
-            f"no noise up to {largest!r} meets {target}: {target.nearest(make_event(largest))}. "
-            f"Raise epsilon or delta, take fewer steps, or spend less on the noise-free part of "
-            f"the plan."
+            f"no noise up to {largest!r} meets {target}: "
+            f"{target.name_nearest(make_event(largest))}. Raise epsilon or delta, take fewer "
+            f"steps, or spend less on the noise-free part of the plan."
         )
     return found
 

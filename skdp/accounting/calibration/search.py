@@ -134,12 +134,10 @@ def dearest_affordable(
 ) -> float | None:
     """Return the parameter that costs most among those whose cost is at most ``target > 0``.
 
-    Its cost was evaluated and is at most the target. It is the dearest end of the axis, or within
-    1e-4 of the target, relatively, or next to one that exceeds it (the next integer; for real
-    parameters a cost that jumps). None if the cheapest end exceeds the target. Costs, infinity
-    included, should rise along the axis; where they do not, some affordable parameter is returned.
-    ``slope`` is the elasticity of the cost that is expected at ``start``.
+    Its cost was evaluated; it is the dearest end of the axis, within 1e-4 of the target, or next to
+    one that exceeds it. None if the cheapest end does. ``slope`` is the elasticity at ``start``.
     """
+    # Where costs do not rise along the axis, some affordable parameter is returned.
     search = _Search(cost, target, axis)
     search.bracket(axis.coordinate(start), slope)
     if not search.is_over:

@@ -47,7 +47,7 @@ def check_count(name: str, value: object) -> int:
     return int(value)
 
 
-def rounded(value: float, *, up: bool) -> float:
+def round_soundly(value: float, *, up: bool) -> float:
     """Round a positive number to six digits, in the direction that is sound."""
     context = Context(prec=_DIGITS, rounding=ROUND_UP if up else ROUND_DOWN)
     return float(context.create_decimal(Decimal(value)))
@@ -113,12 +113,12 @@ class Target:
         """Tell whether the event stays within the target."""
         return self.spent(event) <= self.epsilon
 
-    def sound(self, make_event: Callable[[float], Event], value: float, *, up: bool) -> float:
+    def shorten(self, make_event: Callable[[float], Event], value: float, *, up: bool) -> float:
         """Round a parameter to few digits if that still meets the target."""
-        short = rounded(value, up=up)
+        short = round_soundly(value, up=up)
         return short if self.affords(make_event(short)) else value
 
-    def nearest(self, event: Event) -> str:
+    def name_nearest(self, event: Event) -> str:
         """Name the nearest targets that the cheapest possible plan meets.
 
         Each number is rounded up, and so is itself a target that the plan meets.
@@ -127,10 +127,10 @@ class Target:
         found = []
         epsilon = accountant.epsilon(self.delta).upper
         if math.isfinite(epsilon):
-            found.append(f"epsilon={rounded(epsilon, up=True)!r} at this delta")
+            found.append(f"epsilon={round_soundly(epsilon, up=True)!r} at this delta")
         delta = accountant.delta(self.epsilon).upper
         for factor in _INFLATIONS:
-            larger = rounded(delta * factor, up=True) if delta > 0.0 else 0.0
+            larger = round_soundly(delta * factor, up=True) if delta > 0.0 else 0.0
             if larger < 1.0 and accountant.epsilon(larger) <= self.epsilon:
                 found.append(f"delta={larger!r} at this epsilon")
                 break

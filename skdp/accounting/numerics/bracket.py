@@ -41,21 +41,9 @@ def narrow_bracket(
 def golden_section(
     function: Callable[[float], float], left: float, right: float, iterations: int
 ) -> tuple[float, float]:
-    """Minimise a function that falls and then rises.
+    """Return the best point evaluated and its value, of a function that falls and then rises.
 
-    Parameters
-    ----------
-    function : callable
-        Maps a float to a float; it may be infinite where it is large.
-    left, right : float
-        Ends of the interval.
-    iterations : int
-        How often the interval shrinks, by 0.618 each time.
-
-    Returns
-    -------
-    tuple of two floats
-        The best point evaluated and its value.
+    It may be infinite where it is large. The interval shrinks by 0.618 in each iteration.
     """
     inner = [right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)]
     values = [function(inner[0]), function(inner[1])]
@@ -77,22 +65,9 @@ def golden_section(
 def minimise(
     function: Callable[[float], float], grid: Sequence[float], iterations: int = 40
 ) -> float:
-    """Minimise over a grid first, then between the neighbours of its best point.
+    """Return the least value on an increasing grid, then between the neighbours of its best point.
 
-    Parameters
-    ----------
-    function : callable
-        Maps a float to a float; it may be infinite where it is large.
-    grid : sequence of float
-        Increasing points of the first scan, which stops once values have risen thrice in a row,
-        or become infinite again.
-    iterations : int, default=40
-        Steps of golden-section search after it.
-
-    Returns
-    -------
-    float
-        The least value found.
+    The scan stops once values have risen thrice in a row, or become infinite again.
     """
     values: list[float] = []
     for x in grid:
@@ -111,17 +86,7 @@ def minimise(
 def smallest_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     """Return the smallest delta, up to rounding, at which a bound on epsilon holds.
 
-    Parameters
-    ----------
-    epsilon_at : callable
-        Maps a delta to an upper bound on epsilon that does not rise with delta.
-    epsilon : float
-        The epsilon to be reached, ``>= 0``.
-
-    Returns
-    -------
-    float
-        A delta at which the bound was evaluated and is at most ``epsilon``; 1 if there is none.
+    The bound was evaluated there, and does not rise with delta; 1 if there is none.
     """
     if epsilon_at(math.exp(_SMALLEST)) <= epsilon:
         return math.exp(_SMALLEST)

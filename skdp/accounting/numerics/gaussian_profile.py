@@ -61,20 +61,7 @@ def _log_mills_difference(x: float, mu: float) -> float:
 
 
 def log_delta(mu: float, epsilon: float) -> float:
-    """Return the natural logarithm of ``delta(epsilon; mu)``, rounded to nearest.
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
-    epsilon : float
-        Privacy-loss threshold in nats, ``epsilon >= 0``.
-
-    Returns
-    -------
-    float
-        ``log delta``, in ``[-inf, 0]``.
-    """
+    """Return the natural logarithm of ``delta(epsilon; mu)``, rounded to nearest."""
     return _evaluate(mu, epsilon)[0]
 
 
@@ -112,36 +99,13 @@ def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
 def delta(mu: float, epsilon: float) -> float:
     """Return an upper bound on ``delta(epsilon; mu)``, tight to 1e-9 relative where normal.
 
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
-    epsilon : float
-        Privacy-loss threshold in nats, ``epsilon >= 0``.
-
-    Returns
-    -------
-    float
-        A number in ``[0, 1]``; never zero when ``mu > 0``, because the true value is not.
+    It is never zero when ``mu > 0``, because the true value is not.
     """
     return delta_bounds(mu, epsilon)[1]
 
 
 def delta_bounds(mu: float, epsilon: float) -> tuple[float, float]:
-    """Return a lower and an upper bound on ``delta(epsilon; mu)``.
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
-    epsilon : float
-        Privacy-loss threshold in nats, ``epsilon >= 0``.
-
-    Returns
-    -------
-    tuple of float
-        Numbers in ``[0, 1]``.
-    """
+    """Return a lower and an upper bound on ``delta(epsilon; mu)``, for ``mu, epsilon >= 0``."""
     if mu <= 0.0:
         return 0.0, 0.0
     log_value, error = _evaluate(mu, epsilon)
@@ -152,37 +116,14 @@ def delta_bounds(mu: float, epsilon: float) -> tuple[float, float]:
 
 
 def epsilon(mu: float, delta: float) -> float:
-    """Return an upper bound on the smallest ``epsilon >= 0`` with ``delta(epsilon; mu) <= delta``.
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
-    delta : float
-        Target probability, in ``[0, 1)``.
-
-    Returns
-    -------
-    float
-        Epsilon in nats; infinite when ``delta`` is zero and ``mu`` is not.
-    """
+    """Return an upper bound on the smallest epsilon with ``delta(epsilon; mu) <= delta``."""
     return epsilon_bounds(mu, delta)[1]
 
 
 def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
-    """Return a lower and an upper bound on the smallest ``epsilon`` that meets ``delta``.
+    """Return a lower and an upper bound on the smallest ``epsilon`` that meets ``delta < 1``.
 
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
-    delta : float
-        Target probability, in ``[0, 1)``.
-
-    Returns
-    -------
-    tuple of float
-        Epsilons in nats; infinite when ``delta`` is zero and ``mu`` is not.
+    Both are infinite when ``delta`` is zero and ``mu`` is not.
     """
     if mu <= 0.0:
         return 0.0, 0.0
@@ -218,21 +159,9 @@ def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
 
 
 def mu(epsilon: float, delta: float) -> float:
-    """Return a lower bound on the largest ``mu`` with ``delta(epsilon; mu) <= delta``.
+    """Return a lower bound on the largest mu with ``delta(epsilon; mu) <= delta`` in (0, 1).
 
-    Noise of standard deviation ``sensitivity / mu`` then meets the target.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy-loss threshold in nats, ``epsilon >= 0``.
-    delta : float
-        Target probability, in ``(0, 1)``.
-
-    Returns
-    -------
-    float
-        ``mu > 0``, within 1e-9 relative of the exact value and never above it.
+    Noise of standard deviation ``sensitivity / mu`` then meets the target. Within 1e-9, relatively.
     """
     target = math.log(delta)
     spread = math.sqrt(-2.0 * target)
@@ -259,18 +188,5 @@ def mu(epsilon: float, delta: float) -> float:
 
 
 def sigma(epsilon: float, delta: float) -> float:
-    """Return an upper bound on the smallest noise scale, in units of the sensitivity.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy-loss threshold in nats, ``epsilon >= 0``.
-    delta : float
-        Target probability, in ``(0, 1)``.
-
-    Returns
-    -------
-    float
-        Standard deviation over sensitivity, ``1 / mu(epsilon, delta)``.
-    """
+    """Return an upper bound on the smallest noise scale, in units of the sensitivity."""
     return 1.0 / mu(epsilon, delta)

@@ -27,25 +27,12 @@ _LIMITS = _Limits()
 
 
 class RandomisedResponseProfile:
-    """Bound the profile of ``count`` rounds of ``epsilon``-DP randomised response, on both sides.
+    """Bound the profile of rounds of epsilon-DP randomised response, on both sides.
 
     It is the worst composition of that many epsilon-DP releases (Kairouz, Oh and Viswanath, 2015,
     Theorem 3.3). With l lies among k answers, binomial with chance ``1 / (1 + e^eps)``, the loss is
-    ``(k - 2 l) eps``, so ``delta(x) = E max(0, 1 - e^(x - loss))``: a sum of positive terms.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy parameter of a round in nats, positive.
-    count : int
-        Number of rounds, at least 1.
-    terms : int, default=4_500_000
-        How many numbers of lies may be told apart; the default is enough for 1e10 rounds.
-
-    Raises
-    ------
-    OverflowError
-        If more terms matter.
+    ``(k - 2 l) eps``, so ``delta(x) = E max(0, 1 - e^(x - loss))``: a sum of positive terms. Raise
+    OverflowError if more than ``terms`` matter, which are enough for 1e10 rounds.
     """
 
     def __init__(self, epsilon: float, count: int, terms: int = 4_500_000) -> None:
@@ -79,40 +66,17 @@ class RandomisedResponseProfile:
         return value, error + _LIMITS.outside, float(slopes.sum())
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Bound delta at an epsilon.
-
-        Parameters
-        ----------
-        epsilon : float
-            Privacy-loss threshold in nats, ``>= 0``.
-
-        Returns
-        -------
-        tuple of two floats
-            A lower and an upper bound.
-        """
+        """Bound delta at an epsilon, from below and from above."""
         if epsilon >= self.largest:
             return 0.0, 0.0
         value, error, _ = self._evaluate(epsilon)
         return max(0.0, value - error), min(1.0, value + error)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
-        """Bound the smallest epsilon at a delta.
+        """Bound the smallest epsilon at a delta, from below and from above.
 
-        Parameters
-        ----------
-        delta : float
-            Target probability, in [0, 1).
-
-        Returns
-        -------
-        tuple of two floats
-            A lower and an upper bound.
-
-        Notes
-        -----
-        Delta is convex and piecewise linear in ``e^epsilon``, so that Newton's iteration climbs to
-        the root from zero and arrives as soon as it reaches the right piece.
+        Delta is convex and piecewise linear in ``e^epsilon``: Newton's iteration climbs to the
+        root from zero and arrives as soon as it reaches the right piece.
         """
         if delta <= 4.0 * _LIMITS.outside:
             return 0.0, self.largest

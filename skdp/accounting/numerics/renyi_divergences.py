@@ -81,39 +81,13 @@ def renyi_divergence(left: Distribution, right: Distribution, order: float) -> f
 
 
 def log_moment(left: Distribution, right: Distribution, order: float) -> float:
-    """Return an upper bound on ``log E_right[(left/right)^order]``.
-
-    Parameters
-    ----------
-    left, right : Distribution
-        Two distributions of one class and dimension.
-    order : float
-        Order, above 1.
-
-    Returns
-    -------
-    float
-        ``order - 1`` times the Renyi divergence, rounded up.
-    """
+    """Return an upper bound on ``log E_right[(left/right)^order]``, for an order above 1."""
     value, error = _moment(left, right, order)
     return max(0.0, value) + error
 
 
 def check_comparable(left: Distribution, right: Distribution) -> None:
-    """Check that a closed form exists for a pair.
-
-    Parameters
-    ----------
-    left, right : Distribution
-        Any two distributions.
-
-    Raises
-    ------
-    TypeError
-        If they are of different classes, or of one without closed form.
-    ValueError
-        If their dimensions differ.
-    """
+    """Check that both are of a class with closed form (TypeError), and dimension (ValueError)."""
     if type(left) is not type(right) or type(left) not in _FAMILIES:
         raise TypeError(
             "left and right must be two distributions of one class of "

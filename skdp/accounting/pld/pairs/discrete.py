@@ -54,17 +54,9 @@ class AtomicPair(ABC):
 
     @abstractmethod
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers ``k``, their probabilities under P, and what lies above.
+        """Return the numbers ``k``, their probabilities under P, and a bound on what lies above.
 
-        Parameters
-        ----------
-        tail : float
-            Probability that may lie on either side; a shortfall at the lower end is left out.
-
-        Returns
-        -------
-        tuple
-            Numbers, masses, and a bound on the mass above.
+        A probability ``tail`` may lie on either side; a shortfall at the lower end is left out.
         """
 
     def span(self, tail: float) -> tuple[float, float]:
@@ -134,15 +126,7 @@ class AtomicPair(ABC):
 
 
 class DiscreteLaplacePair(AtomicPair):
-    """Discrete Laplace noise on an integer.
-
-    Parameters
-    ----------
-    sensitivity : int
-        Largest change of the query.
-    shift : float
-        Sensitivity over the scale ``b`` of the noise: the largest loss, in nats.
-    """
+    """Discrete Laplace noise; the shift is sensitivity over scale, the largest loss."""
 
     def __init__(self, sensitivity: int, shift: float) -> None:
         self.sensitivity = sensitivity

@@ -32,15 +32,7 @@ _LIMITS = _Limits()
 
 
 class DiscreteGaussianPair(AtomicPair):
-    """Discrete Gaussian noise on an integer.
-
-    Parameters
-    ----------
-    sensitivity : int
-        Largest change of the query.
-    sigma : float
-        Parameter of the noise: ``P(X = x)`` is proportional to ``e^(-x^2 / (2 sigma^2))``.
-    """
+    """Discrete Gaussian noise: ``P(X = x)`` is proportional to ``e^(-x^2 / (2 sigma^2))``."""
 
     def __init__(self, sensitivity: int, sigma: float) -> None:
         self.sensitivity = sensitivity

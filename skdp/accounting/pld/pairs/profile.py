@@ -81,17 +81,9 @@ class ListedPair(AtomicPair):
         """All of them."""
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return losses and their probabilities under P, and what lies above them.
+        """Return losses, their probabilities under P, and a bound on what lies above.
 
-        Parameters
-        ----------
-        tail : float
-            Probability that may lie on either side.
-
-        Returns
-        -------
-        tuple
-            Losses, masses, and a bound on the mass above.
+        A probability ``tail`` may lie on either side.
         """
         losses, masses, _ = self._atoms
         first = int(np.searchsorted(np.cumsum(masses), 0.5 * tail, side="right"))
@@ -128,12 +120,7 @@ class ListedPair(AtomicPair):
 class ProfilePair(ListedPair):
     """The discrete pair above all profiles that a bound allows.
 
-    Parameters
-    ----------
-    bound : callable
-        Upper bound on the profile at any ``epsilon >= 0``, in both orders of the pair.
-    largest_loss : float, default=inf
-        An epsilon at which the profile is zero.
+    The bound holds at any ``epsilon >= 0`` in both orders, and is zero at ``largest_loss``.
     """
 
     def __init__(self, bound: Bound, largest_loss: float = math.inf) -> None:
@@ -179,20 +166,7 @@ def _profile_of(atoms: Atoms, epsilon: float) -> float:
 
 
 def last_node(bound: Bound, largest_loss: float = math.inf) -> tuple[float, float]:
-    """Return an epsilon at which a bound is negligible or does not fall any more, and its value.
-
-    Parameters
-    ----------
-    bound : callable
-        Upper bound on a profile at any ``epsilon >= 0``.
-    largest_loss : float, default=inf
-        An epsilon at which the profile is zero.
-
-    Returns
-    -------
-    tuple of float
-        Epsilon and bound.
-    """
+    """Return an epsilon at which a bound is negligible or does not fall any more, and its value."""
     if math.isfinite(largest_loss):
         return largest_loss, 0.0
     epsilon = 1.0
@@ -208,20 +182,7 @@ def last_node(bound: Bound, largest_loss: float = math.inf) -> tuple[float, floa
 
 
 def choose_nodes(bound: Bound, end: float) -> tuple[Array, Array]:
-    """Choose epsilons between which chords are close to a bound.
-
-    Parameters
-    ----------
-    bound : callable
-        Upper bound on a profile at any ``epsilon >= 0``.
-    end : float
-        The last epsilon.
-
-    Returns
-    -------
-    tuple of ndarray
-        Increasing epsilons from 0 to ``end``, and bounds there.
-    """
+    """Choose epsilons from 0 to ``end`` between which chords are close to a bound; return both."""
     start = set(np.linspace(0.0, end, _LIMITS.first_nodes + 1).tolist())
     start |= {end * 0.5**k for k in range(_LIMITS.halvings) if end * 0.5**k > 1e-12}
     known = {epsilon: min(1.0, bound(epsilon)) for epsilon in sorted(start)}
@@ -254,17 +215,7 @@ def _share_of_all(middle: float, high: float) -> float:
 def hull_atoms(epsilons: Array, values: Array) -> Atoms:
     """Return the atoms of the pair above all profiles that are below given values.
 
-    Parameters
-    ----------
-    epsilons : ndarray
-        Increasing epsilons, at least 0.
-    values : ndarray
-        Bounds on the profile there, which holds in both orders of the pair.
-
-    Returns
-    -------
-    Atoms
-        Losses, masses under P, and the mass at infinity.
+    The epsilons increase from 0 or more; the values bound the profile there in both orders.
     """
     losses, curve = hull(epsilons, values)
     if not len(losses):
@@ -283,22 +234,7 @@ def hull_atoms(epsilons: Array, values: Array) -> Atoms:
 
 
 def mirrored(losses: Array, masses: Array, infinite: float) -> Atoms:
-    """Complete the positive losses of a symmetric pair.
-
-    Parameters
-    ----------
-    losses : ndarray
-        Increasing losses above 0.
-    masses : ndarray
-        Their probabilities under P, no less than they are.
-    infinite : float
-        Probability of an infinite loss.
-
-    Returns
-    -------
-    Atoms
-        The same with their images, and with what is left at a loss of 0.
-    """
+    """Complete the positive losses of a symmetric pair by their images, and what is left at 0."""
     down = masses * np.exp(-losses) * (1.0 - _LIMITS.lowered)
     middle = max(0.0, 1.0 - infinite - float(np.sum(masses)) - float(np.sum(down)))
     return Atoms(
@@ -309,20 +245,7 @@ def mirrored(losses: Array, masses: Array, infinite: float) -> Atoms:
 
 
 def hull(epsilons: Array, values: Array) -> tuple[Array, Array]:
-    """Return the vertices of the largest symmetric profile below given values.
-
-    Parameters
-    ----------
-    epsilons : ndarray
-        Ascending epsilons, at least 0.
-    values : ndarray
-        Bounds on a profile there, which holds in both orders of the pair.
-
-    Returns
-    -------
-    tuple of ndarray
-        Epsilons and values of the vertices; none where nothing is below 1.
-    """
+    """Return the vertices of the largest symmetric profile below given values, if any is < 1."""
     at: list[float] = []
     heights: list[float] = []
     for epsilon, value in zip(epsilons.tolist(), values.tolist(), strict=True):

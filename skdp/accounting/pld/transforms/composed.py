@@ -27,15 +27,7 @@ _LIMITS = _Limits()
 
 
 class ComposedLoss:
-    """The moment generating function of a composition.
-
-    Parameters
-    ----------
-    pairs : sequence of (Transformable, int)
-        The losses of single releases and how often each is composed.
-    mu : float, default=0.0
-        Total shift of unsampled Gaussian releases.
-    """
+    """The moments of composed losses with counts, and of Gaussian ones of total shift mu."""
 
     def __init__(self, pairs: Sequence[tuple[Transformable, int]], mu: float = 0.0) -> None:
         self.pairs = list(pairs)
@@ -58,17 +50,9 @@ class ComposedLoss:
         return min((pair.largest_tilt for pair, _ in self.pairs), default=math.inf)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment and its first two derivatives at a real argument.
+        """Return the log moment and its first two derivatives at ``theta >= 0``.
 
-        Parameters
-        ----------
-        theta : float
-            The argument, at least 0.
-
-        Returns
-        -------
-        tuple of float
-            Estimates, not bounds; not finite where the moment overflows.
+        They are estimates; not finite where the moment overflows.
         """
         square = self.mu * self.mu
         total = np.array([0.5 * theta * (theta + 1.0), theta + 0.5, 1.0]) * square
@@ -77,18 +61,10 @@ class ComposedLoss:
         return float(total[0]), float(total[1]), float(total[2])
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return ``Lambda(z)`` and a bound on its error.
+        """Return ``Lambda(z)``, for a common real part, and bounds on the error.
 
-        Parameters
-        ----------
-        z : ndarray of complex
-            Arguments with a common real part.
-
-        Returns
-        -------
-        tuple of ndarray
-            Logarithms and absolute errors; see `Pair.log_transform`. Where the error is infinite,
-            the real part bounds the true one from above and the imaginary part says nothing.
+        Where that is infinite, the real part bounds the true one from above and the imaginary
+        part says nothing.
         """
         values = 0.5 * self.mu * self.mu * z * (z + 1.0)
         errors = 8.0 * UNIT_ROUNDOFF * np.abs(values)
@@ -107,37 +83,13 @@ class ComposedLoss:
         return values, np.where(unknown, math.inf, errors)
 
     def log_moment(self, theta: float) -> float:
-        """Return an upper bound on ``Lambda`` at a real argument.
-
-        Parameters
-        ----------
-        theta : float
-            The argument, positive.
-
-        Returns
-        -------
-        float
-            The bound, infinite where nothing is known.
-        """
+        """Bound ``Lambda`` at a positive argument from above; infinite where nothing is known."""
         values, errors = self.log_transform(np.array([theta + 0j]))
         bound = float(values[0].real + errors[0])
         return bound if math.isfinite(bound) else math.inf
 
     def log_decay(self, theta: float, frequency: float) -> float:
-        """Bound the fall of the modulus at all frequencies from a given one on.
-
-        Parameters
-        ----------
-        theta : float
-            Real part of the argument.
-        frequency : float
-            Imaginary part, positive.
-
-        Returns
-        -------
-        float
-            At most 0.
-        """
+        """Bound the fall of the modulus at all frequencies from a given one on; at most 0."""
         parts = (count * pair.decay(theta, frequency) for pair, count in self.pairs)
         fall = math.fsum(parts) - 0.5 * (self.mu * frequency) ** 2
         return fall * (1.0 - 8.0 * UNIT_ROUNDOFF)
@@ -174,21 +126,9 @@ def _describe(loss: ComposedLoss, theta: float) -> Saddle | None:
 def find_saddle(
     loss: ComposedLoss, *, log_delta: float | None = None, epsilon: float | None = None
 ) -> Saddle | None:
-    """Find the tilt that suits a target delta or a target epsilon.
+    """Find the tilt that suits a target delta or a target epsilon, exactly one of which is given.
 
-    Parameters
-    ----------
-    loss : ComposedLoss
-        The composition.
-    log_delta : float, optional
-        Target of the profile's logarithm.
-    epsilon : float, optional
-        Target of the argument; exactly one of the two is given.
-
-    Returns
-    -------
-    Saddle or None
-        None where moments overflow before the target is reached.
+    None where moments overflow before the target is reached.
     """
     start = _describe(loss, 0.0)
     if start is None:

@@ -59,23 +59,7 @@ class _Part(NamedTuple):
 
 
 def log_decay(mixture: Mixture, theta: float, frequency: float) -> float:
-    """Bound how much smaller the transform is at all frequencies from a given one on.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair; its rate lies in (0, 1).
-    theta : float
-        Real part of the argument, at least 0.
-    frequency : float
-        The frequency ``u``, at least 0.
-
-    Returns
-    -------
-    float
-        An upper bound on ``log |E e^((theta + i v) L)| - log E e^(theta L)`` for all ``v >= u``,
-        at most 0.
-    """
+    """Bound ``log |E e^((theta + i v) L)| - log E e^(theta L)`` for all v from a frequency on."""
     # Any contour gives a bound. Where the slope is exponential, the first is the best; where the
     # shifted component dominates, the second.
     best = _along(mixture, theta, frequency, 1.0)

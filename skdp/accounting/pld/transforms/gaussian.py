@@ -53,22 +53,8 @@ class TiltedNodes(NamedTuple):
 def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float) -> TiltedNodes:
     """Return a quadrature rule that serves all frequencies up to the given one.
 
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair; its rate lies in (0, 1).
-    theta : float
-        Real part of the argument, at least 0.
-    frequency : float
-        Largest imaginary part, at least 0.
-    digits : float
-        Errors of quadrature and truncation stay below about ``e^-digits``.
-
-    Returns
-    -------
-    TiltedNodes
-        Nodes, weights and errors, the latter infinite where numbers overflow or the rule would be
-        too long.
+    Errors of quadrature and truncation stay below about ``e^-digits``; they are infinite where
+    numbers overflow or the rule would be too long.
     """
     digits += math.log(4.0 + 4.0 * theta + 2.0 * frequency)
     landscape = survey(mixture, theta, frequency, digits)
@@ -132,22 +118,10 @@ _UNKNOWN = TiltedNodes(np.zeros(1), np.ones(1), math.inf, 0.0, math.inf, (math.i
 def transform(
     nodes: TiltedNodes, frequencies: Array, largest_sums: float = math.inf
 ) -> tuple[NDArray[np.complex128], Array]:
-    """Evaluate log E[e^((theta + i u) L)] and bound the error.
+    """Evaluate log E[e^((theta + i u) L)], many u being equidistant, and bound the error.
 
-    Parameters
-    ----------
-    nodes : TiltedNodes
-        A rule that serves these frequencies.
-    frequencies : ndarray
-        The imaginary parts ``u``, a multiple of the first difference each if there are many.
-    largest_sums : float, default=inf
-        Number of terms of all sums, beyond which nothing is evaluated.
-
-    Returns
-    -------
-    tuple of ndarray
-        Complex logarithms and absolute errors. Where the error is infinite, the real part bounds
-        the true one from above and the imaginary part says nothing.
+    Where that is infinite, as beyond ``largest_sums`` terms, the real part bounds the true one from
+    above and the imaginary part says nothing.
     """
     if not (math.isfinite(nodes.error) and len(frequencies) * len(nodes.losses) <= largest_sums):
         unknown = np.full(len(frequencies), math.inf)
@@ -174,20 +148,7 @@ def transform(
 def log_with_error(
     real: Array, imaginary: Array, error: Array
 ) -> tuple[NDArray[np.complex128], Array]:
-    """Return the logarithm of one plus a number known up to an error, and its own error.
-
-    Parameters
-    ----------
-    real, imaginary : ndarray
-        The number.
-    error : ndarray
-        Bounds on the error of its modulus.
-
-    Returns
-    -------
-    tuple of ndarray
-        As from `transform`.
-    """
+    """Return log(1 + u), and its error, for a number u known up to an error of its modulus."""
     with np.errstate(over="ignore", invalid="ignore"):
         square = real * (2.0 + real) + imaginary**2
     modulus = np.hypot(1.0 + real, imaginary)
@@ -203,13 +164,7 @@ def log_with_error(
 
 
 class GaussianMixtureLoss:
-    """The transform of the loss of one release, its largest losses perhaps cut off.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair.
-    """
+    """The transform of the loss of one release, its largest losses perhaps cut off."""
 
     failure = 0.0
     largest_sums = 400_000_000  # terms of one evaluation

@@ -75,22 +75,6 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
 
     The cells go so far that it stays below that beyond them at any admissible distance from the
     real line, where it has the factor ``e^(frequency |arg M|)``.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair.
-    theta : float
-        The tilt, at least 0.
-    frequency : float
-        Largest imaginary part of the argument, at least 0.
-    digits : float
-        Densities below ``e^-digits`` do not matter.
-
-    Returns
-    -------
-    Landscape
-        The cells and the range.
     """
     rate, mu, cut, replace = mixture.rate, mixture.mu, mixture.cut, mixture.two_sided
     reach = math.sqrt(2.0 * digits)
@@ -131,26 +115,7 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
 def line_rule(
     mixture: Mixture, theta: float, frequency: float, digits: float, landscape: Landscape
 ) -> Rule | None:
-    """Return a trapezoidal rule on the whole line.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair.
-    theta : float
-        The tilt, at least 0.
-    frequency : float
-        Largest imaginary part of the argument, at least 0.
-    digits : float
-        The error stays below ``4 e^-digits``.
-    landscape : Landscape
-        From `survey`.
-
-    Returns
-    -------
-    Rule or None
-        None where it would be too long.
-    """
+    """Return a trapezoidal rule with an error below ``4 e^-digits``, if not too long."""
     rate, mu = mixture.rate, mixture.mu
     widest = (0.5 if mixture.falls else 0.95) * math.pi / mu
     heights = min(math.sqrt(2.0 * digits), widest) * _HEIGHTS
@@ -187,25 +152,9 @@ def _steepness(rate: float, mu: float, x: Array) -> Array:
 def panel_rule(
     mixture: Mixture, theta: float, frequency: float, digits: float, landscape: Landscape
 ) -> Rule | None:
-    """Return Gauss-Legendre panels on the range that matters.
+    """Return Gauss-Legendre panels on the range that matters, if not too many.
 
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair.
-    theta : float
-        The tilt, at least 0.
-    frequency : float
-        Largest imaginary part of the argument, at least 0.
-    digits : float
-        The error stays below about ``5 e^-digits``.
-    landscape : Landscape
-        From `survey`.
-
-    Returns
-    -------
-    Rule or None
-        None where it would be too long.
+    Their error is below about ``5 e^-digits``.
     """
     points, gauss = gauss_legendre(_LIMITS.panel_nodes)
     length = landscape.high - landscape.low

@@ -39,20 +39,7 @@ _LIMITS = _Limits()
 
 
 def randomised_response_transform(epsilon: float, z: Complex) -> tuple[Complex, Array]:
-    """Return log E[e^(zL)] of randomised response.
-
-    Parameters
-    ----------
-    epsilon : float
-        Its loss is ``epsilon`` or ``-epsilon``.
-    z : ndarray of complex
-        Arguments with a common real part of at least 0.
-
-    Returns
-    -------
-    tuple of ndarray
-        Values, and bounds on their absolute errors.
-    """
+    """Return log E[e^(zL)] of randomised response, of loss ``+-epsilon``, and error bounds."""
     # E = cosh((z + 1/2) epsilon) / cosh(epsilon / 2).
     if (abs(z[0].real) + 1.0) * epsilon < _LIMITS.large_exponent:
         added = np.sinh(0.5 * (z + 1.0) * epsilon) * np.sinh(0.5 * z * epsilon)
@@ -66,20 +53,7 @@ def randomised_response_transform(epsilon: float, z: Complex) -> tuple[Complex, 
 
 
 def plain_transform(shift: float, z: Complex) -> tuple[Complex, Array]:
-    """Return log E[e^(zL)] of a Laplace release, in closed form.
-
-    Parameters
-    ----------
-    shift : float
-        Sensitivity over scale.
-    z : ndarray of complex
-        Arguments with a common real part of at least 0.
-
-    Returns
-    -------
-    tuple of ndarray
-        Values, and bounds on their absolute errors.
-    """
+    """Return log E[e^(zL)] of a Laplace release, in closed form, and bounds on its error."""
     # With s = z + 1/2: E = e^(-t/2) (cosh(s t) + sinh(s t) / (2 s)).
     s = z + 0.5
     if float(np.max(np.abs(s))) * shift < _LIMITS.large_exponent:

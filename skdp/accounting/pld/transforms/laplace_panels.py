@@ -85,25 +85,9 @@ class _Panels(NamedTuple):
 def tilted_sums(
     rate: float, shift: float, least: float, branches: list[Branch], frequencies: Array
 ) -> Sums | None:
-    """Sum over the panels between the atoms.
+    """Sum over the panels between the atoms, ``least`` being subtracted from ``log M``.
 
-    Parameters
-    ----------
-    rate : float
-        Sampling probability, in (0, 1).
-    shift : float
-        Sensitivity over scale.
-    least : float
-        What to subtract from ``log M``.
-    branches : list of Branch
-        What to take the mean of.
-    frequencies : ndarray
-        Equidistant, ascending from 0, at least two.
-
-    Returns
-    -------
-    Sums or None
-        None where there would be too many panels.
+    Frequencies are equidistant from 0, at least two. None where there would be too many panels.
     """
     power = max(abs(branch.power) for branch in branches)
     edges = _edges(rate, shift, power)
