@@ -91,30 +91,11 @@ class SchemaPart:
         return found
 
 
-@dataclass(frozen=True, repr=False)
-class Column(SchemaPart):
-    """Base of all columns: names, checks and the shape of a column's block of features."""
+class CellPart(SchemaPart):
+    """A part that says what the cells of one column of a table may be."""
 
-    kind: ClassVar[str]
-    name: str
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ValueError(
-                f"{type(self).__name__}: name: must be non-empty text, got {self.name!r}."
-            )
-        self._check()
-
-    def _place(self) -> str:
-        return f"column {self.name!r}"
-
-    def _check(self) -> None:
-        """Check and normalise the fields."""
-
-    @property
-    def is_feature(self) -> bool:
-        """Whether the column becomes features."""
-        return True
+    # Fields that a draft may leave open; of a part with a public list, the first one holds it.
+    needed: ClassVar[tuple[str, ...]] = ()
 
     def left_open(self) -> tuple[str, ...]:
         """Return the fields that a draft leaves to be filled in.
@@ -124,7 +105,16 @@ class Column(SchemaPart):
         tuple of str
             Names of fields.
         """
-        return ()
+        return tuple(field for field in self.needed if getattr(self, field) is None)
+
+    def refuse_open(self) -> None:
+        """Raise a SchemaError if a field is left to be filled in."""
+        if left := self.left_open():
+            raise self._fail(
+                " and ".join(left),
+                "not given. Write down what the code book, the device or physiology says; values "
+                "of the table, such as its minimum, would not be public.",
+            )
 
     def listed(self) -> tuple[Any, ...] | None:
         """Return the values that a cell may hold.
@@ -150,6 +140,32 @@ class Column(SchemaPart):
             The problem and its remedy.
         """
         return None
+
+
+@dataclass(frozen=True, repr=False)
+class Column(CellPart):
+    """Base of all columns: names, checks and the shape of a column's block of features."""
+
+    kind: ClassVar[str]
+    name: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(
+                f"{type(self).__name__}: name: must be non-empty text, got {self.name!r}."
+            )
+        self._check()
+
+    def _place(self) -> str:
+        return f"column {self.name!r}"
+
+    def _check(self) -> None:
+        """Check and normalise the fields."""
+
+    @property
+    def is_feature(self) -> bool:
+        """Whether the column becomes features."""
+        return isinstance(self, FeatureColumn)
 
 
 @dataclass(frozen=True, repr=False)
@@ -215,6 +231,7 @@ class FeatureColumn(Column):
             If the array's type cannot hold what the schema says, or a policy is "refuse" and
             there is such a cell; the message quotes none.
         """
+        self.refuse_open()
         refuse_misfits([(self, cells.dtype)])
         return self._features(self._read(cells))
 
@@ -269,7 +286,7 @@ def one_hot(places: np.ndarray, count: int) -> np.ndarray:
     return (places[:, None] == np.arange(count)).astype(np.float64)
 
 
-def centred(places: np.ndarray, count: int) -> np.ndarray:
+def centre(places: np.ndarray, count: int) -> np.ndarray:
     """Return one-hot rows less the mean of their entries, scaled to norm 1.
 
     Parameters

@@ -98,8 +98,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
                 f"columns describes {names}, X has {list(found)}: give them in the same order."
             )
         for column in self.columns:
-            if column.left_open():
-                raise SchemaError(open_fields_message(column))
+            column.refuse_open()
         refuse_misfits(zip(self.columns, column_dtypes(X), strict=True))
         self.data_norm_ = norm_of(self.columns)
         return self
@@ -210,26 +209,6 @@ def norm_of(columns: Sequence[FeatureColumn]) -> float:
         The bound.
     """
     return math.hypot(*(column.weight for column in columns))
-
-
-def open_fields_message(column: Any) -> str:
-    """Say what is left to be filled in of a column.
-
-    Parameters
-    ----------
-    column : Column
-        A column of a draft.
-
-    Returns
-    -------
-    str
-        The problem and its remedy.
-    """
-    fields = " and ".join(column.left_open())
-    return (
-        f"column {column.name!r}: {fields}: not given. Write down what the code book, the device "
-        "or physiology says; values of the table, such as its minimum, would not be public."
-    )
 
 
 def behind_others(estimator: Any) -> tuple[str, ...]:
