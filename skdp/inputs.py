@@ -29,6 +29,7 @@ _HARMLESS = (
     r"((?:A given column is not a column|Some column names are not columns) of the dataframe)",
     r"(Specifying the columns using strings is only supported for dataframes)",
     r"(all features must be in \[-?\d+, -?\d+\] or \[-?\d+, -?\d+\])",
+    r"(lower and upper must be finite, and lower < upper for every feature)",
     r"(a schema describes frames, dense arrays and lists; the table is [\w ,;]+)",
     r"(float\(\) argument must be a string or a (?:real )?number, not '\w+')",
 )

@@ -35,13 +35,14 @@ MAY_IMPORT = {
     },
     "preprocessing": {
         *("budget", "reporting", "mechanisms", "accounting", "plans"),
-        *("exceptions", "inputs", "parameters", "row_bounds", "seeding"),
+        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding"),
     },
     "model_selection": {
         *("estimators", "budget", "reporting", "mechanisms", "accounting"),
-        *("exceptions", "inputs", "parameters", "row_bounds"),
+        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds"),
     },
     "inputs": set(),
+    "pipelines": set(),
     "row_bounds": {"exceptions"},
     "parameters": set(),
     "seeding": set(),
@@ -52,7 +53,7 @@ MAY_IMPORT = {
 }
 SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
-    "datasets",
+    *("datasets", "pipelines"),
 }
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 

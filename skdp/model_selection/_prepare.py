@@ -7,7 +7,8 @@ from typing import Any
 from sklearn.base import clone
 
 from skdp.model_selection._escrow import Escrow
-from skdp.model_selection._steps import Fit, PrivateStep, containers, leaves, set_known
+from skdp.model_selection._steps import Fit, PrivateStep, parts_of, set_known
+from skdp.pipelines import containers, walk
 from skdp.reporting.steps import is_private
 
 
@@ -35,7 +36,7 @@ def prepared(
         The copy. Its steps' random state is still to be set.
     """
     copy = clone(estimator)
-    for _, container in containers(copy):
+    for container in containers(copy).values():
         # A cache on disk would hold private rows; workers of workers would copy the escrow.
         set_known(container, memory=None, n_jobs=None, verbose=False)
     own = copy.get_params(deep=True)
@@ -58,7 +59,7 @@ def prepared(
                 if step.parameter(name) in own
             }
         )
-    for _, part in (*containers(copy), *leaves(copy)):
+    for _, part in parts_of(copy):
         # Their number and order would tell which candidates were tried.
         if hasattr(part, "set_callbacks"):
             part.set_callbacks()
@@ -87,7 +88,7 @@ def stripped(estimator: Any) -> Any:
     estimator
         The fitted model, which can be sent to another process.
     """
-    for _, part in leaves(estimator):
+    for _, part, _ in walk(estimator):
         if is_private(part):
             set_known(part, accountant=None, random_state=None)
     return estimator
@@ -112,8 +113,8 @@ def released(estimator: Any, template: Any, spent: Any) -> Any:
     estimator
         The fitted model.
     """
-    originals = dict(leaves(template))
-    for name, part in leaves(estimator):
+    originals = {step.name: step.estimator for step in walk(template)}
+    for name, part, _ in walk(estimator):
         if not is_private(part):
             continue
         own = originals[name].get_params(deep=False)

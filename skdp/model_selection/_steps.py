@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+import joblib
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.accounting import ComposedEvent, Event
 from skdp.exceptions import CalibrationError, SkdpError
 from skdp.inputs import public_message
 from skdp.model_selection._escrow import PLANNING_MARGIN, with_margin
 from skdp.model_selection._silence import around_runs
+from skdp.pipelines import containers, first_step, walk
 from skdp.reporting.steps import classify_step
 
 # What the search decides for every private step.
@@ -26,8 +26,6 @@ _REQUIRED = ("epsilon", "delta", "accountant")
 
 # Relative epsilon of a private transformer, where the final step has 1.
 _TRANSFORMER_WEIGHT = 0.25
-
-_CONTAINERS = (Pipeline, FeatureUnion, ColumnTransformer)
 
 
 @dataclass(frozen=True)
@@ -87,49 +85,11 @@ class Fit:
         return self.events[0] if len(self.events) == 1 else ComposedEvent(self.events)
 
 
-def leaves(estimator: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the steps inside pipelines, column transformers and feature unions.
-
-    Of a fitted column transformer the fitted parts are yielded as well as their templates. Only
-    the classes themselves are looked into: a subclass may do other things with the rows.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Where to look.
-    name : str, default=""
-        Its own name.
-
-    Yields
-    ------
-    tuple of str and estimator
-        Prefix of the step's parameters, and the step.
-    """
-    parts: list[tuple[str, Any]]
-    if type(estimator) is Pipeline:
-        parts = list(estimator.steps)
-    elif type(estimator) is FeatureUnion:
-        parts = list(estimator.transformer_list)
-    elif type(estimator) is ColumnTransformer:
-        parts = [(label, part) for label, part, _ in estimator.transformers]
-        parts += [(label, part) for label, part, _ in getattr(estimator, "transformers_", ())]
-        if not isinstance(estimator.remainder, str):
-            parts.append(("remainder", estimator.remainder))
-    else:
-        yield name, estimator
-        return
-    for label, part in parts:
-        yield from leaves(part, f"{name}__{label}" if name else label)
-
-
-def containers(estimator: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the pipelines, column transformers and feature unions of a candidate, with names."""
-    if type(estimator) not in _CONTAINERS:
-        return
-    yield "", estimator
-    for name, value in estimator.get_params(deep=True).items():
-        if type(value) in _CONTAINERS:
-            yield name, value
+def parts_of(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the steps of a candidate and what holds them, with names."""
+    for name, step, _ in walk(estimator):
+        yield name, step
+    yield from containers(estimator).items()
 
 
 def assumptions_of(estimators: Iterable[Any]) -> tuple[str, ...]:
@@ -137,32 +97,20 @@ def assumptions_of(estimators: Iterable[Any]) -> tuple[str, ...]:
     found = [
         classify_step(part).assumption
         for estimator in estimators
-        for _, part in (*leaves(estimator), *containers(estimator))
+        for _, part in parts_of(estimator)
     ]
     return tuple(text for text in dict.fromkeys(found) if text)
 
 
-def bounds_of_rows(
-    estimator: Any, bound: float | None
-) -> Generator[tuple[Any, float | None], None, float | None]:
+def bounds_of_rows(estimator: Any, bound: float | None) -> Iterator[tuple[Any, float | None]]:
     """Yield steps with the public bound on the rows each will see, None if there is none.
 
-    `bound` is that of the candidate itself; what is returned is that of the rows it hands on.
+    `bound` is that of the candidate itself.
     """
-    if estimator is None or isinstance(estimator, str):
-        return bound
-    if type(estimator) is Pipeline:
-        for _, step in estimator.steps:
-            bound = yield from bounds_of_rows(step, bound)
-        return bound
-    if type(estimator) in (FeatureUnion, ColumnTransformer):
-        union = type(estimator) is FeatureUnion
-        for part in estimator.transformer_list if union else estimator.transformers:
-            yield from bounds_of_rows(part[1], bound)
-        return None
-    yield estimator, bound
-    own = getattr(estimator, getattr(estimator, "_bounded_by", ""), None)
-    return float(own) if isinstance(own, Real) else None
+    for _, step, ahead in walk(estimator):
+        own = getattr(ahead, getattr(ahead, "_bounded_by", ""), None)
+        handed = float(own) if isinstance(own, Real) else None
+        yield step, bound if ahead is None else handed
 
 
 def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
@@ -182,9 +130,9 @@ def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
     ValueError, TypeError
         As the steps do, without values of rows.
     """
-    firsts = {repr(first): first for first in map(_first_step, estimators)}
+    firsts = {_content(first): first for first in map(first_step, estimators)}
     for first in firsts.values():
-        parts = [type(part) for _, part in leaves(first) if not isinstance(part, str)]
+        parts = [type(part) for _, part, _ in walk(first) if not isinstance(part, str)]
         own = [part.__module__.startswith("skdp.") for part in parts]
         if (
             not own
@@ -203,12 +151,12 @@ def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
         raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
 
 
-def _first_step(estimator: Any) -> Any:
-    """Return the step that sees the rows as they are."""
-    while type(estimator) is Pipeline:
-        active = (step for _, step in estimator.steps if step not in (None, "passthrough"))
-        estimator = next(active, "passthrough")
-    return estimator
+def _content(step: Any) -> Any:
+    """Return what tells a step from others: texts of large arrays are cut short."""
+    try:
+        return joblib.hash(step)
+    except Exception:  # what cannot be pickled stands for itself
+        return id(step)
 
 
 def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[PrivateStep, ...]:
@@ -234,7 +182,7 @@ def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[Pri
     """
     weights = dict(weights or {})
     steps = []
-    for name, part in (*leaves(estimator), *containers(estimator)):
+    for name, part in parts_of(estimator):
         verdict = classify_step(part)
         where = f"Step {name!r} of the estimator" if name else "The estimator"
         if verdict.kind == "leaking":

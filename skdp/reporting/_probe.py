@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from io import StringIO
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 _ROWS = 12
 # Functions may be slow, and every candidate of a search asks again.
-_verdicts: WeakKeyDictionary[Any, dict[str, bool]] = WeakKeyDictionary()
+_verdicts: WeakKeyDictionary[Any, dict[Any, bool]] = WeakKeyDictionary()
 # Of an unfitted step the number of columns is not known.
 _WIDTHS = (1, 2, 3, 5)
 
@@ -33,11 +33,11 @@ def mixes_rows(step: Any) -> bool:
     bool
         False proves nothing: the function may raise on rows that are not those it was made for.
     """
-    known = f"{getattr(step, 'n_features_in_', None)} {step.kw_args!r} {step.validate}"
-    try:
-        verdicts = _verdicts.setdefault(step.func, {})
-    except TypeError:  # not every callable can be remembered
-        verdicts = {}
+    known = getattr(step, "n_features_in_", None), step.validate
+    verdicts: dict[Any, bool] = {}
+    with suppress(TypeError):  # not every callable can be remembered
+        # Arguments may be large arrays, which no short key tells apart.
+        verdicts = verdicts if step.kw_args else _verdicts.setdefault(step.func, {})
     if known not in verdicts:
         with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(StringIO()):
             warnings.simplefilter("ignore")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import reprlib
 import warnings
@@ -11,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.exceptions import SchemaError
@@ -209,25 +207,3 @@ def norm_of(columns: Sequence[FeatureColumn]) -> float:
         The bound.
     """
     return math.hypot(*(column.weight for column in columns))
-
-
-def behind_others(estimator: Any) -> tuple[str, ...]:
-    """Find the steps inside an estimator that see what another step makes of its rows.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A pipeline, or what has one inside.
-
-    Returns
-    -------
-    tuple of str
-        Prefixes of their parameters.
-    """
-    prefixes = []
-    for name, part in {"": estimator, **estimator.get_params(deep=True)}.items():
-        if isinstance(part, Pipeline):
-            seen = itertools.dropwhile(lambda step: step[1] in (None, "passthrough"), part.steps)
-            behind = [label for label, _ in seen][1:]
-            prefixes += [f"{name}__{label}__".removeprefix("__") for label in behind]
-    return tuple(prefixes)

@@ -15,13 +15,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp.exceptions import PrivacyWarning
+from skdp.pipelines import behind_others
 from skdp.preprocessing.schema.base import Column, FeatureColumn, SchemaPart
 from skdp.preprocessing.schema.columns import IgnoredColumn
-from skdp.preprocessing.schema.encoder import (
-    SchemaEncoder,
-    behind_others,
-    norm_of,
-)
+from skdp.preprocessing.schema.encoder import SchemaEncoder, norm_of
 from skdp.preprocessing.schema.files import SchemaFiles
 from skdp.preprocessing.schema.frames import check_frame, draft_columns
 from skdp.preprocessing.schema.io import KINDS, refuse_unknown
