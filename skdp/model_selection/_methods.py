@@ -14,11 +14,11 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.selection import permute_and_flip
 from skdp.mechanisms.stopping import RandomStopping
-from skdp.model_selection._plan import SearchPlan
-from skdp.model_selection._prepare import prepared
+from skdp.model_selection._plan import PricedSearch
+from skdp.model_selection._prepare import prepare_fit
 from skdp.model_selection._runs import Job, Outcome, Table, carry_out
 from skdp.model_selection._scoring import RowScorer
-from skdp.model_selection._silence import around_runs, lifted
+from skdp.model_selection._silence import around_runs, lift_silence
 from skdp.model_selection._steps import Fit, PrivateStep
 
 
@@ -66,7 +66,7 @@ class Search:
 
     Parameters
     ----------
-    plan : SearchPlan
+    plan : PricedSearch
         What was charged.
     candidates : list of Candidate
         The candidates.
@@ -86,7 +86,7 @@ class Search:
         Told the number of runs done; None where that is not public.
     """
 
-    plan: SearchPlan
+    plan: PricedSearch
     candidates: list[Candidate]
     table: Table
     parts: list[np.ndarray]
@@ -100,7 +100,7 @@ class Search:
         """Run the method and return what it releases."""
         return _METHODS[self.plan.design.method](self)
 
-    def refitted(self, number: int) -> Any:
+    def refit_choice(self, number: int) -> Any:
         """Train a candidate on all rows."""
         job = self.job(number, self.plan.refits[number], "refit", keep=True)
         return _sound(self.run([job])).model
@@ -117,7 +117,7 @@ class Search:
     ) -> Job:
         """Return a run of a candidate; `label` is unlike that of any other run."""
         candidate = self.candidates[number]
-        copy = prepared(
+        copy = prepare_fit(
             candidate.estimator, candidate.steps, fit, self.plan.design.adjacency, self.labels
         )
         key = self.stream.spawn(label).words(4).tobytes()
@@ -133,7 +133,7 @@ class Search:
             for outcome in parallel(calls):
                 outcomes.append(outcome)
                 if self.announce is not None:
-                    with lifted():
+                    with lift_silence():
                         self.announce(len(outcomes))
         return outcomes
 

@@ -120,7 +120,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class SearchPlan:
+class PricedSearch:
     """A search whose price is known.
 
     Parameters
@@ -151,7 +151,7 @@ class SearchPlan:
         return PLDAccountant(adjacency=self.design.adjacency).compose(self.event)
 
 
-def plan_search(design: Design) -> SearchPlan:
+def plan_search(design: Design) -> PricedSearch:
     """Return the plan with the largest inner epsilon that keeps the search within its target.
 
     Parameters
@@ -161,7 +161,7 @@ def plan_search(design: Design) -> SearchPlan:
 
     Returns
     -------
-    SearchPlan
+    PricedSearch
         Its event costs at most the target, by `PLDAccountant`.
 
     Raises
@@ -184,7 +184,7 @@ class _Finder:
 
     def __init__(self, design: Design) -> None:
         self.design = design
-        self.best: SearchPlan | None = None
+        self.best: PricedSearch | None = None
         # Largest logarithm found affordable, smallest found not to be, and the excess there: of
         # the logarithm of delta over that of the target.
         self.low = (-math.inf, 0.0)
@@ -252,7 +252,7 @@ def _first_guess(design: Design) -> float:
     return max(gaussian_profile.epsilon(mu, design.fit_delta), 1e-3 * design.epsilon)
 
 
-def _plan_with(design: Design, epsilon: float) -> SearchPlan:
+def _plan_with(design: Design, epsilon: float) -> PricedSearch:
     """Return the plan with a given inner epsilon, whatever it costs."""
     fits = {
         (number, size): _fit(design, steps, epsilon, size)
@@ -266,8 +266,8 @@ def _plan_with(design: Design, epsilon: float) -> SearchPlan:
         refits = tuple(
             _fit(design, steps, refit_epsilon, design.n_rows) for steps in design.candidates
         )
-        event = _followed_by(event, _chosen_afterwards(refits))
-    return SearchPlan(design, event, epsilon, fits, refits, _score_noise(design, epsilon))
+        event = _append(event, _choose_afterwards(refits))
+    return PricedSearch(design, event, epsilon, fits, refits, _score_noise(design, epsilon))
 
 
 def _fit(design: Design, steps: tuple[PrivateStep, ...], epsilon: float, size: int) -> Fit:
@@ -290,7 +290,7 @@ def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fi
     selection = _selection_event(design, epsilon)
     if design.method != "cv":
         size = design.train_sizes[0]
-        trained = _composed(Counter(fits[number, size].event for number in design.runs))
+        trained = _compose(Counter(fits[number, size].event for number in design.runs))
         return _one_of((trained, selection))
     folds: dict[frozenset[tuple[Event, int]], Event] = {}
     for own in range(len(design.train_sizes)):
@@ -300,11 +300,11 @@ def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fi
         for number in design.runs:
             for size, times in sizes.items():
                 counts[fits[number, size].event] += times
-        folds.setdefault(frozenset(counts.items()), _composed(counts))
-    return _followed_by(_one_of(tuple(folds.values())), selection)
+        folds.setdefault(frozenset(counts.items()), _compose(counts))
+    return _append(_one_of(tuple(folds.values())), selection)
 
 
-def _composed(counts: Counter[Event]) -> Event:
+def _compose(counts: Counter[Event]) -> Event:
     return ComposedEvent(
         tuple(
             event if times == 1 else RepeatedEvent(event, times) for event, times in counts.items()
@@ -316,13 +316,13 @@ def _one_of(events: tuple[Event, ...]) -> Event:
     return events[0] if len(events) == 1 else OneOfEvent(events)
 
 
-def _followed_by(event: Event, later: Event) -> Event:
+def _append(event: Event, later: Event) -> Event:
     """Compose with a release on all rows; which part a record is in stays as it was drawn."""
     parts = event.events if isinstance(event, OneOfEvent) else (event,)
     return _one_of(tuple(ComposedEvent((part, later)) for part in parts))
 
 
-def _chosen_afterwards(fits: tuple[Fit, ...]) -> Event:
+def _choose_afterwards(fits: tuple[Fit, ...]) -> Event:
     """Return an event for a fit of the candidate that the search will have chosen.
 
     The choice depends on the rows through released results, so that the largest of several
@@ -362,7 +362,7 @@ def _score_noise(design: Design, epsilon: float) -> float:
     return math.sqrt(len(design.runs)) * _score_multiplier(design, epsilon)
 
 
-def _check_columns_do_not_matter(plan: SearchPlan) -> None:
+def _check_columns_do_not_matter(plan: PricedSearch) -> None:
     """Refuse steps whose price depends on how many columns earlier steps hand on."""
     design = plan.design
     wider = Design(**{**vars(design), "n_columns": 2 * design.n_columns + 3})

@@ -12,7 +12,7 @@ from skdp.pipelines import containers, walk
 from skdp.reporting.steps import is_private
 
 
-def prepared(
+def prepare_fit(
     estimator: Any, steps: tuple[PrivateStep, ...], fit: Fit, adjacency: str, classes: Any
 ) -> Any:
     """Return a copy of a candidate that can be fitted once, on what the search has paid for.
@@ -75,7 +75,7 @@ def set_streams(estimator: Any, steps: tuple[PrivateStep, ...], stream: Any) -> 
             estimator.set_params(**{step.parameter("random_state"): child})
 
 
-def stripped(estimator: Any) -> Any:
+def strip_secrets(estimator: Any) -> Any:
     """Take from a fitted model what could redo its noise, and the spent escrow.
 
     Parameters
@@ -94,7 +94,7 @@ def stripped(estimator: Any) -> Any:
     return estimator
 
 
-def released(estimator: Any, template: Any, spent: Any) -> Any:
+def restore_parameters(estimator: Any, template: Any, spent: Any) -> Any:
     """Give a fitted model its own parameters back, and have it say what it really cost.
 
     Of one model out of a search, the price is that of the whole search.

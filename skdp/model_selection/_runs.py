@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from skdp.exceptions import SkdpError
 from skdp.inputs import public_message
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.model_selection._prepare import set_streams, stripped
+from skdp.model_selection._prepare import set_streams, strip_secrets
 from skdp.model_selection._scoring import RowScorer
 from skdp.model_selection._silence import around_runs
 from skdp.model_selection._steps import PrivateStep
@@ -134,7 +134,7 @@ def carry_out(job: Job, table: Table, scorer: RowScorer) -> Outcome:
             total = 0.0
             if job.test is not None:
                 total = _total(job.estimator, table.rows(job.test), scorer)
-        return Outcome(stripped(job.estimator) if job.keep else None, total)
+        return Outcome(strip_secrets(job.estimator) if job.keep else None, total)
     except (Exception, SystemExit) as error:
         return Outcome(None, 0.0, _public_failure(error))
 

@@ -70,7 +70,7 @@ class RowScorer:
         values = (self.values(estimator, X, y) - self.lower) / (self.upper - self.lower)
         return float(np.sum(values))
 
-    def unscaled(self, mean: Any) -> Any:
+    def undo_scale(self, mean: Any) -> Any:
         """Turn a mean of values scaled to [0, 1] into a score."""
         return self.lower + (self.upper - self.lower) * mean
 

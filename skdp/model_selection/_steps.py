@@ -281,7 +281,7 @@ def plan_fit(
     each_delta = delta / len(steps)
     for step in steps:
         step_epsilon = step.weight * epsilon
-        planned = _planned(step, step_epsilon, each_delta, adjacency, shape, n_classes)
+        planned = _plan_step(step, step_epsilon, each_delta, adjacency, shape, n_classes)
         if planned.adjacency != adjacency:
             raise ValueError(
                 f"{step.label} guarantees privacy under {planned.adjacency!r} only: give the "
@@ -294,7 +294,7 @@ def plan_fit(
     return Fit(tuple(events), tuple(epsilons), each_delta, guarantee)
 
 
-def _planned(
+def _plan_step(
     step: PrivateStep,
     epsilon: float,
     delta: float,

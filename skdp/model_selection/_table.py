@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d, get_tags, indexable
 from skdp.inputs import check_indices, public_message, validate_private_data
 
 
-def checked_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """Check rows and labels before anything is charged, as far as the estimator is known.
 
     Parameters

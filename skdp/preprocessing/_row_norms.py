@@ -29,7 +29,7 @@ def row_blocks(X: Any) -> Iterator[Any]:
         yield X[start : start + size]
 
 
-def rounded_towards_zero(values: np.ndarray, dtype: Any) -> np.ndarray:
+def round_towards_zero(values: np.ndarray, dtype: Any) -> np.ndarray:
     """Return values in a narrower type, none of them lengthened by it."""
     with np.errstate(over="ignore"):
         narrow = values.astype(dtype)
@@ -38,7 +38,7 @@ def rounded_towards_zero(values: np.ndarray, dtype: Any) -> np.ndarray:
     return narrow
 
 
-def scaled_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
+def scale_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return row norms as products of two factors, neither of which overflows or underflows.
 
     Parameters
@@ -90,7 +90,7 @@ def bound_rows(X: Any, norm: float, *, every: bool = False) -> Any:
     ndarray or CSR matrix
         New rows of the same type.
     """
-    sizes, relative = scaled_norms(X)
+    sizes, relative = scale_norms(X)
     limit = norm * (1.0 - (8.0 + X.shape[1]) * np.finfo(np.float64).eps)
     with np.errstate(over="ignore"):
         chosen = relative > 0.0 if every else relative > limit / sizes
@@ -99,11 +99,11 @@ def bound_rows(X: Any, norm: float, *, every: bool = False) -> Any:
         data = X.data.copy()
         entries = chosen[rows]
         rows = rows[entries]
-        data[entries] = rounded_towards_zero(
+        data[entries] = round_towards_zero(
             data[entries] / sizes[rows] / relative[rows] * limit, data.dtype
         )
         return type(X)((data, X.indices, X.indptr), shape=X.shape)
     bounded = X.copy()
     units = X[chosen] / sizes[chosen, np.newaxis] / relative[chosen, np.newaxis]
-    bounded[chosen] = rounded_towards_zero(units * limit, X.dtype)
+    bounded[chosen] = round_towards_zero(units * limit, X.dtype)
     return bounded

@@ -41,7 +41,7 @@ def mixes_rows(step: Any) -> bool:
     if known not in verdicts:
         with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(StringIO()):
             warnings.simplefilter("ignore")
-            verdicts[known] = any(_mixed(step, table) for table in _tables(step))
+            verdicts[known] = any(_shows_mixing(step, table) for table in _tables(step))
     return verdicts[known]
 
 
@@ -58,7 +58,7 @@ def _tables(step: Any) -> Iterator[Any]:
                 yield sys.modules["pandas"].DataFrame(rows, columns=names)
 
 
-def _mixed(step: Any, table: Any) -> bool:
+def _shows_mixing(step: Any, table: Any) -> bool:
     half = _ROWS // 2
     order = np.roll(np.arange(_ROWS), 5)[::-1]
     changed = table.copy()
@@ -69,15 +69,15 @@ def _mixed(step: Any, table: Any) -> bool:
             return True
         others = [
             np.concatenate([_outputs(step, table[:half]), _outputs(step, table[half:])]),
-            _outputs(step, _reordered(table, order))[np.argsort(order)],
+            _outputs(step, _reorder(table, order))[np.argsort(order)],
             np.concatenate([_outputs(step, changed)[:-1], whole[-1:]]),
         ]
-        return not all(_alike(whole, other) for other in others)
+        return not all(_are_alike(whole, other) for other in others)
     except Exception:
         return False
 
 
-def _reordered(table: Any, order: np.ndarray) -> Any:
+def _reorder(table: Any, order: np.ndarray) -> Any:
     return table.iloc[order] if hasattr(table, "iloc") else table[order]
 
 
@@ -89,7 +89,7 @@ def _outputs(step: Any, table: Any) -> np.ndarray:
     return rows if rows.dtype.kind == "f" else rows.astype(float)
 
 
-def _alike(one: np.ndarray, other: np.ndarray) -> bool:
+def _are_alike(one: np.ndarray, other: np.ndarray) -> bool:
     if one.shape != other.shape:
         return False
     # Products of matrices round by their shapes, in single precision even visibly.

@@ -38,16 +38,16 @@ def render_text(record: dict[str, Any]) -> str:
         Lines, the longer ones wrapped.
     """
     lines = [title(record), ""]
-    lines += [_wrapped(f"{name}: {text}") for name, text in facts(record)]
+    lines += [_wrap(f"{name}: {text}") for name, text in facts(record)]
     lines += ["Parts:"]
     for part in record["parts"]:
-        lines.append(_wrapped(f"- {part_line(part)}", "  ", "    "))
+        lines.append(_wrap(f"- {part_line(part)}", "  ", "    "))
     for name, items in lists(record):
         lines.append(f"{name}:")
-        lines += [_wrapped(f"- {item}", "  ", "    ") for item in items]
+        lines += [_wrap(f"- {item}", "  ", "    ") for item in items]
     lines += [
-        _wrapped(f"Arithmetic: {record['arithmetic']}."),
-        _wrapped(f"Randomness: {record['randomness']}."),
+        _wrap(f"Arithmetic: {record['arithmetic']}."),
+        _wrap(f"Randomness: {record['randomness']}."),
     ]
     return "\n".join(lines)
 
@@ -210,7 +210,7 @@ def _event_value(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _wrapped(text: str, first: str = "", rest: str = "  ") -> str:
+def _wrap(text: str, first: str = "", rest: str = "  ") -> str:
     return textwrap.fill(
         text,
         _WIDTH,
