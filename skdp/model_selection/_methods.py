@@ -24,76 +24,36 @@ from skdp.model_selection._steps import Fit, PrivateStep
 
 @dataclass(frozen=True)
 class Candidate:
-    """One point of the grid.
-
-    Parameters
-    ----------
-    parameters : dict
-        Its parameters.
-    estimator : estimator
-        The estimator with these parameters, unfitted.
-    steps : tuple of PrivateStep
-        Its private steps.
-    """
+    """One point of the grid."""
 
     parameters: dict[str, Any]
-    estimator: Any
+    estimator: Any  # the estimator with these parameters, unfitted
     steps: tuple[PrivateStep, ...]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a search releases: the candidate, its model, and scores if they were paid for.
-
-    Parameters
-    ----------
-    number : int
-        The candidate.
-    model : estimator or None
-        The fitted model, if the method has trained one to release.
-    scores : ndarray or None
-        Noisy mean of the scaled scores: of all runs or candidates, or of the chosen run alone.
-    """
+    """What a search releases: the candidate, its model, and scores if they were paid for."""
 
     number: int
-    model: Any
+    model: Any  # the fitted model, if the method has trained one to release
+    # Noisy mean of the scaled scores: of all runs or candidates, or of the chosen run alone.
     scores: np.ndarray | None
 
 
 @dataclass
 class Search:
-    """A search in progress.
-
-    Parameters
-    ----------
-    plan : PricedSearch
-        What was charged.
-    candidates : list of Candidate
-        The candidates.
-    table : Table
-        The rows.
-    parts : list of ndarray
-        Row numbers: the training and the scoring part, or the folds.
-    labels : ndarray
-        The label set.
-    scorer : RowScorer
-        The score.
-    stream : RandomStream
-        Source of all randomness but the division into parts.
-    n_jobs : int or None
-        Number of parallel runs.
-    announce : callable or None
-        Told the number of runs done; None where that is not public.
-    """
+    """A search in progress."""
 
     plan: PricedSearch
     candidates: list[Candidate]
     table: Table
-    parts: list[np.ndarray]
+    parts: list[np.ndarray]  # row numbers: the training and the scoring part, or the folds
     labels: np.ndarray
     scorer: RowScorer
-    stream: RandomStream
+    stream: RandomStream  # source of all randomness but the division into parts
     n_jobs: int | None
+    # Told the number of runs done; None where that is not public.
     announce: Callable[[int], None] | None
 
     def choose(self) -> Choice:

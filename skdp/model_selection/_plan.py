@@ -41,52 +41,25 @@ _PRICE_OF_REPEATING = 4.0
 
 @dataclass(frozen=True)
 class Design:
-    """Everything public that fixes what a search costs.
+    """Everything public that fixes what a search costs."""
 
-    Parameters
-    ----------
-    method : {"random-stopping", "fixed", "holdout", "cv"}
-        How candidates are compared.
-    epsilon, delta : float
-        Target of the whole search.
-    adjacency : {"replace-one", "add-remove"}
-        The neighbour relation.
-    candidates : tuple of tuple of PrivateStep
-        The private steps of each candidate.
-    train_sizes : tuple of int
-        Rows in each training part: one part, or one for each fold.
-    n_rows, n_columns, n_classes : int
-        Size of the table.
-    mean, shape : float
-        Expectation and shape of the random number of runs; the number itself if it is fixed.
-    refit : bool
-        Whether the chosen candidate is trained again on all rows.
-    refit_share : float
-        The refit's part of what is spent.
-    selection_epsilon : float
-        What choosing by scores costs a record that is scored.
-    noisy_scores : bool
-        Whether scores are released.
-    assumptions : tuple of str
-        What the verdicts on steps take for granted.
-    """
-
-    method: str
+    method: str  # "random-stopping", "fixed", "holdout" or "cv"
     epsilon: float
     delta: float
     adjacency: str
     candidates: tuple[tuple[PrivateStep, ...], ...]
-    train_sizes: tuple[int, ...]
+    train_sizes: tuple[int, ...]  # rows in each training part: one part, or one for each fold
     n_rows: int
     n_columns: int
     n_classes: int
+    # Expectation of the random number of runs, or the number itself if it is fixed; their shape.
     mean: float
     shape: float
-    refit: bool
-    refit_share: float
-    selection_epsilon: float
+    refit: bool  # whether the chosen candidate is trained again on all rows
+    refit_share: float  # the refit's part of what is spent
+    selection_epsilon: float  # what choosing by scores costs a record that is scored
     noisy_scores: bool
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()  # what the verdicts on steps take for granted
 
     @property
     def runs(self) -> tuple[int, ...]:
@@ -121,29 +94,14 @@ class Design:
 
 @dataclass(frozen=True)
 class PricedSearch:
-    """A search whose price is known.
-
-    Parameters
-    ----------
-    design : Design
-        What was asked for.
-    event : Event
-        The whole search.
-    fit_epsilon : float
-        What one training spends, if its only private step is the final one.
-    fits : dict of (int, int) to Fit
-        By candidate and number of training rows.
-    refits : tuple of Fit
-        By candidate; empty without a refit.
-    score_noise : float
-        Standard deviation of the noise on a released sum of scores; 0 where none is released.
-    """
+    """A search whose price is known."""
 
     design: Design
     event: Event
-    fit_epsilon: float
+    fit_epsilon: float  # what one training spends, if its only private step is the final one
     fits: dict[tuple[int, int], Fit]
-    refits: tuple[Fit, ...]
+    refits: tuple[Fit, ...]  # by candidate; empty without a refit
+    # Standard deviation of the noise on a released sum of scores; 0 where none is released.
     score_noise: float
 
     def accountant(self) -> PLDAccountant:
@@ -154,22 +112,7 @@ class PricedSearch:
 def plan_search(design: Design) -> PricedSearch:
     """Return the plan with the largest inner epsilon that keeps the search within its target.
 
-    Parameters
-    ----------
-    design : Design
-        What is asked for.
-
-    Returns
-    -------
-    PricedSearch
-        Its event costs at most the target, by `PLDAccountant`.
-
-    Raises
-    ------
-    CalibrationError
-        If nothing useful is left for a fit.
-    ValueError
-        If a step cannot be planned for.
+    `PLDAccountant` says so. If nothing useful is left for a fit, a CalibrationError is raised.
     """
     finder = _Finder(design)
     finder.bracket(_first_guess(design))

@@ -17,23 +17,8 @@ def prepare_fit(
 ) -> Any:
     """Return a copy of a candidate that can be fitted once, on what the search has paid for.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The candidate.
-    steps : tuple of PrivateStep
-        Its private steps.
-    fit : Fit
-        What is planned for them.
-    adjacency : {"replace-one", "add-remove"}
-        The relation of the search.
-    classes : ndarray or None
-        The label set, which a step that was told none would read from its own part of the rows.
-
-    Returns
-    -------
-    estimator
-        The copy. Its steps' random state is still to be set.
+    Steps that were told no `classes`, which they would read from their part of the rows, are told
+    these. The steps' random states are still to be set.
     """
     copy = clone(estimator)
     for container in containers(copy).values():
@@ -76,18 +61,7 @@ def set_streams(estimator: Any, steps: tuple[PrivateStep, ...], stream: Any) -> 
 
 
 def strip_secrets(estimator: Any) -> Any:
-    """Take from a fitted model what could redo its noise, and the spent escrow.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The fitted model; changed in place.
-
-    Returns
-    -------
-    estimator
-        The fitted model, which can be sent to another process.
-    """
+    """Take from a fitted model what could redo its noise, and the spent escrow."""
     for _, part, _ in walk(estimator):
         if is_private(part):
             set_known(part, accountant=None, random_state=None)
@@ -98,20 +72,6 @@ def restore_parameters(estimator: Any, template: Any, spent: Any) -> Any:
     """Give a fitted model its own parameters back, and have it say what it really cost.
 
     Of one model out of a search, the price is that of the whole search.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The fitted model; changed in place.
-    template : estimator
-        The candidate it was made of.
-    spent : PrivacySpent
-        What the search spent.
-
-    Returns
-    -------
-    estimator
-        The fitted model.
     """
     originals = {step.name: step.estimator for step in walk(template)}
     for name, part, _ in walk(estimator):

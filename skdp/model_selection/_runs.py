@@ -38,33 +38,15 @@ class FitStream(RandomStream):
 
 @dataclass(frozen=True)
 class Job:
-    """What one run needs; it can be sent to another process.
+    """What one run needs; it can be sent to another process."""
 
-    Parameters
-    ----------
-    estimator : estimator
-        A prepared copy of a candidate, fitted here.
-    steps : tuple of PrivateStep
-        Its private steps.
-    train : ndarray of int or None
-        Row numbers to train on; None trains on all.
-    test : ndarray of int or None
-        Row numbers to score on; None scores none.
-    key : bytes
-        Key of the run's stream, unlike that of any other run.
-    seeded : bool
-        Whether the key comes from a seed.
-    keep : bool
-        Whether the fitted model is wanted.
-    """
-
-    estimator: Any
+    estimator: Any  # a prepared copy of a candidate, fitted here
     steps: tuple[PrivateStep, ...]
     train: np.ndarray | None
     test: np.ndarray | None
-    key: bytes
-    seeded: bool
-    keep: bool
+    key: bytes  # key of the run's stream, unlike that of any other run
+    seeded: bool  # whether the key comes from a seed
+    keep: bool  # whether the fitted model is wanted
 
 
 @dataclass(frozen=True)
@@ -109,20 +91,6 @@ def carry_out(job: Job, table: Table, scorer: RowScorer) -> Outcome:
 
     Exceptions are returned, not raised: that a run failed is part of its result, which others
     must not see unless it is chosen, and a traceback from another process may quote rows.
-
-    Parameters
-    ----------
-    job : Job
-        What to do.
-    table : Table
-        All rows.
-    scorer : RowScorer
-        The score.
-
-    Returns
-    -------
-    Outcome
-        What came out.
     """
     try:
         with around_runs():

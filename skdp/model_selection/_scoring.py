@@ -160,23 +160,7 @@ def make_row_scorer(
 
 
 def resolve_scoring(scoring: Any) -> RowScorer:
-    """Return the score that is asked for, or refuse it with the reason.
-
-    Parameters
-    ----------
-    scoring : str or RowScorer
-        The user's choice.
-
-    Returns
-    -------
-    RowScorer
-        The score.
-
-    Raises
-    ------
-    ValueError
-        If one row can change the score by more than a known amount, or nothing is known of it.
-    """
+    """Return the score that is asked for, or refuse it with the reason."""
     if isinstance(scoring, RowScorer):
         return scoring
     if isinstance(scoring, str) and scoring in _KNOWN:

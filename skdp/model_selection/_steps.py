@@ -30,22 +30,13 @@ _TRANSFORMER_WEIGHT = 0.25
 
 @dataclass(frozen=True)
 class PrivateStep:
-    """A step that learns from the rows privately.
+    """A step that learns from the rows privately."""
 
-    Parameters
-    ----------
-    name : str
-        Prefix of its parameters, such as ``"clf"`` or ``"prepare__scale"``; empty if it is the
-        candidate itself.
-    estimator : estimator
-        A copy to plan with; it is never fitted.
-    weight : float
-        Its epsilon in units of the fit's.
-    """
-
+    # Prefix of its parameters, such as ``"clf"`` or ``"prepare__scale"``; empty if it is the
+    # candidate itself.
     name: str
-    estimator: Any
-    weight: float
+    estimator: Any  # a copy to plan with; it is never fitted
+    weight: float  # its epsilon in units of the fit's
 
     @property
     def label(self) -> str:
@@ -60,23 +51,12 @@ class PrivateStep:
 
 @dataclass(frozen=True)
 class Fit:
-    """What one fit of a candidate on a number of rows will charge, step by step.
-
-    Parameters
-    ----------
-    events : tuple of Event
-        One for each private step.
-    epsilons : tuple of float
-        The epsilon to give to each step.
-    delta : float
-        The delta to give to each step.
-    guarantee : tuple of float
-        The (epsilon, delta) that the fit states, by basic composition of its steps.
-    """
+    """What one fit of a candidate on a number of rows will charge, step by step."""
 
     events: tuple[Event, ...]
     epsilons: tuple[float, ...]
     delta: float
+    # The (epsilon, delta) that the fit states, by basic composition of its steps.
     guarantee: tuple[float, float]
 
     @property
@@ -117,18 +97,6 @@ def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
     """Let the first steps of candidates refuse the table, if they learn nothing from its rows.
 
     What they refuse would fail every run, after the charge.
-
-    Parameters
-    ----------
-    estimators : iterable of estimator
-        Candidates.
-    X : array-like
-        Rows.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As the steps do, without values of rows.
     """
     firsts = {_content(first): first for first in map(first_step, estimators)}
     for first in firsts.values():
@@ -162,23 +130,7 @@ def _content(step: Any) -> Any:
 def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[PrivateStep, ...]:
     """Return the private steps of a candidate, and refuse it if another step learns from rows.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The candidate, unfitted.
-    weights : dict of str to float or None
-        Relative epsilon of steps by name. By default the final step has 1, and every private
-        transformer a quarter of that.
-
-    Returns
-    -------
-    tuple of PrivateStep
-        At least one.
-
-    Raises
-    ------
-    ValueError
-        If a step leaks, cannot be budgeted, or none is private.
+    `weights` are relative epsilons by name; else the final step has 1, each transformer a quarter.
     """
     weights = dict(weights or {})
     steps = []
@@ -225,13 +177,7 @@ def _check_private(where: str, part: Any) -> None:
 
 
 def refuse_searched(steps: tuple[PrivateStep, ...], parameters: dict[str, Any]) -> None:
-    """Refuse a grid over what the search itself decides.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is one that the search sets.
-    """
+    """Refuse a grid over what the search itself decides."""
     for step in steps:
         for name in SET_BY_THE_SEARCH:
             if step.parameter(name) in parameters:
@@ -253,29 +199,6 @@ def plan_fit(
     """Return what a fit will charge if its steps share an epsilon and a delta.
 
     Step i gets ``weight_i * epsilon`` and an equal part of delta.
-
-    Parameters
-    ----------
-    steps : tuple of PrivateStep
-        The private steps.
-    epsilon, delta : float
-        What they share.
-    adjacency : {"replace-one", "add-remove"}
-        The relation of the search.
-    shape : tuple of int
-        Number of rows of the fit, and of columns of the table.
-    n_classes : int
-        Number of labels.
-
-    Returns
-    -------
-    Fit
-        The plan.
-
-    Raises
-    ------
-    ValueError
-        If a step is not the kind of release the search asked for.
     """
     events, epsilons, stated = [], [], []
     each_delta = delta / len(steps)

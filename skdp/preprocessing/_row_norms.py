@@ -12,18 +12,7 @@ _BLOCK_ENTRIES = 1 << 20
 
 
 def row_blocks(X: Any) -> Iterator[Any]:
-    """Yield consecutive blocks of rows, each of about a million entries.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Rows.
-
-    Yields
-    ------
-    ndarray or CSR matrix
-        Some of the rows.
-    """
+    """Yield consecutive blocks of rows, each of about a million entries."""
     size = max(1, _BLOCK_ENTRIES // X.shape[1])
     for start in range(0, X.shape[0], size):
         yield X[start : start + size]
@@ -39,18 +28,7 @@ def round_towards_zero(values: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def scale_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return row norms as products of two factors, neither of which overflows or underflows.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Finite rows; a CSR matrix holds no entry twice.
-
-    Returns
-    -------
-    sizes, relative : ndarray of shape (n_samples,)
-        The norm of a row is ``sizes * relative``, as a real number; `sizes` is positive.
-    """
+    """Return row norms as two factors, positive `sizes` times `relative`; neither overflows."""
     if sparse.issparse(X):
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         sizes = np.zeros(X.shape[0])
@@ -72,23 +50,10 @@ def scale_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bound_rows(X: Any, norm: float, *, every: bool = False) -> Any:
-    """Scale rows longer than a bound down to it, direction unchanged.
+    """Scale rows longer than a bound down to it, with `every` shorter ones up to it as well.
 
-    Shortened rows end a few units of rounding below the bound, so that no computed row exceeds it.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Finite rows; a CSR matrix holds no entry twice.
-    norm : float
-        The bound, positive.
-    every : bool, default=False
-        Whether shorter rows are scaled up to it as well. Rows of zeros stay.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        New rows of the same type.
+    Rows are finite, a CSR matrix holds no entry twice. Scaled rows end a few units of rounding
+    below the bound, so that no computed row exceeds it.
     """
     sizes, relative = scale_norms(X)
     limit = norm * (1.0 - (8.0 + X.shape[1]) * np.finfo(np.float64).eps)

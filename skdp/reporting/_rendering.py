@@ -25,18 +25,7 @@ _TWO_RELATIONS = (
 
 
 def render_text(record: dict[str, Any]) -> str:
-    """Return the statement as plain text.
-
-    Parameters
-    ----------
-    record : dict
-        The statement's record.
-
-    Returns
-    -------
-    str
-        Lines, the longer ones wrapped.
-    """
+    """Return the statement as plain text."""
     lines = [title(record), ""]
     lines += [_wrap(f"{name}: {text}") for name, text in facts(record)]
     lines += ["Parts:"]
@@ -53,18 +42,7 @@ def render_text(record: dict[str, Any]) -> str:
 
 
 def render_html(record: dict[str, Any]) -> str:
-    """Return the statement as HTML tables.
-
-    Parameters
-    ----------
-    record : dict
-        The statement's record.
-
-    Returns
-    -------
-    str
-        One ``div``; all text is escaped.
-    """
+    """Return the statement as HTML tables."""
     rows = [
         *facts(record),
         *((name, "; ".join(items)) for name, items in lists(record)),
@@ -184,18 +162,7 @@ def _ledger_line(ledger: dict[str, Any]) -> str:
 
 
 def event_text(event: dict[str, Any]) -> str:
-    """Return an event's record in the form of a constructor call.
-
-    Parameters
-    ----------
-    event : dict
-        What the event's `to_dict` returned.
-
-    Returns
-    -------
-    str
-        One line.
-    """
+    """Return an event's record in the form of a constructor call."""
     arguments = ", ".join(
         f"{key}={_event_value(value)}" for key, value in event.items() if key != "type"
     )

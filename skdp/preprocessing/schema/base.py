@@ -245,19 +245,9 @@ class FeatureColumn(Column):
 
 
 def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = ()) -> None:
-    """Refuse a table that does not fit the schema; no cell is looked at.
+    """Refuse a table of (part, type) pairs that do not fit, or with other problems, at once.
 
-    Parameters
-    ----------
-    pairs : iterable of (part, dtype)
-        Columns or labels of a schema, and the types found.
-    problems : iterable of str, default=()
-        What else is amiss.
-
-    Raises
-    ------
-    SchemaError
-        If anything is. A type's own parameters, which may be cells, are left out.
+    No cell is looked at; a type's own parameters, which may be cells, are left out.
     """
     misfits = [
         f"column {part.name!r} has type {str(dtype).partition('(')[0]}: {problem}"
@@ -269,36 +259,13 @@ def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = (
 
 
 def one_hot(places: np.ndarray, count: int) -> np.ndarray:
-    """Return one row for each place, with a one there; zeros for places outside 0..count-1.
-
-    Parameters
-    ----------
-    places : ndarray of int, shape (n_samples,)
-        Places.
-    count : int
-        Number of columns.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, count)
-        Rows of norm at most 1.
-    """
+    """Return one row for each place, with a one there; zeros for places outside 0..count-1."""
     return (places[:, None] == np.arange(count)).astype(np.float64)
 
 
 def centre(places: np.ndarray, count: int) -> np.ndarray:
     """Return one-hot rows less the mean of their entries, scaled to norm 1.
 
-    Parameters
-    ----------
-    places : ndarray of int, shape (n_samples,)
-        Places, 0 to count - 1.
-    count : int
-        Number of columns, at least 2.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, count)
-        Rows of norm 1: ``(1 - 1/K)**2 + (K - 1)/K**2 = 1 - 1/K`` before scaling.
+    Before that the squared norm is ``(1 - 1/K)**2 + (K - 1)/K**2 = 1 - 1/K``, with K = `count`.
     """
     return (one_hot(places, count) - 1.0 / count) / math.sqrt(1.0 - 1.0 / count)

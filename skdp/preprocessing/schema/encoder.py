@@ -194,16 +194,5 @@ def _warn_of_strangers(column: FeatureColumn, found: np.ndarray) -> None:
 
 
 def norm_of(columns: Sequence[FeatureColumn]) -> float:
-    """Return the largest norm of the features of one row: the root of the summed squared weights.
-
-    Parameters
-    ----------
-    columns : sequence of columns
-        Descriptions.
-
-    Returns
-    -------
-    float
-        The bound.
-    """
+    """Return the largest norm of a row of features: the root of the summed squared weights."""
     return math.hypot(*(column.weight for column in columns))
