@@ -112,7 +112,7 @@ def test_grids_enclose_the_pair_to_second_order(kind, rate, shift, aligned):
         assert gaps[1] <= gaps[0] / 8.0 and gaps[1] < 2e-2
 
 
-@pytest.mark.oracle
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "rate", "shift"), CASES)
 @pytest.mark.parametrize("theta", [0.4, 30.0])
 def test_transform_against_quadrature(kind, rate, shift, theta):
