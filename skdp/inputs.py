@@ -29,6 +29,7 @@ _HARMLESS = (
     r"((?:A given column is not a column|Some column names are not columns) of the dataframe)",
     r"(Specifying the columns using strings is only supported for dataframes)",
     r"(all features must be in \[-?\d+, -?\d+\] or \[-?\d+, -?\d+\])",
+    r"(lower and upper must be finite, and lower < upper for every feature)",
     r"(a schema describes frames, dense arrays and lists; the table is [\w ,;]+)",
     r"(float\(\) argument must be a string or a (?:real )?number, not '\w+')",
 )
@@ -55,25 +56,7 @@ _REMEDIES = (
 def validate_private_data(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
     """Run scikit-learn's `validate_data`, and repeat of its errors only what is public.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Gets ``n_features_in_`` and ``feature_names_in_``.
-    X, y : array-like
-        What is checked.
-    **checks : dict
-        Passed on.
-
-    Returns
-    -------
-    ndarray, sparse matrix or tuple
-        What `validate_data` returns.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `validate_data` does, without values of rows; and for a sparse `X` that points outside
-        its shape.
+    A sparse `X` that points outside its shape is refused as well.
     """
     check_indices(X)
     try:
@@ -113,21 +96,6 @@ def canonical_rows(X: Any) -> Any:
 
     Finite entries of one cell can add up to infinity, so that sums are checked again. A flag that
     says there are none is not trusted: a caller may have set it.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        Rows.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        The same rows.
-
-    Raises
-    ------
-    ValueError
-        If a sum is not finite.
     """
     if not sparse.issparse(X):
         return X
@@ -145,18 +113,7 @@ def canonical_rows(X: Any) -> Any:
 
 
 def public_message(message: str) -> str:
-    """Return the part of an error message that quotes no value, or a general one.
-
-    Parameters
-    ----------
-    message : str
-        The original message.
-
-    Returns
-    -------
-    str
-        What may be shown.
-    """
+    """Return the part of an error message that quotes no value, or a general one."""
     for pattern, remedy in _REMEDIES:
         found = re.match(pattern, message)
         if found:

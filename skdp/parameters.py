@@ -21,17 +21,6 @@ def plain(value: Any) -> Any:
 
     numpy computes with its scalars in their own precision: half of it loses a sensitivity's digits,
     and the square of an ``int8`` is one modulo 256.
-
-    Parameters
-    ----------
-    value : object
-        What the user gave.
-
-    Returns
-    -------
-    object
-        A float, int, bool or str of equal value (longer floats are rounded to double precision);
-        an array of float64 for one of other floats; the very same object if nothing changes.
     """
     if type(value) in (list, tuple, dict):
         entries = list(value.items()) if type(value) is dict else list(value)
@@ -84,32 +73,9 @@ def check_real(
     allowed: Sequence[str | None] = (),
     remedy: str = "",
 ) -> Any:
-    """Refuse a parameter that is not a finite real number in range.
+    """Refuse what is neither a finite real number in range nor `allowed`; return a plain float.
 
-    Parameters
-    ----------
-    name : str
-        Name of the parameter.
-    value : object
-        What the user gave.
-    above, at_least, at_most, below : float or None
-        Exclusive and inclusive lower, inclusive and exclusive upper limit.
-    allowed : sequence of str or None
-        Special values that are accepted as well.
-    remedy : str
-        What to do instead, appended to the message.
-
-    Returns
-    -------
-    float or special value
-        The number as a plain float.
-
-    Raises
-    ------
-    TypeError
-        If the value is no number.
-    ValueError
-        If it is out of range.
+    Limits `above` and `below` are exclusive; `remedy` is appended to the message.
     """
     if _is_special(value, allowed):
         return value
@@ -173,13 +139,7 @@ def check_integer(
 
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Refuse a parameter that is not one of the given choices.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
+    """Refuse a parameter that is not one of the given choices."""
     given = plain(value)
     if not any(type(given) is type(choice) and given == choice for choice in choices):
         listed = ", ".join(repr(choice) for choice in choices)

@@ -10,24 +10,10 @@ from scipy import sparse
 
 
 def fit_context(estimator: Any, X: Any, *others: np.ndarray) -> bytes:
-    """Digest everything that makes a fit this fit.
+    """Digest everything that makes a fit this fit; the digest never leaves it.
 
     Two fits with one seed that differ in a single value or parameter get independent noise;
     with shared noise their difference would cancel it and show the private values.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its class and parameters enter the digest.
-    X : ndarray or CSR matrix
-        Training rows.
-    *others : ndarray
-        What else is learned from, such as encoded labels.
-
-    Returns
-    -------
-    bytes
-        The digest. It never leaves the fit.
     """
     digest = hashlib.blake2b(digest_size=32)
     own = {

@@ -17,29 +17,15 @@ from skdp.preprocessing.schema.frames import import_pandas
 
 @dataclass(frozen=True)
 class Source:
-    """Where to find one table and how its columns are called there.
+    """Where to find one table and how its columns are called there."""
 
-    Parameters
-    ----------
-    files : tuple of str
-        Names of the local files, without ``.gz``; their rows are put together.
-    columns : tuple of str
-        Names of the columns, for files without a line of names.
-    separator : str
-        What separates cells in the files.
-    data_id : int
-        Number of the table on OpenML.
-    renamed : mapping of str to str
-        Our names by those of OpenML.
-    recoded : mapping of str to mapping
-        For columns whose values others write otherwise: our values by theirs.
-    """
-
+    # Names of the local files, without ``.gz``; their rows are put together.
     files: tuple[str, ...]
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # names of the columns, for files without a line of names
     separator: str
     data_id: int
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)  # our names by those of OpenML
+    # For columns whose values others write otherwise: our values by theirs.
     recoded: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -51,28 +37,7 @@ def read_table(
 ) -> Any:
     """Return a table as a pandas frame, in the columns and codes of its schema.
 
-    Parameters
-    ----------
-    source : Source
-        Where it is.
-    schema : TableSchema
-        Its description.
-    path : path-like or None
-        A file or a folder; None looks in SKDP_DATA and then asks OpenML.
-    options : mapping
-        For `sklearn.datasets.fetch_openml`; ``download_if_missing=False`` forbids to ask.
-
-    Returns
-    -------
-    DataFrame
-        The table.
-
-    Raises
-    ------
-    FileNotFoundError
-        If `path` does not lead to the files, or they are missing and downloads are forbidden.
-    ImportError
-        Without pandas.
+    From `path`, else from the folder SKDP_DATA, else from OpenML with `options` of `fetch_openml`.
     """
     pandas = import_pandas()
     download = options.get("download_if_missing", True)

@@ -191,23 +191,7 @@ class RandomStream:
 
 
 def is_seeded(random_state: Any) -> bool:
-    """Tell whether the stream of a `random_state` can be recomputed from a seed.
-
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.RandomState or RandomStream
-        As for :func:`resolve_random_state`.
-
-    Returns
-    -------
-    bool
-        Whether there is a seed.
-
-    Raises
-    ------
-    ValueError
-        If `random_state` is of another kind.
-    """
+    """Tell whether the stream of a `random_state` can be recomputed from a seed."""
     if isinstance(random_state, RandomStream):
         return random_state.seeded
     if random_state is None:

@@ -62,7 +62,7 @@ def permute_and_flip(
     >>> permute_and_flip([90, 60, 30], 2.0, 1.0, RandomStream.from_seed(0))
     0
     """
-    exact, scale = _checked("permute_and_flip", scores, epsilon, sensitivity, monotone)
+    exact, scale = _check("permute_and_flip", scores, epsilon, sensitivity, monotone)
     exponents = _shortfalls(exact, scale)
     left = list(range(len(exact)))
     while True:
@@ -73,7 +73,7 @@ def permute_and_flip(
             break
         left[place] = left[-1]
         left.pop()
-    return _noted("permute_and_flip", exact, index, sensitivity, scale)
+    return _note("permute_and_flip", exact, index, sensitivity, scale)
 
 
 @plain_arguments
@@ -119,12 +119,12 @@ def exponential_mechanism(
     >>> exponential_mechanism([90, 60, 30], 2.0, 1.0, RandomStream.from_seed(0))
     0
     """
-    exact, scale = _checked("exponential_mechanism", scores, epsilon, sensitivity, monotone)
+    exact, scale = _check("exponential_mechanism", scores, epsilon, sensitivity, monotone)
     exponents = _shortfalls(exact, scale)
     while True:
         index = stream.integer(len(exact))
         if stream.bernoulli_exp(exponents[index]):
-            return _noted("exponential_mechanism", exact, index, sensitivity, scale)
+            return _note("exponential_mechanism", exact, index, sensitivity, scale)
 
 
 @plain_arguments
@@ -173,7 +173,7 @@ def report_noisy_max(
     >>> report_noisy_max([90, 60, 30], 2.0, 1.0, RandomStream.from_seed(0))
     0
     """
-    exact, scale = _checked("report_noisy_max", scores, epsilon, sensitivity, monotone)
+    exact, scale = _check("report_noisy_max", scores, epsilon, sensitivity, monotone)
     if noise == "exponential":
         drawn = stream.exponential(len(exact))
     elif noise == "laplace":
@@ -183,10 +183,10 @@ def report_noisy_max(
     else:
         raise ValueError(f"noise must be 'exponential', 'laplace' or 'gumbel', got {noise!r}.")
     index = int(np.argmax(drawn - _shortfalls(exact, scale)))
-    return _noted("report_noisy_max", exact, index, sensitivity, scale)
+    return _note("report_noisy_max", exact, index, sensitivity, scale)
 
 
-def _checked(
+def _check(
     owner: str, scores: Any, epsilon: float, sensitivity: float, monotone: bool
 ) -> tuple[np.ndarray, float]:
     """Return the scores as an array, and the scale of the noise."""
@@ -216,7 +216,7 @@ def _shortfalls(scores: np.ndarray, scale: float) -> np.ndarray:
     return np.where(scores == scores.max(), 0.0, np.nan_to_num(distances, nan=math.inf))
 
 
-def _noted(label: str, scores: np.ndarray, index: int, sensitivity: float, scale: float) -> int:
+def _note(label: str, scores: np.ndarray, index: int, sensitivity: float, scale: float) -> int:
     trace = active_trace()
     if trace is None:
         return index

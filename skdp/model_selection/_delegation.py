@@ -32,6 +32,29 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
+def _delegate(name: str, what: str) -> Any:
+    """Return a method that does as the best estimator's of the same name."""
+
+    def method(self: Any, X: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, name)(X)
+
+    method.__name__, method.__qualname__ = name, f"DelegatesToBest.{name}"
+    method.__doc__ = f"""Return the {what} of the best estimator.
+
+    Parameters
+    ----------
+    X : array-like
+        Rows, as its own `{name}` takes them.
+
+    Returns
+    -------
+    array-like
+        What that returns.
+    """
+    return available_if(_has(name))(method)
+
+
 class DelegatesToBest(MetaEstimatorMixin, BaseEstimator):
     """Prediction, tags and metadata routing of a search."""
 
@@ -44,107 +67,12 @@ class DelegatesToBest(MetaEstimatorMixin, BaseEstimator):
     def _has_model(self) -> bool:
         return bool(self.refit) if self.method == "cv" else True
 
-    @available_if(_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """Return the predictions of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like
-            Rows.
-
-        Returns
-        -------
-        ndarray
-            Predictions.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
-
-    @available_if(_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Return the class probabilities of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
-
-    @available_if(_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithms of the class probabilities of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Log-probabilities.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.predict_log_proba(X)
-
-    @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Return the decision function of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like
-            Rows.
-
-        Returns
-        -------
-        ndarray
-            Scores.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
-
-    @available_if(_has("transform"))
-    def transform(self, X: Any) -> Any:
-        """Return rows as the best estimator transforms them.
-
-        Parameters
-        ----------
-        X : array-like
-            Rows.
-
-        Returns
-        -------
-        array-like
-            Transformed rows.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.transform(X)
-
-    @available_if(_has("inverse_transform"))
-    def inverse_transform(self, X: Any) -> Any:
-        """Return rows as the best estimator transforms them back.
-
-        Parameters
-        ----------
-        X : array-like
-            Transformed rows.
-
-        Returns
-        -------
-        array-like
-            Rows.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.inverse_transform(X)
+    predict = _delegate("predict", "predictions")
+    predict_proba = _delegate("predict_proba", "class probabilities")
+    predict_log_proba = _delegate("predict_log_proba", "logarithms of the class probabilities")
+    decision_function = _delegate("decision_function", "scores")
+    transform = _delegate("transform", "transformed rows")
+    inverse_transform = _delegate("inverse_transform", "rows, transformed back,")
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean score of the best estimator on the given rows, without noise.

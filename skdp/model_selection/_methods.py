@@ -14,93 +14,53 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.selection import permute_and_flip
 from skdp.mechanisms.stopping import RandomStopping
-from skdp.model_selection._plan import SearchPlan
-from skdp.model_selection._prepare import prepared
+from skdp.model_selection._plan import PricedSearch
+from skdp.model_selection._prepare import prepare_fit
 from skdp.model_selection._runs import Job, Outcome, Table, carry_out
 from skdp.model_selection._scoring import RowScorer
-from skdp.model_selection._silence import around_runs, lifted
+from skdp.model_selection._silence import around_runs, lift_silence
 from skdp.model_selection._steps import Fit, PrivateStep
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One point of the grid.
-
-    Parameters
-    ----------
-    parameters : dict
-        Its parameters.
-    estimator : estimator
-        The estimator with these parameters, unfitted.
-    steps : tuple of PrivateStep
-        Its private steps.
-    """
+    """One point of the grid."""
 
     parameters: dict[str, Any]
-    estimator: Any
+    estimator: Any  # the estimator with these parameters, unfitted
     steps: tuple[PrivateStep, ...]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a search releases: the candidate, its model, and scores if they were paid for.
-
-    Parameters
-    ----------
-    number : int
-        The candidate.
-    model : estimator or None
-        The fitted model, if the method has trained one to release.
-    scores : ndarray or None
-        Noisy mean of the scaled scores: of all runs or candidates, or of the chosen run alone.
-    """
+    """What a search releases: the candidate, its model, and scores if they were paid for."""
 
     number: int
-    model: Any
+    model: Any  # the fitted model, if the method has trained one to release
+    # Noisy mean of the scaled scores: of all runs or candidates, or of the chosen run alone.
     scores: np.ndarray | None
 
 
 @dataclass
 class Search:
-    """A search in progress.
+    """A search in progress."""
 
-    Parameters
-    ----------
-    plan : SearchPlan
-        What was charged.
-    candidates : list of Candidate
-        The candidates.
-    table : Table
-        The rows.
-    parts : list of ndarray
-        Row numbers: the training and the scoring part, or the folds.
-    labels : ndarray
-        The label set.
-    scorer : RowScorer
-        The score.
-    stream : RandomStream
-        Source of all randomness but the division into parts.
-    n_jobs : int or None
-        Number of parallel runs.
-    announce : callable or None
-        Told the number of runs done; None where that is not public.
-    """
-
-    plan: SearchPlan
+    plan: PricedSearch
     candidates: list[Candidate]
     table: Table
-    parts: list[np.ndarray]
+    parts: list[np.ndarray]  # row numbers: the training and the scoring part, or the folds
     labels: np.ndarray
     scorer: RowScorer
-    stream: RandomStream
+    stream: RandomStream  # source of all randomness but the division into parts
     n_jobs: int | None
+    # Told the number of runs done; None where that is not public.
     announce: Callable[[int], None] | None
 
     def choose(self) -> Choice:
         """Run the method and return what it releases."""
         return _METHODS[self.plan.design.method](self)
 
-    def refitted(self, number: int) -> Any:
+    def refit_choice(self, number: int) -> Any:
         """Train a candidate on all rows."""
         job = self.job(number, self.plan.refits[number], "refit", keep=True)
         return _sound(self.run([job])).model
@@ -117,7 +77,7 @@ class Search:
     ) -> Job:
         """Return a run of a candidate; `label` is unlike that of any other run."""
         candidate = self.candidates[number]
-        copy = prepared(
+        copy = prepare_fit(
             candidate.estimator, candidate.steps, fit, self.plan.design.adjacency, self.labels
         )
         key = self.stream.spawn(label).words(4).tobytes()
@@ -133,7 +93,7 @@ class Search:
             for outcome in parallel(calls):
                 outcomes.append(outcome)
                 if self.announce is not None:
-                    with lifted():
+                    with lift_silence():
                         self.announce(len(outcomes))
         return outcomes
 

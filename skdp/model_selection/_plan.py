@@ -41,52 +41,25 @@ _PRICE_OF_REPEATING = 4.0
 
 @dataclass(frozen=True)
 class Design:
-    """Everything public that fixes what a search costs.
+    """Everything public that fixes what a search costs."""
 
-    Parameters
-    ----------
-    method : {"random-stopping", "fixed", "holdout", "cv"}
-        How candidates are compared.
-    epsilon, delta : float
-        Target of the whole search.
-    adjacency : {"replace-one", "add-remove"}
-        The neighbour relation.
-    candidates : tuple of tuple of PrivateStep
-        The private steps of each candidate.
-    train_sizes : tuple of int
-        Rows in each training part: one part, or one for each fold.
-    n_rows, n_columns, n_classes : int
-        Size of the table.
-    mean, shape : float
-        Expectation and shape of the random number of runs; the number itself if it is fixed.
-    refit : bool
-        Whether the chosen candidate is trained again on all rows.
-    refit_share : float
-        The refit's part of what is spent.
-    selection_epsilon : float
-        What choosing by scores costs a record that is scored.
-    noisy_scores : bool
-        Whether scores are released.
-    assumptions : tuple of str
-        What the verdicts on steps take for granted.
-    """
-
-    method: str
+    method: str  # "random-stopping", "fixed", "holdout" or "cv"
     epsilon: float
     delta: float
     adjacency: str
     candidates: tuple[tuple[PrivateStep, ...], ...]
-    train_sizes: tuple[int, ...]
+    train_sizes: tuple[int, ...]  # rows in each training part: one part, or one for each fold
     n_rows: int
     n_columns: int
     n_classes: int
+    # Expectation of the random number of runs, or the number itself if it is fixed; their shape.
     mean: float
     shape: float
-    refit: bool
-    refit_share: float
-    selection_epsilon: float
+    refit: bool  # whether the chosen candidate is trained again on all rows
+    refit_share: float  # the refit's part of what is spent
+    selection_epsilon: float  # what choosing by scores costs a record that is scored
     noisy_scores: bool
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()  # what the verdicts on steps take for granted
 
     @property
     def runs(self) -> tuple[int, ...]:
@@ -120,30 +93,15 @@ class Design:
 
 
 @dataclass(frozen=True)
-class SearchPlan:
-    """A search whose price is known.
-
-    Parameters
-    ----------
-    design : Design
-        What was asked for.
-    event : Event
-        The whole search.
-    fit_epsilon : float
-        What one training spends, if its only private step is the final one.
-    fits : dict of (int, int) to Fit
-        By candidate and number of training rows.
-    refits : tuple of Fit
-        By candidate; empty without a refit.
-    score_noise : float
-        Standard deviation of the noise on a released sum of scores; 0 where none is released.
-    """
+class PricedSearch:
+    """A search whose price is known."""
 
     design: Design
     event: Event
-    fit_epsilon: float
+    fit_epsilon: float  # what one training spends, if its only private step is the final one
     fits: dict[tuple[int, int], Fit]
-    refits: tuple[Fit, ...]
+    refits: tuple[Fit, ...]  # by candidate; empty without a refit
+    # Standard deviation of the noise on a released sum of scores; 0 where none is released.
     score_noise: float
 
     def accountant(self) -> PLDAccountant:
@@ -151,25 +109,10 @@ class SearchPlan:
         return PLDAccountant(adjacency=self.design.adjacency).compose(self.event)
 
 
-def plan_search(design: Design) -> SearchPlan:
+def plan_search(design: Design) -> PricedSearch:
     """Return the plan with the largest inner epsilon that keeps the search within its target.
 
-    Parameters
-    ----------
-    design : Design
-        What is asked for.
-
-    Returns
-    -------
-    SearchPlan
-        Its event costs at most the target, by `PLDAccountant`.
-
-    Raises
-    ------
-    CalibrationError
-        If nothing useful is left for a fit.
-    ValueError
-        If a step cannot be planned for.
+    `PLDAccountant` says so. If nothing useful is left for a fit, a CalibrationError is raised.
     """
     finder = _Finder(design)
     finder.bracket(_first_guess(design))
@@ -184,7 +127,7 @@ class _Finder:
 
     def __init__(self, design: Design) -> None:
         self.design = design
-        self.best: SearchPlan | None = None
+        self.best: PricedSearch | None = None
         # Largest logarithm found affordable, smallest found not to be, and the excess there: of
         # the logarithm of delta over that of the target.
         self.low = (-math.inf, 0.0)
@@ -252,7 +195,7 @@ def _first_guess(design: Design) -> float:
     return max(gaussian_profile.epsilon(mu, design.fit_delta), 1e-3 * design.epsilon)
 
 
-def _plan_with(design: Design, epsilon: float) -> SearchPlan:
+def _plan_with(design: Design, epsilon: float) -> PricedSearch:
     """Return the plan with a given inner epsilon, whatever it costs."""
     fits = {
         (number, size): _fit(design, steps, epsilon, size)
@@ -266,8 +209,8 @@ def _plan_with(design: Design, epsilon: float) -> SearchPlan:
         refits = tuple(
             _fit(design, steps, refit_epsilon, design.n_rows) for steps in design.candidates
         )
-        event = _followed_by(event, _chosen_afterwards(refits))
-    return SearchPlan(design, event, epsilon, fits, refits, _score_noise(design, epsilon))
+        event = _append(event, _choose_afterwards(refits))
+    return PricedSearch(design, event, epsilon, fits, refits, _score_noise(design, epsilon))
 
 
 def _fit(design: Design, steps: tuple[PrivateStep, ...], epsilon: float, size: int) -> Fit:
@@ -290,7 +233,7 @@ def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fi
     selection = _selection_event(design, epsilon)
     if design.method != "cv":
         size = design.train_sizes[0]
-        trained = _composed(Counter(fits[number, size].event for number in design.runs))
+        trained = _compose(Counter(fits[number, size].event for number in design.runs))
         return _one_of((trained, selection))
     folds: dict[frozenset[tuple[Event, int]], Event] = {}
     for own in range(len(design.train_sizes)):
@@ -300,11 +243,11 @@ def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fi
         for number in design.runs:
             for size, times in sizes.items():
                 counts[fits[number, size].event] += times
-        folds.setdefault(frozenset(counts.items()), _composed(counts))
-    return _followed_by(_one_of(tuple(folds.values())), selection)
+        folds.setdefault(frozenset(counts.items()), _compose(counts))
+    return _append(_one_of(tuple(folds.values())), selection)
 
 
-def _composed(counts: Counter[Event]) -> Event:
+def _compose(counts: Counter[Event]) -> Event:
     return ComposedEvent(
         tuple(
             event if times == 1 else RepeatedEvent(event, times) for event, times in counts.items()
@@ -316,13 +259,13 @@ def _one_of(events: tuple[Event, ...]) -> Event:
     return events[0] if len(events) == 1 else OneOfEvent(events)
 
 
-def _followed_by(event: Event, later: Event) -> Event:
+def _append(event: Event, later: Event) -> Event:
     """Compose with a release on all rows; which part a record is in stays as it was drawn."""
     parts = event.events if isinstance(event, OneOfEvent) else (event,)
     return _one_of(tuple(ComposedEvent((part, later)) for part in parts))
 
 
-def _chosen_afterwards(fits: tuple[Fit, ...]) -> Event:
+def _choose_afterwards(fits: tuple[Fit, ...]) -> Event:
     """Return an event for a fit of the candidate that the search will have chosen.
 
     The choice depends on the rows through released results, so that the largest of several
@@ -362,7 +305,7 @@ def _score_noise(design: Design, epsilon: float) -> float:
     return math.sqrt(len(design.runs)) * _score_multiplier(design, epsilon)
 
 
-def _check_columns_do_not_matter(plan: SearchPlan) -> None:
+def _check_columns_do_not_matter(plan: PricedSearch) -> None:
     """Refuse steps whose price depends on how many columns earlier steps hand on."""
     design = plan.design
     wider = Design(**{**vars(design), "n_columns": 2 * design.n_columns + 3})

@@ -7,35 +7,21 @@ from typing import Any
 from sklearn.base import clone
 
 from skdp.model_selection._escrow import Escrow
-from skdp.model_selection._steps import Fit, PrivateStep, containers, leaves, set_known
+from skdp.model_selection._steps import Fit, PrivateStep, parts_of, set_known
+from skdp.pipelines import containers, walk
 from skdp.reporting.steps import is_private
 
 
-def prepared(
+def prepare_fit(
     estimator: Any, steps: tuple[PrivateStep, ...], fit: Fit, adjacency: str, classes: Any
 ) -> Any:
     """Return a copy of a candidate that can be fitted once, on what the search has paid for.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The candidate.
-    steps : tuple of PrivateStep
-        Its private steps.
-    fit : Fit
-        What is planned for them.
-    adjacency : {"replace-one", "add-remove"}
-        The relation of the search.
-    classes : ndarray or None
-        The label set, which a step that was told none would read from its own part of the rows.
-
-    Returns
-    -------
-    estimator
-        The copy. Its steps' random state is still to be set.
+    Steps that were told no `classes`, which they would read from their part of the rows, are told
+    these. The steps' random states are still to be set.
     """
     copy = clone(estimator)
-    for _, container in containers(copy):
+    for container in containers(copy).values():
         # A cache on disk would hold private rows; workers of workers would copy the escrow.
         set_known(container, memory=None, n_jobs=None, verbose=False)
     own = copy.get_params(deep=True)
@@ -58,7 +44,7 @@ def prepared(
                 if step.parameter(name) in own
             }
         )
-    for _, part in (*containers(copy), *leaves(copy)):
+    for _, part in parts_of(copy):
         # Their number and order would tell which candidates were tried.
         if hasattr(part, "set_callbacks"):
             part.set_callbacks()
@@ -74,46 +60,21 @@ def set_streams(estimator: Any, steps: tuple[PrivateStep, ...], stream: Any) -> 
             estimator.set_params(**{step.parameter("random_state"): child})
 
 
-def stripped(estimator: Any) -> Any:
-    """Take from a fitted model what could redo its noise, and the spent escrow.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The fitted model; changed in place.
-
-    Returns
-    -------
-    estimator
-        The fitted model, which can be sent to another process.
-    """
-    for _, part in leaves(estimator):
+def strip_secrets(estimator: Any) -> Any:
+    """Take from a fitted model what could redo its noise, and the spent escrow."""
+    for _, part, _ in walk(estimator):
         if is_private(part):
             set_known(part, accountant=None, random_state=None)
     return estimator
 
 
-def released(estimator: Any, template: Any, spent: Any) -> Any:
+def restore_parameters(estimator: Any, template: Any, spent: Any) -> Any:
     """Give a fitted model its own parameters back, and have it say what it really cost.
 
     Of one model out of a search, the price is that of the whole search.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The fitted model; changed in place.
-    template : estimator
-        The candidate it was made of.
-    spent : PrivacySpent
-        What the search spent.
-
-    Returns
-    -------
-    estimator
-        The fitted model.
     """
-    originals = dict(leaves(template))
-    for name, part in leaves(estimator):
+    originals = {step.name: step.estimator for step in walk(template)}
+    for name, part, _ in walk(estimator):
         if not is_private(part):
             continue
         own = originals[name].get_params(deep=False)

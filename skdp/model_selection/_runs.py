@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from skdp.exceptions import SkdpError
 from skdp.inputs import public_message
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.model_selection._prepare import set_streams, stripped
+from skdp.model_selection._prepare import set_streams, strip_secrets
 from skdp.model_selection._scoring import RowScorer
 from skdp.model_selection._silence import around_runs
 from skdp.model_selection._steps import PrivateStep
@@ -38,33 +38,15 @@ class FitStream(RandomStream):
 
 @dataclass(frozen=True)
 class Job:
-    """What one run needs; it can be sent to another process.
+    """What one run needs; it can be sent to another process."""
 
-    Parameters
-    ----------
-    estimator : estimator
-        A prepared copy of a candidate, fitted here.
-    steps : tuple of PrivateStep
-        Its private steps.
-    train : ndarray of int or None
-        Row numbers to train on; None trains on all.
-    test : ndarray of int or None
-        Row numbers to score on; None scores none.
-    key : bytes
-        Key of the run's stream, unlike that of any other run.
-    seeded : bool
-        Whether the key comes from a seed.
-    keep : bool
-        Whether the fitted model is wanted.
-    """
-
-    estimator: Any
+    estimator: Any  # a prepared copy of a candidate, fitted here
     steps: tuple[PrivateStep, ...]
     train: np.ndarray | None
     test: np.ndarray | None
-    key: bytes
-    seeded: bool
-    keep: bool
+    key: bytes  # key of the run's stream, unlike that of any other run
+    seeded: bool  # whether the key comes from a seed
+    keep: bool  # whether the fitted model is wanted
 
 
 @dataclass(frozen=True)
@@ -109,20 +91,6 @@ def carry_out(job: Job, table: Table, scorer: RowScorer) -> Outcome:
 
     Exceptions are returned, not raised: that a run failed is part of its result, which others
     must not see unless it is chosen, and a traceback from another process may quote rows.
-
-    Parameters
-    ----------
-    job : Job
-        What to do.
-    table : Table
-        All rows.
-    scorer : RowScorer
-        The score.
-
-    Returns
-    -------
-    Outcome
-        What came out.
     """
     try:
         with around_runs():
@@ -134,7 +102,7 @@ def carry_out(job: Job, table: Table, scorer: RowScorer) -> Outcome:
             total = 0.0
             if job.test is not None:
                 total = _total(job.estimator, table.rows(job.test), scorer)
-        return Outcome(stripped(job.estimator) if job.keep else None, total)
+        return Outcome(strip_secrets(job.estimator) if job.keep else None, total)
     except (Exception, SystemExit) as error:
         return Outcome(None, 0.0, _public_failure(error))
 

@@ -70,7 +70,7 @@ class RowScorer:
         values = (self.values(estimator, X, y) - self.lower) / (self.upper - self.lower)
         return float(np.sum(values))
 
-    def unscaled(self, mean: Any) -> Any:
+    def undo_scale(self, mean: Any) -> Any:
         """Turn a mean of values scaled to [0, 1] into a score."""
         return self.lower + (self.upper - self.lower) * mean
 
@@ -160,23 +160,7 @@ def make_row_scorer(
 
 
 def resolve_scoring(scoring: Any) -> RowScorer:
-    """Return the score that is asked for, or refuse it with the reason.
-
-    Parameters
-    ----------
-    scoring : str or RowScorer
-        The user's choice.
-
-    Returns
-    -------
-    RowScorer
-        The score.
-
-    Raises
-    ------
-    ValueError
-        If one row can change the score by more than a known amount, or nothing is known of it.
-    """
+    """Return the score that is asked for, or refuse it with the reason."""
     if isinstance(scoring, RowScorer):
         return scoring
     if isinstance(scoring, str) and scoring in _KNOWN:

@@ -28,8 +28,8 @@ from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_rando
 from skdp.model_selection import _words
 from skdp.model_selection._delegation import DelegatesToBest
 from skdp.model_selection._methods import Candidate, Choice, Search
-from skdp.model_selection._plan import Design, SearchPlan, plan_search
-from skdp.model_selection._prepare import released
+from skdp.model_selection._plan import Design, PricedSearch, plan_search
+from skdp.model_selection._prepare import restore_parameters
 from skdp.model_selection._runs import Table
 from skdp.model_selection._scoring import resolve_scoring
 from skdp.model_selection._splits import assign_folds, assign_holdout, check_parts, resolve_cv
@@ -40,7 +40,7 @@ from skdp.model_selection._steps import (
     private_steps,
     refuse_searched,
 )
-from skdp.model_selection._table import checked_table, digest, n_columns, n_rows, parameter_table
+from skdp.model_selection._table import check_table, digest, n_columns, n_rows, parameter_table
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.reporting import PrivacySpent
 from skdp.row_bounds import known_bound, warn_of_unbounded_rows
@@ -145,7 +145,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             announce=progress.steps_done if plan.design.public_runs else None,
         )
         choice = search.choose()
-        model = search.refitted(choice.number) if plan.design.refit else choice.model
+        model = search.refit_choice(choice.number) if plan.design.refit else choice.model
         self._publish(plan, spent, candidates, choice, model)
         progress.end()
         return self
@@ -252,7 +252,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         template = clone(self.estimator)
         given = template.get_params(deep=True).items()
         classes = next((v for k, v in given if k.rpartition("__")[2] == "classes"), None)
-        X, y = checked_table(template, X, y)
+        X, y = check_table(template, X, y)
         labels, _ = encode_labels(y, classes)
         return X, y, labels
 
@@ -340,7 +340,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             assumptions=assumptions_of(candidate.estimator for candidate in candidates),
         )
 
-    def _spent(self, plan: SearchPlan) -> PrivacySpent:
+    def _spent(self, plan: PricedSearch) -> PrivacySpent:
         design = plan.design
         return PrivacySpent(
             epsilon=min(plan.accountant().epsilon(design.delta), design.epsilon),
@@ -350,7 +350,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             accountant="pld",
             mechanism=_words.mechanism(plan),
             assumptions=_words.assumptions(plan, resolve_scoring(self.scoring)),
-            released=_words.released(plan),
+            released=_words.list_releases(plan),
             seeded=is_seeded(self.random_state),
         )
 
@@ -371,7 +371,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
 
     def _publish(
         self,
-        plan: SearchPlan,
+        plan: PricedSearch,
         spent: PrivacySpent,
         candidates: list[Candidate],
         choice: Choice,
@@ -386,12 +386,13 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         self.best_params_ = candidates[choice.number].parameters
         self.inner_epsilon_ = plan.fit_epsilon
         if choice.scores is not None:
-            scores = scorer.unscaled(choice.scores)
+            scores = scorer.undo_scale(choice.scores)
             self.best_score_ = float(scores.max())
             if plan.design.method != "random-stopping":
                 self.noisy_scores_ = scores
         if model is not None:
-            self.best_estimator_ = released(model, candidates[choice.number].estimator, spent)
+            template = candidates[choice.number].estimator
+            self.best_estimator_ = restore_parameters(model, template, spent)
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
         self.privacy_spent_ = spent

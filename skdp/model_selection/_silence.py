@@ -56,7 +56,7 @@ class _Silence:
                     self._stack.close()
 
     @contextmanager
-    def lifted(self) -> Iterator[None]:
+    def lift_silence(self) -> Iterator[None]:
         """Let this thread be heard, as it announces what is public."""
         me = threading.current_thread()
         with self._lock:
@@ -107,4 +107,4 @@ class _Gate:
 
 
 _SILENCE = _Silence()
-around_runs, lifted = _SILENCE.around_runs, _SILENCE.lifted
+around_runs, lift_silence = _SILENCE.around_runs, _SILENCE.lift_silence

@@ -16,27 +16,10 @@ _FEWEST_ROWS = 2
 def assign_folds(
     n_rows: int, n_folds: int, adjacency: str, stream: RandomStream
 ) -> list[np.ndarray]:
-    """Divide row numbers into folds without looking at any row.
+    """Divide row numbers into folds without looking at any row; nor may `stream` depend on one.
 
-    Under replace-one a replaced row stays in its place, so that folds of equal size, drawn at
-    random, are fixed by public numbers. Under add-remove each row draws its own fold, as if rolling
-    a die that it carries: whether one row is present has no influence on where the others go.
-
-    Parameters
-    ----------
-    n_rows : int
-        Public number of rows.
-    n_folds : int
-        Number of folds, at least 2.
-    adjacency : {"replace-one", "add-remove"}
-        The neighbour relation.
-    stream : RandomStream
-        Source of randomness; it must not depend on the rows.
-
-    Returns
-    -------
-    list of ndarray of int
-        Row numbers of each fold, ascending.
+    Replace-one: folds of equal size, as a replaced row stays in its place. Add-remove: each row
+    rolls a die of its own, so that its presence has no influence on where the others go.
     """
     uniforms = stream.uniform(n_rows)
     if adjacency == "add-remove":
@@ -47,24 +30,7 @@ def assign_folds(
 
 
 def assign_holdout(n_rows: int, fraction: float, adjacency: str, stream: RandomStream) -> list[Any]:
-    """Divide row numbers into a part to train on and a part to score on.
-
-    Parameters
-    ----------
-    n_rows : int
-        Public number of rows.
-    fraction : float
-        Share of the rows to score on, in (0, 1).
-    adjacency : {"replace-one", "add-remove"}
-        As in :func:`assign_folds`.
-    stream : RandomStream
-        As in :func:`assign_folds`.
-
-    Returns
-    -------
-    list of ndarray of int
-        Row numbers of the training part and of the scoring part, ascending.
-    """
+    """Divide row numbers into a part to train on and a part to score on, as `assign_folds` does."""
     uniforms = stream.uniform(n_rows)
     if adjacency == "add-remove":
         held = uniforms < fraction
@@ -76,13 +42,7 @@ def assign_holdout(n_rows: int, fraction: float, adjacency: str, stream: RandomS
 
 
 def check_parts(train_sizes: list[int], n_rows: int, what: str) -> None:
-    """Refuse a division that leaves too little to train on.
-
-    Raises
-    ------
-    ValueError
-        If a training part has fewer than two rows.
-    """
+    """Refuse a division that leaves too little to train on."""
     if min(train_sizes) < _FEWEST_ROWS:
         raise ValueError(
             f"A table of n_samples={n_rows} has too few rows for {what}: at least {_FEWEST_ROWS} "
@@ -91,23 +51,7 @@ def check_parts(train_sizes: list[int], n_rows: int, what: str) -> None:
 
 
 def resolve_cv(cv: Any) -> int:
-    """Return the number of folds that `cv` asks for, and refuse divisions that see the rows.
-
-    Parameters
-    ----------
-    cv : int or KFold
-        The user's choice. Of a KFold only the number of folds is used.
-
-    Returns
-    -------
-    int
-        Number of folds.
-
-    Raises
-    ------
-    ValueError
-        For anything else, stratified folds above all.
-    """
+    """Return the number of folds that `cv` asks for, and refuse divisions that see the rows."""
     if type(cv) is KFold:
         return int(cv.n_splits)
     if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):

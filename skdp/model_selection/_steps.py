@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+import joblib
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.accounting import ComposedEvent, Event
 from skdp.exceptions import CalibrationError, SkdpError
 from skdp.inputs import public_message
 from skdp.model_selection._escrow import PLANNING_MARGIN, with_margin
 from skdp.model_selection._silence import around_runs
+from skdp.pipelines import containers, first_step, walk
 from skdp.reporting.steps import classify_step
 
 # What the search decides for every private step.
@@ -27,27 +27,16 @@ _REQUIRED = ("epsilon", "delta", "accountant")
 # Relative epsilon of a private transformer, where the final step has 1.
 _TRANSFORMER_WEIGHT = 0.25
 
-_CONTAINERS = (Pipeline, FeatureUnion, ColumnTransformer)
-
 
 @dataclass(frozen=True)
 class PrivateStep:
-    """A step that learns from the rows privately.
+    """A step that learns from the rows privately."""
 
-    Parameters
-    ----------
-    name : str
-        Prefix of its parameters, such as ``"clf"`` or ``"prepare__scale"``; empty if it is the
-        candidate itself.
-    estimator : estimator
-        A copy to plan with; it is never fitted.
-    weight : float
-        Its epsilon in units of the fit's.
-    """
-
+    # Prefix of its parameters, such as ``"clf"`` or ``"prepare__scale"``; empty if it is the
+    # candidate itself.
     name: str
-    estimator: Any
-    weight: float
+    estimator: Any  # a copy to plan with; it is never fitted
+    weight: float  # its epsilon in units of the fit's
 
     @property
     def label(self) -> str:
@@ -62,23 +51,12 @@ class PrivateStep:
 
 @dataclass(frozen=True)
 class Fit:
-    """What one fit of a candidate on a number of rows will charge, step by step.
-
-    Parameters
-    ----------
-    events : tuple of Event
-        One for each private step.
-    epsilons : tuple of float
-        The epsilon to give to each step.
-    delta : float
-        The delta to give to each step.
-    guarantee : tuple of float
-        The (epsilon, delta) that the fit states, by basic composition of its steps.
-    """
+    """What one fit of a candidate on a number of rows will charge, step by step."""
 
     events: tuple[Event, ...]
     epsilons: tuple[float, ...]
     delta: float
+    # The (epsilon, delta) that the fit states, by basic composition of its steps.
     guarantee: tuple[float, float]
 
     @property
@@ -87,49 +65,11 @@ class Fit:
         return self.events[0] if len(self.events) == 1 else ComposedEvent(self.events)
 
 
-def leaves(estimator: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the steps inside pipelines, column transformers and feature unions.
-
-    Of a fitted column transformer the fitted parts are yielded as well as their templates. Only
-    the classes themselves are looked into: a subclass may do other things with the rows.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Where to look.
-    name : str, default=""
-        Its own name.
-
-    Yields
-    ------
-    tuple of str and estimator
-        Prefix of the step's parameters, and the step.
-    """
-    parts: list[tuple[str, Any]]
-    if type(estimator) is Pipeline:
-        parts = list(estimator.steps)
-    elif type(estimator) is FeatureUnion:
-        parts = list(estimator.transformer_list)
-    elif type(estimator) is ColumnTransformer:
-        parts = [(label, part) for label, part, _ in estimator.transformers]
-        parts += [(label, part) for label, part, _ in getattr(estimator, "transformers_", ())]
-        if not isinstance(estimator.remainder, str):
-            parts.append(("remainder", estimator.remainder))
-    else:
-        yield name, estimator
-        return
-    for label, part in parts:
-        yield from leaves(part, f"{name}__{label}" if name else label)
-
-
-def containers(estimator: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the pipelines, column transformers and feature unions of a candidate, with names."""
-    if type(estimator) not in _CONTAINERS:
-        return
-    yield "", estimator
-    for name, value in estimator.get_params(deep=True).items():
-        if type(value) in _CONTAINERS:
-            yield name, value
+def parts_of(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the steps of a candidate and what holds them, with names."""
+    for name, step, _ in walk(estimator):
+        yield name, step
+    yield from containers(estimator).items()
 
 
 def assumptions_of(estimators: Iterable[Any]) -> tuple[str, ...]:
@@ -137,54 +77,30 @@ def assumptions_of(estimators: Iterable[Any]) -> tuple[str, ...]:
     found = [
         classify_step(part).assumption
         for estimator in estimators
-        for _, part in (*leaves(estimator), *containers(estimator))
+        for _, part in parts_of(estimator)
     ]
     return tuple(text for text in dict.fromkeys(found) if text)
 
 
-def bounds_of_rows(
-    estimator: Any, bound: float | None
-) -> Generator[tuple[Any, float | None], None, float | None]:
+def bounds_of_rows(estimator: Any, bound: float | None) -> Iterator[tuple[Any, float | None]]:
     """Yield steps with the public bound on the rows each will see, None if there is none.
 
-    `bound` is that of the candidate itself; what is returned is that of the rows it hands on.
+    `bound` is that of the candidate itself.
     """
-    if estimator is None or isinstance(estimator, str):
-        return bound
-    if type(estimator) is Pipeline:
-        for _, step in estimator.steps:
-            bound = yield from bounds_of_rows(step, bound)
-        return bound
-    if type(estimator) in (FeatureUnion, ColumnTransformer):
-        union = type(estimator) is FeatureUnion
-        for part in estimator.transformer_list if union else estimator.transformers:
-            yield from bounds_of_rows(part[1], bound)
-        return None
-    yield estimator, bound
-    own = getattr(estimator, getattr(estimator, "_bounded_by", ""), None)
-    return float(own) if isinstance(own, Real) else None
+    for _, step, ahead in walk(estimator):
+        own = getattr(ahead, getattr(ahead, "_bounded_by", ""), None)
+        handed = float(own) if isinstance(own, Real) else None
+        yield step, bound if ahead is None else handed
 
 
 def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
     """Let the first steps of candidates refuse the table, if they learn nothing from its rows.
 
     What they refuse would fail every run, after the charge.
-
-    Parameters
-    ----------
-    estimators : iterable of estimator
-        Candidates.
-    X : array-like
-        Rows.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As the steps do, without values of rows.
     """
-    firsts = {repr(first): first for first in map(_first_step, estimators)}
+    firsts = {_content(first): first for first in map(first_step, estimators)}
     for first in firsts.values():
-        parts = [type(part) for _, part in leaves(first) if not isinstance(part, str)]
+        parts = [type(part) for _, part, _ in walk(first) if not isinstance(part, str)]
         own = [part.__module__.startswith("skdp.") for part in parts]
         if (
             not own
@@ -203,38 +119,22 @@ def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
         raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
 
 
-def _first_step(estimator: Any) -> Any:
-    """Return the step that sees the rows as they are."""
-    while type(estimator) is Pipeline:
-        active = (step for _, step in estimator.steps if step not in (None, "passthrough"))
-        estimator = next(active, "passthrough")
-    return estimator
+def _content(step: Any) -> Any:
+    """Return what tells a step from others: texts of large arrays are cut short."""
+    try:
+        return joblib.hash(step)
+    except Exception:  # what cannot be pickled stands for itself
+        return id(step)
 
 
 def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[PrivateStep, ...]:
     """Return the private steps of a candidate, and refuse it if another step learns from rows.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The candidate, unfitted.
-    weights : dict of str to float or None
-        Relative epsilon of steps by name. By default the final step has 1, and every private
-        transformer a quarter of that.
-
-    Returns
-    -------
-    tuple of PrivateStep
-        At least one.
-
-    Raises
-    ------
-    ValueError
-        If a step leaks, cannot be budgeted, or none is private.
+    `weights` are relative epsilons by name; else the final step has 1, each transformer a quarter.
     """
     weights = dict(weights or {})
     steps = []
-    for name, part in (*leaves(estimator), *containers(estimator)):
+    for name, part in parts_of(estimator):
         verdict = classify_step(part)
         where = f"Step {name!r} of the estimator" if name else "The estimator"
         if verdict.kind == "leaking":
@@ -277,13 +177,7 @@ def _check_private(where: str, part: Any) -> None:
 
 
 def refuse_searched(steps: tuple[PrivateStep, ...], parameters: dict[str, Any]) -> None:
-    """Refuse a grid over what the search itself decides.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is one that the search sets.
-    """
+    """Refuse a grid over what the search itself decides."""
     for step in steps:
         for name in SET_BY_THE_SEARCH:
             if step.parameter(name) in parameters:
@@ -305,35 +199,12 @@ def plan_fit(
     """Return what a fit will charge if its steps share an epsilon and a delta.
 
     Step i gets ``weight_i * epsilon`` and an equal part of delta.
-
-    Parameters
-    ----------
-    steps : tuple of PrivateStep
-        The private steps.
-    epsilon, delta : float
-        What they share.
-    adjacency : {"replace-one", "add-remove"}
-        The relation of the search.
-    shape : tuple of int
-        Number of rows of the fit, and of columns of the table.
-    n_classes : int
-        Number of labels.
-
-    Returns
-    -------
-    Fit
-        The plan.
-
-    Raises
-    ------
-    ValueError
-        If a step is not the kind of release the search asked for.
     """
     events, epsilons, stated = [], [], []
     each_delta = delta / len(steps)
     for step in steps:
         step_epsilon = step.weight * epsilon
-        planned = _planned(step, step_epsilon, each_delta, adjacency, shape, n_classes)
+        planned = _plan_step(step, step_epsilon, each_delta, adjacency, shape, n_classes)
         if planned.adjacency != adjacency:
             raise ValueError(
                 f"{step.label} guarantees privacy under {planned.adjacency!r} only: give the "
@@ -346,7 +217,7 @@ def plan_fit(
     return Fit(tuple(events), tuple(epsilons), each_delta, guarantee)
 
 
-def _planned(
+def _plan_step(
     step: PrivateStep,
     epsilon: float,
     delta: float,

@@ -13,25 +13,10 @@ from sklearn.utils import column_or_1d, get_tags, indexable
 from skdp.inputs import check_indices, public_message, validate_private_data
 
 
-def checked_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """Check rows and labels before anything is charged, as far as the estimator is known.
 
-    Parameters
-    ----------
-    template : estimator
-        A copy of the estimator. If it has parts, these will see the rows first and check them.
-    X, y : array-like
-        Rows and labels.
-
-    Returns
-    -------
-    tuple
-        The rows, in the form in which they can be divided, and the labels as an array.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As scikit-learn's checks do, without values of rows.
+    If `template` has parts, these will see the rows first and check them.
     """
     parts = ("steps", "transformers", "transformer_list", "estimator")
     check_indices(X)
@@ -47,20 +32,7 @@ def checked_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 
 def take_rows(table: Any, rows: np.ndarray) -> Any:
-    """Return some rows of a table.
-
-    Parameters
-    ----------
-    table : ndarray, sparse matrix, data frame or sequence
-        The table.
-    rows : ndarray of int
-        Row numbers.
-
-    Returns
-    -------
-    table of the same kind
-        The rows, in the given order.
-    """
+    """Return some rows of a table."""
     if hasattr(table, "iloc"):
         return table.iloc[rows]
     if sparse.issparse(table):
@@ -84,39 +56,14 @@ def n_columns(table: Any) -> int:
 
 
 def digest(X: Any, y: np.ndarray) -> bytes:
-    """Return a digest of rows and labels by value; it never leaves the fit.
-
-    Parameters
-    ----------
-    X : ndarray, sparse matrix, data frame or sequence
-        Rows.
-    y : ndarray
-        Labels.
-
-    Returns
-    -------
-    bytes
-        The digest.
-    """
+    """Return a digest of rows and labels by value; it never leaves the fit."""
     if not sparse.issparse(X):
         X = np.ascontiguousarray(X)
     return hashlib.blake2b(joblib.hash((X, y)).encode(), digest_size=32).digest()
 
 
 def parameter_table(points: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the candidates in the form of ``cv_results_``, parameters only.
-
-    Parameters
-    ----------
-    points : list of dict
-        Parameters of each candidate.
-
-    Returns
-    -------
-    dict
-        ``"params"`` and one masked column ``"param_<name>"`` for each parameter; ready for
-        ``pandas.DataFrame``.
-    """
+    """Return the candidates in the form of ``cv_results_``, parameters only."""
     columns: dict[str, Any] = {}
     for name in dict.fromkeys(name for point in points for name in point):
         column = np.ma.masked_all(len(points), dtype=object)

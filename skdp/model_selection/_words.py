@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from skdp.model_selection._plan import SearchPlan
+from skdp.model_selection._plan import PricedSearch
 from skdp.model_selection._scoring import RowScorer
 
 
-def mechanism(plan: SearchPlan) -> str:
+def mechanism(plan: PricedSearch) -> str:
     """Return the mechanism and the theorem it rests on."""
     design = plan.design
     count = len(design.candidates)
@@ -45,7 +45,7 @@ def mechanism(plan: SearchPlan) -> str:
     return text
 
 
-def assumptions(plan: SearchPlan, scorer: RowScorer) -> tuple[str, ...]:
+def assumptions(plan: PricedSearch, scorer: RowScorer) -> tuple[str, ...]:
     """Return what the guarantee takes for granted."""
     design = plan.design
     found = [
@@ -67,7 +67,7 @@ def assumptions(plan: SearchPlan, scorer: RowScorer) -> tuple[str, ...]:
     return tuple(found)
 
 
-def released(plan: SearchPlan) -> tuple[str, ...]:
+def list_releases(plan: PricedSearch) -> tuple[str, ...]:
     """Return what leaves the search."""
     design = plan.design
     names = ["best_index_", "best_params_"]

@@ -8,25 +8,7 @@ import numpy as np
 
 
 def feature_bounds(lower: Any, upper: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return one lower and one upper bound for each feature.
-
-    Parameters
-    ----------
-    lower, upper : float or array-like of shape (n_features,)
-        What the user gave.
-    n_features : int
-        Number of features.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape (n_features,)
-        The bounds.
-
-    Raises
-    ------
-    ValueError
-        If the bounds do not match the features or are not finite with lower < upper.
-    """
+    """Return one lower and one upper bound for each feature, both finite and lower < upper."""
     bounds = []
     for name, given in (("lower", lower), ("upper", upper)):
         values = np.asarray(given, dtype=np.float64)
@@ -48,20 +30,7 @@ def middle_and_half(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, n
 
 
 def to_unit_interval(X: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Clip every feature to its interval and map that to [-1, 1].
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Finite rows.
-    lower, upper : ndarray of shape (n_features,)
-        The intervals.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features)
-        float64 rows in [-1, 1].
-    """
+    """Clip every feature to its interval and map that to [-1, 1]."""
     middle, half = middle_and_half(lower, upper)
     units = np.clip(X, lower, upper, dtype=np.float64)
     units -= middle

@@ -14,32 +14,18 @@ from skdp.mechanisms.random_stream import RandomStream
 
 @dataclass(frozen=True)
 class NoisySums:
-    """What one transformer releases: one sum over the records, or several one after the other.
+    """One sum over the records, or several that may depend on earlier outputs; see `calibrate`.
 
-    Build one with :meth:`calibrate`. Later sums may depend on the outputs of earlier ones: T
-    releases that are mu-GDP each compose to ``sqrt(T) mu``-GDP (Dong, Roth & Su 2022, Theorem 3.2
+    T releases that are mu-GDP each compose to ``sqrt(T) mu``-GDP (Dong, Roth & Su 2022, Theorem 3.2
     and Corollary 3.3).
-
-    Parameters
-    ----------
-    bound : ContributionBound
-        Bounds on one record's vector.
-    adjacency : {"replace-one", "add-remove"}
-        The relation of the guarantee.
-    epsilon, delta : float
-        The guarantee of all releases together.
-    releases : int
-        Number T of sums, fixed in advance.
-    sigma : float
-        Standard deviation of the noise in every coordinate.
     """
 
-    bound: ContributionBound
+    bound: ContributionBound  # bounds on one record's vector
     adjacency: Adjacency
     epsilon: float
     delta: float
-    releases: int
-    sigma: float
+    releases: int  # number T of sums, fixed in advance
+    sigma: float  # standard deviation of the noise in every coordinate
 
     @classmethod
     def calibrate(
@@ -50,24 +36,7 @@ class NoisySums:
         delta: float,
         releases: int = 1,
     ) -> NoisySums:
-        """Choose the least noise for a guarantee, by the analytic Gaussian mechanism.
-
-        Parameters
-        ----------
-        bound : ContributionBound
-            Bounds on one record's vector.
-        adjacency : {"replace-one", "add-remove"}
-            The relation of the guarantee.
-        epsilon, delta : float
-            The guarantee.
-        releases : int, default=1
-            Number of sums.
-
-        Returns
-        -------
-        NoisySums
-            The calibrated releases.
-        """
+        """Choose the least noise for a guarantee, by the analytic Gaussian mechanism."""
         multiplier = analytic_gaussian_sigma(float(epsilon), float(delta))
         if releases > 1:
             multiplier *= math.sqrt(releases) * ROUND_UP
@@ -93,20 +62,7 @@ class NoisySums:
         return min(analytic_gaussian_epsilon(total, self.delta, self.sensitivity), self.epsilon)
 
     def mechanism(self, stream: RandomStream, label: str) -> GaussianMechanism:
-        """Return the mechanism that makes the releases.
-
-        Parameters
-        ----------
-        stream : RandomStream
-            Source of the noise.
-        label : str
-            What is released, for traces.
-
-        Returns
-        -------
-        GaussianMechanism
-            The mechanism.
-        """
+        """Return the mechanism that makes the releases."""
         return GaussianMechanism(
             sensitivity=self.sensitivity, sigma=self.sigma, stream=stream, label=label
         )

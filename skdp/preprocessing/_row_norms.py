@@ -12,24 +12,13 @@ _BLOCK_ENTRIES = 1 << 20
 
 
 def row_blocks(X: Any) -> Iterator[Any]:
-    """Yield consecutive blocks of rows, each of about a million entries.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Rows.
-
-    Yields
-    ------
-    ndarray or CSR matrix
-        Some of the rows.
-    """
+    """Yield consecutive blocks of rows, each of about a million entries."""
     size = max(1, _BLOCK_ENTRIES // X.shape[1])
     for start in range(0, X.shape[0], size):
         yield X[start : start + size]
 
 
-def rounded_towards_zero(values: np.ndarray, dtype: Any) -> np.ndarray:
+def round_towards_zero(values: np.ndarray, dtype: Any) -> np.ndarray:
     """Return values in a narrower type, none of them lengthened by it."""
     with np.errstate(over="ignore"):
         narrow = values.astype(dtype)
@@ -38,19 +27,8 @@ def rounded_towards_zero(values: np.ndarray, dtype: Any) -> np.ndarray:
     return narrow
 
 
-def scaled_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return row norms as products of two factors, neither of which overflows or underflows.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Finite rows; a CSR matrix holds no entry twice.
-
-    Returns
-    -------
-    sizes, relative : ndarray of shape (n_samples,)
-        The norm of a row is ``sizes * relative``, as a real number; `sizes` is positive.
-    """
+def scale_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return row norms as two factors, positive `sizes` times `relative`; neither overflows."""
     if sparse.issparse(X):
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         sizes = np.zeros(X.shape[0])
@@ -72,25 +50,12 @@ def scaled_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bound_rows(X: Any, norm: float, *, every: bool = False) -> Any:
-    """Scale rows longer than a bound down to it, direction unchanged.
+    """Scale rows longer than a bound down to it, with `every` shorter ones up to it as well.
 
-    Shortened rows end a few units of rounding below the bound, so that no computed row exceeds it.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Finite rows; a CSR matrix holds no entry twice.
-    norm : float
-        The bound, positive.
-    every : bool, default=False
-        Whether shorter rows are scaled up to it as well. Rows of zeros stay.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        New rows of the same type.
+    Rows are finite, a CSR matrix holds no entry twice. Scaled rows end a few units of rounding
+    below the bound, so that no computed row exceeds it.
     """
-    sizes, relative = scaled_norms(X)
+    sizes, relative = scale_norms(X)
     limit = norm * (1.0 - (8.0 + X.shape[1]) * np.finfo(np.float64).eps)
     with np.errstate(over="ignore"):
         chosen = relative > 0.0 if every else relative > limit / sizes
@@ -99,11 +64,11 @@ def bound_rows(X: Any, norm: float, *, every: bool = False) -> Any:
         data = X.data.copy()
         entries = chosen[rows]
         rows = rows[entries]
-        data[entries] = rounded_towards_zero(
+        data[entries] = round_towards_zero(
             data[entries] / sizes[rows] / relative[rows] * limit, data.dtype
         )
         return type(X)((data, X.indices, X.indptr), shape=X.shape)
     bounded = X.copy()
     units = X[chosen] / sizes[chosen, np.newaxis] / relative[chosen, np.newaxis]
-    bounded[chosen] = rounded_towards_zero(units * limit, X.dtype)
+    bounded[chosen] = round_towards_zero(units * limit, X.dtype)
     return bounded

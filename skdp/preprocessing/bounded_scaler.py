@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.inputs import validate_private_data
 from skdp.parameters import PlainParameters, check_real
 from skdp.preprocessing._intervals import feature_bounds
-from skdp.preprocessing._row_norms import rounded_towards_zero
+from skdp.preprocessing._row_norms import round_towards_zero
 from skdp.row_bounds import note_bound
 
 
@@ -111,5 +111,5 @@ class BoundedScaler(PlainParameters, OneToOneFeatureMixin, TransformerMixin, Bas
         X = validate_private_data(self, X, dtype=[np.float64, np.float32], reset=False)
         scaled = (X - self._centre) * self._scale
         np.clip(scaled, -self._limit, self._limit, out=scaled)
-        rows = scaled if X.dtype == scaled.dtype else rounded_towards_zero(scaled, X.dtype)
+        rows = scaled if X.dtype == scaled.dtype else round_towards_zero(scaled, X.dtype)
         return note_bound(rows, self.data_norm_)

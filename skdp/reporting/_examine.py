@@ -35,51 +35,21 @@ _STRATIFIED = (
 
 @dataclass(frozen=True)
 class Finding:
-    """What one part of a fitted object did with the rows.
+    """What one part of a fitted object did with the rows."""
 
-    Parameters
-    ----------
-    name : str
-        Where the part sits, for example ``"pipeline step 'scale'"``.
-    estimator : str
-        Class of the part; empty where it is none.
-    kind : {"private", "data-independent", "taken at your word", "leaking"}
-        What its state tells of the rows.
-    reason : str
-        Why.
-    remedy : str
-        What to do about a leak.
-    assumption : str
-        What the verdict takes for granted; empty if nothing.
-    spent : PrivacySpent or None
-        What a private part spent.
-    of_search : bool
-        Whether `spent` is the record of a private search, which all steps of its model share.
-    """
-
-    name: str
-    estimator: str
+    name: str  # where the part sits, for example ``"pipeline step 'scale'"``
+    estimator: str  # class of the part; empty where it is none
     kind: str
     reason: str
     remedy: str = ""
-    assumption: str = ""
-    spent: PrivacySpent | None = None
+    assumption: str = ""  # what the verdict takes for granted; empty if nothing
+    spent: PrivacySpent | None = None  # what a private part spent
+    # Whether `spent` is the record of a private search, which all steps of its model share.
     of_search: bool = False
 
 
 def distinct_records(findings: list[Finding]) -> list[PrivacySpent]:
-    """Return what the private parts spent, the record of one search once.
-
-    Parameters
-    ----------
-    findings : list of Finding
-        What `examine` found.
-
-    Returns
-    -------
-    list of PrivacySpent
-        The records to compose.
-    """
+    """Return what the private parts spent, the record of one search once."""
     records: list[PrivacySpent] = []
     searches: set[int] = set()
     for finding in findings:
@@ -92,20 +62,7 @@ def distinct_records(findings: list[Finding]) -> list[PrivacySpent]:
 
 
 def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
-    """Return the findings about a fitted object, part by part.
-
-    Parameters
-    ----------
-    fitted : estimator, pipeline, column transformer, search or "passthrough"
-        What was fitted.
-    name : str, default="estimator"
-        What to call it.
-
-    Returns
-    -------
-    list of Finding
-        One entry for each part that was fitted by itself; parts of a private search belong to it.
-    """
+    """Return the findings about a fitted object, part by part; a private search is one part."""
     spent = getattr(fitted, "privacy_spent_", None)
     if isinstance(spent, PrivacySpent):
         shared = getattr(fitted, "_shares_record_of_search", False) is True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from io import StringIO
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 _ROWS = 12
 # Functions may be slow, and every candidate of a search asks again.
-_verdicts: WeakKeyDictionary[Any, dict[str, bool]] = WeakKeyDictionary()
+_verdicts: WeakKeyDictionary[Any, dict[Any, bool]] = WeakKeyDictionary()
 # Of an unfitted step the number of columns is not known.
 _WIDTHS = (1, 2, 3, 5)
 
@@ -23,25 +23,17 @@ _WIDTHS = (1, 2, 3, 5)
 def mixes_rows(step: Any) -> bool:
     """Tell whether synthetic rows show that what becomes of a row depends on other rows.
 
-    Parameters
-    ----------
-    step : FunctionTransformer
-        Copied, not changed.
-
-    Returns
-    -------
-    bool
-        False proves nothing: the function may raise on rows that are not those it was made for.
+    False proves nothing: the function may raise on rows that are not those it was made for.
     """
-    known = f"{getattr(step, 'n_features_in_', None)} {step.kw_args!r} {step.validate}"
-    try:
-        verdicts = _verdicts.setdefault(step.func, {})
-    except TypeError:  # not every callable can be remembered
-        verdicts = {}
+    known = getattr(step, "n_features_in_", None), step.validate
+    verdicts: dict[Any, bool] = {}
+    with suppress(TypeError):  # not every callable can be remembered
+        # Arguments may be large arrays, which no short key tells apart.
+        verdicts = verdicts if step.kw_args else _verdicts.setdefault(step.func, {})
     if known not in verdicts:
         with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(StringIO()):
             warnings.simplefilter("ignore")
-            verdicts[known] = any(_mixed(step, table) for table in _tables(step))
+            verdicts[known] = any(_shows_mixing(step, table) for table in _tables(step))
     return verdicts[known]
 
 
@@ -58,7 +50,7 @@ def _tables(step: Any) -> Iterator[Any]:
                 yield sys.modules["pandas"].DataFrame(rows, columns=names)
 
 
-def _mixed(step: Any, table: Any) -> bool:
+def _shows_mixing(step: Any, table: Any) -> bool:
     half = _ROWS // 2
     order = np.roll(np.arange(_ROWS), 5)[::-1]
     changed = table.copy()
@@ -69,15 +61,15 @@ def _mixed(step: Any, table: Any) -> bool:
             return True
         others = [
             np.concatenate([_outputs(step, table[:half]), _outputs(step, table[half:])]),
-            _outputs(step, _reordered(table, order))[np.argsort(order)],
+            _outputs(step, _reorder(table, order))[np.argsort(order)],
             np.concatenate([_outputs(step, changed)[:-1], whole[-1:]]),
         ]
-        return not all(_alike(whole, other) for other in others)
+        return not all(_are_alike(whole, other) for other in others)
     except Exception:
         return False
 
 
-def _reordered(table: Any, order: np.ndarray) -> Any:
+def _reorder(table: Any, order: np.ndarray) -> Any:
     return table.iloc[order] if hasattr(table, "iloc") else table[order]
 
 
@@ -89,7 +81,7 @@ def _outputs(step: Any, table: Any) -> np.ndarray:
     return rows if rows.dtype.kind == "f" else rows.astype(float)
 
 
-def _alike(one: np.ndarray, other: np.ndarray) -> bool:
+def _are_alike(one: np.ndarray, other: np.ndarray) -> bool:
     if one.shape != other.shape:
         return False
     # Products of matrices round by their shapes, in single precision even visibly.

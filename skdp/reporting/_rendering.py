@@ -25,46 +25,24 @@ _TWO_RELATIONS = (
 
 
 def render_text(record: dict[str, Any]) -> str:
-    """Return the statement as plain text.
-
-    Parameters
-    ----------
-    record : dict
-        The statement's record.
-
-    Returns
-    -------
-    str
-        Lines, the longer ones wrapped.
-    """
+    """Return the statement as plain text."""
     lines = [title(record), ""]
-    lines += [_wrapped(f"{name}: {text}") for name, text in facts(record)]
+    lines += [_wrap(f"{name}: {text}") for name, text in facts(record)]
     lines += ["Parts:"]
     for part in record["parts"]:
-        lines.append(_wrapped(f"- {part_line(part)}", "  ", "    "))
+        lines.append(_wrap(f"- {part_line(part)}", "  ", "    "))
     for name, items in lists(record):
         lines.append(f"{name}:")
-        lines += [_wrapped(f"- {item}", "  ", "    ") for item in items]
+        lines += [_wrap(f"- {item}", "  ", "    ") for item in items]
     lines += [
-        _wrapped(f"Arithmetic: {record['arithmetic']}."),
-        _wrapped(f"Randomness: {record['randomness']}."),
+        _wrap(f"Arithmetic: {record['arithmetic']}."),
+        _wrap(f"Randomness: {record['randomness']}."),
     ]
     return "\n".join(lines)
 
 
 def render_html(record: dict[str, Any]) -> str:
-    """Return the statement as HTML tables.
-
-    Parameters
-    ----------
-    record : dict
-        The statement's record.
-
-    Returns
-    -------
-    str
-        One ``div``; all text is escaped.
-    """
+    """Return the statement as HTML tables."""
     rows = [
         *facts(record),
         *((name, "; ".join(items)) for name, items in lists(record)),
@@ -184,18 +162,7 @@ def _ledger_line(ledger: dict[str, Any]) -> str:
 
 
 def event_text(event: dict[str, Any]) -> str:
-    """Return an event's record in the form of a constructor call.
-
-    Parameters
-    ----------
-    event : dict
-        What the event's `to_dict` returned.
-
-    Returns
-    -------
-    str
-        One line.
-    """
+    """Return an event's record in the form of a constructor call."""
     arguments = ", ".join(
         f"{key}={_event_value(value)}" for key, value in event.items() if key != "type"
     )
@@ -210,7 +177,7 @@ def _event_value(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _wrapped(text: str, first: str = "", rest: str = "  ") -> str:
+def _wrap(text: str, first: str = "", rest: str = "  ") -> str:
     return textwrap.fill(
         text,
         _WIDTH,

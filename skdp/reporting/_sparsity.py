@@ -11,20 +11,7 @@ from sklearn.utils import get_tags
 
 
 def gives_dense(part: Any, *, framed: bool = False) -> bool:
-    """Tell whether the output is known to be dense, on every table.
-
-    Parameters
-    ----------
-    part : estimator, "passthrough", "drop" or None
-        A transformer, fitted or not.
-    framed : bool, default=False
-        Whether it is known to get a frame, whose columns pass on as they are.
-
-    Returns
-    -------
-    bool
-        False where that depends on the rows, on the input, or is not known.
-    """
+    """Tell whether the output is known to be dense on every table; `framed`: it gets a frame."""
     if part is None or isinstance(part, str):
         return framed or part == "drop"
     if type(part) is Pipeline:

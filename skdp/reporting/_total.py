@@ -29,18 +29,8 @@ class Total(NamedTuple):
 def total_of(records: Sequence[PrivacySpent], group_size: int) -> Total | None:
     """Compose the records of fits on the same rows, fixed as one plan before the first ran.
 
-    Parameters
-    ----------
-    records : sequence of PrivacySpent
-        At least one record.
-    group_size : int
-        Rows of one unit, for the guarantee by group privacy.
-
-    Returns
-    -------
-    Total or None
-        The lesser of joint accounting and of the sums of epsilons and deltas; None if the fits
-        are accounted for under different relations.
+    The lesser of joint accounting and of sums; None if the fits' relations differ. `group_size`
+    is the number of rows of one unit.
     """
     adjacency = records[0].adjacency
     if any(record.adjacency != adjacency for record in records):

@@ -154,23 +154,7 @@ def _at_most(value: PrivacyValue, reported: float) -> PrivacyValue:
 
 
 def spending_of(estimator: Any) -> tuple[Any, PrivacySpent]:
-    """Return the last step of a pipeline, or the estimator itself, and what it spent.
-
-    Parameters
-    ----------
-    estimator : estimator with ``privacy_spent_``, or a pipeline that ends in one
-        What was fitted.
-
-    Returns
-    -------
-    estimator, PrivacySpent
-        The estimator proper and its record.
-
-    Raises
-    ------
-    TypeError
-        If the estimator reports no privacy spending.
-    """
+    """Return the last step of a pipeline, or the estimator itself, and what it spent."""
     final = estimator
     while hasattr(final, "steps"):
         final = final.steps[-1][1]

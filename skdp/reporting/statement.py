@@ -179,15 +179,15 @@ def _fitted_record(fitted: Any, unit: str, rows_per_unit: int) -> dict[str, Any]
     leaks = any(finding.kind == "leaking" for finding in findings)
     total = total_of(spent, rows_per_unit) if spent else None
     taken = [finding.assumption for finding in findings if finding.assumption]
-    ledger = _attached_ledger(fitted)
+    ledger = _find_ledger(fitted)
     return {
         **_header(fitted, "search" if hasattr(fitted, "cv_results_") else "fit"),
         "holds_for_the_whole": bool(spent) and not leaks and total is not None,
         "guarantee": None if total is None else _guarantee(total, unit, rows_per_unit),
         "parts": [_part(finding) for finding in findings],
         "ledger": ledger,
-        "released": _merged(record.released for record in spent),
-        "assumptions": _merged([*(record.assumptions for record in spent), taken]),
+        "released": _merge(record.released for record in spent),
+        "assumptions": _merge([*(record.assumptions for record in spent), taken]),
         "not_covered": [
             *_uncovered_fits(fitted, ledger),
             *_uncovered_cache(fitted),
@@ -278,12 +278,12 @@ def _part(finding: Finding) -> dict[str, Any]:
     return part
 
 
-def _merged(lists: Any) -> list[str]:
+def _merge(lists: Any) -> list[str]:
     """Join lists, each item once, in order of first appearance."""
     return list(dict.fromkeys(item for items in lists for item in items))
 
 
-def _attached_ledger(fitted: Any) -> dict[str, Any] | None:
+def _find_ledger(fitted: Any) -> dict[str, Any] | None:
     """Return what the ledgers say that the object's fits were charged to, if it is one."""
     found = [value for value in fitted.get_params(deep=True).values() if _is_ledger(value)]
     if not found:

@@ -72,19 +72,8 @@ _GENERAL_REMEDY = (
 def classify_step(step: Any) -> StepVerdict:
     """Say whether a step's fitted state is private, independent of the rows, or leaks them.
 
-    Parameters
-    ----------
-    step : estimator, "passthrough", "drop" or None
-        A step, fitted or not. Of a pipeline, column transformer or feature union the verdict is on
-        what it keeps itself, beside its parts.
-
-    Returns
-    -------
-    StepVerdict
-        ``kind`` is "private" for what charges a budget, "data-independent" for what is known to
-        learn nothing from the rows, "taken at your word" for what depends on code that is not
-        known here, and "leaking" for all else, unknown classes among them. A class vouches for
-        itself, but not for classes that inherit from it, by ``_learns_from_rows = False``.
+    Unknown classes leak; a class vouches for itself, but not for classes that inherit from it, by
+    ``_learns_from_rows = False``. Of a container the verdict is on what it keeps beside its parts.
     """
     if step is None or (isinstance(step, str) and step in ("passthrough", "drop")):
         return _known("it passes columns on or drops them")

@@ -22,19 +22,7 @@ Array = NDArray[np.float64]
 def trade_off_lower(epsilons: Array, upper: Array, alphas: Array) -> Array:
     """Bound a trade-off function from below: this is what the release guarantees.
 
-    Parameters
-    ----------
-    epsilons : ndarray
-        Privacy parameters in nats, ``>= 0``.
-    upper : ndarray
-        Upper bounds on delta there.
-    alphas : ndarray
-        False-alarm rates, in [0, 1].
-
-    Returns
-    -------
-    ndarray
-        Lower bounds on the miss rates, in [0, 1].
+    `upper` bounds delta at `epsilons`, in nats; miss rates come out for false-alarm rates `alphas`.
     """
     return _supremum(np.exp(epsilons), np.asarray(upper), alphas)
 
@@ -42,19 +30,8 @@ def trade_off_lower(epsilons: Array, upper: Array, alphas: Array) -> Array:
 def trade_off_upper(epsilons: Array, lower: Array, upper: Array, alphas: Array) -> Array:
     """Bound a trade-off function from above: some test does at least as well.
 
-    Parameters
-    ----------
-    epsilons : ndarray
-        Privacy parameters in nats, increasing, the first of them 0; at least two.
-    lower, upper : ndarray
-        Bounds on delta there.
-    alphas : ndarray
-        False-alarm rates, in [0, 1].
-
-    Returns
-    -------
-    ndarray
-        Upper bounds on the miss rates, in [0, 1]; at most ``1 - alphas``.
+    Bounds on delta are given at `epsilons`, in nats and increasing from 0; `alphas` are false-alarm
+    rates, and miss rates come out.
     """
     gamma, low = np.exp(epsilons), np.asarray(lower)
     # Slopes of lines that stay below the graph to the right of each point, and to the left.

@@ -300,7 +300,7 @@ CONTOURS = [
 
 @pytest.mark.parametrize(
     ("kind", "rate", "z", "count", "delta"),
-    [*CONTOURS[:4], *(pytest.param(*case, marks=pytest.mark.slow) for case in CONTOURS[4:])],
+    [*CONTOURS[:4], *(pytest.param(*case, marks=pytest.mark.oracle) for case in CONTOURS[4:])],
 )
 def test_against_thirty_digits(kind, rate, z, count, delta):
     """The bounds, and the oracle in extended precision, against one in thirty digits."""

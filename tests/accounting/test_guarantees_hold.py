@@ -60,7 +60,7 @@ def optimistic(rate, multiplier, count, adjacency):
     return step.self_compose(count)
 
 
-@pytest.mark.slow
+@pytest.mark.oracle
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(("rate", "multiplier", "count"), PLANS)
 def test_upper_bounds_exceed_a_lower_bound_on_the_truth(adjacency, rate, multiplier, count):

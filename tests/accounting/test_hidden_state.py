@@ -277,7 +277,7 @@ def sampled_case(sampling, n, b):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.oracle
 @pytest.mark.parametrize("kind", ["linear", "logistic"])
 @pytest.mark.parametrize(
     ("sampling", "adjacency"),

@@ -167,7 +167,7 @@ def test_exact_profiles_on_a_line_never_exceed_the_bound(name, adjacency):
     assert check_pairs(name, adjacency, 1, 60, 60_000, 1e-4) > 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.oracle
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_exact_profiles_in_the_plane_never_exceed_the_bound(name, adjacency):

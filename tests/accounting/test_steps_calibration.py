@@ -57,7 +57,7 @@ def test_full_batches_are_counted_exactly(epsilon, delta, z, accountant):
         assert most - 2e-4 * most <= found <= most
 
 
-@pytest.mark.slow
+@pytest.mark.oracle
 @pytest.mark.parametrize(
     ("epsilon", "delta", "z", "rate"),
     [(1.0, 1e-5, 4.0, 0.01), (2.3, 1e-5, 1.1, 0.004), (6.65, 1e-5, 0.7, 0.02)],

@@ -303,7 +303,12 @@ def test_other_backends_of_joblib(budget, backend):
 def run_script(**environment):
     code = "import sys; sys.path.insert(0, sys.argv[1])\nfrom ledger_workers import fit_own\n"
     return subprocess.run(
-        [sys.executable, "-c", code + "print(fit_own()[1])", str(Path(__file__).parents[1])],
+        [
+            sys.executable,
+            "-c",
+            code + "print(fit_own()[1])",
+            str(Path(__file__).parents[1] / "oracles"),
+        ],
         check=True,
         capture_output=True,
         text=True,

@@ -21,6 +21,12 @@ from skdp.preprocessing import BoundedScaler
 from skdp.reporting import PrivacySpent, privacy_statement
 from skdp.testing import FrozenStream
 
+# Starting worker processes takes seconds; what they share does not depend on the estimator.
+IN_WORKERS = [
+    pytest.param(cls, marks=[] if cls is DPSGDClassifier else pytest.mark.slow)
+    for cls in ESTIMATORS
+]
+
 
 def test_containers_give_the_same_model(estimator, table):
     X, y = table
@@ -368,12 +374,14 @@ def test_so_much_noise_that_nothing_is_spent(table):
     assert model.privacy_spent_.epsilon == 0.0
 
 
+@pytest.mark.parametrize("estimator", IN_WORKERS)
 def test_workers_of_a_search_without_a_budget(estimator, table):
     search = GridSearchCV(estimator(), {"epsilon": [0.5, 1.0]}, cv=2, n_jobs=2).fit(*table)
     assert 0 < search.best_estimator_.privacy_spent_.epsilon <= 1.0
     assert "NO guarantee for the whole" in privacy_statement(search)
 
 
+@pytest.mark.parametrize("estimator", IN_WORKERS)
 def test_workers_of_a_search_cannot_overspend_a_budget(estimator, table):
     adjacency = estimator().adjacency
     budget = BudgetAccountant(2.5, 1e-3, adjacency=adjacency, composition="basic")

@@ -122,7 +122,9 @@ def test_replay_catches_control_flow_that_depends_on_rows(monkeypatch):
 # Negligible noise: the private estimators solve the problem they state.
 
 
-@pytest.mark.parametrize("solver", ["newton", "lbfgs", "gd"])
+@pytest.mark.parametrize(
+    "solver", ["newton", "lbfgs", pytest.param("gd", marks=pytest.mark.oracle)]
+)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_opera_logistic_regression_equals_scikit_learn(solver, n_classes):
     """Without an intercept both objectives are the same, up to the factor n."""

@@ -41,7 +41,7 @@ def neighbour(X, y, rng, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("settings", LOTS)
+@pytest.mark.parametrize("settings", [*LOTS[:2], pytest.param(LOTS[2], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cls", [BOTH[0], pytest.param(BOTH[1], marks=pytest.mark.slow)])
 def test_replay_on_replaced_records(cls, settings, n_classes):
     rng = np.random.default_rng(0)

@@ -87,7 +87,9 @@ def test_a_spent_budget_stops_a_search_that_raises(backend, jobs, table):
     assert not hasattr(search, "best_params_")
 
 
-@pytest.mark.parametrize(("backend", "jobs"), [("sequential", 1), ("loky", 2)])
+@pytest.mark.parametrize(
+    ("backend", "jobs"), [("sequential", 1), pytest.param("loky", 2, marks=pytest.mark.slow)]
+)
 def test_a_spent_budget_fails_the_rest_with_a_warning(backend, jobs, table):
     accountant = budget(epsilon=0.5, delta=1e-4, composition="basic")
     search = GridSearchCV(private(accountant), GRID, cv=FOLDS, refit=False)

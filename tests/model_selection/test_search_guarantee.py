@@ -184,7 +184,7 @@ def outputs(plan, candidates, y, seed):
             announce=lambda done: None,
         )
         choice = search.choose()
-        model = search.refitted(choice.number) if plan.design.refit else choice.model
+        model = search.refit_choice(choice.number) if plan.design.refit else choice.model
         found.append((model.count_, choice.scores[0], choice.number))
     return np.array(found)
 

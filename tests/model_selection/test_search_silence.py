@@ -23,7 +23,7 @@ from skdp.mechanisms import RandomStopping
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.model_selection._runs import Table, _total
 from skdp.model_selection._scoring import resolve_scoring
-from skdp.model_selection._silence import around_runs, lifted
+from skdp.model_selection._silence import around_runs, lift_silence
 from skdp.reporting import privacy_statement
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
@@ -177,7 +177,7 @@ def test_threads_outside_of_runs_and_announcements_are_heard(capsys):
         print("run")
         go.set()
         done.wait(10)
-        with lifted():
+        with lift_silence():
             print("one run done")
         print("run")
     assert capsys.readouterr().out == "display\none run done\n"

@@ -14,7 +14,8 @@ from support import rows
 
 from skdp import DPSGDClassifier, OperaLogisticRegression
 from skdp.model_selection import PrivateGridSearchCV
-from skdp.model_selection._steps import leaves, plan_fit, private_steps
+from skdp.model_selection._steps import plan_fit, private_steps
+from skdp.pipelines import walk
 from skdp.preprocessing import BoundedScaler
 
 GRID = {"noisycount__threshold": [0.0, 0.2]}
@@ -129,7 +130,7 @@ def test_private_steps_inside_column_transformers_are_paid_for(method):
         method=method,
         epsilon=5.0,
     ).fit(X, y)
-    found = [part for _, part in leaves(search.best_estimator_) if hasattr(part, "privacy_spent_")]
+    found = [part for _, part, _ in walk(search.best_estimator_) if hasattr(part, "privacy_spent_")]
     assert len(found) == 3
     for part in found:
         # Nothing of the search's tools stays; the price is that of the whole.
@@ -198,3 +199,17 @@ def test_a_price_that_depends_on_unknown_columns_is_refused():
     X, y = rows(60)
     PrivateGridSearchCV(NoisyCount(), {"threshold": [0.0]}, method="holdout").fit(X, y)
     assert np.isfinite(X).all()
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_first_steps_that_print_alike_are_all_asked(wrong):
+    upper = np.ones((2, 2001))
+    upper[wrong, 1000] = -1.0
+    model = make_pipeline(BoundedScaler(), OperaLogisticRegression(data_norm=1.0))
+    grid = {"boundedscaler": [BoundedScaler(0.0, row) for row in upper]}
+    X, y = np.zeros((40, 2001)), np.arange(40) % 2
+    tally = Tally()
+    search = PrivateGridSearchCV(model, grid, epsilon=1.0, method="fixed", accountant=tally)
+    with pytest.raises(ValueError, match="lower < upper"):
+        search.fit(X, y)
+    assert not tally.charges

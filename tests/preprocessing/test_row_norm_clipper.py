@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from skdp.preprocessing import RowNormClipper
-from skdp.preprocessing._row_norms import bound_rows, scaled_norms
+from skdp.preprocessing._row_norms import bound_rows, scale_norms
 
 tables = st.sampled_from([np.float64, np.float32]).flatmap(
     lambda dtype: hnp.arrays(
@@ -72,7 +72,7 @@ def test_the_input_is_not_changed_and_duplicates_are_added_up():
 def test_norms_neither_overflow_nor_underflow():
     X = np.array([[3e200, 4e200], [3e-200, 4e-200], [3e-320, 0.0], [0.0, 0.0], [3.0, 4.0]])
     for rows in (X, sparse.csr_matrix(X)):
-        sizes, relative = scaled_norms(rows)
+        sizes, relative = scale_norms(rows)
         np.testing.assert_allclose(sizes * relative, [5e200, 5e-200, 3e-320, 0.0, 5.0], rtol=1e-13)
     largest = bound_rows(np.full((1, 9), 1.7e308), 3.0)
     np.testing.assert_allclose(largest, 1.0, rtol=1e-13)

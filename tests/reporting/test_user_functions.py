@@ -191,3 +191,15 @@ def test_a_function_is_tried_once_however_many_ask():
     assert count > 0
     assert all(classify_step(FunctionTransformer(noted)) == first for _ in range(20))
     assert len(calls) == count
+
+
+def test_arguments_that_print_alike_are_told_apart():
+    def add(X, given):
+        return X + (scale(X) if given[1000] else 0.0)
+
+    calm, wild = np.zeros(2001), np.zeros(2001)
+    wild[1000] = 1.0
+    steps = [FunctionTransformer(add, kw_args={"given": given}) for given in (calm, wild, calm)]
+    assert [classify_step(step).kind for step in steps] == [
+        *("taken at your word", "leaking", "taken at your word")
+    ]

@@ -91,30 +91,11 @@ class SchemaPart:
         return found
 
 
-@dataclass(frozen=True, repr=False)
-class Column(SchemaPart):
-    """Base of all columns: names, checks and the shape of a column's block of features."""
+class CellPart(SchemaPart):
+    """A part that says what the cells of one column of a table may be."""
 
-    kind: ClassVar[str]
-    name: str
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ValueError(
-                f"{type(self).__name__}: name: must be non-empty text, got {self.name!r}."
-            )
-        self._check()
-
-    def _place(self) -> str:
-        return f"column {self.name!r}"
-
-    def _check(self) -> None:
-        """Check and normalise the fields."""
-
-    @property
-    def is_feature(self) -> bool:
-        """Whether the column becomes features."""
-        return True
+    # Fields that a draft may leave open; of a part with a public list, the first one holds it.
+    needed: ClassVar[tuple[str, ...]] = ()
 
     def left_open(self) -> tuple[str, ...]:
         """Return the fields that a draft leaves to be filled in.
@@ -124,7 +105,16 @@ class Column(SchemaPart):
         tuple of str
             Names of fields.
         """
-        return ()
+        return tuple(field for field in self.needed if getattr(self, field) is None)
+
+    def refuse_open(self) -> None:
+        """Raise a SchemaError if a field is left to be filled in."""
+        if left := self.left_open():
+            raise self._fail(
+                " and ".join(left),
+                "not given. Write down what the code book, the device or physiology says; values "
+                "of the table, such as its minimum, would not be public.",
+            )
 
     def listed(self) -> tuple[Any, ...] | None:
         """Return the values that a cell may hold.
@@ -150,6 +140,32 @@ class Column(SchemaPart):
             The problem and its remedy.
         """
         return None
+
+
+@dataclass(frozen=True, repr=False)
+class Column(CellPart):
+    """Base of all columns: names, checks and the shape of a column's block of features."""
+
+    kind: ClassVar[str]
+    name: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(
+                f"{type(self).__name__}: name: must be non-empty text, got {self.name!r}."
+            )
+        self._check()
+
+    def _place(self) -> str:
+        return f"column {self.name!r}"
+
+    def _check(self) -> None:
+        """Check and normalise the fields."""
+
+    @property
+    def is_feature(self) -> bool:
+        """Whether the column becomes features."""
+        return isinstance(self, FeatureColumn)
 
 
 @dataclass(frozen=True, repr=False)
@@ -215,6 +231,7 @@ class FeatureColumn(Column):
             If the array's type cannot hold what the schema says, or a policy is "refuse" and
             there is such a cell; the message quotes none.
         """
+        self.refuse_open()
         refuse_misfits([(self, cells.dtype)])
         return self._features(self._read(cells))
 
@@ -228,19 +245,9 @@ class FeatureColumn(Column):
 
 
 def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = ()) -> None:
-    """Refuse a table that does not fit the schema; no cell is looked at.
+    """Refuse a table of (part, type) pairs that do not fit, or with other problems, at once.
 
-    Parameters
-    ----------
-    pairs : iterable of (part, dtype)
-        Columns or labels of a schema, and the types found.
-    problems : iterable of str, default=()
-        What else is amiss.
-
-    Raises
-    ------
-    SchemaError
-        If anything is. A type's own parameters, which may be cells, are left out.
+    No cell is looked at; a type's own parameters, which may be cells, are left out.
     """
     misfits = [
         f"column {part.name!r} has type {str(dtype).partition('(')[0]}: {problem}"
@@ -252,36 +259,13 @@ def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = (
 
 
 def one_hot(places: np.ndarray, count: int) -> np.ndarray:
-    """Return one row for each place, with a one there; zeros for places outside 0..count-1.
-
-    Parameters
-    ----------
-    places : ndarray of int, shape (n_samples,)
-        Places.
-    count : int
-        Number of columns.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, count)
-        Rows of norm at most 1.
-    """
+    """Return one row for each place, with a one there; zeros for places outside 0..count-1."""
     return (places[:, None] == np.arange(count)).astype(np.float64)
 
 
-def centred(places: np.ndarray, count: int) -> np.ndarray:
+def centre(places: np.ndarray, count: int) -> np.ndarray:
     """Return one-hot rows less the mean of their entries, scaled to norm 1.
 
-    Parameters
-    ----------
-    places : ndarray of int, shape (n_samples,)
-        Places, 0 to count - 1.
-    count : int
-        Number of columns, at least 2.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, count)
-        Rows of norm 1: ``(1 - 1/K)**2 + (K - 1)/K**2 = 1 - 1/K`` before scaling.
+    Before that the squared norm is ``(1 - 1/K)**2 + (K - 1)/K**2 = 1 - 1/K``, with K = `count`.
     """
     return (one_hot(places, count) - 1.0 / count) / math.sqrt(1.0 - 1.0 / count)

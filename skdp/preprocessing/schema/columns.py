@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.preprocessing.schema.base import Column, FeatureColumn, centred
+from skdp.preprocessing.schema.base import Column, FeatureColumn, centre
 from skdp.preprocessing.schema.values import as_numbers, dtype_family
 
 _SCALES: dict[str, Callable[[Any], Any]] = {"linear": lambda x: x, "sqrt": np.sqrt, "log": np.log}
@@ -67,6 +67,7 @@ class NumericColumn(FeatureColumn):
     """
 
     kind: ClassVar[str] = "numeric"
+    needed: ClassVar[tuple[str, ...]] = ("lower", "upper")
     lower: float | None = None
     upper: float | None = None
     unit: str = ""
@@ -120,9 +121,7 @@ class NumericColumn(FeatureColumn):
 
     def left_open(self) -> tuple[str, ...]:
         """Return the fields that a draft leaves to be filled in."""
-        if "scaled" not in self.parts:
-            return ()
-        return tuple(field for field in ("lower", "upper") if getattr(self, field) is None)
+        return super().left_open() if "scaled" in self.parts else ()
 
     def check_dtype(self, dtype: Any) -> str | None:
         """Say what is wrong with the type of a table's column, if anything is."""
@@ -163,8 +162,6 @@ class NumericColumn(FeatureColumn):
         return block
 
     def _scaled(self, numbers: np.ndarray) -> np.ndarray:
-        if self.lower is None or self.upper is None:
-            raise self._fail(self.left_open()[0], "is not given. Write down a public bound.")
         function = _SCALES[self.scale]
         low, high = float(function(self.lower)), float(function(self.upper))
         share = (function(np.clip(numbers, self.lower, self.upper)) - low) / (high - low)
@@ -175,7 +172,7 @@ class NumericColumn(FeatureColumn):
         return np.where(reached, 1.0, -1.0) / math.sqrt(len(self.cuts))
 
     def _cells(self, numbers: np.ndarray) -> np.ndarray:
-        return centred(np.digitize(numbers, self.cuts), len(self.cuts) + 1)
+        return centre(np.digitize(numbers, self.cuts), len(self.cuts) + 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,11 +192,6 @@ class IgnoredColumn(Column):
 
     def _check(self) -> None:
         self._check_text("description")
-
-    @property
-    def is_feature(self) -> bool:
-        """Whether the column becomes features: it does not."""
-        return False
 
 
 def _cell_names(name: str, cuts: tuple[float, ...]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import reprlib
 import warnings
@@ -11,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.exceptions import SchemaError
@@ -98,8 +96,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
                 f"columns describes {names}, X has {list(found)}: give them in the same order."
             )
         for column in self.columns:
-            if column.left_open():
-                raise SchemaError(open_fields_message(column))
+            column.refuse_open()
         refuse_misfits(zip(self.columns, column_dtypes(X), strict=True))
         self.data_norm_ = norm_of(self.columns)
         return self
@@ -197,58 +194,5 @@ def _warn_of_strangers(column: FeatureColumn, found: np.ndarray) -> None:
 
 
 def norm_of(columns: Sequence[FeatureColumn]) -> float:
-    """Return the largest norm of the features of one row: the root of the summed squared weights.
-
-    Parameters
-    ----------
-    columns : sequence of columns
-        Descriptions.
-
-    Returns
-    -------
-    float
-        The bound.
-    """
+    """Return the largest norm of a row of features: the root of the summed squared weights."""
     return math.hypot(*(column.weight for column in columns))
-
-
-def open_fields_message(column: Any) -> str:
-    """Say what is left to be filled in of a column.
-
-    Parameters
-    ----------
-    column : Column
-        A column of a draft.
-
-    Returns
-    -------
-    str
-        The problem and its remedy.
-    """
-    fields = " and ".join(column.left_open())
-    return (
-        f"column {column.name!r}: {fields}: not given. Write down what the code book, the device "
-        "or physiology says; values of the table, such as its minimum, would not be public."
-    )
-
-
-def behind_others(estimator: Any) -> tuple[str, ...]:
-    """Find the steps inside an estimator that see what another step makes of its rows.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A pipeline, or what has one inside.
-
-    Returns
-    -------
-    tuple of str
-        Prefixes of their parameters.
-    """
-    prefixes = []
-    for name, part in {"": estimator, **estimator.get_params(deep=True)}.items():
-        if isinstance(part, Pipeline):
-            seen = itertools.dropwhile(lambda step: step[1] in (None, "passthrough"), part.steps)
-            behind = [label for label, _ in seen][1:]
-            prefixes += [f"{name}__{label}__".removeprefix("__") for label in behind]
-    return tuple(prefixes)

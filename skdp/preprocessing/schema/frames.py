@@ -11,23 +11,7 @@ from skdp.preprocessing.schema.values import dtype_family, refuse_container
 
 
 def column_types(frame: Any) -> list[tuple[str, Any]]:
-    """Return names and types of a frame's columns.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A pandas or polars frame.
-
-    Returns
-    -------
-    list of (str, dtype)
-        In the order of the frame.
-
-    Raises
-    ------
-    TypeError
-        If it is no frame.
-    """
+    """Return names and types of a frame's columns."""
     refuse_container(frame)
     if not hasattr(frame, "columns") or not hasattr(frame, "dtypes"):
         raise TypeError(
@@ -37,22 +21,7 @@ def column_types(frame: Any) -> list[tuple[str, Any]]:
 
 
 def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
-    """Compare a frame with a schema; no cell is looked at.
-
-    Parameters
-    ----------
-    schema : TableSchema
-        The description.
-    frame : DataFrame
-        A pandas or polars frame.
-    label : bool
-        Whether the label must be there.
-
-    Raises
-    ------
-    ValueError
-        With everything that is amiss.
-    """
+    """Compare a frame with a schema; no cell is looked at."""
     types = column_types(frame)
     names = [name for name, _ in types]
     parts = {part.name: part for part in schema.columns}
@@ -73,23 +42,7 @@ def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
 
 
 def draft_columns(table: Any) -> list[Column]:
-    """Return columns with names and kinds, and everything else left open.
-
-    Parameters
-    ----------
-    table : DataFrame or mapping
-        A frame, of which only names and types are read, or a kind for each name.
-
-    Returns
-    -------
-    list of Column
-        Drafts.
-
-    Raises
-    ------
-    ValueError
-        If a kind is unknown or a name is no text.
-    """
+    """Return columns with names and kinds, of a frame or mapping, and everything else left open."""
     if isinstance(table, Mapping):
         kinds = list(table.items())
     else:
@@ -105,18 +58,7 @@ def draft_columns(table: Any) -> list[Column]:
 
 
 def import_pandas() -> Any:
-    """Return pandas.
-
-    Returns
-    -------
-    module
-        pandas.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed; the message names the extra.
-    """
+    """Return pandas; without it the error names the extra to install."""
     try:
         import pandas
     except ImportError as error:

@@ -22,59 +22,19 @@ KINDS: dict[str, type[Column]] = {
 
 
 def part_to_dict(part: SchemaPart) -> dict[str, Any]:
-    """Return the fields of a part that differ from their defaults, as plain values.
-
-    Parameters
-    ----------
-    part : SchemaPart
-        A column, a label or a unit of privacy.
-
-    Returns
-    -------
-    dict
-        Texts, numbers, booleans, lists and None only.
-    """
+    """Return the fields of a part that differ from their defaults, as plain values."""
     return {name: _plain(value) for name, value in part.given().items()}
 
 
 def column_to_dict(column: Column) -> dict[str, Any]:
-    """Return a column as a dictionary with its kind.
-
-    Parameters
-    ----------
-    column : Column
-        A column.
-
-    Returns
-    -------
-    dict
-        ``name``, ``kind``, what a draft leaves open as None, and what differs from defaults.
-    """
+    """Return a column as a dictionary with its kind, open fields as None, and no defaults."""
     given = part_to_dict(column)
     name = given.pop("name")
     return {"name": name, "kind": column.kind, **dict.fromkeys(column.left_open()), **given}
 
 
 def column_from_dict(entry: Any, place: int) -> Column:
-    """Return the column that a dictionary describes.
-
-    Parameters
-    ----------
-    entry : mapping
-        See `column_to_dict`.
-    place : int
-        Number of the column, for messages.
-
-    Returns
-    -------
-    Column
-        The column.
-
-    Raises
-    ------
-    ValueError
-        If the kind or a field is unknown, or a value is not allowed.
-    """
+    """Return the column that a dictionary describes."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
         raise ValueError(f"columns[{place}]: name: every column needs one, as text.")
     where = f"column {entry['name']!r}"
@@ -86,27 +46,7 @@ def column_from_dict(entry: Any, place: int) -> Column:
 
 
 def part_from_dict(cls: type[Any], entry: Any, where: str) -> Any:
-    """Return a part of a schema from its fields.
-
-    Parameters
-    ----------
-    cls : type
-        Class of the part.
-    entry : mapping
-        Its fields.
-    where : str
-        Place of the part, for messages.
-
-    Returns
-    -------
-    object
-        The part.
-
-    Raises
-    ------
-    ValueError
-        If a field is unknown or missing, or a value is not allowed.
-    """
+    """Return a part of a schema from its fields."""
     if not isinstance(entry, Mapping):
         raise ValueError(f"{where}: must be a mapping of fields to values, got {entry!r}.")
     fields = dataclasses.fields(cls)
@@ -118,22 +58,7 @@ def part_from_dict(cls: type[Any], entry: Any, where: str) -> Any:
 
 
 def refuse_unknown(where: str, entry: Mapping[Any, Any], known: list[str]) -> None:
-    """Refuse fields that are not known.
-
-    Parameters
-    ----------
-    where : str
-        Place, for messages.
-    entry : mapping
-        Fields.
-    known : list of str
-        Names that are known.
-
-    Raises
-    ------
-    ValueError
-        If there is another one.
-    """
+    """Refuse fields that are not known."""
     for key in entry:
         if key not in known:
             close = difflib.get_close_matches(str(key), known, n=1)
@@ -142,23 +67,7 @@ def refuse_unknown(where: str, entry: Mapping[Any, Any], known: list[str]) -> No
 
 
 def parse_json(text: str) -> Any:
-    """Read JSON, refusing a field that is given twice.
-
-    Parameters
-    ----------
-    text : str
-        JSON.
-
-    Returns
-    -------
-    object
-        What it describes.
-
-    Raises
-    ------
-    ValueError
-        If it is no JSON or names a field twice.
-    """
+    """Read JSON, refusing a field that is given twice."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -175,20 +84,7 @@ def parse_json(text: str) -> Any:
 
 
 def write_json(tree: Any, indent: str = "") -> str:
-    """Return a tree of plain values as JSON, with lists of plain values on one line.
-
-    Parameters
-    ----------
-    tree : dict, list or plain value
-        The tree.
-    indent : str, default=""
-        White space before it.
-
-    Returns
-    -------
-    str
-        JSON.
-    """
+    """Return a tree of plain values as JSON, with lists of plain values on one line."""
     deeper = indent + "  "
     if isinstance(tree, dict):
         parts = [f"{json.dumps(key)}: {write_json(value, deeper)}" for key, value in tree.items()]
@@ -203,25 +99,7 @@ def write_json(tree: Any, indent: str = "") -> str:
 
 
 def parse_yaml(text: str) -> Any:
-    """Read YAML, refusing a field that is given twice.
-
-    Parameters
-    ----------
-    text : str
-        YAML.
-
-    Returns
-    -------
-    object
-        What it describes.
-
-    Raises
-    ------
-    ImportError
-        Without PyYAML.
-    ValueError
-        If it is no YAML or names a field twice.
-    """
+    """Read YAML, refusing a field that is given twice."""
     yaml = _import_yaml()
 
     class UniqueKeys(yaml.SafeLoader):  # type: ignore[name-defined]
@@ -239,23 +117,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def write_yaml(tree: Any) -> str:
-    """Return a tree of plain values as YAML.
-
-    Parameters
-    ----------
-    tree : dict
-        Plain values.
-
-    Returns
-    -------
-    str
-        YAML, in the order of the tree.
-
-    Raises
-    ------
-    ImportError
-        Without PyYAML.
-    """
+    """Return a tree of plain values as YAML."""
     yaml = _import_yaml()
 
     class Dumper(yaml.SafeDumper):  # type: ignore[name-defined]

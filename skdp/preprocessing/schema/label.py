@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.preprocessing.schema.base import SchemaPart, refuse_misfits
+from skdp.preprocessing.schema.base import CellPart, SchemaPart, refuse_misfits
 from skdp.preprocessing.schema.values import listing_problem, positions_in
 
 
 @dataclass(frozen=True, repr=False)
-class LabelColumn(SchemaPart):
+class LabelColumn(CellPart):
     """The column to predict, with its public classes; cells are read like a `CategoricalColumn`'s.
 
     Parameters
@@ -35,6 +35,7 @@ class LabelColumn(SchemaPart):
     array([1, 0, 1])
     """
 
+    needed: ClassVar[tuple[str, ...]] = ("classes",)
     name: str
     classes: tuple[Any, ...] | None = None
     values: tuple[tuple[Any, ...], ...] | None = None
@@ -65,38 +66,11 @@ class LabelColumn(SchemaPart):
         return f"label {self.name!r}"
 
     def listed(self) -> tuple[Any, ...]:
-        """Return the values that a cell may hold.
-
-        Returns
-        -------
-        tuple
-            The public list.
-        """
+        """Return the values that a cell may hold."""
         return tuple(cell for cells in self._cells() for cell in cells)
 
-    def left_open(self) -> tuple[str, ...]:
-        """Return the fields that a draft leaves to be filled in.
-
-        Returns
-        -------
-        tuple of str
-            Names of fields.
-        """
-        return ("classes",) if self.classes is None else ()
-
     def check_dtype(self, dtype: Any) -> str | None:
-        """Say what is wrong with the type of a table's column, if anything is.
-
-        Parameters
-        ----------
-        dtype : dtype
-            The type; no cell is looked at.
-
-        Returns
-        -------
-        str or None
-            The problem and its remedy.
-        """
+        """Say what is wrong with the type of a table's column, if anything is."""
         return listing_problem(dtype, self.listed())
 
     def encode(self, cells: np.ndarray) -> np.ndarray:
@@ -118,8 +92,7 @@ class LabelColumn(SchemaPart):
             If the array's type cannot hold the classes, or a cell is missing or not listed; the
             message does not quote it.
         """
-        if self.classes is None:
-            raise self._fail("classes", "not given. Write down all public classes.")
+        self.refuse_open()
         refuse_misfits([(self, cells.dtype)])
         position = {cell: place for place, group in enumerate(self._cells()) for cell in group}
         found = positions_in(cells, position, ())

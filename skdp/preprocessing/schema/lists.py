@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.preprocessing.schema.base import FeatureColumn, centred, one_hot
+from skdp.preprocessing.schema.base import FeatureColumn, centre, one_hot
 from skdp.preprocessing.schema.values import MISSING, UNKNOWN, listing_problem, positions_in
 
 _UNKNOWN_POLICIES = ("refuse", "ignore", "indicator")
@@ -22,9 +22,11 @@ class _ListedColumn(FeatureColumn):
 
     def listed(self) -> tuple[Any, ...] | None:
         """Return the public list of values."""
-        raise NotImplementedError
+        values: tuple[Any, ...] | None = getattr(self, self.needed[0])
+        return values
 
-    def _check_listed(self, field: str) -> None:
+    def _check(self) -> None:
+        field = self.needed[0]
         self._check_common()
         self._check_choice("unknown", _UNKNOWN_POLICIES)
         values = self.listed()
@@ -47,10 +49,7 @@ class _ListedColumn(FeatureColumn):
 
     def _read(self, cells: np.ndarray) -> np.ndarray:
         """Return positions on the list; MISSING and UNKNOWN remain only where they are allowed."""
-        values = self.listed()
-        if values is None:
-            raise self._fail(self.left_open()[0], "is not given. Write down the code book's list.")
-        position = {value: place for place, value in enumerate(values)}
+        position = {value: place for place, value in enumerate(self.listed() or ())}
         found = positions_in(cells, position, self.missing_codes)
         if self.missing == "refuse" and np.any(found == MISSING):
             raise self._refuse_missing()
@@ -126,16 +125,13 @@ class CategoricalColumn(_ListedColumn):
     """
 
     kind: ClassVar[str] = "categorical"
+    needed: ClassVar[tuple[str, ...]] = ("categories",)
     categories: tuple[Any, ...] | None = None
     encoding: str = "centred"
 
-    def listed(self) -> tuple[Any, ...] | None:
-        """Return the public list of values."""
-        return self.categories
-
     def _check(self) -> None:
         self._check_choice("encoding", ("centred", "one-hot"))
-        self._check_listed("categories")
+        super()._check()
         if any(isinstance(value, bool) for value in self.categories or ()):
             raise self._fail(
                 "categories",
@@ -143,17 +139,13 @@ class CategoricalColumn(_ListedColumn):
                 "which YAML reads as booleans.",
             )
 
-    def left_open(self) -> tuple[str, ...]:
-        """Return the fields that a draft leaves to be filled in."""
-        return ("categories",) if self.categories is None else ()
-
     def feature_names(self) -> list[str]:
         """Return one name a feature."""
         return [f"{self.name}={value}" for value in self.categories or ()] + self._flag_names()
 
     def _block(self, found: np.ndarray) -> np.ndarray:
         count = len(self.categories or ())
-        return centred(found, count) if self.encoding == "centred" else one_hot(found, count)
+        return centre(found, count) if self.encoding == "centred" else one_hot(found, count)
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,18 +176,8 @@ class OrdinalColumn(_ListedColumn):
     """
 
     kind: ClassVar[str] = "ordinal"
+    needed: ClassVar[tuple[str, ...]] = ("levels",)
     levels: tuple[Any, ...] | None = None
-
-    def listed(self) -> tuple[Any, ...] | None:
-        """Return the public list of values."""
-        return self.levels
-
-    def _check(self) -> None:
-        self._check_listed("levels")
-
-    def left_open(self) -> tuple[str, ...]:
-        """Return the fields that a draft leaves to be filled in."""
-        return ("levels",) if self.levels is None else ()
 
     def feature_names(self) -> list[str]:
         """Return one name a feature."""
@@ -231,14 +213,11 @@ class BooleanColumn(_ListedColumn):
     """
 
     kind: ClassVar[str] = "boolean"
+    needed: ClassVar[tuple[str, ...]] = ("values",)
     values: tuple[Any, ...] = (False, True)
 
-    def listed(self) -> tuple[Any, ...] | None:
-        """Return the public list of values."""
-        return self.values
-
     def _check(self) -> None:
-        self._check_listed("values")
+        super()._check()
         if len(self.values) != 2:
             raise self._fail("values", f"must be a pair (no, yes), got {list(self.values)!r}.")
 

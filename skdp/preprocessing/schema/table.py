@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -14,14 +15,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp.exceptions import PrivacyWarning
+from skdp.pipelines import behind_others
 from skdp.preprocessing.schema.base import Column, FeatureColumn, SchemaPart
 from skdp.preprocessing.schema.columns import IgnoredColumn
-from skdp.preprocessing.schema.encoder import (
-    SchemaEncoder,
-    behind_others,
-    norm_of,
-    open_fields_message,
-)
+from skdp.preprocessing.schema.encoder import SchemaEncoder, norm_of
 from skdp.preprocessing.schema.files import SchemaFiles
 from skdp.preprocessing.schema.frames import check_frame, draft_columns
 from skdp.preprocessing.schema.io import KINDS, refuse_unknown
@@ -108,18 +105,16 @@ class TableSchema(SchemaFiles, SchemaPart):
         names = [column.name for column in self.columns]
         if self.label is not None:
             names.append(self.label.name)
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise self._fail("columns", f"these names occur twice: {', '.join(twice)}.")
+        if twice := _repeated(names):
+            raise self._fail("columns", f"these names occur twice: {twice}.")
         if self.unit.column in {column.name for column in self._features}:
             raise self._fail(
                 "unit", f"its column {self.unit.column!r} is a feature; make it an IgnoredColumn."
             )
         outputs = [name for column in self._features for name in column.feature_names()]
-        twice = sorted({name for name in outputs if outputs.count(name) > 1})
-        if twice:
+        if twice := _repeated(outputs):
             raise self._fail(
-                "columns", f"two columns give features of one name: {', '.join(twice)}; rename one."
+                "columns", f"two columns give features of one name: {twice}; rename one."
             )
 
     # What the description says.
@@ -260,8 +255,7 @@ class TableSchema(SchemaFiles, SchemaPart):
         if not features:
             raise self._fail("columns", "no column is a feature.")
         for column in features:
-            if column.left_open():
-                raise ValueError(open_fields_message(column))
+            column.refuse_open()
         groups = []
         for kind in KINDS:
             chosen = [(j, column) for j, column in enumerate(features) if column.kind == kind]
@@ -395,3 +389,7 @@ class TableSchema(SchemaFiles, SchemaPart):
             label=None if label is None else LabelColumn(label),
             name=name,
         )
+
+
+def _repeated(names: list[str]) -> str:
+    return ", ".join(sorted(name for name, count in Counter(names).items() if count > 1))

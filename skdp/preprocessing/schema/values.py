@@ -31,18 +31,7 @@ _FAMILIES = {
 
 
 def refuse_container(X: Any) -> None:
-    """Refuse a table whose cells cannot be told from its rows and columns.
-
-    Parameters
-    ----------
-    X : object
-        Table.
-
-    Raises
-    ------
-    TypeError
-        If it is sparse, masked, lazy or an array of records.
-    """
+    """Refuse a sparse, masked or lazy table, or one of records: its cells cannot be told apart."""
     kinds = {
         "sparse": hasattr(type(X), "tocsr"),
         "masked, and the mask would be lost": isinstance(X, np.ma.MaskedArray),
@@ -57,18 +46,7 @@ def refuse_container(X: Any) -> None:
 
 
 def column_dtypes(X: Any) -> list[Any]:
-    """Return the types of the columns of a table; no cell is looked at.
-
-    Parameters
-    ----------
-    X : DataFrame or array-like of shape (n_samples, n_features)
-        Table.
-
-    Returns
-    -------
-    list of dtype
-        One a column; lists hold objects.
-    """
+    """Return the types of the columns of a table; no cell is looked at."""
     if hasattr(X, "dtypes"):
         return list(X.dtypes)
     if hasattr(X, "shape"):
@@ -77,19 +55,7 @@ def column_dtypes(X: Any) -> list[Any]:
 
 
 def column_arrays(X: Any) -> list[np.ndarray]:
-    """Return the columns of a table, each as an array whose cells do not depend on each other.
-
-    Parameters
-    ----------
-    X : DataFrame or array-like of shape (n_samples, n_features)
-        A pandas or polars frame, an array, or a list of rows.
-
-    Returns
-    -------
-    list of ndarray
-        One array of shape (n_samples,) a column; of objects where the container's type has no
-        exact one of numpy.
-    """
+    """Return the columns of a table, each as an array whose cells do not depend on each other."""
     if hasattr(X, "iloc"):
         return [series_cells(X.iloc[:, j]) for j in range(X.shape[1])]
     if hasattr(X, "get_columns"):
@@ -102,15 +68,7 @@ def column_arrays(X: Any) -> list[np.ndarray]:
 def series_cells(series: Any) -> np.ndarray:
     """Return one column of a frame as an array whose cells do not depend on each other.
 
-    Parameters
-    ----------
-    series : Series
-        A pandas or polars series.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        Cells; of objects where a missing one would change the type of the others.
+    Of objects where a missing cell would change the type of the others.
     """
     if not hasattr(series, "iloc"):  # polars turns integers with a null into floats
         return series.to_numpy() if series.dtype.is_float() else _objects(series.to_list())
@@ -123,40 +81,13 @@ def series_cells(series: Any) -> np.ndarray:
 
 
 def dtype_family(dtype: Any) -> str:
-    """Return what a column's type promises of its cells, without looking at them.
-
-    Parameters
-    ----------
-    dtype : pandas, polars or numpy dtype, or str
-        Type of a column.
-
-    Returns
-    -------
-    str
-        "number", "boolean", "text", "other" (times, bytes), or "any" where the type promises
-        nothing.
-    """
+    """Return what a column's type promises of its cells, unseen; "any" if nothing."""
     text = _type_name(dtype)
     return next((name for name, starts in _FAMILIES.items() if text.startswith(starts)), "any")
 
 
 def listing_problem(dtype: Any, values: tuple[Any, ...], codes: tuple[Any, ...] = ()) -> str | None:
-    """Say why a table's column cannot hold listed values, by its type alone.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Type of the column.
-    values : tuple
-        The public list.
-    codes : tuple, default=()
-        Values that stand for a missing one.
-
-    Returns
-    -------
-    str or None
-        The problem and its remedy.
-    """
+    """Say why a table's column cannot hold listed values and codes, by its type alone, or None."""
     family = dtype_family(dtype)
     texts = [isinstance(value, str) for value in values]
     if family == "other":
@@ -191,21 +122,9 @@ def _type_name(dtype: Any) -> str:
 
 
 def as_numbers(cells: np.ndarray, codes: tuple[Any, ...]) -> np.ndarray:
-    """Return cells as float64 with NaN where one is missing or no real number.
+    """Return cells as float64, NaN where one is missing, a code, or no number; infinity is kept.
 
     Text is the number that Python's ``float`` reads in it.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_samples,)
-        Cells.
-    codes : tuple
-        Values that stand for a missing one.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        Numbers; infinite ones are kept.
     """
     if cells.dtype.kind in "biuf":
         with np.errstate(over="ignore"):
@@ -222,25 +141,12 @@ def positions_in(
 ) -> np.ndarray:
     """Return each cell's position on a public list; `MISSING` or `UNKNOWN` otherwise.
 
-    A cell is the listed value that it equals, as Python compares: 1 is 1.0 and True, and no
-    integer is a float beside it. Otherwise it is the one of the same text: "1" is 1, 1 is "1",
-    "True" is True. Texts are equal character by character: "1.0", " 1" and "01" are not 1, "a" is
-    not "A", and bytes are no text.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_samples,)
-        Cells.
-    position : mapping from value to int
-        The list.
-    codes : tuple
-        Values that stand for a missing one.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_samples,)
-        Positions.
+    A cell is the listed value that it equals, as Python compares, or else the one of the same text.
+    Cells among `codes` are missing.
     """
+    # 1 is 1.0 and True, and no integer is a float beside it; "1" is 1, 1 is "1", "True" is True.
+    # Texts are equal character by character: "1.0", " 1" and "01" are not 1, "a" is not "A", and
+    # bytes are no text.
     listed = {**position, **dict.fromkeys(codes, MISSING)}
     # What is listed itself comes before what another value looks like as text.
     known = {**{str(value): place for value, place in listed.items()}, **listed}
@@ -255,18 +161,7 @@ def positions_in(
 
 
 def plain(value: Any) -> Any:
-    """Return a numpy scalar as Python's own, and a whole float as an integer, which it equals.
-
-    Parameters
-    ----------
-    value : object
-        A value.
-
-    Returns
-    -------
-    object
-        The plain one.
-    """
+    """Return a numpy scalar as Python's own, and a whole float as an integer, which it equals."""
     value = value.item() if isinstance(value, np.generic) else value
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
     return int(value) if whole else value

@@ -1,0 +1,83 @@
+"""The steps inside pipelines, column transformers and feature unions, in one walk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, NamedTuple
+
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+_CONTAINERS = (Pipeline, FeatureUnion, ColumnTransformer)
+
+
+class Step(NamedTuple):
+    """A step: the prefix of its parameters, and what hands it its rows; None: they came so."""
+
+    name: str
+    estimator: Any
+    ahead: Any
+
+
+def is_container(estimator: Any) -> bool:
+    """Tell whether the steps inside are known; a subclass may do other things with the rows."""
+    return type(estimator) in _CONTAINERS
+
+
+def walk(
+    estimator: Any,
+    name: str = "",
+    ahead: Any = None,
+    enter: Callable[[Any], bool] = is_container,
+) -> Generator[Step, None, Any]:
+    """Yield the steps inside an estimator, itself if it is none that `enter` says to look into.
+
+    Of a fitted column transformer the fitted parts are yielded as well as their templates. What is
+    returned is the step that hands on its rows.
+    """
+    if not enter(estimator):
+        yield Step(name, estimator, ahead)
+        return ahead if estimator is None or isinstance(estimator, str) else estimator
+    for label, part in _parts(estimator):
+        last = yield from walk(part, f"{name}__{label}" if name else label, ahead, enter)
+        if isinstance(estimator, Pipeline):
+            ahead = last
+    return ahead if isinstance(estimator, Pipeline) else estimator
+
+
+def _parts(estimator: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(estimator, Pipeline):
+        yield from estimator.steps
+    elif isinstance(estimator, FeatureUnion):
+        yield from estimator.transformer_list
+    else:
+        for label, part, _ in (*estimator.transformers, *getattr(estimator, "transformers_", ())):
+            yield label, part
+        if not isinstance(estimator.remainder, str):
+            yield "remainder", estimator.remainder
+
+
+def containers(estimator: Any) -> dict[str, Any]:
+    """Return the pipelines, column transformers and feature unions of a candidate, by name."""
+    if not is_container(estimator):
+        return {}
+    inside = {"": estimator, **estimator.get_params(deep=True)}
+    return {name: part for name, part in inside.items() if is_container(part)}
+
+
+def first_step(estimator: Any) -> Any:
+    """Return the step that sees the rows as they are."""
+    steps = walk(estimator, enter=lambda part: type(part) is Pipeline)
+    active = (step.estimator for step in steps if step.estimator not in (None, "passthrough"))
+    return next(active, "passthrough")
+
+
+def behind_others(estimator: Any) -> tuple[str, ...]:
+    """Return the prefixes of parameters of steps that see what another step makes of its rows."""
+    inside = {"": estimator, **estimator.get_params(deep=True)}
+    return tuple(
+        f"{step.name}__"
+        for name, part in inside.items()
+        for step in walk(part, name, enter=lambda part: isinstance(part, Pipeline))
+        if step.ahead is not None
+    )

@@ -1,0 +1,65 @@
+"""The map in docs/design.md against the tree: every module in its folder's row, and no other."""
+
+import re
+from pathlib import Path
+
+import skdp
+
+PACKAGE = Path(skdp.__file__).parent
+PAGE = Path(__file__).parents[1] / "docs" / "design.md"
+
+# Modules on the map that are not there yet, and modules that are to go: a folder and names a line.
+COMING = """
+skdp fitting
+skdp/accounting/events base compositions guarantees last_iterate noise objective samples selection
+skdp/accounting/numerics contractions floats objective_profile order_conversion
+skdp/accounting/pld/grid targets
+skdp/accounting/pld/pairs cells largest_losses
+skdp/accounting/pld/transforms mixtures
+skdp/accounting/releases choice discrete gaussian laplace noise profile samples stated
+skdp/budget/currencies _box mixed
+skdp/losses base
+skdp/models linear protocol units
+skdp/plans choices
+"""
+GOING = """
+skdp/accounting events profile_events
+skdp/accounting/pld choices cut_mixtures lattice_interval lattice_lower noise_pairs parted_plans
+skdp/accounting/pld rare_bounds rare_losses sampled_pairs
+skdp/accounting/releases noise_moments objective objective_profile selection_moments
+skdp/budget/currencies _stated
+skdp/estimators callbacks
+skdp/losses _margin kinds
+skdp/plans linear_model
+"""
+
+
+def on_the_map():
+    rows = re.findall(r"^\| `(skdp/[\w/]*)` \| ([^|]*) \|", PAGE.read_text(), re.MULTILINE)
+    found = {folder.rstrip("/"): set(re.findall(r"`(\w+)`", names)) for folder, names in rows}
+    assert len(found) == len(rows), "a folder stands on the map twice"
+    return found
+
+
+def in_the_tree():
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        if path.stem != "__init__":
+            folder = path.parent.relative_to(PACKAGE.parent).as_posix()
+            found.setdefault(folder, set()).add(path.stem)
+    return found
+
+
+def pairs(by_folder):
+    return {(folder, name) for folder, names in by_folder.items() for name in names}
+
+
+def listed(text):
+    lines = (line.split() for line in text.strip().splitlines())
+    return {(folder, name) for folder, *names in lines for name in names}
+
+
+def test_every_module_is_on_the_map_and_every_name_on_it_exists():
+    named, there = pairs(on_the_map()), pairs(in_the_tree())
+    assert there - named <= listed(GOING), "modules that are not on the map"
+    assert named - there <= listed(COMING), "names on the map without a module"
