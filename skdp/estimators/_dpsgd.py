@@ -9,8 +9,9 @@ from typing import Any
 from skdp.estimators._mixins import ProbabilityMixin
 from skdp.estimators._noisy_gradient import NoisyGradientClassifier
 from skdp.parameters import check_choice, check_real
+from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
-from skdp.plans.dpsgd import DPSGDChoices, build_dpsgd
+from skdp.plans.dpsgd import build_dpsgd
 from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 

@@ -7,9 +7,9 @@ from typing import Any
 from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
 from skdp.estimators._noisy_gradient import NoisyGradientClassifier
 from skdp.parameters import check_choice, check_real
+from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.gradient_perturbation import (
-    GradientPerturbationChoices,
     build_gradient_perturbation,
 )
 from skdp.plans.linear_model import LinearModel

@@ -8,10 +8,9 @@ Proofs: ``docs/proofs/dpsgd.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
 from skdp.mechanisms.contribution import ContributionBound
+from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import (
     ADAM_STEP,
     DescentDefaults,
@@ -25,29 +24,6 @@ from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan, calibrate_sigma
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
-
-
-@dataclass(frozen=True)
-class DPSGDChoices:
-    """What the user chose; None leaves a choice to the rules for public numbers.
-
-    Lengths and step sizes are in scaled units.
-    """
-
-    penalty: float | None
-    noise_multiplier: float | None
-    max_grad_norm: float | None
-    batch_size: int | None
-    max_iter: int | None
-    solver: Literal["sgd", "adam"]
-    momentum: float | None
-    beta_1: float
-    beta_2: float
-    learning_rate: Literal["constant", "linear"]
-    initial_step: float | None
-    final_share: float
-    decay_share: float
-    average: bool | float
 
 
 def build_dpsgd(

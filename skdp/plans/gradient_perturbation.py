@@ -10,10 +10,9 @@ proved in ``docs/proofs/gradient_perturbation.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
 from skdp.mechanisms.contribution import ContributionBound
+from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import (
     DescentDefaults,
     PublicNumbers,
@@ -25,7 +24,6 @@ from skdp.plans.last_iterate import build_last_iterate
 from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import (
     LARGEST_WEIGHTS,
-    Calibration,
     Lots,
     NoisyGradientPlan,
     Sampling,
@@ -33,27 +31,6 @@ from skdp.plans.noisy_gradient import (
 )
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
-
-StepSizes = Literal["constant", "strongly-convex", "convex"]
-
-
-@dataclass(frozen=True)
-class GradientPerturbationChoices:
-    """What the user chose; None leaves a choice to the rules for public numbers.
-
-    Lengths and step sizes are in scaled units; `batch_size` and `max_iter` are as the user
-    gave them.
-    """
-
-    penalty: float | None
-    batch_size: int | None
-    max_iter: int | None
-    step_sizes: StepSizes
-    initial_step: float | None
-    radius: float | None
-    average: bool | float
-    sampling: Sampling
-    calibration: Calibration
 
 
 def lipschitz_contribution(model: LinearModel) -> ContributionBound:

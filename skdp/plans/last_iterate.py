@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from skdp.accounting import calibrate_event
 from skdp.accounting.numerics.poisson_batches import largest_likely_batch
 from skdp.mechanisms.contribution import ContributionBound
+from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import (
     PublicNumbers,
     default_last_iterate_penalty,
@@ -24,9 +24,6 @@ from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
-
-if TYPE_CHECKING:
-    from skdp.plans.gradient_perturbation import GradientPerturbationChoices
 
 # Share of delta that may go to Poisson lots too large for the step size.
 _SHARE_OF_LARGE_LOTS = 0.01

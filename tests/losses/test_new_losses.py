@@ -9,10 +9,10 @@ import pytest
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses._margin import MarginLoss
 from skdp.losses.kinds import KINDS, kernel_kind
+from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
-from skdp.plans.dpsgd import DPSGDChoices, build_dpsgd
+from skdp.plans.dpsgd import build_dpsgd
 from skdp.plans.gradient_perturbation import (
-    GradientPerturbationChoices,
     build_gradient_perturbation,
 )
 from skdp.plans.linear_model import LinearModel

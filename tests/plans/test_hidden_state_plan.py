@@ -20,9 +20,9 @@ from skdp.accounting import (
 from skdp.accounting.numerics import gaussian_profile
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import record_releases
+from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.gradient_perturbation import (
-    GradientPerturbationChoices,
     build_gradient_perturbation,
 )
 from skdp.plans.last_iterate import contribution_in_ball
