@@ -18,7 +18,8 @@ MAY_IMPORT = {
     "losses": set(),
     "mechanisms": {"accounting", "exceptions", "parameters"},
     "solvers": {"losses"},
-    "plans": {"solvers", "mechanisms", "accounting", "losses"},
+    "models": {"solvers", "losses"},
+    "plans": {"models", "solvers", "mechanisms", "accounting", "losses"},
     "notices": set(),
     "config": {"notices"},
     "budget": {
@@ -27,7 +28,7 @@ MAY_IMPORT = {
     },
     "reporting": {"accounting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
-        *("plans", "budget", "reporting", "mechanisms", "accounting", "losses", "solvers"),
+        *("models", "plans", "budget", "reporting", "mechanisms", "accounting", "losses"),
         *("exceptions", "inputs", "parameters", "row_bounds", "seeding"),
     },
     "preprocessing": {

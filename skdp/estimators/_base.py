@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
@@ -24,9 +23,9 @@ from skdp.inputs import canonical_rows, validate_private_data
 from skdp.losses import LogisticLoss, OneVsRestLoss, SoftmaxLoss
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.models import LinearModel, ScaledUnits
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.plans.defaults import PublicNumbers, default_intercept_value
-from skdp.plans.linear_model import LinearModel, ScaledUnits
 from skdp.reporting import PrivacySpent
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.seeding import fit_context
@@ -110,12 +109,10 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
         stream = resolve_random_state(
             self.random_state, fit_context(self, X, codes) if seeded else b""
         )
-        problems = self._problems(model, X, codes)
+        problems = model.bind(X, codes)
         weights = self._carry_out(plan, problems, stream, progress)
-        coef, intercept = problems[0].split_weights(weights, model.n_outputs, model.units.data_norm)
         self.classes_ = labels
-        self.coef_ = coef
-        self.intercept_ = intercept
+        self.coef_, self.intercept_ = model.unpack(weights)
         self.privacy_spent_ = spent
         self._publish(plan)
         progress.end()
@@ -280,21 +277,6 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
             units=units,
         )
 
-    def _problems(self, model: LinearModel, X: Any, codes: np.ndarray) -> list[Any]:
-        from skdp.solvers import Rows
-
-        def against_rest(label: int) -> np.ndarray:
-            return np.where(codes == label, 1, -1).astype(np.int8)
-
-        if isinstance(model.loss, SoftmaxLoss):
-            targets = [codes]
-        elif isinstance(model.loss, OneVsRestLoss):
-            targets = [against_rest(label) for label in range(model.n_outputs)]
-        else:
-            targets = [against_rest(1)]
-        rows = Rows.from_matrix(X, targets[0], model.units.data_norm, model.intercept_value)
-        return [rows, *(rows.with_targets(other) for other in targets[1:])]
-
     def _assumptions(self, *more: str) -> tuple[str, ...]:
         """Return what the guarantee takes for granted, public inputs first."""
         labels = (
@@ -326,7 +308,7 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
-        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        scores = LinearModel.scores(X, self.coef_, self.intercept_)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:

@@ -8,11 +8,11 @@ from typing import Any
 
 from skdp.estimators._mixins import ProbabilityMixin
 from skdp.estimators._noisy_gradient import NoisyGradientClassifier
+from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_real
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 
 
@@ -243,7 +243,7 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
             decay_share=self.decay_share,
             average=self.average,
         )
-        return build_dpsgd(model, numbers, choices)
+        return self._executed(build_dpsgd(model, numbers, choices))
 
     def _claim(self, epsilon: float) -> float:
         if self.noise_multiplier is None:

@@ -6,13 +6,13 @@ from typing import Any
 
 from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
 from skdp.estimators._noisy_gradient import NoisyGradientClassifier
+from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_real
 from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.gradient_perturbation import (
     build_gradient_perturbation,
 )
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 
 
@@ -50,7 +50,7 @@ class _GrpuaClassifier(NoisyGradientClassifier):
             sampling=self.sampling,
             calibration=self.calibration,
         )
-        return build_gradient_perturbation(model, numbers, choices)
+        return self._executed(build_gradient_perturbation(model, numbers, choices))
 
 
 class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):

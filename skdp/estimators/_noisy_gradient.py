@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from skdp.estimators._base import PrivateLinearClassifier
 from skdp.estimators.callbacks import FitProgress
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_integer, check_real
-from skdp.plans.noisy_gradient import NoisyGradientPlan
+from skdp.plans.noisy_gradient import Execution, NoisyGradientPlan
 from skdp.reporting import PrivacySpent
 
 _SAMPLING_TEXT = {
@@ -68,6 +69,10 @@ class NoisyGradientClassifier(PrivateLinearClassifier):
                 f"batch_size={self.batch_size} is larger than the number of rows, {n_rows}. "
                 "Take a smaller one, or batch_size='auto'."
             )
+
+    def _executed(self, plan: NoisyGradientPlan) -> NoisyGradientPlan:
+        """Return the plan to be run as the user wants, which changes nothing else."""
+        return replace(plan, execution=Execution(self.physical_batch_size))
 
     def _account(self, plan: NoisyGradientPlan, seeded: bool) -> PrivacySpent:
         accountant: Accountant = resolve_accountant(plan.accountant)(adjacency=plan.adjacency)
@@ -126,7 +131,6 @@ class NoisyGradientClassifier(PrivateLinearClassifier):
             plan,
             problems,
             stream,
-            physical_batch_size=self.physical_batch_size,
             on_step=progress.steps_done,
         )
 

@@ -13,13 +13,13 @@ from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
 from skdp.estimators.callbacks import FitProgress
 from skdp.losses import ClippedLoss, OneVsRestLoss
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import (
     PublicNumbers,
     default_objective_clip,
     default_objective_penalty,
 )
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.reporting import PrivacySpent
 

@@ -11,9 +11,9 @@ from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
 from skdp.estimators.callbacks import FitProgress
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import PublicNumbers, default_output_penalty
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.reporting import PrivacySpent
 

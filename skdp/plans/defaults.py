@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from skdp.accounting.numerics import gaussian_profile
 from skdp.losses import ClippedLoss, LogisticLoss
 from skdp.mechanisms.contribution import Adjacency
-from skdp.plans.linear_model import LinearModel
+from skdp.models import LinearModel, Model
 from skdp.plans.objective_perturbation import smallest_penalty
 
 
@@ -108,7 +108,7 @@ def default_intercept_value() -> float:
     return _INTERCEPT_VALUE
 
 
-def default_output_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
+def default_output_penalty(model: Model, numbers: PublicNumbers) -> float:
     """Return the L2 penalty of output perturbation, in scaled units.
 
     It is set by the noise that each released weight shall get: 0.3 for small tables, and less in
@@ -117,7 +117,7 @@ def default_output_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
     """
     ratio = numbers.signal_to_noise
     noise = 0.3 * min(1.0, (5e3 / ratio) ** (1.0 / 3.0))
-    return model.loss.lipschitz(model.row_norm) / (noise * ratio)
+    return model.lipschitz / (noise * ratio)
 
 
 def default_objective_clip(model: LinearModel, numbers: PublicNumbers) -> float | None:
@@ -169,24 +169,24 @@ def default_objective_penalty(model: LinearModel, numbers: PublicNumbers) -> flo
     return max(wanted, floor, _SMALLEST_DEFAULT_PENALTY)
 
 
-def _shared_out(model: LinearModel, numbers: PublicNumbers) -> float:
+def _shared_out(model: Model, numbers: PublicNumbers) -> float:
     """Return the signal-to-noise ratio of each of several problems that share one target."""
     return numbers.signal_to_noise / math.sqrt(model.n_parts)
 
 
-def default_lot_size(model: LinearModel, numbers: PublicNumbers, max_iter: int | None) -> int:
+def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None) -> int:
     """Return the expected lot size: all rows, or what keeps the whole fit affordable."""
     steps = _rule_steps(model, numbers) if max_iter is None else max_iter
     affordable = max(math.ceil(_ROW_GRADIENTS / steps), _SMALLEST_DEFAULT_LOT)
     return min(numbers.n_rows, affordable)
 
 
-def default_clip(model: LinearModel, ratio: float) -> float:
+def default_clip(model: Model, ratio: float) -> float:
     """Return the clipping norm: below the largest gradient's while noise is high."""
-    return model.loss.lipschitz(model.row_norm) * min(1.0, 0.09 * ratio**0.2)
+    return model.lipschitz * min(1.0, 0.09 * ratio**0.2)
 
 
-def default_steps(model: LinearModel, numbers: PublicNumbers, batch_size: int | None) -> int:
+def default_steps(model: Model, numbers: PublicNumbers, batch_size: int | None) -> int:
     """Return the number of steps; lots of the user's size are to read the table five times."""
     steps = _rule_steps(model, numbers)
     if batch_size is None:
@@ -194,7 +194,7 @@ def default_steps(model: LinearModel, numbers: PublicNumbers, batch_size: int | 
     return max(steps, math.ceil(5.0 * numbers.n_rows / batch_size))
 
 
-def default_last_iterate_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
+def default_last_iterate_penalty(model: Model, numbers: PublicNumbers) -> float:
     """Return the L2 penalty of a descent that pays for its last iterate alone, in scaled units.
 
     Run to its limit, such a descent has the noise of output perturbation where the table has no
@@ -202,7 +202,7 @@ def default_last_iterate_penalty(model: LinearModel, numbers: PublicNumbers) -> 
 
     Parameters
     ----------
-    model : LinearModel
+    model : Model
         Loss and public shape.
     numbers : PublicNumbers
         Table size and target.
@@ -214,17 +214,17 @@ def default_last_iterate_penalty(model: LinearModel, numbers: PublicNumbers) -> 
     """
     ratio = numbers.signal_to_noise
     noise = 0.3 * max(1.0, ratio / 100.0) ** (1.0 / 3.0)
-    return model.loss.lipschitz(model.row_norm) / (noise * ratio)
+    return model.lipschitz / (noise * ratio)
 
 
 def default_last_iterate_steps(
-    model: LinearModel, numbers: PublicNumbers, batch_size: int | None, relaxation: float
+    model: Model, numbers: PublicNumbers, batch_size: int | None, relaxation: float
 ) -> int:
     """Return the number of steps of a run that pays for its last iterate alone.
 
     Parameters
     ----------
-    model : LinearModel
+    model : Model
         Loss and public shape.
     numbers : PublicNumbers
         Table size and target.
@@ -250,7 +250,7 @@ def default_last_iterate_steps(
     return math.ceil(min(wanted, affordable)) if affordable >= relaxation else rule
 
 
-def _rule_steps(model: LinearModel, numbers: PublicNumbers) -> int:
+def _rule_steps(model: Model, numbers: PublicNumbers) -> int:
     """Return the steps that the travel of a clipped descent needs at its longest stable step."""
     if numbers.epsilon is None:
         return _FEWEST_STEPS
@@ -265,14 +265,14 @@ def _margin_noise(ratio: float, *, clipped: bool) -> float:
     return base * math.sqrt(max(1.0, ratio / _MUCH_SIGNAL))
 
 
-def _longest_step(model: LinearModel, penalty: float, momentum: float) -> float:
+def _longest_step(model: Model, penalty: float, momentum: float) -> float:
     """Return a step at which heavy-ball descent is stable on every table."""
-    smoothness = model.loss.smoothness(model.row_norm) + penalty
+    smoothness = model.smoothness + penalty
     return _STABLE_SHARE * 2.0 * (1.0 + momentum) / smoothness
 
 
 def noisy_descent_defaults(
-    model: LinearModel,
+    model: Model,
     *,
     steps: int,
     signal_to_noise: float,
@@ -290,7 +290,7 @@ def noisy_descent_defaults(
 
     Parameters
     ----------
-    model : LinearModel
+    model : Model
         Loss and public shape.
     steps : int
         Number of steps.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from skdp.mechanisms.contribution import ContributionBound
+from skdp.models import Model
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import (
     ADAM_STEP,
@@ -20,20 +21,17 @@ from skdp.plans.defaults import (
     noisy_descent_defaults,
 )
 from skdp.plans.gradient_perturbation import averaging_start, choose_lots, refuse_divergence
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan, calibrate_sigma
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
 
-def build_dpsgd(
-    model: LinearModel, numbers: PublicNumbers, choices: DPSGDChoices
-) -> NoisyGradientPlan:
+def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> NoisyGradientPlan:
     """Derive lots, steps, noise and step sizes from public numbers and the user's choices.
 
     Parameters
     ----------
-    model : LinearModel
+    model : Model
         Loss and public shape.
     numbers : PublicNumbers
         Table size, target and adjacency; without an epsilon if there is a noise multiplier.

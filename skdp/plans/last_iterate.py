@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from skdp.accounting import calibrate_event
 from skdp.accounting.numerics.poisson_batches import largest_likely_batch
 from skdp.mechanisms.contribution import ContributionBound
+from skdp.models import Model, require
 from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import (
     PublicNumbers,
     default_last_iterate_penalty,
     default_last_iterate_steps,
 )
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
@@ -81,7 +81,7 @@ class Descent:
 
 
 def build_last_iterate(
-    model: LinearModel,
+    model: Model,
     numbers: PublicNumbers,
     choices: GradientPerturbationChoices,
     lots: Lots,
@@ -90,7 +90,7 @@ def build_last_iterate(
 
     Parameters
     ----------
-    model : LinearModel
+    model : Model
         Loss and public shape.
     numbers : PublicNumbers
         Table size, target and adjacency.
@@ -109,13 +109,13 @@ def build_last_iterate(
     ValueError
         If a choice contradicts the theorem; the message lists every condition that fails.
     """
-    model.require("calibration='hidden-state'", "convex", "Lipschitz", "smooth")
+    require(model, "calibration='hidden-state'", "convex", "Lipschitz", "smooth")
     penalty = choices.penalty
     if penalty is None:
         penalty = default_last_iterate_penalty(model, numbers)
     radius = _radius(model, choices, penalty, numbers)
     bound = contribution_in_ball(model, radius)
-    smoothness = model.loss.smoothness(model.row_norm)
+    smoothness = model.smoothness
     steps = choices.max_iter or default_last_iterate_steps(
         model,
         numbers,
@@ -149,13 +149,13 @@ def build_last_iterate(
 
 
 def unmet_conditions(
-    model: LinearModel, choices: GradientPerturbationChoices, descent: Descent
+    model: Model, choices: GradientPerturbationChoices, descent: Descent
 ) -> list[str]:
     """Say which conditions of the theorem the user's choices break, and how to meet them.
 
     Parameters
     ----------
-    model : LinearModel
+    model : Model
         For its loss and units.
     choices : GradientPerturbationChoices
         The user's part.
@@ -200,12 +200,12 @@ def _refuse(unmet: list[str]) -> None:
         )
 
 
-def contribution_in_ball(model: LinearModel, radius: float) -> ContributionBound:
+def contribution_in_ball(model: Model, radius: float) -> ContributionBound:
     """Bound one record's gradient at weights inside the ball that iterates are projected onto.
 
     Parameters
     ----------
-    model : LinearModel
+    model : Model
         Loss and public shape.
     radius : float
         Radius of the ball, of each one where several problems are solved side by side.
@@ -215,9 +215,9 @@ def contribution_in_ball(model: LinearModel, radius: float) -> ContributionBound
     ContributionBound
         The bound. Gradients of two records cannot be both long and opposite at short weights.
     """
-    largest = model.loss.lipschitz(model.row_norm)
-    norm = min(model.loss.zero_out_gap(model.row_norm, radius), largest)
-    gap = min(model.loss.gradient_gap(model.row_norm, radius), 2.0 * norm)
+    largest = model.lipschitz
+    norm = min(model.zero_out_gap(radius), largest)
+    gap = min(model.gradient_gap(radius), 2.0 * norm)
     return ContributionBound(
         norm,
         gap,
@@ -227,7 +227,7 @@ def contribution_in_ball(model: LinearModel, radius: float) -> ContributionBound
 
 
 def _radius(
-    model: LinearModel,
+    model: Model,
     choices: GradientPerturbationChoices,
     penalty: float,
     numbers: PublicNumbers,
@@ -236,12 +236,12 @@ def _radius(
     if choices.radius is not None:
         return min(choices.radius, LARGEST_WEIGHTS)
     if penalty > 0.0:
-        return min(model.part_loss.minimiser_norm_bound(model.row_norm, penalty), LARGEST_WEIGHTS)
+        return min(model.minimiser_norm(penalty), LARGEST_WEIGHTS)
     return math.sqrt(numbers.signal_to_noise)
 
 
 def _relaxation(
-    model: LinearModel,
+    model: Model,
     numbers: PublicNumbers,
     lots: Lots,
     bound: ContributionBound,
@@ -249,7 +249,7 @@ def _relaxation(
     radius: float,
 ) -> float:
     """Return the number of steps of size 1/M after which early ones are forgotten."""
-    smoothness = model.loss.smoothness(model.row_norm) + penalty
+    smoothness = model.smoothness + penalty
     by_penalty = smoothness / penalty if penalty > 0.0 else math.inf
     moved = bound.sensitivity(numbers.adjacency) / (smoothness * lots.size)
     return min(by_penalty, 2.0 * radius * math.sqrt(model.n_parts) / moved)

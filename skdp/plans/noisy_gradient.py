@@ -10,7 +10,7 @@ paid for; a plan that releases its last iterate alone may pay for that alone. Pr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from skdp.accounting import (
@@ -26,7 +26,7 @@ from skdp.accounting import (
 from skdp.mechanisms.contribution import Adjacency, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
-from skdp.plans.linear_model import LinearModel
+from skdp.models import Model
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
@@ -88,12 +88,22 @@ class Lots:
 
 
 @dataclass(frozen=True)
+class Execution:
+    """What changes time and memory and nothing else: no accounting reads it.
+
+    At most `physical_batch_size` rows are handled at once; None sets no limit.
+    """
+
+    physical_batch_size: int | None = None
+
+
+@dataclass(frozen=True)
 class NoisyGradientPlan:
     """Everything that must agree in one fit by noisy gradients.
 
     Parameters
     ----------
-    model : LinearModel
+    model : Model
         Loss and public shape.
     adjacency : {"replace-one", "add-remove"}
         The neighbour relation.
@@ -117,9 +127,11 @@ class NoisyGradientPlan:
     last_iterate_only : bool, default=False
         Whether the event relies on earlier iterates staying hidden; then steps must be plain,
         equally long, unclipped and not averaged.
+    execution : Execution
+        How it is run; plans that differ only here are equal.
     """
 
-    model: LinearModel
+    model: Model
     adjacency: Adjacency
     lots: Lots
     steps: int
@@ -130,6 +142,7 @@ class NoisyGradientPlan:
     rule: UpdateRule
     average_from: int
     last_iterate_only: bool = False
+    execution: Execution = field(default=Execution(), compare=False)
 
     def __post_init__(self) -> None:
         plain = self.rule.code == 0.0 and self.rule.momentum == 0.0 and math.isinf(self.clip)
@@ -177,7 +190,7 @@ class NoisyGradientPlan:
             step,
             self.steps,
             step_size=self.schedule.initial,
-            smoothness=self.model.loss.smoothness(self.model.row_norm) + penalty,
+            smoothness=self.model.smoothness + penalty,
             strong_convexity=penalty,
             diameter=self.diameter,
             noise=self.sigma / self.rule.divisor,

@@ -17,7 +17,7 @@ from skdp.accounting import ObjectivePerturbationEvent
 from skdp.accounting.numerics import gaussian_profile
 from skdp.losses import LogisticLoss
 from skdp.mechanisms.contribution import Adjacency
-from skdp.plans.linear_model import LinearModel
+from skdp.models import LinearModel, require
 from skdp.solvers.objective import smallest_tolerance
 
 ObjectiveSolver = Literal["newton", "lbfgs"]
@@ -133,9 +133,8 @@ class ObjectivePerturbationPlan:
         ValueError
             If the penalty is too small for the theorem; the message says how small it may be.
         """
-        model.require(
-            *("Objective perturbation", "convex", "Lipschitz", "smooth"), "of a slope of known sign"
-        )
+        facts = ("linear", "convex", "Lipschitz", "smooth", "of a slope of known sign")
+        require(model, "Objective perturbation", *facts)
         if not penalty >= _SMALLEST_PENALTY:
             raise ValueError(
                 f"alpha={_alpha(model, penalty):.6g} is too small: objective perturbation needs "

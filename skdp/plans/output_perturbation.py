@@ -16,7 +16,7 @@ from skdp.accounting import GaussianEvent
 from skdp.accounting.releases.last_iterate import sum_of_powers
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
-from skdp.plans.linear_model import LinearModel
+from skdp.models import LinearModel, require
 from skdp.solvers.objective import smallest_tolerance
 
 OutputSolver = Literal["newton", "lbfgs", "gd"]
@@ -45,7 +45,7 @@ def default_tolerance(model: LinearModel, penalty: float) -> float:
     float
         Bound on the norm of the joint gradient of all parts.
     """
-    lipschitz = model.loss.lipschitz(model.row_norm)
+    lipschitz = model.lipschitz
     part_floor = smallest_tolerance(model.part_loss, model.row_norm, penalty)
     floor = math.sqrt(model.n_parts) * part_floor * (1.0 + 1e-9)
     return max(_TOLERANCE_SHARE * lipschitz / model.n_rows, floor)
@@ -108,7 +108,7 @@ def descent_sensitivity(
     ValueError
         If the step is too long for the map to be non-expansive.
     """
-    smoothness = model.loss.smoothness(model.row_norm) + penalty
+    smoothness = model.smoothness + penalty
     if not 0.0 < step_size <= 2.0 / smoothness:
         raise ValueError(
             f"learning_rate_init={model.units.learning_rate(step_size):.6g} is too long for "
@@ -117,7 +117,7 @@ def descent_sensitivity(
         )
     # What a step contracts by, 1 - c, is exact: it may be far below the rounding of c itself.
     eta, strong = Fraction(step_size), Fraction(penalty)
-    steepest = Fraction(model.loss.smoothness(model.row_norm)) + strong
+    steepest = Fraction(model.smoothness) + strong
     shrink = float(min(eta * strong, 2 - eta * steepest))
     reach = _descent_reach(model, penalty, steps, step_size)
     gap = _gradient_gap(model, reach, adjacency)
@@ -127,13 +127,13 @@ def descent_sensitivity(
 def _gradient_gap(model: LinearModel, reach: float, adjacency: Adjacency) -> float:
     """Bound what one record can change of a gradient sum at weights of norm up to `reach`."""
     if adjacency == "replace-one":
-        return model.loss.gradient_gap(model.row_norm, reach)
-    return model.loss.zero_out_gap(model.row_norm, reach)
+        return model.gradient_gap(reach)
+    return model.zero_out_gap(reach)
 
 
 def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: float) -> float:
     """Bound the norm of the iterates at which gradients are evaluated (all but the last)."""
-    lipschitz = model.loss.lipschitz(model.row_norm)
+    lipschitz = model.lipschitz
     walked = step_size * lipschitz * (steps - 1)
     if penalty > 0.0 and step_size * penalty <= 1.0:
         return min(walked, lipschitz / penalty)
@@ -203,9 +203,9 @@ class OutputPerturbationPlan:
         ValueError
             If the penalty is too small where strong convexity is needed, or the step too long.
         """
-        model.require("Output perturbation", "convex", "Lipschitz", "smooth")
+        require(model, "Output perturbation", "linear", "convex", "Lipschitz", "smooth")
         tolerance = 0.0
-        step = step_size or 1.0 / (model.loss.smoothness(model.row_norm) + penalty)
+        step = step_size or 1.0 / (model.smoothness + penalty)
         if solver == "gd":
             sensitivity = descent_sensitivity(model, penalty, max_iter, step, adjacency)
         elif penalty >= _SMALLEST_PENALTY:

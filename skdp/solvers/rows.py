@@ -165,30 +165,3 @@ class Rows:
     def n_weights(self, n_outputs: int = 1) -> int:
         """Return the length of the flat weight vector."""
         return n_outputs * self.n_columns
-
-    def split_weights(
-        self, weights: NDArray[np.float64], n_outputs: int, data_norm: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return coefficients and intercepts in the units of the user's features.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_outputs * n_columns,)
-            Weights in scaled units.
-        n_outputs : int
-            1 for margin losses, the number of classes for softmax.
-        data_norm : float
-            The bound R the rows were scaled by.
-
-        Returns
-        -------
-        coef : ndarray of shape (n_outputs, n_features)
-            Weights divided by ``data_norm``.
-        intercept : ndarray of shape (n_outputs,)
-            Last weights times the value of the constant column, or zeros.
-        """
-        table = weights.reshape(n_outputs, self.n_columns)
-        coef = table[:, : self.n_features] / data_norm
-        if self.intercept_value > 0.0:
-            return coef, table[:, -1] * self.intercept_value
-        return coef, np.zeros(n_outputs)

@@ -9,13 +9,13 @@ import pytest
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses._margin import MarginLoss
 from skdp.losses.kinds import KINDS, kernel_kind
+from skdp.models import LinearModel
 from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
 from skdp.plans.gradient_perturbation import (
     build_gradient_perturbation,
 )
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.solvers import RegularisedObjective, Rows, sum_gradients

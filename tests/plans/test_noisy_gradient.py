@@ -10,6 +10,7 @@ from dp_accounting.pld import PLDAccountant as PeerPLD
 from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent, UniformSampledEvent
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import analytic_gaussian_sigma
+from skdp.models import LinearModel
 from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
@@ -17,7 +18,6 @@ from skdp.plans.gradient_perturbation import (
     build_gradient_perturbation,
     lipschitz_contribution,
 )
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.schedules import LearningRateSchedule
 
 S = 0.5
