@@ -1,101 +1,148 @@
 """Compiled scalar functions of the losses, shared by every kernel.
 
-Margin losses are told apart by an integer ``kind`` and a float ``width`` so that one compiled
-kernel serves them all: choosing by a branch costs nothing beside the exponential, while one
-specialisation per loss would multiply the time spent compiling.
+Kernels take a loss as a named tuple of its numbers, whose class names the scalar functions: numba
+compiles a kernel once for each such class and keeps it on disk, which it cannot do for kernels that
+are given functions. Its `family` says how a record enters: by its "margin", the product of score
+and label; by its "score", beside a target of any kind; or by all scores of the "softmax".
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
 from skdp.losses.elementary import FAST, STRICT, exp_negative, log_one_plus
-from skdp.losses.kinds import LOGISTIC, SMOOTHED_HINGE
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def check_margin_kind(kind: int) -> None:
-    """Refuse a number that no branch of the kernels stands for."""
-    if kind != LOGISTIC and kind != SMOOTHED_HINGE:
-        raise ValueError("Kernels do not know this kind of margin loss.")
+def logistic_value(numbers: Logistic, margin: float, target: float) -> float:
+    """Return the logistic loss."""
+    return max(-margin, 0.0) + log_one_plus(exp_negative(abs(margin)))
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def logistic_slope(margin: float) -> float:
+def logistic_slope(numbers: Logistic, margin: float, target: float) -> float:
     """Return the derivative of the logistic loss."""
     tail = exp_negative(abs(margin))
     return -(tail if margin >= 0.0 else 1.0) / (1.0 + tail)
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def logistic_value(margin: float) -> float:
-    """Return the logistic loss."""
-    return max(-margin, 0.0) + log_one_plus(exp_negative(abs(margin)))
+def logistic_curvature(numbers: Logistic, margin: float, target: float) -> float:
+    """Return the second derivative of the logistic loss."""
+    tail = exp_negative(abs(margin))
+    return tail / ((1.0 + tail) * (1.0 + tail))
+
+
+class Logistic(NamedTuple("Logistic", [])):
+    """The logistic loss."""
+
+    family = "margin"
+    value, slope, curvature = logistic_value, logistic_slope, logistic_curvature
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def hinge_slope(margin: float, width: float) -> float:
-    """Return the derivative of the smoothed hinge loss."""
-    return -0.5 * (min(max((1.0 - margin) / width, -1.0), 1.0) + 1.0)
-
-
-@njit(cache=True, nogil=True, fastmath=STRICT)
-def hinge_value(margin: float, width: float) -> float:
+def hinge_value(numbers: SmoothedHinge, margin: float, target: float) -> float:
     """Return the smoothed hinge loss."""
-    gap = 1.0 - margin
+    gap, width = 1.0 - margin, numbers.width
     # The parabola up to its end, then the line; both are smooth there.
     inner = min(max(gap, -width), width) + width
     return 0.25 * inner * inner / width + max(gap - width, 0.0)
 
 
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def hinge_slope(numbers: SmoothedHinge, margin: float, target: float) -> float:
+    """Return the derivative of the smoothed hinge loss."""
+    return -0.5 * (min(max((1.0 - margin) / numbers.width, -1.0), 1.0) + 1.0)
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def hinge_curvature(numbers: SmoothedHinge, margin: float, target: float) -> float:
+    """Return the second derivative of the smoothed hinge loss, a generalised one at its kinks."""
+    return 0.5 / numbers.width if abs(1.0 - margin) <= numbers.width else 0.0
+
+
+class SmoothedHinge(NamedTuple("SmoothedHinge", [("width", float)])):
+    """The smoothed hinge loss."""
+
+    family = "margin"
+    value, slope, curvature = hinge_value, hinge_slope, hinge_curvature
+
+
+class Softmax(NamedTuple("Softmax", [("n_classes", int)])):
+    """The softmax loss, which has a kernel of its own."""
+
+    family = "softmax"
+
+
+def _chosen(choice: Callable[[Any], Callable[..., float]]) -> Callable[..., float]:
+    """Return what compiled code calls for the function that the class of numbers chooses."""
+
+    def stub(numbers: Any, entry: Any, target: Any) -> Any:
+        raise NotImplementedError("scalar functions are chosen in compiled code only")
+
+    @overload(stub)
+    def choose(numbers: Any, entry: Any, target: Any) -> Any:
+        function = choice(numbers.instance_class)
+
+        def call(numbers: Any, entry: Any, target: Any) -> Any:
+            return function(numbers, entry, target)
+
+        return call
+
+    return stub
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def signed(numbers: Any, entry: float, target: float) -> float:
+    """Return a score as a margin, or a derivative in the margin as one in the score."""
+    return target * entry
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def unsigned(numbers: Any, entry: float, target: float) -> float:
+    """Return the score, or the derivative in it."""
+    return entry
+
+
+in_terms_of = _chosen(lambda loss: signed if loss.family == "margin" else unsigned)
+loss_value = _chosen(lambda loss: loss.value)
+loss_slope = _chosen(lambda loss: loss.slope)
+loss_curvature = _chosen(lambda loss: loss.curvature)
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
 def slopes_in_place(
-    kind: int, width: float, margins: np.ndarray, count: int, want_values: bool
+    numbers: Any, entries: np.ndarray, targets: np.ndarray, count: int, want_values: bool
 ) -> float:
-    """Turn the first ``count`` margins into slopes; return the sum of their losses if wanted."""
-    check_margin_kind(kind)
+    """Turn margins, or scores, into slopes in them; return the sum of the losses if wanted."""
     total = 0.0
-    if kind == LOGISTIC:
-        if want_values:
-            for k in range(count):
-                total += logistic_value(margins[k])
+    if want_values:
         for k in range(count):
-            margins[k] = logistic_slope(margins[k])
-    else:
-        if want_values:
-            for k in range(count):
-                total += hinge_value(margins[k], width)
-        for k in range(count):
-            margins[k] = hinge_slope(margins[k], width)
+            total += loss_value(numbers, entries[k], targets[k])
+    for k in range(count):
+        entries[k] = loss_slope(numbers, entries[k], targets[k])
     return total
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def margin_curvature(kind: int, width: float, margin: float) -> float:
-    """Return the second derivative of a margin loss (a generalised one at the hinge's kinks)."""
-    if kind == LOGISTIC:
-        tail = exp_negative(abs(margin))
-        return tail / ((1.0 + tail) * (1.0 + tail))
-    return 0.5 / width if abs(1.0 - margin) <= width else 0.0
-
-
-@njit(cache=True, nogil=True, fastmath=STRICT)
-def evaluate_margins(
-    kind: int, width: float, order: int, margins: np.ndarray, out: np.ndarray
+def evaluate_scores(
+    numbers: Any, order: int, scores: np.ndarray, targets: np.ndarray, out: np.ndarray
 ) -> None:
-    """Write the derivative of the given ``order`` (0, 1 or 2) of a margin loss into ``out``."""
-    check_margin_kind(kind)
-    for i in range(margins.size):
-        m = margins[i]
+    """Write the derivative of the given ``order`` (0, 1 or 2) in the score into ``out``."""
+    for i in range(scores.size):
+        entry = in_terms_of(numbers, scores[i], targets[i])
         if order == 0:
-            out[i] = logistic_value(m) if kind == LOGISTIC else hinge_value(m, width)
+            out[i] = loss_value(numbers, entry, targets[i])
         elif order == 1:
-            out[i] = logistic_slope(m) if kind == LOGISTIC else hinge_slope(m, width)
+            out[i] = in_terms_of(numbers, loss_slope(numbers, entry, targets[i]), targets[i])
         else:
-            out[i] = margin_curvature(kind, width, m)
+            out[i] = loss_curvature(numbers, entry, targets[i])
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)

@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 
 from skdp.accounting.numerics import gaussian_profile
-from skdp.losses import ClippedLoss, LogisticLoss
 from skdp.mechanisms.contribution import Adjacency
 from skdp.models import LinearModel, Model
 from skdp.plans.objective_perturbation import smallest_penalty
@@ -136,7 +135,7 @@ def default_objective_clip(model: LinearModel, numbers: PublicNumbers) -> float 
         A share of the largest gradient norm that grows slowly with the signal-to-noise ratio; None
         for the hinge, whose clipped version is a hinge of another width.
     """
-    if not isinstance(model.part_loss, LogisticLoss):
+    if model.part_loss.piecewise_quadratic:
         return None
     share = 0.2 * _shared_out(model, numbers) ** 0.12
     return share * model.part_loss.lipschitz(model.row_norm) if share < 1.0 else None
@@ -162,8 +161,8 @@ def default_objective_penalty(model: LinearModel, numbers: PublicNumbers) -> flo
         The penalty.
     """
     ratio = _shared_out(model, numbers)
-    hinge = not isinstance(model.part_loss, LogisticLoss | ClippedLoss)
-    noise = max(0.5, 0.3 * ratio**0.3 if hinge else 0.2 * ratio**0.4)
+    straight = model.part_loss.piecewise_quadratic
+    noise = max(0.5, 0.3 * ratio**0.3 if straight else 0.2 * ratio**0.4)
     wanted = model.part_loss.lipschitz(model.row_norm) / (noise * ratio)
     floor = smallest_penalty(model, numbers.target_epsilon, _SHARE_OF_CURVATURE)
     return max(wanted, floor, _SMALLEST_DEFAULT_PENALTY)

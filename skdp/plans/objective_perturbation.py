@@ -15,7 +15,6 @@ from scipy.optimize import brentq
 
 from skdp.accounting import ObjectivePerturbationEvent
 from skdp.accounting.numerics import gaussian_profile
-from skdp.losses import LogisticLoss
 from skdp.mechanisms.contribution import Adjacency
 from skdp.models import LinearModel, require
 from skdp.solvers.objective import smallest_tolerance
@@ -231,7 +230,7 @@ def _calibrate(
     """Return the event of a model with the least noise; refuse a penalty that allows none."""
     event = least_noise_event(
         curvature_ratio(model, penalty),
-        "logistic" if isinstance(model.part_loss, LogisticLoss) else "known-sign",
+        model.part_loss.slope_law,
         adjacency,
         epsilon,
         delta,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.solvers.gradients import Loss, check_targets, sum_gradients
+from skdp.losses.base import Loss, evaluate
+from skdp.solvers.gradients import check_targets, sum_gradients
 from skdp.solvers.rows import Rows
 
 Vector = NDArray[np.float64]
@@ -31,8 +32,8 @@ def smallest_tolerance(
 
     Parameters
     ----------
-    loss : LogisticLoss, SmoothedHingeLoss or SoftmaxLoss
-        The loss.
+    loss : Loss
+        A loss with a kernel.
     row_norm : float
         Public bound B on the norm of a row.
     penalty : float
@@ -61,8 +62,8 @@ class RegularisedObjective:
     ----------
     rows : Rows
         The rows.
-    loss : LogisticLoss, SmoothedHingeLoss or SoftmaxLoss
-        The loss.
+    loss : Loss
+        A loss with a kernel.
     penalty : float
         Coefficient of the L2 penalty, >= 0, in scaled units. It covers the intercept too.
     tilt : ndarray of shape (n_weights,), optional
@@ -79,7 +80,7 @@ class RegularisedObjective:
         self.loss = loss
         self.penalty = float(penalty)
         self.n_weights = rows.n_weights(loss.n_outputs)
-        self._clip = float(getattr(loss, "clip", math.inf))
+        self._clip = loss.clip
         self.tilt = tilt
         if tilt is not None and tilt.shape != (self.n_weights,):
             raise ValueError(f"tilt must have shape ({self.n_weights},), got {tilt.shape}.")
@@ -233,16 +234,15 @@ class RegularisedObjective:
     def _curvature(self, block: Any, table: NDArray, targets: NDArray) -> NDArray:
         """Return what the second derivatives of each row's loss in its scores are made of.
 
-        For margin losses the derivatives themselves, (n, 1); for softmax the probabilities p,
+        For losses of one score the derivatives themselves, (n, 1); for softmax the probabilities p,
         (n, K), of the matrix ``diag(p) - p p^T``.
         """
         loss: Any = self.loss
         scores = np.asarray(block @ table.T)
         if self.loss.n_outputs == 1:
-            margins = targets[:, None] * scores
             if self._clip < math.inf:
-                return loss.curvature_of_rows(margins, _norms(block)[:, None])
-            return loss.second_derivative(margins)
+                return loss.curvature_of_rows(targets[:, None] * scores, _norms(block)[:, None])
+            return evaluate(loss, 2, scores, targets[:, None])
         p = loss.gradient(scores, np.zeros(len(scores), dtype=np.int32))
         p[:, 0] += 1.0
         return p
