@@ -72,7 +72,7 @@ class Loss(ABC):
         return self
 
     @property
-    def computed(self) -> Loss:
+    def kernel_loss(self) -> Loss:
         """The loss whose numbers kernels are given."""
         return self
 
@@ -82,7 +82,7 @@ def kernel_numbers(loss: Loss) -> Any:
 
     Subclasses of a loss with a kernel are others: kernels would compute their base.
     """
-    known = loss.computed
+    known = loss.kernel_loss
     if "numbers" not in vars(type(known)):
         raise TypeError(
             f"{type(known).__name__} has no compiled kernel: a loss names its scalar functions "

@@ -57,7 +57,7 @@ class ClippedLoss(Loss):
             )
 
     @property
-    def computed(self) -> Loss:
+    def kernel_loss(self) -> Loss:
         """The loss whose numbers kernels are given; they cut its slopes."""
         return self.unclipped
 

@@ -80,7 +80,7 @@ class Softmax(NamedTuple("Softmax", [("n_classes", int)])):
     family = "softmax"
 
 
-def _chosen(choice: Callable[[Any], Callable[..., float]]) -> Callable[..., float]:
+def _choose(choice: Callable[[Any], Callable[..., float]]) -> Callable[..., float]:
     """Return what compiled code calls for the function that the class of numbers chooses."""
 
     def stub(numbers: Any, entry: Any, target: Any) -> Any:
@@ -99,21 +99,21 @@ def _chosen(choice: Callable[[Any], Callable[..., float]]) -> Callable[..., floa
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def signed(numbers: Any, entry: float, target: float) -> float:
+def apply_sign(numbers: Any, entry: float, target: float) -> float:
     """Return a score as a margin, or a derivative in the margin as one in the score."""
     return target * entry
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def unsigned(numbers: Any, entry: float, target: float) -> float:
+def ignore_sign(numbers: Any, entry: float, target: float) -> float:
     """Return the score, or the derivative in it."""
     return entry
 
 
-in_terms_of = _chosen(lambda loss: signed if loss.family == "margin" else unsigned)
-loss_value = _chosen(lambda loss: loss.value)
-loss_slope = _chosen(lambda loss: loss.slope)
-loss_curvature = _chosen(lambda loss: loss.curvature)
+in_terms_of = _choose(lambda loss: apply_sign if loss.family == "margin" else ignore_sign)
+loss_value = _choose(lambda loss: loss.value)
+loss_slope = _choose(lambda loss: loss.slope)
+loss_curvature = _choose(lambda loss: loss.curvature)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

@@ -23,29 +23,14 @@ _BLOCK_ELEMENTS = 1 << 16
 def smallest_tolerance(
     loss: Loss, row_norm: float, penalty: float, tilt_norm: float = 0.0
 ) -> float:
-    """Return the smallest gradient norm that rounding lets a minimiser promise.
+    """Return the smallest gradient norm that rounding lets a minimiser promise, by public numbers.
 
-    It depends on public numbers only. A score is off by a few units in the last place of
-    ||w|| B, which moves the gradient by the smoothness times as much; the sum of gradients
-    adds a relative error that block summation keeps near the unit, and where a linear term is
-    undone by the penalty both are rounded, however large the penalty.
-
-    Parameters
-    ----------
-    loss : Loss
-        A loss with a kernel.
-    row_norm : float
-        Public bound B on the norm of a row.
-    penalty : float
-        Coefficient of the L2 penalty, > 0.
-    tilt_norm : float, default=0.0
-        Norm of the linear term; it lengthens the minimiser by ``tilt_norm / penalty`` at most.
-
-    Returns
-    -------
-    float
-        The tolerance.
+    The linear term's norm lengthens the minimiser by ``tilt_norm / penalty`` at most.
     """
+    # A score is off by a few units in the last place of ||w|| B, which moves the gradient by the
+    # smoothness times as much; the sum of gradients adds a relative error that block summation
+    # keeps near the unit, and where a linear term is undone by the penalty both are rounded,
+    # however large the penalty.
     size = loss.minimiser_norm_bound(row_norm, penalty) + tilt_norm / penalty
     scores = 8.0 * np.finfo(float).eps * loss.smoothness(1.0) * row_norm * row_norm * size
     undone = 32.0 * np.finfo(float).eps * tilt_norm
@@ -135,16 +120,16 @@ class RegularisedObjective:
         value = value / count + 0.5 * self.penalty * float(weights @ weights)
         if self.tilt is not None:
             value += float(self.tilt @ weights)
-        return value, self._regularised(gradient, count, weights)
+        return value, self._regularise(gradient, count, weights)
 
     def gradient(self, weights: Vector, index: NDArray[np.int64] | None = None) -> Vector:
         """Return the gradient alone; see :meth:`value_and_gradient`."""
         count = self.rows.n_rows if index is None else index.size
         gradient = np.zeros(self.n_weights)
         sum_gradients(self.rows, self.loss, weights, gradient, index, clip=self._clip)
-        return self._regularised(gradient, count, weights)
+        return self._regularise(gradient, count, weights)
 
-    def _regularised(self, gradient: Vector, count: int, weights: Vector) -> Vector:
+    def _regularise(self, gradient: Vector, count: int, weights: Vector) -> Vector:
         """Turn a sum of gradients into the gradient of the objective, in place."""
         gradient /= count
         gradient += self.penalty * weights

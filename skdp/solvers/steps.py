@@ -140,7 +140,7 @@ class StepState:
             self.counter,
         )
 
-    def averaged(self) -> NDArray[np.float64]:
+    def average_iterates(self) -> NDArray[np.float64]:
         """Return the weighted average of the iterates, or the last one if none was averaged."""
         if self.total_weight[0] > 0.0:
             return self.average / self.total_weight[0]
