@@ -61,8 +61,8 @@ class Loss(ABC):
         """Return easier losses whose minimisers, in this order, are starting points for this."""
         return ()
 
-    # Kernels compute a loss by the scalar functions of its numbers, see `losses/scalar.py`; where
-    # `clip` is finite, they cut gradients to that norm.
+    # Kernels compute a loss by what its method `scalar_functions` returns: `ScalarFunctions` of
+    # `losses/scalar.py`, and its numbers. Where `clip` is finite they cut gradients to that norm.
 
     clip: float = math.inf
 
@@ -73,36 +73,37 @@ class Loss(ABC):
 
     @property
     def kernel_loss(self) -> Loss:
-        """The loss whose numbers kernels are given."""
+        """The loss whose scalar functions kernels are given."""
         return self
 
 
-def kernel_numbers(loss: Loss) -> Any:
-    """Return what kernels know a loss by; refuse one that names no scalar functions of its own.
+def kernel_arguments(loss: Loss) -> tuple[Any, tuple[float, ...]]:
+    """Return a loss as kernels take it; refuse one that names no scalar functions of its own.
 
     Subclasses of a loss with a kernel are others: kernels would compute their base.
     """
     known = loss.kernel_loss
-    if "numbers" not in vars(type(known)):
+    if "scalar_functions" not in vars(type(known)):
         raise TypeError(
             f"{type(known).__name__} has no compiled kernel: a loss names its scalar functions "
-            "by a method `numbers` of its own, and inherits none."
+            "by a method `scalar_functions` of its own, and inherits none."
         )
-    return known.numbers()  # type: ignore[attr-defined]
+    functions, *numbers = known.scalar_functions()  # type: ignore[attr-defined]
+    return functions, tuple(map(float, numbers))
 
 
 def evaluate(
     loss: Loss, order: int, scores: ArrayLike, targets: ArrayLike = 1.0
 ) -> NDArray[np.float64]:
     """Return the loss of each score, or its derivative in the score of the given ``order``."""
-    numbers = kernel_numbers(loss)
+    functions, numbers = kernel_arguments(loss)
     from skdp.losses.scalar import evaluate_scores
 
     at = np.asarray(scores, dtype=np.float64)
     flat = np.array(at, dtype=np.float64, order="C").reshape(-1)
     labels = np.broadcast_to(np.asarray(targets, dtype=np.float64), at.shape).reshape(-1)
     out = np.empty_like(flat)
-    evaluate_scores(numbers, order, flat, np.array(labels), out)
+    evaluate_scores(functions.tag, numbers, order, flat, np.array(labels), out)
     return out.reshape(at.shape)
 
 

@@ -58,7 +58,7 @@ class ClippedLoss(Loss):
 
     @property
     def kernel_loss(self) -> Loss:
-        """The loss whose numbers kernels are given; they cut its slopes."""
+        """The loss whose scalar functions kernels are given; they cut its slopes."""
         return self.unclipped
 
     def values_of_rows(

@@ -33,11 +33,11 @@ class LogisticLoss(MarginLoss):
     curvature = 0.25
     slope_law = "logistic"
 
-    def numbers(self) -> Any:
-        """Return what kernels know this loss by."""
-        from skdp.losses.scalar import Logistic
+    def scalar_functions(self) -> tuple[Any, ...]:
+        """Return what kernels compute, and the numbers it takes."""
+        from skdp.losses.scalar import LOGISTIC
 
-        return Logistic()
+        return (LOGISTIC,)
 
     def gradient_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
         r"""Return a bound on the distance of two records' gradients: 2B, or B G(WB) at ||w|| <= W.

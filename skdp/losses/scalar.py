@@ -1,16 +1,18 @@
 """Compiled scalar functions of the losses, shared by every kernel.
 
-Kernels take a loss as a named tuple of its numbers, whose class names the scalar functions: numba
-compiles a kernel once for each such class and keeps it on disk, which it cannot do for kernels that
-are given functions. Its `family` says how a record enters: by its "margin", the product of score
-and label; by its "score", beside a target of any kind; or by all scores of the "softmax".
+Numba compiles a kernel once for each loss and keeps it on disk, which it does not do for kernels
+that are given functions. So they are given a tag: an empty array whose only field is named by a
+digest of the functions' code. It costs nothing to pass, and no reference to a function is stored.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -20,77 +22,103 @@ from skdp.losses.elementary import FAST, STRICT, exp_negative, log_one_plus
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def logistic_value(numbers: Logistic, margin: float, target: float) -> float:
+def logistic_value(numbers: tuple[()], margin: float, target: float) -> float:
     """Return the logistic loss."""
     return max(-margin, 0.0) + log_one_plus(exp_negative(abs(margin)))
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def logistic_slope(numbers: Logistic, margin: float, target: float) -> float:
+def logistic_slope(numbers: tuple[()], margin: float, target: float) -> float:
     """Return the derivative of the logistic loss."""
     tail = exp_negative(abs(margin))
     return -(tail if margin >= 0.0 else 1.0) / (1.0 + tail)
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def logistic_curvature(numbers: Logistic, margin: float, target: float) -> float:
+def logistic_curvature(numbers: tuple[()], margin: float, target: float) -> float:
     """Return the second derivative of the logistic loss."""
     tail = exp_negative(abs(margin))
     return tail / ((1.0 + tail) * (1.0 + tail))
 
 
-class Logistic(NamedTuple("Logistic", [])):
-    """The logistic loss."""
-
-    family = "margin"
-    value, slope, curvature = logistic_value, logistic_slope, logistic_curvature
-
-
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def hinge_value(numbers: SmoothedHinge, margin: float, target: float) -> float:
+def hinge_value(numbers: tuple[float], margin: float, target: float) -> float:
     """Return the smoothed hinge loss."""
-    gap, width = 1.0 - margin, numbers.width
+    gap, width = 1.0 - margin, numbers[0]
     # The parabola up to its end, then the line; both are smooth there.
     inner = min(max(gap, -width), width) + width
     return 0.25 * inner * inner / width + max(gap - width, 0.0)
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def hinge_slope(numbers: SmoothedHinge, margin: float, target: float) -> float:
+def hinge_slope(numbers: tuple[float], margin: float, target: float) -> float:
     """Return the derivative of the smoothed hinge loss."""
-    return -0.5 * (min(max((1.0 - margin) / numbers.width, -1.0), 1.0) + 1.0)
+    return -0.5 * (min(max((1.0 - margin) / numbers[0], -1.0), 1.0) + 1.0)
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def hinge_curvature(numbers: SmoothedHinge, margin: float, target: float) -> float:
+def hinge_curvature(numbers: tuple[float], margin: float, target: float) -> float:
     """Return the second derivative of the smoothed hinge loss, a generalised one at its kinks."""
-    return 0.5 / numbers.width if abs(1.0 - margin) <= numbers.width else 0.0
+    return 0.5 / numbers[0] if abs(1.0 - margin) <= numbers[0] else 0.0
 
 
-class SmoothedHinge(NamedTuple("SmoothedHinge", [("width", float)])):
-    """The smoothed hinge loss."""
-
-    family = "margin"
-    value, slope, curvature = hinge_value, hinge_slope, hinge_curvature
+# By digest, as losses are seen.
+_SEEN: dict[str, ScalarFunctions] = {}
 
 
-class Softmax(NamedTuple("Softmax", [("n_classes", int)])):
-    """The softmax loss, which has a kernel of its own."""
+@dataclass(frozen=True)
+class ScalarFunctions:
+    """What kernels compute of a loss: functions of (numbers, margin or score, target).
 
-    family = "softmax"
+    `family` says how a record enters: by its "margin", the product of score and label; by its
+    "score", beside a target of any kind; or by all scores of the "softmax", in a kernel of its own.
+    """
+
+    family: str
+    value: Any = None
+    slope: Any = None
+    curvature: Any = None
+
+    @functools.cached_property
+    def tag(self) -> np.ndarray:
+        """What compiled code knows these functions by."""
+        digest = hashlib.sha256(repr(_code_of(self)).encode()).hexdigest()
+        _SEEN[digest] = self
+        return np.empty(0, dtype=[(digest, np.int8)])
 
 
-def _choose(choice: Callable[[Any], Callable[..., float]]) -> Callable[..., float]:
-    """Return what compiled code calls for the function that the class of numbers chooses."""
+def find_functions(tag: Any) -> ScalarFunctions:
+    """Return the functions of a tag, given numba's type of it."""
+    return _SEEN[next(iter(tag.dtype.fields))]
 
-    def stub(numbers: Any, entry: Any, target: Any) -> Any:
+
+def _code_of(value: Any) -> Any:
+    """Return what the result of a compiled function, or of several, depends on."""
+    if isinstance(value, ScalarFunctions):
+        return [value.family, *map(_code_of, (value.value, value.slope, value.curvature))]
+    if not hasattr(value, "py_func"):
+        return value if isinstance(value, float | int | tuple) else ""
+    code, known = value.py_func.__code__, value.py_func.__globals__
+    parts = [_code_of(known.get(name)) for name in code.co_names]
+    return [code.co_code, code.co_consts, code.co_names, parts]
+
+
+LOGISTIC = ScalarFunctions("margin", logistic_value, logistic_slope, logistic_curvature)
+SMOOTHED_HINGE = ScalarFunctions("margin", hinge_value, hinge_slope, hinge_curvature)
+SOFTMAX = ScalarFunctions("softmax")
+
+
+def _choose(choice: Callable[[ScalarFunctions], Any]) -> Callable[..., float]:
+    """Return what compiled code calls for the function that a tag chooses."""
+
+    def stub(tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
         raise NotImplementedError("scalar functions are chosen in compiled code only")
 
     @overload(stub)
-    def choose(numbers: Any, entry: Any, target: Any) -> Any:
-        function = choice(numbers.instance_class)
+    def choose(tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
+        function = choice(find_functions(tag))
 
-        def call(numbers: Any, entry: Any, target: Any) -> Any:
+        def call(tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
             return function(numbers, entry, target)
 
         return call
@@ -118,31 +146,43 @@ loss_curvature = _choose(lambda loss: loss.curvature)
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def slopes_in_place(
-    numbers: Any, entries: np.ndarray, targets: np.ndarray, count: int, want_values: bool
+    tag: np.ndarray,
+    numbers: Any,
+    entries: np.ndarray,
+    targets: np.ndarray,
+    count: int,
+    want_values: bool,
 ) -> float:
     """Turn margins, or scores, into slopes in them; return the sum of the losses if wanted."""
     total = 0.0
     if want_values:
         for k in range(count):
-            total += loss_value(numbers, entries[k], targets[k])
+            total += loss_value(tag, numbers, entries[k], targets[k])
     for k in range(count):
-        entries[k] = loss_slope(numbers, entries[k], targets[k])
+        entries[k] = loss_slope(tag, numbers, entries[k], targets[k])
     return total
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
 def evaluate_scores(
-    numbers: Any, order: int, scores: np.ndarray, targets: np.ndarray, out: np.ndarray
+    tag: np.ndarray,
+    numbers: Any,
+    order: int,
+    scores: np.ndarray,
+    targets: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     """Write the derivative of the given ``order`` (0, 1 or 2) in the score into ``out``."""
     for i in range(scores.size):
-        entry = in_terms_of(numbers, scores[i], targets[i])
+        entry = in_terms_of(tag, numbers, scores[i], targets[i])
         if order == 0:
-            out[i] = loss_value(numbers, entry, targets[i])
+            out[i] = loss_value(tag, numbers, entry, targets[i])
         elif order == 1:
-            out[i] = in_terms_of(numbers, loss_slope(numbers, entry, targets[i]), targets[i])
+            out[i] = in_terms_of(
+                tag, numbers, loss_slope(tag, numbers, entry, targets[i]), targets[i]
+            )
         else:
-            out[i] = loss_curvature(numbers, entry, targets[i])
+            out[i] = loss_curvature(tag, numbers, entry, targets[i])
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)

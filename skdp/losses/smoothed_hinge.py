@@ -39,11 +39,11 @@ class SmoothedHingeLoss(MarginLoss):
                 f"half_width must be a positive finite number, got {self.half_width}; 0.5 is usual."
             )
 
-    def numbers(self) -> Any:
-        """Return what kernels know this loss by."""
-        from skdp.losses.scalar import SmoothedHinge
+    def scalar_functions(self) -> tuple[Any, ...]:
+        """Return what kernels compute, and the numbers it takes."""
+        from skdp.losses.scalar import SMOOTHED_HINGE
 
-        return SmoothedHinge(float(self.half_width))
+        return SMOOTHED_HINGE, self.half_width
 
     @property
     def curvature(self) -> float:

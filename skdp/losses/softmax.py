@@ -41,11 +41,11 @@ class SoftmaxLoss(Loss):
         """Number K of scores."""
         return self.n_classes
 
-    def numbers(self) -> Any:
-        """Return what kernels know this loss by."""
-        from skdp.losses.scalar import Softmax
+    def scalar_functions(self) -> tuple[Any, ...]:
+        """Return what kernels compute, and the numbers it takes."""
+        from skdp.losses.scalar import SOFTMAX
 
-        return Softmax(int(self.n_classes))
+        return SOFTMAX, self.n_classes
 
     def value(self, scores: ArrayLike, codes: ArrayLike) -> NDArray[np.float64]:
         """Return the loss of each row of ``scores`` (n, n_classes) with its class in ``codes``."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.losses.base import Loss, kernel_numbers
+from skdp.losses.base import Loss, kernel_arguments
 from skdp.models.units import ScaledUnits
 from skdp.solvers import RegularisedObjective, Rows, run_steps, sum_gradients
 
@@ -67,7 +67,7 @@ class LinearModel:
 
     def __post_init__(self) -> None:
         # Before anything is charged; solvers would refuse it too, but afterwards.
-        kernel_numbers(self.part_loss)
+        kernel_arguments(self.part_loss)
 
     @property
     def facts(self) -> frozenset[str]:

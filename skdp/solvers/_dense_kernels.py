@@ -151,6 +151,7 @@ def accumulate(
     index: np.ndarray,
     start: int,
     stop: int,
+    tag: np.ndarray,
     numbers: Any,
     clip: float,
     want_values: bool,
@@ -190,14 +191,14 @@ def accumulate(
             score = scale[i] * slopes[k]
             if not abs(slopes[k]) < LARGE:
                 score = careful_product(X, i, scale[i], weights)
-            slopes[k] = in_terms_of(numbers, score + bias, targets[i])
+            slopes[k] = in_terms_of(tag, numbers, score + bias, targets[i])
             labels[k] = targets[i]
-        total += slopes_in_place(numbers, slopes, labels, count, want_values)
+        total += slopes_in_place(tag, numbers, slopes, labels, count, want_values)
         if clip < math.inf:
             clip_slopes(X, scale, intercept, members, count, clip, slopes)
         for k in range(count):
             i = members[k]
-            slope = in_terms_of(numbers, slopes[k], targets[i])
+            slope = in_terms_of(tag, numbers, slopes[k], targets[i])
             bias_slope += slope
             slopes[k] = slope * scale[i]
         slopes[count : count + 3] = 0.0

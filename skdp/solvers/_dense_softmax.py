@@ -55,6 +55,7 @@ def accumulate(
     index: np.ndarray,
     start: int,
     stop: int,
+    tag: np.ndarray,
     numbers: Any,
     clip: float,
     want_values: bool,
@@ -66,7 +67,7 @@ def accumulate(
     As for losses of one score; ``scratch`` holds the scores.
     """
     d = X.shape[1]
-    scores = scratch[0][: numbers.n_classes]
+    scores = scratch[0][: int(numbers[0])]
     stride = weights.size // scores.size
     gather = index.size > 0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)

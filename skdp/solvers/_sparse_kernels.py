@@ -85,6 +85,7 @@ def accumulate(
     index: np.ndarray,
     start: int,
     stop: int,
+    tag: np.ndarray,
     numbers: Any,
     clip: float,
     want_values: bool,
@@ -109,9 +110,9 @@ def accumulate(
                 prefetch_row(matrix, scale, targets, index[p + AHEAD])
         begin, end = indptr[i], indptr[i + 1]
         score = row_product(matrix, begin, end, scale[i], weights, 0) + bias
-        entry = in_terms_of(numbers, score, targets[i])
-        slope = in_terms_of(numbers, loss_slope(numbers, entry, targets[i]), targets[i])
-        total += loss_value(numbers, entry, targets[i]) if want_values else 0.0
+        entry = in_terms_of(tag, numbers, score, targets[i])
+        slope = in_terms_of(tag, numbers, loss_slope(tag, numbers, entry, targets[i]), targets[i])
+        total += loss_value(tag, numbers, entry, targets[i]) if want_values else 0.0
         if abs(slope) * longest > clip:
             norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)
             if abs(slope) * norm > clip:
@@ -134,6 +135,7 @@ def accumulate_softmax(
     index: np.ndarray,
     start: int,
     stop: int,
+    tag: np.ndarray,
     numbers: Any,
     clip: float,
     want_values: bool,
@@ -145,7 +147,7 @@ def accumulate_softmax(
     As :func:`accumulate`; ``scratch`` holds the scores.
     """
     data, indices, indptr = matrix
-    scores = scratch[0][: numbers.n_classes]
+    scores = scratch[0][: int(numbers[0])]
     stride = weights.size // scores.size
     gather = index.size > 0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)

@@ -11,6 +11,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from skdp.losses.elementary import FAST, STRICT
+from skdp.losses.scalar import find_functions
 from skdp.solvers import _dense_kernels, _dense_softmax, _sparse_kernels
 
 # Any other code is descent with momentum.
@@ -76,8 +77,8 @@ def accumulate_rows(*args: Any) -> float:
 
 @overload(accumulate_rows)
 def _accumulate_rows(*args: Any) -> Callable[..., float]:
-    matrix, numbers = args[0], args[8]
-    dense, softmax = isinstance(matrix, types.Array), numbers.instance_class.family == "softmax"
+    matrix, tag = args[0], args[8]
+    dense, softmax = isinstance(matrix, types.Array), find_functions(tag).family == "softmax"
     kernel: Any
     if dense:
         kernel = _dense_softmax.accumulate if softmax else _dense_kernels.accumulate
@@ -96,6 +97,7 @@ def run_steps(
     scale: np.ndarray,
     intercept: float,
     targets: np.ndarray,
+    tag: np.ndarray,
     numbers: Any,
     clip: float,
     index: np.ndarray,
@@ -121,6 +123,7 @@ def run_steps(
             index,
             offsets[t],
             offsets[t + 1],
+            tag,
             numbers,
             clip,
             False,

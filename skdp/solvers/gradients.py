@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.losses.base import Loss, kernel_numbers
+from skdp.losses.base import Loss, kernel_arguments
 from skdp.solvers.rows import TARGETS, Rows
 
 # Rows of one call of a kernel over all rows: a level of summation above the kernels' own blocks.
@@ -19,21 +19,21 @@ SPARSE_CHUNK = 1 << 10
 ALL_ROWS = np.empty(0, dtype=np.int64)
 
 
-def accumulate_kernel(rows: Rows, loss: Loss) -> Callable[..., float]:
-    """Return the compiled gradient sum for the layout of the rows and the family of the loss."""
-    softmax = check_targets(rows, loss).family == "softmax"
-    if rows.is_sparse:
+def accumulate_kernel(is_sparse: bool, family: str) -> Callable[..., float]:
+    """Return the compiled gradient sum for a layout of rows and a family of losses."""
+    if is_sparse:
         from skdp.solvers import _sparse_kernels
 
+        softmax = family == "softmax"
         return _sparse_kernels.accumulate_softmax if softmax else _sparse_kernels.accumulate
     from skdp.solvers import _dense_kernels, _dense_softmax
 
-    return _dense_softmax.accumulate if softmax else _dense_kernels.accumulate
+    return _dense_softmax.accumulate if family == "softmax" else _dense_kernels.accumulate
 
 
 def check_targets(rows: Rows, loss: Loss) -> Any:
-    """Return the loss's numbers; refuse one without a kernel, and targets of another kind."""
-    numbers = kernel_numbers(loss)
+    """Return the loss as kernels take it; refuse one without, and targets of another kind."""
+    arguments = kernel_arguments(loss)
     if rows.target_kind != loss.target_kind:
         raise ValueError(
             f"{type(loss).__name__} takes {TARGETS[loss.target_kind]}, got "
@@ -43,7 +43,7 @@ def check_targets(rows: Rows, loss: Loss) -> Any:
         raise ValueError(
             f"targets hold {rows.n_codes} class codes but the loss has {loss.n_outputs} classes."
         )
-    return numbers
+    return arguments
 
 
 def scratch_for(rows: Rows, loss: Loss) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -99,10 +99,11 @@ def sum_gradients(
     float
         The sum of the losses, or 0.0 when ``values`` is false.
     """
-    kernel = accumulate_kernel(rows, loss)
+    functions, numbers = check_targets(rows, loss)
+    kernel = accumulate_kernel(rows.is_sparse, functions.family)
     scratch = scratch_for(rows, loss)
     shared = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, weights)
-    options = (kernel_numbers(loss), float(clip), values, scratch)
+    options = (functions.tag, numbers, float(clip), values, scratch)
     if index is not None:
         index = check_index(index, rows.n_rows)
         return kernel(*shared, index, 0, index.size, *options, out)

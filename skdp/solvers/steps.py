@@ -210,7 +210,7 @@ def run_steps(
     from skdp.solvers import _step_kernels
 
     kernel: Any = _step_kernels.run_steps
-    numbers = check_targets(rows, loss)
+    functions, numbers = check_targets(rows, loss)
     indices = check_index(indices, rows.n_rows)
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     rates = np.ascontiguousarray(learning_rates, dtype=np.float64)
@@ -227,6 +227,6 @@ def run_steps(
     if (np.diff(offsets) < 0).any() or offsets[0] < 0 or offsets[-1] > indices.size:
         raise ValueError("offsets must not decrease and must stay within indices.")
     data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets)
-    spec = (numbers, float(clip), indices, offsets, noise, rates, averaging)
+    spec = (functions.tag, numbers, float(clip), indices, offsets, noise, rates, averaging)
     scratch = (scratch_for(rows, loss), np.empty(n_weights))
     kernel(*data, *spec, rule.as_array(), state.arrays(), *scratch)

@@ -1,17 +1,24 @@
 """A loss that nobody thought through gets no sensitivity, no plan and no kernel."""
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple
+import pickle
+from dataclasses import dataclass, replace
 
 import mpmath as mp
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, typeof
 from scipy import sparse
 
-from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
-from skdp.losses.base import Loss, MarginLoss, kernel_numbers
+from skdp.losses import (
+    ClippedLoss,
+    LogisticLoss,
+    OneVsRestLoss,
+    SmoothedHingeLoss,
+    SoftmaxLoss,
+    scalar,
+)
+from skdp.losses.base import Loss, MarginLoss, kernel_arguments
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import LinearModel
 from skdp.plans.carry_out import carry_out_noisy_gradient, carry_out_output_perturbation
@@ -51,7 +58,7 @@ class Steep(Careless):
 @pytest.fixture
 def compiled(monkeypatch):
     """Pretend that kernels compute the loss, to reach what stands behind that check."""
-    monkeypatch.setattr(Steep, "numbers", LogisticLoss.numbers, raising=False)
+    monkeypatch.setattr(Steep, "scalar_functions", LogisticLoss.scalar_functions, raising=False)
 
 
 def test_a_loss_that_states_no_facts_cannot_be_made():
@@ -223,9 +230,11 @@ def test_joint_constants_are_rounded_up(n_classes):
 
 
 def test_every_kernel_belongs_to_a_shipped_loss():
-    for loss in (LogisticLoss(), SmoothedHingeLoss(0.3), SoftmaxLoss(3)):
-        assert type(kernel_numbers(loss)).__name__ + "Loss" == type(loss).__name__
-    assert kernel_numbers(ClippedLoss(SmoothedHingeLoss(0.3), 0.1)) == (0.3,)
+    assert kernel_arguments(LogisticLoss()) == (scalar.LOGISTIC, ())
+    assert kernel_arguments(SoftmaxLoss(3)) == (scalar.SOFTMAX, (3.0,))
+    assert kernel_arguments(ClippedLoss(SmoothedHingeLoss(0.3), 0.1)) == (
+        *(scalar.SMOOTHED_HINGE, (0.3,)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,23 +258,21 @@ def test_constants_cannot_be_set(loss):
 def huber_value(numbers, score, target):
     """Half a square near the target, straight lines beyond."""
     gap = abs(score - target)
-    near = min(gap, numbers.width)
+    near = min(gap, numbers[0])
     return near * (gap - 0.5 * near)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def huber_slope(numbers, score, target):
-    return min(max(score - target, -numbers.width), numbers.width)
+    return min(max(score - target, -numbers[0]), numbers[0])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def huber_curvature(numbers, score, target):
-    return 1.0 if abs(score - target) <= numbers.width else 0.0
+    return 1.0 if abs(score - target) <= numbers[0] else 0.0
 
 
-class Huber(NamedTuple("Huber", [("width", float)])):
-    family = "score"
-    value, slope, curvature = huber_value, huber_slope, huber_curvature
+HUBER = scalar.ScalarFunctions("score", huber_value, huber_slope, huber_curvature)
 
 
 @dataclass(frozen=True)
@@ -276,8 +283,8 @@ class HuberLoss(Loss):
     target_kind = "real"
     convex = True
 
-    def numbers(self):
-        return Huber(self.width)
+    def scalar_functions(self):
+        return HUBER, self.width
 
     def lipschitz(self, row_norm):
         return self.width * row_norm
@@ -310,3 +317,18 @@ def test_a_new_loss_is_a_class_and_its_scalar_functions(convert):
     assert np.linalg.norm(problem.objective(0.1).gradient(found)) < 1e-4
     with pytest.raises(ValueError, match="HuberLoss takes real numbers"):
         RegularisedObjective(problem.rows.with_targets(np.sign(y)), loss, 0.1)
+
+
+def test_a_loss_is_known_on_disk_by_the_code_of_its_functions():
+    """A reference to it could not be followed where its module is missing, or has changed."""
+
+    @njit
+    def other_slope(numbers, score, target):
+        return 2.0 * min(max(score - target, -numbers[0]), numbers[0])
+
+    changed = replace(HUBER, slope=other_slope)
+    kinds = [typeof(functions.tag) for functions in (HUBER, changed, scalar.LOGISTIC)]
+    assert len(set(kinds)) == 3
+    for kind in kinds:
+        assert pickle.loads(pickle.dumps(kind)) == kind
+        assert b"test_new_losses" not in pickle.dumps(kind)
