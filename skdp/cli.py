@@ -131,6 +131,10 @@ def _summary(view: LedgerView) -> dict[str, Any]:
         "total": _pair(view.epsilon, view.delta),
         "spent": _pair(*view.spent()),
         "largest release that fits": _pair(*view.remaining()),
+        **{
+            f"sum of {unit}": {"spent": used, "at most": most}
+            for unit, (used, most) in view.coordinates().items()
+        },
         "entries": receipt.entries,
         "receipt": str(receipt),
     }

@@ -45,12 +45,15 @@ class BudgetAccountant(LedgerView):
         File of the ledger. One that is there is continued, if it was created with the same
         parameters. None keeps the ledger in a temporary file, which is removed when the last
         reference to the budget dies in the process that created it.
-    composition : {"auto", "gdp", "zcdp", "rdp", "basic", "approx"}, default="auto"
+    composition : {"auto", "mixed", "gdp", "zcdp", "rdp", "basic", "approx"}, default="auto"
         How charges add up. All are filters: they hold when later fits, and their parameters, are
-        chosen after looking at earlier results. ``"auto"`` is ``"gdp"`` with a positive delta and
+        chosen after looking at earlier results. ``"auto"`` is ``"mixed"`` with a positive delta and
         ``"basic"`` without; a ledger that is there keeps the composition it has.
     name : str, optional
         What the budget is called, for reports.
+    stated_epsilon : float, optional
+        Of ``"mixed"`` composition: how much of `epsilon` searches, counts and others that state a
+        pair of their own may take together. None leaves it open.
 
     Raises
     ------
@@ -88,8 +91,9 @@ class BudgetAccountant(LedgerView):
         ledger: str | os.PathLike[str] | None = None,
         composition: str = "auto",
         name: str | None = None,
+        stated_epsilon: float | None = None,
     ) -> None:
-        terms = BudgetTerms.checked(epsilon, delta, adjacency, composition, name)
+        terms = BudgetTerms.checked(epsilon, delta, adjacency, composition, name, stated_epsilon)
         path = None if ledger is None else _path(ledger)
         self._attach(LedgerFile.create(path, terms.to_row()))
         terms.agree_with(self._terms, self._file.path)

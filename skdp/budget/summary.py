@@ -55,8 +55,9 @@ def refusal(
     prices = [
         f"{written_up(price):.6g} of {unit} where {_left(limit, used)} are left"
         for unit, price, used, limit in zip(
-            currency.units, cost, spent, currency.limits, strict=True
+            currency.units, cost, spent, currency.reachable(spent), strict=True
         )
+        if price > 0 or not any(cost)
     ]
     advice = (
         "Nothing fits any more: end here, or start a budget of its own for other records."
@@ -157,20 +158,20 @@ def _total_event(
     if not any(spent):
         return ComposedEvent(())
     # A first release that took the whole budget has its pair and need not be below the curve.
-    if currency.name == "gdp" and not currency.is_spent(spent):
-        curve = _gaussian_curve(*spent)
-        if curve is not None:
-            return curve
+    known = None if currency.is_spent(spent) else currency.curve(spent)
+    curve = None if known is None else _curve_event(*known)
+    if curve is not None:
+        return curve
     if not math.isfinite(epsilon):
         return ApproxDPEvent(0.0, 1.0)  # no guarantee at any delta below one
     return ApproxDPEvent(epsilon, delta)
 
 
-def _gaussian_curve(square: Fraction, slack: Fraction) -> Event | None:
-    """Return an event with at least the profile ``slack + delta_G(epsilon; mu)``, if there is one.
+def _curve_event(square: Fraction, epsilon: Fraction, failure: Fraction) -> Event | None:
+    """Return a mu-GDP release beside an (epsilon, failure)-DP one, if floats can write them.
 
-    A failure of probability d beside a Gaussian release has ``d + (1 - d) delta_G(epsilon)``. That
-    is enough at every epsilon >= 0 if ``d (1 - delta_G(0)) >= slack``, as delta_G decreases.
+    The event's failures are also below the other curve, raised so much that without stated epsilons
+    ``failure + delta_G(epsilon; mu)`` is below it everywhere, for entries of whatever form.
     """
     if square == 0:
         return None
@@ -178,10 +179,25 @@ def _gaussian_curve(square: Fraction, slack: Fraction) -> Event | None:
     if not (math.isfinite(mu) and 1.0 / mu > 0.0 and math.isfinite(1.0 / mu)):
         return None
     gaussian = GaussianEvent((1.0 / mu) * (1.0 - 1e-12))
-    if slack == 0:
+    if epsilon == failure == 0:
         return gaussian
-    failure = written_up(slack) / (1.0 - gaussian_profile.delta(mu, 0.0)) * (1.0 + 1e-9)
-    return None if failure >= 1.0 else ComposedEvent((gaussian, ApproxDPEvent(0.0, failure)))
+    pair = (
+        written_up(epsilon),
+        written_up(failure) / (1.0 - gaussian_profile.delta(mu, 0.0)) * (1.0 + 1e-9),
+    )
+    known = math.isfinite(pair[0]) and pair[1] < 1.0
+    return ComposedEvent((gaussian, ApproxDPEvent(*pair))) if known else None
+
+
+def coordinates(
+    currency: BudgetFilter, spent: tuple[Fraction, ...]
+) -> dict[str, tuple[float, float]]:
+    """Return, unit by unit, what is spent and the most that it may come to."""
+    most = currency.reachable(spent)
+    return {
+        unit: (written_up(used), math.inf if limit is None else written_up(limit))
+        for unit, used, limit in zip(currency.units, spent, most, strict=True)
+    }
 
 
 def short_text(terms: BudgetTerms, spent: tuple[float, float] | str, entries: int | None) -> str:
@@ -210,7 +226,11 @@ def short_text(terms: BudgetTerms, spent: tuple[float, float] | str, entries: in
 
 
 def html_text(
-    terms: BudgetTerms, spent: tuple[float, float] | str, entries: int, path: Path
+    terms: BudgetTerms,
+    spent: tuple[float, float] | str,
+    sums: Mapping[str, tuple[float, float]],
+    entries: int,
+    path: Path,
 ) -> str:
     """Return the budget as a table for notebooks.
 
@@ -220,6 +240,8 @@ def html_text(
         Of the budget.
     spent : tuple of float or str
         Spent (epsilon, delta), or why it is not known.
+    sums : mapping
+        What `coordinates` returned.
     entries : int
         Number of entries.
     path : Path
@@ -234,6 +256,10 @@ def html_text(
         "name": terms.name or "none",
         "total": _pair(terms.epsilon, terms.delta),
         "spent": spent if isinstance(spent, str) else _pair(*spent),
+        **{
+            f"sum of {unit}": f"{used:.6g} of at most {most:.6g}"
+            for unit, (used, most) in sums.items()
+        },
         "entries": entries,
         "adjacency": terms.adjacency,
         "composition": terms.composition,

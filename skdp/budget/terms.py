@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from importlib.metadata import version
-from numbers import Real
 from typing import Any
 
 from skdp.budget.currencies import BudgetFilter, make_filter
+from skdp.budget.currencies.base import is_number
 from skdp.budget.ledger.chain import Row, plain_number
 from skdp.exceptions import LedgerDamagedError, LedgerMismatchError
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
@@ -37,6 +36,8 @@ class BudgetTerms:
         Name of the filter, ``"auto"`` where it is still to be chosen.
     name : str or None
         What the budget is called.
+    stated_epsilon : float or None
+        Of ``"mixed"`` composition: the largest total of stated epsilons.
     """
 
     epsilon: float
@@ -44,16 +45,23 @@ class BudgetTerms:
     adjacency: Adjacency
     composition: str
     name: str | None
+    stated_epsilon: float | None = None
 
     @classmethod
     def checked(
-        cls, epsilon: Any, delta: Any, adjacency: Any, composition: Any, name: Any
+        cls,
+        epsilon: Any,
+        delta: Any,
+        adjacency: Any,
+        composition: Any,
+        name: Any,
+        stated_epsilon: Any,
     ) -> BudgetTerms:
         """Check what a user asks for.
 
         Parameters
         ----------
-        epsilon, delta, adjacency, composition, name
+        epsilon, delta, adjacency, composition, name, stated_epsilon
             As `BudgetAccountant` takes them.
 
         Returns
@@ -66,15 +74,15 @@ class BudgetTerms:
         ValueError
             If a parameter is out of range.
         """
-        if isinstance(epsilon, bool) or not isinstance(epsilon, Real) or not float(epsilon) > 0.0:
+        if not is_number(epsilon) or not float(epsilon) > 0.0:
             raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")
-        if isinstance(delta, bool) or not isinstance(delta, Real) or not 0.0 <= float(delta) < 1.0:
+        if not is_number(delta) or not 0.0 <= float(delta) < 1.0:
             raise ValueError(f"delta must be a number in [0, 1), got {delta!r}.")
         if adjacency not in ADJACENCIES:
             raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
         if name is not None and not isinstance(name, str):
             raise ValueError(f"name must be a text or None, got {name!r}.")
-        return cls(float(epsilon), float(delta), adjacency, composition, name)
+        return cls(float(epsilon), float(delta), adjacency, composition, name, stated_epsilon)
 
     def filter(self) -> BudgetFilter:
         """Return the filter that adds charges up.
@@ -89,7 +97,7 @@ class BudgetTerms:
         ValueError
             If the composition is unknown or cannot have these totals.
         """
-        return make_filter(self.composition, self.epsilon, self.delta, self.adjacency)
+        return make_filter(**{k: v for k, v in vars(self).items() if k != "name"})
 
     def to_row(self) -> Row:
         """Return the ledger's first row.
@@ -109,8 +117,8 @@ class BudgetTerms:
             "delta": plain_number(self.delta),
             "adjacency": self.adjacency,
             "composition": currency.name,
-            "units": list(currency.units),
-            "limits": [None if limit is None else str(limit) for limit in currency.limits],
+            "stated_epsilon": self.stated_epsilon,
+            **currency.write_limits(),
         }
 
     @classmethod
@@ -133,6 +141,7 @@ class BudgetTerms:
             row["adjacency"],
             row["composition"],
             row["name"],
+            row.get("stated_epsilon"),  # which older ledgers have not
         )
 
     def agree_with(self, found: BudgetTerms, where: object) -> None:
@@ -148,9 +157,9 @@ class BudgetTerms:
         Raises
         ------
         LedgerMismatchError
-            If it is of others. A name of None and ``composition="auto"`` agree with any.
+            If it is of others. None and ``composition="auto"`` agree with any.
         """
-        free = {"name": None, "composition": AUTO}
+        free = {"name": None, "composition": AUTO, "stated_epsilon": None}
         differences = [
             f"{field}={getattr(found, field)!r} and not {value!r}"
             for field, value in vars(self).items()
@@ -188,25 +197,16 @@ def filter_of(row: Mapping[str, Any], where: object) -> BudgetFilter:
     """
     try:
         currency = BudgetTerms.from_row(row).filter()
+        alike = currency.adopt_limits(row)
     except (KeyError, TypeError, ValueError) as error:
         raise LedgerDamagedError(
             f"The ledger {where} has terms that skdp does not know: {error}. Read it with the "
             f"version that made it, skdp {row.get('skdp')}."
         ) from error
-    limits = tuple(None if limit is None else Fraction(limit) for limit in row["limits"])
-    alike = list(currency.units) == row["units"] and len(limits) == len(currency.limits)
-    if not (alike and all(map(_close, limits, currency.limits))):
+    if not alike:
         raise LedgerMismatchError(
             f"The ledger {where} was made by skdp {row.get('skdp')}, which counts in other units "
             "or limits than this version. Continue it with that version, or start a new budget of "
             "what `skdp ledger show` says is left."
         )
-    # Computed limits may differ in the last digit between machines: those of the creation count.
-    currency.limits = limits
     return currency
-
-
-def _close(limit: Fraction | None, other: Fraction | None) -> bool:
-    if limit is None or other is None:
-        return limit is other
-    return abs(limit - other) <= limit * Fraction(1, 10**9)

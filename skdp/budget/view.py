@@ -110,6 +110,22 @@ class LedgerView:
         """
         return self._currency.remaining(self._file.state().spent)
 
+    def coordinates(self) -> dict[str, tuple[float, float]]:
+        """Return what is spent in each unit of the currency, and what that sum may still reach.
+
+        Returns
+        -------
+        dict of str to tuple of float
+            Rounded up. Under ``"mixed"``: the squares of mu, and the stated epsilons and deltas.
+            What one sum may reach depends on the others: it need not be there for all at once.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read or trusted.
+        """
+        return summary.coordinates(self._currency, self._file.state().spent)
+
     def entries(self) -> list[dict[str, Any]]:
         """Return all entries in order, ready for ``pandas.DataFrame``.
 
@@ -163,20 +179,21 @@ class LedgerView:
         """
 
     def __repr__(self) -> str:
-        used, entries = self._used()
+        used, entries, _ = self._used()
         return summary.short_text(self._terms, used, entries)
 
     def _repr_html_(self) -> str:
-        used, entries = self._used()
-        return summary.html_text(self._terms, used, entries, self._file.path)
+        used, entries, sums = self._used()
+        return summary.html_text(self._terms, used, sums, entries, self._file.path)
 
-    def _used(self) -> tuple[tuple[float, float] | str, int]:
+    def _used(self) -> tuple[tuple[float, float] | str, int, dict[str, tuple[float, float]]]:
         """Return what is spent; a fitted model is displayed also when its ledger is gone."""
         try:
             state = self._file.state()
-            return self._currency.guarantee(state.spent), state.entries
+            sums = summary.coordinates(self._currency, state.spent)
+            return self._currency.guarantee(state.spent), state.entries, sums
         except LedgerError as error:
-            return type(error).__name__, 0
+            return type(error).__name__, 0, {}
 
     def __copy__(self) -> Self:
         return self

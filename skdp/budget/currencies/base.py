@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from skdp.accounting import Event
 from skdp.accounting.value import check_guarantee
@@ -17,6 +18,7 @@ from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.contribution import ADJACENCIES
 
 Amounts = tuple[Fraction, ...]
+Limits = tuple[Fraction | None, ...]
 
 _NEARLY_ALL = 0.9  # of epsilon
 
@@ -51,9 +53,9 @@ class Charge:
             value = getattr(self, name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, Real):
+            if not is_number(value):
                 raise TypeError(f"Charge: {name} must be a real number, got {value!r}.")
-            check_guarantee(name, value)  # type: ignore[arg-type]
+            check_guarantee(name, value)
             if not 0.0 <= float(value) < upper:
                 raise ValueError(f"Charge: {name} must lie in [0, {upper:g}), got {value!r}.")
             object.__setattr__(self, name, float(value))
@@ -87,12 +89,12 @@ class BudgetFilter(ABC):
     delta: float
     adjacency: str
     units: tuple[str, ...]
-    limits: tuple[Fraction | None, ...]
+    limits: Limits
 
     def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:
-        if isinstance(epsilon, bool) or not isinstance(epsilon, Real) or not epsilon > 0.0:
+        if not is_number(epsilon) or not epsilon > 0.0:
             raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")
-        if isinstance(delta, bool) or not isinstance(delta, Real) or not 0.0 <= delta < 1.0:
+        if not is_number(delta) or not 0.0 <= delta < 1.0:
             raise ValueError(f"delta must be a number in [0, 1), got {delta!r}.")
         if adjacency not in ADJACENCIES:
             raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
@@ -180,6 +182,25 @@ class BudgetFilter(ABC):
             return epsilon, min(delta, 1.0)
         return min(epsilon, self.epsilon), min(delta, self.delta)
 
+    def reachable(self, spent: Amounts) -> Limits:
+        """Return, unit by unit, the largest sum that could still be reached."""
+        return self.limits
+
+    def write_limits(self) -> dict[str, Any]:
+        """Return what the first row of a ledger says of units and limits."""
+        return {"units": list(self.units), "limits": write_limits(self.limits)}
+
+    def adopt_limits(self, row: Mapping[str, Any]) -> bool:
+        """Take the limits of a ledger's first row; tell whether they are those of this version.
+
+        Computed limits may differ in the last digit between machines: those of the creation count.
+        """
+        limits = read_limits(row["limits"])
+        if list(self.units) != row["units"] or not are_close(limits, self.limits):
+            return False
+        self.limits = limits
+        return True
+
     def is_spent(self, spent: Amounts) -> bool:
         """Tell whether all of the budget is spent, maybe by one release that took it whole.
 
@@ -195,6 +216,10 @@ class BudgetFilter(ABC):
             promised then: a release that took everything need not lie below the filter's curve.
         """
         return tuple(spent) == self.limits
+
+    def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
+        """Return ``mu^2, e, d`` if mu-GDP and (e, d)-DP releases side by side dominate all."""
+        return None
 
     def remaining(self, spent: Amounts) -> tuple[float, float]:
         """Return the (epsilon, delta) of the largest single release that would still fit.
@@ -254,7 +279,8 @@ class BudgetFilter(ABC):
         if fits == 1 and not any(spent):
             return self.epsilon, self.delta
         left = self._left(spent)
-        if left[0] == 0 or (mechanism == "any" and left[-1] == 0 and self.limits[-1] != 0):
+        needs_delta = self.limits[-1] != 0 and (mechanism == "any" or left[0] == 0)
+        if not any(left[:-1]) or (needs_delta and left[-1] == 0):
             raise BudgetExceededError(
                 f"nothing is left to divide among {fits} releases: "
                 f"{', '.join(self.units)} come to {', '.join(f'{float_up(x):.3g}' for x in left)}."
@@ -274,7 +300,7 @@ class BudgetFilter(ABC):
         """Return what is left in each unit of a limited budget."""
         return tuple(
             max(Fraction(0), (limit if limit is not None else before) - before)
-            for before, limit in zip(spent, self.limits, strict=True)
+            for before, limit in zip(spent, self.reachable(spent), strict=True)
         )
 
     def _epsilon_limit(self) -> Fraction | None:
@@ -297,3 +323,28 @@ class BudgetFilter(ABC):
     @abstractmethod
     def _allocate(self, left: Amounts, fits: int, mechanism: str) -> tuple[float, float]:
         """Divide what is left among equal releases."""
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a real number and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def write_limits(limits: Limits) -> list[str | None]:
+    """Write limits as texts, for a ledger."""
+    return [None if limit is None else str(limit) for limit in limits]
+
+
+def read_limits(texts: Sequence[str | None]) -> Limits:
+    """Read what `write_limits` wrote."""
+    return tuple(None if text is None else Fraction(text) for text in texts)
+
+
+def are_close(limits: Limits, others: Limits) -> bool:
+    """Tell whether limits differ by the rounding of different machines at most."""
+    return len(limits) == len(others) and all(
+        limit is other
+        if limit is None or other is None
+        else abs(limit - other) <= limit * Fraction(1, 10**9)
+        for limit, other in zip(limits, others, strict=True)
+    )

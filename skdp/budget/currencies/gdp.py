@@ -67,6 +67,10 @@ class GDPFilter(BudgetFilter):
             square = Fraction(largest) ** 2
         self.limits = (square, slack)
 
+    def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
+        """Return what dominates everything that was granted."""
+        return spent[0], Fraction(0), spent[1]
+
     def _price(self, charge: Charge, spent: Amounts) -> Amounts:
         slack = slack_of_one(self.limits[1], spent[1])
         return tuple(approximate_gaussian(charge.event, self.adjacency, slack))
