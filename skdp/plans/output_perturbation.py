@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from skdp.accounting import GaussianEvent
-from skdp.accounting.releases.last_iterate import sum_of_powers
+from skdp.accounting.numerics.contractions import sum_of_powers
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.plans.linear_model import LinearModel
