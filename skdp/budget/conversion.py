@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from fractions import Fraction
-
-from skdp.accounting import (
-    ApproxDPEvent,
-    ComposedEvent,
-    DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-    LastIterateEvent,
-    PLDAccountant,
-    PoissonSampledEvent,
-    PureDPEvent,
-    RepeatedEvent,
-    UniformSampledEvent,
-)
-from skdp.accounting.releases.samples import of_two_records
+from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, RepeatedEvent
+from skdp.accounting.analysis import analysis_of
 from skdp.budget.currencies.base import Charge
-from skdp.budget.currencies.exact import decimal_up, typed
+from skdp.budget.currencies.exact import decimal_up
 from skdp.budget.currencies.gaussian import ApproximateGaussian, approximate_gaussian
 from skdp.budget.currencies.pairs import pair_of
 from skdp.exceptions import UnsupportedEventError
 from skdp.mechanisms.contribution import ADJACENCIES
-
-_NOISE = (GaussianEvent, LaplaceEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent)
 
 __all__ = ["ApproximateGaussian", "approximate_gaussian", "convert_adjacency"]
 
@@ -105,18 +85,7 @@ def _of_two(event: Event) -> Event | None:
         parts = [_of_two(part) for part in event.events]
         known = [part for part in parts if part is not None]
         return ComposedEvent(tuple(known)) if len(known) == len(parts) else None
-    if isinstance(event, _NOISE):
-        return of_two_records(event)
-    if isinstance(event, PoissonSampledEvent):
-        return event if PLDAccountant("replace-one").supports(event) else None
-    if isinstance(event, LastIterateEvent) and not isinstance(event.step, UniformSampledEvent):
-        step = _of_two(event.step)
-        return None if step is None else replace(event, step=step)
-    if isinstance(event, PureDPEvent):
-        return PureDPEvent(decimal_up(2 * typed(event.epsilon)))
-    if isinstance(event, ApproxDPEvent):
-        return _group_of_two(typed(event.epsilon), typed(event.delta))
-    return None
+    return analysis_of(event, "add-remove").of_two()
 
 
 def _by_groups(event: Event, epsilon: float | None, delta: float | None) -> Event:
@@ -128,16 +97,6 @@ def _by_groups(event: Event, epsilon: float | None, delta: float | None) -> Even
             f"{event!r} cannot be converted from 'add-remove' to 'replace-one': no guarantee of it "
             "is known under the former. Fit with adjacency='replace-one'."
         ) from error
-    return _group_of_two(*pair)
-
-
-def _group_of_two(epsilon: Fraction, delta: Fraction) -> Event:
-    """Return what a guarantee for neighbours means for two steps between them."""
-    if delta == 0:
-        return PureDPEvent(decimal_up(2 * epsilon))
-    try:
-        factor = (1.0 + math.exp(decimal_up(epsilon))) * (1.0 + 1e-12)
-    except OverflowError:
-        factor = math.inf
-    failure = 1.0 if factor * float(delta) >= 1.0 else decimal_up(delta * Fraction(factor))
-    return ApproxDPEvent(decimal_up(2 * epsilon), min(failure, 1.0))
+    group = _of_two(ApproxDPEvent(decimal_up(pair[0]), decimal_up(pair[1])))
+    assert group is not None
+    return group

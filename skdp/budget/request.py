@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skdp.accounting import ApproxDPEvent, Event, PLDAccountant, PureDPEvent
+from skdp.accounting import ApproxDPEvent, Event, PLDAccountant
+from skdp.accounting.analysis import analysis_of
 from skdp.accounting.value import check_guarantee
 from skdp.budget.conversion import convert_adjacency
 from skdp.budget.currencies import Charge
@@ -145,7 +146,7 @@ def _guarantee(
     if delta is None:
         if epsilon is not None:
             raise ValueError(f"epsilon={epsilon!r} was given without its delta: give both.")
-        stated = _stated(event)
+        stated = _stated(event, adjacency)
         if stated is not None:
             epsilon, delta = stated
         elif needed:
@@ -162,10 +163,11 @@ def _guarantee(
     return float(epsilon), float(delta)
 
 
-def _stated(event: Event) -> tuple[float, float] | None:
-    if isinstance(event, PureDPEvent):
-        return event.epsilon, 0.0
-    return (event.epsilon, event.delta) if isinstance(event, ApproxDPEvent) else None
+def _stated(event: Event, adjacency: str) -> tuple[float, float] | None:
+    """Return the pair of an event that is nothing but one."""
+    card = analysis_of(event, adjacency)
+    pair = card.stated() if card.only_stated else None
+    return None if pair is None else (float(pair.epsilon), float(pair.delta))
 
 
 def _converted(
@@ -176,5 +178,5 @@ def _converted(
         return Charge(convert_adjacency(event, given, wanted))
     epsilon, delta = guarantee
     event = convert_adjacency(event, given, wanted, epsilon=epsilon, delta=delta)
-    numbers = _stated(convert_adjacency(ApproxDPEvent(epsilon, delta), given, wanted))
+    numbers = _stated(convert_adjacency(ApproxDPEvent(epsilon, delta), given, wanted), wanted)
     return Charge(event, *(numbers or guarantee))

@@ -7,21 +7,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from skdp.accounting import (
-    ComposedEvent,
-    DiscreteGaussianEvent,
-    Event,
-    RDPAccountant,
-    RenyiEvent,
-    RepeatedEvent,
-)
+from skdp.accounting import ComposedEvent, Event, RepeatedEvent
 from skdp.accounting.analysis import analysis_of
-from skdp.accounting.events import OneOfEvent, leaf_counts
+from skdp.accounting.events import leaf_counts
+from skdp.accounting.releases.discrete import DiscreteGaussian
 from skdp.accounting.releases.laplace import LaplaceNoise
 from skdp.accounting.releases.samples import GeneralSample
-from skdp.budget.currencies._stated import stated_of_leaf
-from skdp.budget.currencies.exact import float_up, rounded_up
-from skdp.budget.currencies.gaussian import approximate_gaussian, gaussian_square
+from skdp.budget.currencies.exact import float_up, rounded_up, typed
+from skdp.budget.currencies.gaussian import approximate_gaussian
 
 _SMALL = 1e-4
 _ROUND_UP = Fraction(10**11 + 1, 10**11)
@@ -92,10 +85,11 @@ def total(
 
 def _of_leaf(leaf: Event, adjacency: str, rule: Rule) -> Divergence | None:
     """Apply a rule; of events of which one happens, the largest counts."""
-    if not isinstance(leaf, OneOfEvent):
+    events = analysis_of(leaf, adjacency).parts()
+    if events == (leaf,):
         return rule(leaf, adjacency)
     divergence, failure = Fraction(0), Fraction(0)
-    for event in leaf.events:
+    for event in events:
         sums = Divergence(Fraction(0), Fraction(0))
         for part, count in leaf_counts(event).items():
             one = _of_leaf(part, adjacency, rule)
@@ -122,13 +116,13 @@ def zero_concentrated(leaf: Event, adjacency: str) -> Divergence | None:
         Half of mu squared for Gaussian releases, discrete ones included; what one order has as it
         tends to 1 for Laplace noise and pure differential privacy; None for others.
     """
-    square = gaussian_square(leaf, adjacency)
+    card = analysis_of(leaf, adjacency)
+    square = card.mu_squared()
     if square is not None:
         return Divergence(square / 2, Fraction(0))
-    if isinstance(leaf, DiscreteGaussianEvent):
-        return Divergence(1 / (2 * Fraction(leaf.noise_multiplier) ** 2), Fraction(0))
-    known = stated_of_leaf(leaf, adjacency)
-    card = analysis_of(leaf, adjacency)
+    if isinstance(card, DiscreteGaussian):
+        return Divergence(1 / (2 * Fraction(card.event.noise_multiplier) ** 2), Fraction(0))
+    known = card.stated(typed)
     mixture = card.laplace() if isinstance(card, LaplaceNoise) else None
     sampled = isinstance(card, GeneralSample) or (mixture and mixture.kind != "laplace")
     if known is None or sampled:
@@ -154,27 +148,22 @@ def at_order(order: float) -> Rule:
     """
 
     def rule(leaf: Event, adjacency: str) -> Divergence | None:
-        square = gaussian_square(leaf, adjacency)
+        card = analysis_of(leaf, adjacency)
+        square = card.mu_squared()
         if square is not None:
             return Divergence(square * Fraction(order) / 2, Fraction(0))
-        known = stated_of_leaf(leaf, adjacency)
+        known, moments = card.stated(typed), card.log_moments()
         found = []
-        if isinstance(leaf, RenyiEvent):
-            found.append((leaf.log_moment(order) / (order - 1.0), Fraction(0)))
-        elif known is not None and not isinstance(analysis_of(leaf, adjacency), LaplaceNoise):
-            return Divergence(pure_at_order(known[0], order), known[1])
-        elif order <= _LARGEST_ORDER and RDPAccountant(adjacency).supports(leaf):
-            moment = RDPAccountant(adjacency).compose(leaf).log_moment(order)
-            found.append((moment / (order - 1.0), Fraction(0)))
-        finite = [
-            # What reveals nothing states so by itself; any other moment may only have vanished.
-            Divergence(rounded_up(Fraction(max(value, math.ulp(0.0))) * _ROUND_UP), slack)
-            for value, slack in found
-            if math.isfinite(value)
-        ]
         if known is not None:
-            finite.append(Divergence(pure_at_order(known[0], order), known[1]))
-        return min(finite) if finite else None
+            found.append(Divergence(pure_at_order(known.epsilon, order), known.delta))
+        in_reach = moments is not None and (moments.closed_form or order <= _LARGEST_ORDER)
+        if moments is not None and in_reach and moments.log_kept == 0.0 and not card.only_stated:
+            value = moments.of(order) / (order - 1.0)
+            if math.isfinite(value):
+                # What reveals nothing states so by itself; any other moment may only have vanished.
+                value = max(value, math.ulp(0.0))
+                found.append(Divergence(rounded_up(Fraction(value) * _ROUND_UP), Fraction(0)))
+        return min(found, default=None)
 
     return rule
 

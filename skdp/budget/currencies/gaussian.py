@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 from scipy.special import erfinv, ndtri_exp
 
-from skdp.accounting import ApproxDPEvent, Event, GaussianEvent, OneOfEvent, PureDPEvent
-from skdp.accounting.analysis import analysis_of, gaussian_mu
+from skdp.accounting import Event
+from skdp.accounting.analysis import analysis_of, exact_sum, square_of
 from skdp.accounting.events import leaf_counts
 from skdp.accounting.pld.directions import mu_of_all_rows
 from skdp.budget.currencies._cover import cover, required
 from skdp.budget.currencies._runs import without_runs
-from skdp.budget.currencies._stated import stated
-from skdp.budget.currencies.exact import float_up, rounded_up
+from skdp.budget.currencies.exact import float_up, rounded_up, typed
 from skdp.budget.currencies.profiles import is_supported, profile_of
 from skdp.exceptions import UnsupportedEventError
 
@@ -80,52 +79,10 @@ def approximate_gaussian(event: Event, adjacency: str, slack: float) -> Approxim
     >>> round(float(square) ** 0.5, 9), float(slack)
     (1.232035385, 0.0)
     """
-    square = gaussian_square(event, adjacency)
+    square = square_of(event, adjacency)
     if square is not None:
         return ApproximateGaussian(rounded_up(square), Fraction(0))
     return _convert(event, adjacency, slack)
-
-
-def gaussian_square(event: Event, adjacency: str) -> Fraction | None:
-    """Return the exact square of mu of an event that consists of Gaussian releases.
-
-    Parameters
-    ----------
-    event : Event
-        Any event.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    Fraction or None
-        The square; None if a Gaussian pair does not dominate all of the event.
-    """
-    total = Fraction(0)
-    for leaf, count in leaf_counts(event).items():
-        square = _square_of_leaf(leaf, adjacency)
-        if square is None:
-            return None
-        total += count * square
-    return total
-
-
-def _square_of_leaf(leaf: Event, adjacency: str) -> Fraction | None:
-    if isinstance(leaf, GaussianEvent):
-        return 1 / Fraction(leaf.noise_multiplier) ** 2
-    if isinstance(leaf, OneOfEvent):
-        choices = [gaussian_square(event, adjacency) for event in leaf.events]
-        known = [choice for choice in choices if choice is not None]
-        return max(known) if len(known) == len(choices) else None
-    mu = gaussian_mu(leaf, adjacency)
-    if mu is None:
-        return None
-    sampled = analysis_of(leaf, adjacency).mixture()
-    if sampled is None or sampled.rate < 1.0:
-        return Fraction(mu) ** 2 if math.isfinite(mu) else None
-    # All records in every sample; mu was computed in floating point.
-    inner = Fraction(leaf.event.noise_multiplier)  # type: ignore[attr-defined]
-    return (1 if sampled.kind == "poisson-add-remove" else 4) / inner**2
 
 
 @lru_cache(maxsize=4096)
@@ -133,12 +90,12 @@ def _convert(event: Event, adjacency: str, slack: float) -> ApproximateGaussian:
     """Convert an event that is not Gaussian."""
     event, failing = without_runs(event, adjacency, slack)
     counts = leaf_counts(event)
-    known = stated(event, adjacency)
+    known = exact_sum(event, adjacency, typed)
     found = []
     if known is not None and known[1] < 1 and math.isfinite(float_up(known[0])):
         found.append(ApproximateGaussian(mu_squared_of_pure(known[0]), known[1]))
         alone = sum(counts.values()) == 1
-        if known[0] == 0 or (alone and isinstance(next(iter(counts)), PureDPEvent | ApproxDPEvent)):
+        if known[0] == 0 or (alone and analysis_of(next(iter(counts)), adjacency).only_stated):
             return found[0]  # no slack makes it less
     # Scales that no common grid holds make the composition fail; its parts have prices.
     with suppress(ArithmeticError):

@@ -8,11 +8,11 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
+from skdp.accounting.analysis import analysis_of, exact_sum
 from skdp.accounting.events import leaf_counts
 from skdp.budget.currencies._box import box_epsilon, largest_mu
 from skdp.budget.currencies._pure import largest_pure
 from skdp.budget.currencies._split import curve_share, gaussian_pair, root_up, slack_of_one
-from skdp.budget.currencies._stated import stated, stated_of_leaf
 from skdp.budget.currencies.base import (
     Amounts,
     BudgetFilter,
@@ -34,7 +34,6 @@ from skdp.budget.currencies.exact import (
 )
 from skdp.budget.currencies.gaussian import (
     approximate_gaussian,
-    gaussian_square,
     mu_squared_of_pure,
 )
 from skdp.budget.currencies.pairs import pair_of
@@ -173,16 +172,15 @@ class MixedFilter(BudgetFilter):
         """Return what a charge would cost by the pair that it states, proved or not."""
         if charge.epsilon is not None:
             return Fraction(0), typed(charge.epsilon), typed(charge.delta or 0.0)
-        pair = stated(charge.event, self.adjacency)
-        if pair is not None:
-            return Fraction(0), *pair
-        return None
+        pair = exact_sum(charge.event, self.adjacency, typed)
+        return None if pair is None else (Fraction(0), *pair)
 
     def _parts(self, charge: Charge) -> list[Amounts]:
         """Return the cost of a composition of Gaussian leaves and of others that state a pair."""
         square, epsilon, failure = Fraction(0), Fraction(0), Fraction(0)
         for leaf, count in leaf_counts(charge.event).items():
-            one, pair = gaussian_square(leaf, self.adjacency), stated_of_leaf(leaf, self.adjacency)
+            card = analysis_of(leaf, self.adjacency)
+            one, pair = card.mu_squared(), card.stated(typed)
             if one is not None:
                 square += count * one
             elif pair is not None:

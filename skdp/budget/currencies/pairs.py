@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from skdp.accounting.analysis import Guarantee, analysis_of, exact_sum
 from skdp.accounting.events import leaf_counts
-from skdp.budget.currencies._stated import Guarantee, stated, stated_of_leaf
 from skdp.budget.currencies.base import Charge
 from skdp.budget.currencies.exact import float_down, rounded_up, typed
 from skdp.budget.currencies.profiles import is_certified, profile_of
@@ -38,7 +38,7 @@ def pair_of(charge: Charge, adjacency: str) -> Guarantee:
     """
     event = charge.event
     if charge.epsilon is None and charge.delta is None:
-        known = stated(event, adjacency)
+        known = exact_sum(event, adjacency, typed)
         if known is None:
             raise ValueError(
                 f"This budget counts pairs (epsilon, delta), and {event!r} has a whole curve of "
@@ -50,13 +50,13 @@ def pair_of(charge: Charge, adjacency: str) -> Guarantee:
         epsilon = profile_of(event, adjacency, 1e-3).reach(float_down(typed(charge.delta)))
         if math.isinf(epsilon):
             raise ValueError(f"{event!r} has no finite epsilon at delta={charge.delta!r}.")
-        return rounded_up(Fraction(epsilon)), typed(charge.delta)
+        return Guarantee(rounded_up(Fraction(epsilon)), typed(charge.delta))
     epsilon_typed = typed(charge.epsilon)
     if charge.delta is not None and is_certified(event, adjacency, charge.epsilon, charge.delta):
-        return epsilon_typed, typed(charge.delta)
-    known = stated(event, adjacency)
+        return Guarantee(epsilon_typed, typed(charge.delta))
+    known = exact_sum(event, adjacency, typed)
     if charge.delta is None and known is not None and known[0] <= epsilon_typed:
-        return epsilon_typed, known[1]
+        return Guarantee(epsilon_typed, known.delta)
     proved = profile_of(event, adjacency, 1e-3).delta(float_down(epsilon_typed))
     if charge.delta is not None and not proved <= _ROUNDING * charge.delta:
         raise ValueError(
@@ -64,7 +64,7 @@ def pair_of(charge: Charge, adjacency: str) -> Guarantee:
             f"epsilon only delta={proved:.6g} is proved. State a pair that the event has, or leave "
             "epsilon out to have it derived from delta."
         )
-    return epsilon_typed, rounded_up(Fraction(proved))
+    return Guarantee(epsilon_typed, rounded_up(Fraction(proved)))
 
 
 def pairs_of_parts(charge: Charge, adjacency: str) -> list[tuple[Guarantee, int]]:
@@ -90,7 +90,7 @@ def pairs_of_parts(charge: Charge, adjacency: str) -> list[tuple[Guarantee, int]
     """
     if charge.epsilon is None and charge.delta is None:
         parts = [
-            (stated_of_leaf(leaf, adjacency), count)
+            (analysis_of(leaf, adjacency).stated(typed), count)
             for leaf, count in leaf_counts(charge.event).items()
         ]
         if all(pair is not None for pair, _ in parts):

@@ -15,10 +15,9 @@ from skdp.accounting import (
     HiddenStateAccountant,
     PLDAccountant,
 )
-from skdp.accounting.analysis import analysis_of, gaussian_mu
+from skdp.accounting.analysis import analysis_of, exact_sum
 from skdp.accounting.events import leaf_counts
 from skdp.accounting.pld.curves import ProfileCurve, profile_curve
-from skdp.budget.currencies._stated import stated
 from skdp.budget.currencies.exact import float_down, typed
 from skdp.exceptions import UnsupportedEventError
 
@@ -136,7 +135,7 @@ def _is_gridded(counts: dict[Event, int], adjacency: str) -> bool:
     """Tell whether a grid has the whole profile sooner than inversion has some points of it."""
     smooth = 0
     for leaf, count in counts.items():
-        if gaussian_mu(leaf, adjacency) is None:
+        if analysis_of(leaf, adjacency).mu() is None:
             if analysis_of(leaf, adjacency).mixture() is None:
                 return True
             smooth += count
@@ -216,7 +215,7 @@ def is_certified(event: Event, adjacency: str, epsilon: float, delta: float) -> 
     bool
         False also where nothing is known.
     """
-    known = stated(event, adjacency)
+    known = exact_sum(event, adjacency, typed)
     if known is not None and known[0] <= typed(epsilon) and known[1] <= typed(delta):
         return True
     epsilon, delta = float_down(typed(epsilon)), float_down(typed(delta))
