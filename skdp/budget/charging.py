@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any, Self
 
 from skdp import notices
+from skdp.budget.entries import is_recorded
 from skdp.config import get_config
 from skdp.exceptions import BudgetRequiredError
 from skdp.parameters import PlainParameters
 from skdp.reporting.privacy_spent import PrivacySpent
-
-# Parameters that do not describe what is computed from the rows.
-_NOT_RECORDED = frozenset({"accountant", "random_state", "verbose", "n_jobs", "pre_dispatch"})
 
 # Blocks with the number of their notice; of this thread also with the process that opened them.
 _blocks_here: ContextVar[tuple[tuple[int, int, Any], ...]] = ContextVar("skdp_blocks", default=())
@@ -79,16 +77,13 @@ def _address(accountant: Any) -> Any:
     return None if address is None else address()
 
 
-def _reached(address: Any) -> Any:
-    """Return the budget or plan at an address; its first use finds out if the file is there."""
-    from skdp.budget.accountant import BudgetAccountant, BudgetPlan  # which import this module
+_reach: Callable[[Any], Any]
 
-    if address is None:
-        return _Unclear()
-    file = {name: address[name] for name in ("identity", "genesis")}
-    budget = BudgetAccountant.__new__(BudgetAccountant)
-    budget.__setstate__({**file, "path": Path(address["path"])})
-    return BudgetPlan(budget, address["plan"]) if "plan" in address else budget
+
+def reach_budgets_by(reach: Callable[[Any], Any]) -> None:
+    """Let the module of budgets, which imports this one, say how one is found at its address."""
+    global _reach
+    _reach = reach
 
 
 def find_accountant(bound: Any = None) -> Any:
@@ -114,7 +109,9 @@ def find_accountant(bound: Any = None) -> Any:
         return here[-1][2]
     # A process that was forked in a block may work for it, or for one that was opened later.
     known = [accountant for _, _, accountant in here[-1:]] or _innermost_blocks()
-    known += [_reached(address) for address in notices.heard("budget")]
+    known += [
+        _Unclear() if address is None else _reach(address) for address in notices.heard("budget")
+    ]
     distinct = {_identity(budget): budget for budget in known}
     if bound is not None and (not distinct or _identity(bound) in distinct):
         return bound
@@ -235,7 +232,7 @@ def charge_fit(estimator: Any, spent: PrivacySpent) -> None:
         parameters={
             parameter: value
             for parameter, value in estimator.get_params(deep=False).items()
-            if parameter not in _NOT_RECORDED
+            if is_recorded(parameter)
         },
         seeded=spent.seeded,
     )

@@ -226,7 +226,7 @@ def describe_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     return {
         str(name): plain(value)
         for name, value in sorted((parameters or {}).items(), key=lambda item: str(item[0]))
-        if _is_recorded(name)
+        if is_recorded(name)
     }
 
 
@@ -255,7 +255,7 @@ def plain(value: Any, depth: int = 3) -> Any:
         item = getattr(value, "item", None)
         return plain(item()) if value.shape == () and item else f"array of shape {value.shape}"
     if depth > 0 and isinstance(value, Mapping):
-        items = [item for item in value.items() if _is_recorded(item[0])][:_MOST_ITEMS]
+        items = [item for item in value.items() if is_recorded(item[0])][:_MOST_ITEMS]
         return {_cut(str(key)): plain(item, depth - 1) for key, item in items}
     if depth > 0 and isinstance(value, list | tuple | set | frozenset):
         items = sorted(value, key=repr) if isinstance(value, set | frozenset) else list(value)
@@ -269,7 +269,7 @@ def plain(value: Any, depth: int = 3) -> Any:
     return type(value).__name__
 
 
-def _is_recorded(name: object) -> bool:
+def is_recorded(name: object) -> bool:
     """Tell whether a parameter, possibly of a nested estimator, may be in the ledger."""
     return str(name).rpartition("__")[2] not in _NEVER_RECORDED
 

@@ -214,7 +214,7 @@ def test_the_total_is_a_record_that_holds_under_adaptive_choices():
         assert exact <= total.epsilon_at(delta) <= exact * (1 + 1e-6)
     budget.reserve(PoissonSampledEvent(0.05, GaussianEvent(3.0)), label="sampled")
     total = budget.total
-    square, slack = (float(x) for x in budget._file.state().spent)
+    square, slack = (float(x) for x in budget.desk.file.state().spent)
     from skdp.accounting.numerics import gaussian_profile
 
     for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0):

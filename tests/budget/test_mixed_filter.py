@@ -436,7 +436,7 @@ def test_ledgers_keep_the_currency_that_they_were_made_with(tmp_path):
     path = tmp_path / "old.sqlite"
     budget = BudgetAccountant(3.0, 1e-5, ledger=path, composition="gdp")
     # As it was written before there were two coordinates.
-    terms = {k: v for k, v in budget._file.genesis.items() if k in OLD_TERMS}
+    terms = {k: v for k, v in budget.desk.file.genesis.items() if k in OLD_TERMS}
     path.unlink()
     LedgerFile.create(path, terms)
     for again in (BudgetAccountant(3.0, 1e-5, ledger=path), BudgetAccountant.open(path)):
@@ -464,12 +464,12 @@ OLD_TERMS = {
 def test_limits_of_the_creation_count(tmp_path):
     path = tmp_path / "a.sqlite"
     budget = BudgetAccountant(3.0, 1e-5, ledger=path)
-    terms = json.loads(json.dumps(budget._file.genesis))
+    terms = json.loads(json.dumps(budget.desk.file.genesis))
     path.unlink()
     terms["boxes"][0][0] = str(Fraction(terms["boxes"][0][0]) * (1 - Fraction(1, 10**12)))
     LedgerFile.create(path, {k: v for k, v in terms.items() if k not in ("index", "previous")})
     again = BudgetAccountant.open(path)
-    assert str(again._currency.boxes[0][0]) == terms["boxes"][0][0]
+    assert str(again.desk.currency.boxes[0][0]) == terms["boxes"][0][0]
     terms["boxes"][0][0] = str(Fraction(terms["boxes"][0][0]) * 2)
     path.unlink()
     LedgerFile.create(path, {k: v for k, v in terms.items() if k not in ("index", "previous")})
