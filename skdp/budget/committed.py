@@ -160,31 +160,7 @@ def commit_row(
     delta: float | None,
     epsilon_delta: bool,
 ) -> tuple[ComposedEvent, tuple[float, float] | None, list[dict[str, Any]]]:
-    """Account jointly for a list of releases, each restated and proved as when it is reserved.
-
-    Parameters
-    ----------
-    events : iterable of Event or PrivacySpent
-        The list.
-    given, wanted : str
-        The relation of bare events (None: the ledger's), and that of the ledger.
-    delta : float or None
-        At which delta the joint epsilon is computed; None takes the sum of the deltas that the
-        items name.
-    epsilon_delta : bool
-        Whether a joint epsilon is needed.
-
-    Returns
-    -------
-    event, guarantee, events
-        The joint event, its (epsilon, delta) where these are counted, and each event as the ledger
-        records it, all in the ledger's adjacency.
-
-    Raises
-    ------
-    TypeError, ValueError, UnsupportedEventError
-        If something is no event, is not proved, cannot be converted, or a delta is missing.
-    """
+    """Account jointly for a list of releases, each restated and proved as when it is reserved."""
     charges = [
         prepare(item, ledger_adjacency=wanted, needs_numbers=False, adjacency=given).charge
         for item in events

@@ -22,45 +22,11 @@ def convert_adjacency(
     epsilon: float | None = None,
     delta: float | None = None,
 ) -> Event:
-    """Return an event that says under one adjacency what another says under the other.
-
-    Replacing a record is removing one and adding another, so that what is known of single steps
-    bounds two of them: noise counts half, and a guarantee is doubled as for groups of two.
-
-    Parameters
-    ----------
-    event : Event
-        What was run.
-    given : {"add-remove", "replace-one"}
-        The relation that the event refers to.
-    wanted : {"add-remove", "replace-one"}
-        The relation of the ledger.
-    epsilon, delta : float, optional
-        A guarantee of the event under the given relation, used for events that know no other way.
-
-    Returns
-    -------
-    Event
-        The event itself if the relations are the same.
-
-    Raises
-    ------
-    ValueError
-        If there is no sound conversion: from replace-one to add-remove there is none, since the
-        number of records may be public; and an event with a curve of guarantees needs a delta.
-
-    Notes
-    -----
-    Sampled releases stay as they are: their noise refers to single records, and accountants know
-    their pairs under both relations.
-
-    Examples
-    --------
-    >>> from skdp.accounting import GaussianEvent
-    >>> from skdp.budget.conversion import convert_adjacency
-    >>> convert_adjacency(GaussianEvent(4.0), "add-remove", "replace-one")
-    GaussianEvent(noise_multiplier=2.0)
-    """
+    """Return an event that says under one adjacency what another says under the other."""
+    # Replacing a record is removing one and adding another, so that what is known of single steps
+    # bounds two of them: noise counts half, and a guarantee is doubled as for groups of two.
+    # Sampled releases stay as they are: their noise refers to single records, and accountants know
+    # their pairs under both relations.
     for name, adjacency in (("given", given), ("wanted", wanted)):
         if adjacency not in ADJACENCIES:
             raise ValueError(f"{name} must be one of {ADJACENCIES}, got {adjacency!r}.")

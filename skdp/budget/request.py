@@ -21,15 +21,7 @@ from skdp.reporting.privacy_spent import PrivacySpent
 
 @dataclass(frozen=True)
 class Request:
-    """A charge as the filter prices it and as the ledger records it.
-
-    Parameters
-    ----------
-    charge : Charge
-        In the ledger's adjacency.
-    row : dict
-        What the entry will say, except when it was made and what it costs.
-    """
+    """A charge as the filter prices it and as the ledger records it."""
 
     charge: Charge
     row: Row
@@ -53,30 +45,7 @@ def prepare(
     parameters: Mapping[str, Any] | None = None,
     seeded: bool = False,
 ) -> Request:
-    """Check and convert what a caller says about a release.
-
-    Parameters
-    ----------
-    event : Event or PrivacySpent
-        What will run. A `PrivacySpent`, as `privacy_plan` returns it, brings its adjacency,
-        guarantee and seed along.
-    ledger_adjacency : str
-        Of the budget.
-    needs_numbers : bool
-        Whether an epsilon and a delta must be known.
-    label, adjacency, epsilon, delta, estimator, parameters, seeded
-        As `BudgetAccountant.reserve` takes them.
-
-    Returns
-    -------
-    Request
-        What to price and what to record.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If something is no event, out of range, no guarantee, or cannot be converted.
-    """
+    """Check and convert what a caller says about a release."""
     if isinstance(event, PrivacySpent):
         adjacency, seeded = event.adjacency, event.seeded
         epsilon, delta, event = event.epsilon, event.delta, event.event
@@ -114,18 +83,7 @@ def prepare(
 
 
 def check_numbers(epsilon: float, delta: float) -> None:
-    """Refuse numbers that no release costs.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        A guarantee.
-
-    Raises
-    ------
-    ValueError
-        If they are negative, not finite, or say of themselves that they are no guarantee.
-    """
+    """Refuse numbers that no release costs."""
     if not (0.0 <= epsilon < math.inf and 0.0 <= delta < 1.0):
         raise ValueError(
             f"A charge needs a finite epsilon >= 0 and a delta in [0, 1), got epsilon={epsilon!r} "

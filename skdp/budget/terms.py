@@ -24,21 +24,7 @@ EPSILON_DELTA = ("basic", "approx")
 
 @dataclass(frozen=True)
 class BudgetTerms:
-    """Totals, relation and currency of a budget, fixed when it is created.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Totals.
-    adjacency : {"replace-one", "add-remove"}
-        Which data sets are neighbours.
-    composition : str
-        Name of the filter, ``"auto"`` where it is still to be chosen.
-    name : str or None
-        What the budget is called.
-    stated_epsilon : float or None
-        Of ``"mixed"`` composition: the largest total of stated epsilons.
-    """
+    """Totals, relation and currency of a budget, fixed when it is created."""
 
     epsilon: float
     delta: float
@@ -57,23 +43,7 @@ class BudgetTerms:
         name: Any,
         stated_epsilon: Any,
     ) -> BudgetTerms:
-        """Check what a user asks for.
-
-        Parameters
-        ----------
-        epsilon, delta, adjacency, composition, name, stated_epsilon
-            As `BudgetAccountant` takes them.
-
-        Returns
-        -------
-        BudgetTerms
-            The same.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range.
-        """
+        """Check what a user asks for."""
         if not is_number(epsilon) or not float(epsilon) > 0.0:
             raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")
         if not is_number(delta) or not 0.0 <= float(delta) < 1.0:
@@ -85,28 +55,11 @@ class BudgetTerms:
         return cls(float(epsilon), float(delta), adjacency, composition, name, stated_epsilon)
 
     def filter(self) -> BudgetFilter:
-        """Return the filter that adds charges up.
-
-        Returns
-        -------
-        BudgetFilter
-            Of these totals.
-
-        Raises
-        ------
-        ValueError
-            If the composition is unknown or cannot have these totals.
-        """
+        """Return the filter that adds charges up."""
         return make_filter(**{k: v for k, v in vars(self).items() if k != "name"})
 
     def to_row(self) -> Row:
-        """Return the ledger's first row.
-
-        Returns
-        -------
-        dict
-            Plain values.
-        """
+        """Return the ledger's first row."""
         currency = self.filter()
         return {
             "format": "skdp ledger",
@@ -123,18 +76,7 @@ class BudgetTerms:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> BudgetTerms:
-        """Read the terms of a ledger.
-
-        Parameters
-        ----------
-        row : mapping
-            Its first row.
-
-        Returns
-        -------
-        BudgetTerms
-            The terms.
-        """
+        """Read the terms of a ledger."""
         return cls(
             float(row["epsilon"]),
             float(row["delta"]),
@@ -145,20 +87,7 @@ class BudgetTerms:
         )
 
     def agree_with(self, found: BudgetTerms, where: object) -> None:
-        """See that a ledger that was there already is of these terms.
-
-        Parameters
-        ----------
-        found : BudgetTerms
-            Terms of the ledger.
-        where : path
-            Its file, for the message.
-
-        Raises
-        ------
-        LedgerMismatchError
-            If it is of others. None and ``composition="auto"`` agree with any.
-        """
+        """See that a ledger that was there already is of these terms."""
         free = {"name": None, "composition": AUTO, "stated_epsilon": None}
         differences = [
             f"{field}={getattr(found, field)!r} and not {value!r}"
@@ -174,27 +103,7 @@ class BudgetTerms:
 
 
 def filter_of(row: Mapping[str, Any], where: object) -> BudgetFilter:
-    """Return the filter of a ledger, the very one that its first row commits to.
-
-    Parameters
-    ----------
-    row : mapping
-        The first row.
-    where : path
-        The ledger's file, for the message.
-
-    Returns
-    -------
-    BudgetFilter
-        With the units and the very limits that the row names.
-
-    Raises
-    ------
-    LedgerDamagedError
-        If the row is not of a known form.
-    LedgerMismatchError
-        If this version of skdp counts in other units or limits.
-    """
+    """Return the filter of a ledger, the very one that its first row commits to."""
     try:
         currency = BudgetTerms.from_row(row).filter()
         alike = currency.adopt_limits(row)

@@ -16,10 +16,8 @@ _LARGEST = 700.0  # beyond which exponentials overflow
 
 
 def box_delta(epsilon: Fraction, mu: float, stated: Fraction) -> float:
-    """Bound delta of a ``mu``-GDP release beside a ``stated``-DP one, for ``epsilon >= stated``.
-
-    Their product is dominated by a Gaussian loss plus or minus ``stated``: Theorem 14 of the page.
-    """
+    """Bound delta of a ``mu``-GDP release beside a ``stated``-DP one, for ``epsilon >= stated``."""
+    # Their product is dominated by a Gaussian loss plus or minus ``stated``: (4) of the page.
     if mu == 0.0:
         return 0.0
     shift = min(float_up(stated), _LARGEST)

@@ -13,7 +13,7 @@ from skdp.accounting.events import leaf_counts
 from skdp.accounting.releases.discrete import DiscreteGaussian
 from skdp.accounting.releases.laplace import LaplaceNoise
 from skdp.accounting.releases.samples import GeneralSample
-from skdp.budget.currencies.exact import float_up, rounded_up, typed
+from skdp.budget.currencies.exact import float_up, read_decimal, round_up
 from skdp.budget.currencies.gaussian import approximate_gaussian
 
 _SMALL = 1e-4
@@ -22,15 +22,7 @@ _LARGEST_ORDER = 1e5  # beyond which sampled moments are out of reach
 
 
 class Divergence(NamedTuple):
-    """A bound on Renyi divergences that holds but for a small probability.
-
-    Parameters
-    ----------
-    divergence : Fraction
-        The bound, in the unit of the filter.
-    slack : Fraction
-        The probability.
-    """
+    """A bound on Renyi divergences that holds but for a small probability."""
 
     divergence: Fraction
     slack: Fraction
@@ -42,31 +34,7 @@ Rule = Callable[[Event, str], Divergence | None]
 def total(
     event: Event, adjacency: str, slack: float, rule: Rule, per_square: Fraction
 ) -> Divergence:
-    """Add up the divergences of leaves; those without a rule are converted together.
-
-    Parameters
-    ----------
-    event : Event
-        Any event.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-    slack : float
-        What the conversion may use.
-    rule : callable
-        Returns the divergence of a leaf, or None.
-    per_square : Fraction
-        What a unit of mu squared costs.
-
-    Returns
-    -------
-    Divergence
-        The sum, rounded up.
-
-    Raises
-    ------
-    UnsupportedEventError
-        If some leaf has neither a rule nor a conversion.
-    """
+    """Add up the divergences of leaves; those without a rule are converted together."""
     divergence, failure = Fraction(0), Fraction(0)
     others: list[Event] = []
     for leaf, count in leaf_counts(event).items():
@@ -80,7 +48,7 @@ def total(
         square, more = approximate_gaussian(ComposedEvent(tuple(others)), adjacency, slack)
         divergence += square * per_square
         failure += more
-    return Divergence(rounded_up(divergence), failure)
+    return Divergence(round_up(divergence), failure)
 
 
 def _of_leaf(leaf: Event, adjacency: str, rule: Rule) -> Divergence | None:
@@ -101,28 +69,14 @@ def _of_leaf(leaf: Event, adjacency: str, rule: Rule) -> Divergence | None:
 
 
 def zero_concentrated(leaf: Event, adjacency: str) -> Divergence | None:
-    """Return the rho with which all divergences of order a are at most ``a rho``.
-
-    Parameters
-    ----------
-    leaf : Event
-        An event that is neither composed nor repeated.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    Divergence or None
-        Half of mu squared for Gaussian releases, discrete ones included; what one order has as it
-        tends to 1 for Laplace noise and pure differential privacy; None for others.
-    """
+    """Return the rho with which all divergences of order a are at most ``a rho``."""
     card = analysis_of(leaf, adjacency)
     square = card.mu_squared()
     if square is not None:
         return Divergence(square / 2, Fraction(0))
     if isinstance(card, DiscreteGaussian):
         return Divergence(1 / (2 * Fraction(card.event.noise_multiplier) ** 2), Fraction(0))
-    known = card.stated(typed)
+    known = card.stated(read_decimal)
     mixture = card.laplace() if isinstance(card, LaplaceNoise) else None
     sampled = isinstance(card, GeneralSample) or (mixture and mixture.kind != "laplace")
     if known is None or sampled:
@@ -133,26 +87,14 @@ def zero_concentrated(leaf: Event, adjacency: str) -> Divergence | None:
 
 
 def at_order(order: float) -> Rule:
-    """Return the rule of one order.
-
-    Parameters
-    ----------
-    order : float
-        The order, above 1.
-
-    Returns
-    -------
-    callable
-        It maps a leaf and an adjacency to a bound on the divergence in both orders of the
-        neighbours, or to None.
-    """
+    """Return the rule of one order."""
 
     def rule(leaf: Event, adjacency: str) -> Divergence | None:
         card = analysis_of(leaf, adjacency)
         square = card.mu_squared()
         if square is not None:
             return Divergence(square * Fraction(order) / 2, Fraction(0))
-        known, moments = card.stated(typed), card.log_moments()
+        known, moments = card.stated(read_decimal), card.log_moments()
         found = []
         if known is not None:
             found.append(Divergence(pure_at_order(known.epsilon, order), known.delta))
@@ -162,7 +104,7 @@ def at_order(order: float) -> Rule:
             if math.isfinite(value):
                 # What reveals nothing states so by itself; any other moment may only have vanished.
                 value = max(value, math.ulp(0.0))
-                found.append(Divergence(rounded_up(Fraction(value) * _ROUND_UP), Fraction(0)))
+                found.append(Divergence(round_up(Fraction(value) * _ROUND_UP), Fraction(0)))
         return min(found, default=None)
 
     return rule
@@ -172,16 +114,16 @@ def pure_rho(epsilon: Fraction) -> Fraction:
     """Return ``eps tanh(eps / 2)``, the rho of every epsilon-DP release, rounded up."""
     number = float_up(epsilon)
     if number <= _SMALL:
-        return rounded_up(epsilon**2 / 2)
-    return rounded_up(epsilon * Fraction(math.tanh(0.5 * number)) * _ROUND_UP)
+        return round_up(epsilon**2 / 2)
+    return round_up(epsilon * Fraction(math.tanh(0.5 * number)) * _ROUND_UP)
 
 
 def _laplace_rho(shift: Fraction) -> Fraction:
     """Return ``t + e^-t - 1`` for Laplace noise shifted by t scales, rounded up."""
     number = float_up(shift)
     if number <= _SMALL:
-        return rounded_up(shift**2 / 2)
-    return rounded_up(Fraction(_exponential_rest(number)) * _ROUND_UP)
+        return round_up(shift**2 / 2)
+    return round_up(Fraction(_exponential_rest(number)) * _ROUND_UP)
 
 
 def _exponential_rest(shift: float) -> float:
@@ -205,4 +147,4 @@ def pure_at_order(epsilon: Fraction, order: float) -> Fraction:
         value = number + less / (order - 1.0)
         rounding = 1e-14 * (number + 1.0 / (order - 1.0))
         bound = min(bound, Fraction(max(value + rounding, 0.0)))
-    return rounded_up(bound)
+    return round_up(bound)

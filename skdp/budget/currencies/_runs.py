@@ -14,24 +14,8 @@ _FACTORS = (2.0, 1.4, 1.2)  # between neighbouring windows, in the order in whic
 _RTOL = 1e-2
 
 
-def without_runs(event: Event, adjacency: str, delta: float) -> tuple[Event, float]:
-    """Replace runs on sampled batches by what dominates them.
-
-    Parameters
-    ----------
-    event : Event
-        Any event.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-    delta : float
-        Where on the curve the replacement should be good; it holds everywhere.
-
-    Returns
-    -------
-    tuple of Event and float
-        The event with each such run as some sampled Gaussian releases and one more, and the
-        probability with which that fails. The event itself if it has none.
-    """
+def replace_runs(event: Event, adjacency: str, delta: float) -> tuple[Event, float]:
+    """Replace runs on sampled batches by what dominates them."""
     counts = leaf_counts(event)
     runs = [leaf for leaf in counts if _is_sampled_run(leaf, adjacency)]
     if not runs:

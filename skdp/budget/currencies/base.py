@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from skdp.accounting import Event
 from skdp.accounting.value import check_guarantee
-from skdp.budget.currencies.exact import float_up, typed
+from skdp.budget.currencies.exact import float_up, read_decimal
 from skdp.budget.currencies.profiles import is_certified
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.contribution import ADJACENCIES
@@ -25,22 +25,7 @@ _NEARLY_ALL = 0.9  # of epsilon
 
 @dataclass(frozen=True)
 class Charge:
-    """What is about to be released, in the adjacency of the ledger.
-
-    Parameters
-    ----------
-    event : Event
-        What will run.
-    epsilon, delta : float, optional
-        A guarantee of the event by itself, for currencies that are pairs of epsilon and delta.
-
-    Raises
-    ------
-    TypeError
-        If ``event`` is no Event, or a number is none.
-    ValueError
-        If a number is out of range, or says of itself that it is no guarantee.
-    """
+    """What is about to be released, in the adjacency of the ledger."""
 
     event: Event
     epsilon: float | None = None
@@ -62,27 +47,12 @@ class Charge:
 
 
 class BudgetFilter(ABC):
-    """Decide which releases still fit a budget, when each may depend on all earlier results.
+    """Decide which releases still fit a budget, when each may depend on all earlier results."""
 
-    A filter has a currency of one or two units. Every release has a price in it, prices add up, and
-    a release is granted as long as no sum exceeds its limit. What is granted is then
-    (epsilon, delta)-DP as a whole, however releases and their parameters were chosen on the way
-    (Rogers, Roth, Ullman and Vadhan, 2016). Proofs: ``docs/proofs/budget_filters.md``.
-
-    Parameters
-    ----------
-    epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit.
-    delta : float
-        Total delta, in [0, 1).
-    adjacency : {"replace-one", "add-remove"}
-        The relation between neighbouring data sets of all charges.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-    """
+    # A filter has a currency of one or two units. Every release has a price in it, prices add up,
+    # and a release is granted as long as no sum exceeds its limit. What is granted is then
+    # (epsilon, delta)-DP as a whole, however releases and their parameters were chosen on the way
+    # (Rogers, Roth, Ullman and Vadhan, 2016). Proofs: ``docs/proofs/budget_filters.md``.
 
     name: ClassVar[str]
     epsilon: float
@@ -108,29 +78,9 @@ class BudgetFilter(ABC):
         return (Fraction(0),) * len(self.units)
 
     def price(self, charge: Charge, spent: Amounts) -> Amounts:
-        """Return what a charge costs, given what is spent already.
-
-        Parameters
-        ----------
-        charge : Charge
-            What is about to be released.
-        spent : tuple of Fraction
-            Total cost of everything granted so far, that of running releases included.
-
-        Returns
-        -------
-        tuple of Fraction
-            A cost in each unit. While nothing is spent, a release that has the budget's epsilon
-            and delta by itself, and would not have nine tenths of that epsilon, costs the whole
-            budget if it would otherwise cost more.
-
-        Raises
-        ------
-        UnsupportedEventError
-            If no bound on the event is proved in this currency.
-        ValueError
-            If the charge lacks a number that the currency needs.
-        """
+        """Return what a charge costs, given what is spent already."""
+        # While nothing is spent, a release that has the budget's epsilon and delta by itself, and
+        # not nine tenths of that epsilon, costs the whole budget if it would otherwise cost more.
         cost = self._price(charge, spent)
         if any(spent) or self.fits(spent, cost) or math.isinf(self.epsilon):
             return cost
@@ -139,40 +89,15 @@ class BudgetFilter(ABC):
         return cost
 
     def fits(self, spent: Amounts, cost: Amounts) -> bool:
-        """Tell whether a cost fits what is left, exactly.
-
-        Parameters
-        ----------
-        spent : tuple of Fraction
-            Total cost of everything granted so far.
-        cost : tuple of Fraction
-            What `price` returned.
-
-        Returns
-        -------
-        bool
-            Whether no sum exceeds its limit.
-        """
+        """Tell whether a cost fits what is left, exactly."""
         return all(
             limit is None or before + more <= limit
             for before, more, limit in zip(spent, cost, self.limits, strict=True)
         )
 
     def guarantee(self, spent: Amounts) -> tuple[float, float]:
-        """Return the (epsilon, delta) that what was granted so far amounts to.
-
-        Parameters
-        ----------
-        spent : tuple of Fraction
-            Total cost of everything granted so far.
-
-        Returns
-        -------
-        tuple of two floats
-            Rounded up; never more than the budget, and zeros if nothing is spent. For any amounts
-            fixed in advance, everything that was granted before they were exceeded has this
-            guarantee.
-        """
+        """Return the (epsilon, delta) that what was granted so far amounts to, rounded up."""
+        # For any amounts fixed in advance, all that was granted before they were exceeded has this.
         if not any(spent):
             return 0.0, 0.0
         if self.is_spent(spent):
@@ -191,10 +116,9 @@ class BudgetFilter(ABC):
         return {"units": list(self.units), "limits": write_limits(self.limits)}
 
     def adopt_limits(self, row: Mapping[str, Any]) -> bool:
-        """Take the limits of a ledger's first row; tell whether they are those of this version.
-
-        Computed limits may differ in the last digit between machines: those of the creation count.
-        """
+        """Take the limits of a ledger's first row; tell whether they are those of this version."""
+        # Computed limits may differ in the last digit between machines: those of the creation
+        # count.
         limits = read_limits(row["limits"])
         if list(self.units) != row["units"] or not are_close(limits, self.limits):
             return False
@@ -202,19 +126,9 @@ class BudgetFilter(ABC):
         return True
 
     def is_spent(self, spent: Amounts) -> bool:
-        """Tell whether all of the budget is spent, maybe by one release that took it whole.
-
-        Parameters
-        ----------
-        spent : tuple of Fraction
-            Total cost of everything granted so far.
-
-        Returns
-        -------
-        bool
-            Whether every limit is reached exactly. The budget's epsilon and delta are all that is
-            promised then: a release that took everything need not lie below the filter's curve.
-        """
+        """Tell whether all of the budget is spent, maybe by one release that took it whole."""
+        # The budget's pair is all that is promised then: such a release need not lie below the
+        # filter's curve.
         return tuple(spent) == self.limits
 
     def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
@@ -222,20 +136,8 @@ class BudgetFilter(ABC):
         return None
 
     def remaining(self, spent: Amounts) -> tuple[float, float]:
-        """Return the (epsilon, delta) of the largest single release that would still fit.
-
-        Parameters
-        ----------
-        spent : tuple of Fraction
-            Total cost of everything granted so far.
-
-        Returns
-        -------
-        tuple of two floats
-            For a Gaussian release under ``"gdp"``, ``"zcdp"`` and ``"rdp"``, whose delta is shared
-            by all releases; for any release under ``"basic"`` and ``"approx"``. Zeros if nothing
-            would fit.
-        """
+        """Return the (epsilon, delta) of the largest single release that would still fit."""
+        # A Gaussian one, unless all are counted as pairs; zeros if nothing would fit.
         if math.isinf(self.epsilon):
             return math.inf, self.delta
         try:
@@ -246,30 +148,9 @@ class BudgetFilter(ABC):
     def allocate(
         self, spent: Amounts, fits: int, mechanism: str = "gaussian"
     ) -> tuple[float, float]:
-        """Return the (epsilon, delta) per release with which a number of them use up what is left.
-
-        Parameters
-        ----------
-        spent : tuple of Fraction
-            Total cost of everything granted so far.
-        fits : int
-            How many releases, at least 1. All of them are granted, and no further one.
-        mechanism : {"gaussian", "any"}, default="gaussian"
-            ``"gaussian"``: each is a Gaussian release whose noise has the exact scale for the pair
-            (`analytic_gaussian_sigma`). ``"any"``: nothing but the pair is known of them.
-
-        Returns
-        -------
-        tuple of two floats
-            The pair.
-
-        Raises
-        ------
-        BudgetExceededError
-            If nothing is left.
-        ValueError
-            If a parameter is out of range, or the budget has no limit.
-        """
+        """Return the (epsilon, delta) with each of which a number of releases are granted."""
+        # "gaussian": releases whose noise has the exact scale for the pair. "any": nothing but the
+        # pair is known of them.
         if isinstance(fits, bool) or not isinstance(fits, Integral) or fits < 1:
             raise ValueError(f"fits must be an integer >= 1, got {fits!r}.")
         if mechanism not in ("gaussian", "any"):
@@ -288,10 +169,8 @@ class BudgetFilter(ABC):
         return self._allocate(left, int(fits), mechanism)
 
     def _takes_all(self, event: Event) -> bool:
-        """Tell whether an event by itself is what the budget allows, and not much less.
-
-        Much cheaper ones are refused rather than charged with everything: charges are for ever.
-        """
+        """Tell whether an event by itself is what the budget allows, and not much less."""
+        # Much cheaper ones are refused rather than charged with everything: charges are for ever.
         if not is_certified(event, self.adjacency, self.epsilon, self.delta):
             return False
         return not is_certified(event, self.adjacency, _NEARLY_ALL * self.epsilon, self.delta)
@@ -304,7 +183,7 @@ class BudgetFilter(ABC):
         )
 
     def _epsilon_limit(self) -> Fraction | None:
-        return None if math.isinf(self.epsilon) else typed(self.epsilon)
+        return None if math.isinf(self.epsilon) else read_decimal(self.epsilon)
 
     def __repr__(self) -> str:
         return (

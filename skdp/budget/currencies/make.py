@@ -24,38 +24,7 @@ def make_filter(
     adjacency: str,
     stated_epsilon: float | None = None,
 ) -> BudgetFilter:
-    """Return the filter of a composition.
-
-    Parameters
-    ----------
-    composition : {"auto", "mixed", "basic", "gdp", "zcdp", "rdp", "approx"}
-        The currency. ``"auto"`` is ``"mixed"`` if delta is positive, else ``"basic"``; the filter's
-        ``name`` says which it was.
-    epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit.
-    delta : float
-        Total delta, in [0, 1); positive for all but ``"basic"``.
-    adjacency : {"replace-one", "add-remove"}
-        The relation between neighbouring data sets of all charges.
-    stated_epsilon : float, optional
-        As `MixedFilter` takes it; None for all others.
-
-    Returns
-    -------
-    BudgetFilter
-        The filter. It holds no state: what is spent is handed to its methods.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Examples
-    --------
-    >>> from skdp.budget.currencies import make_filter
-    >>> make_filter("auto", 1.0, 1e-5, "replace-one").name
-    'mixed'
-    """
+    """Return the filter of a composition."""
     if composition not in COMPOSITIONS:
         raise ValueError(f"composition must be one of {COMPOSITIONS}, got {composition!r}.")
     if composition == "auto":

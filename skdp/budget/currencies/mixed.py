@@ -28,9 +28,9 @@ from skdp.budget.currencies.exact import (
     decimal_up,
     float_down,
     float_up,
-    rounded_up,
-    short,
-    typed,
+    read_decimal,
+    round_up,
+    shorten,
 )
 from skdp.budget.currencies.gaussian import (
     approximate_gaussian,
@@ -46,51 +46,15 @@ _STEPS = 6  # sixths of epsilon: those between 0 and 1 have a box each and share
 
 
 class MixedFilter(BudgetFilter):
-    """Add up squares of mu, stated epsilons and deltas: Gaussian fits beside searches and counts.
+    """Add up squares of mu, stated epsilons and deltas: fits beside searches and counts."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit.
-    delta : float
-        Total delta, in (0, 1). A quarter of it is for deltas of releases.
-    adjacency : {"replace-one", "add-remove"}
-        The relation between neighbouring data sets of all charges.
-    stated_epsilon : float, optional
-        The largest total of stated epsilons, at most `epsilon`. None keeps seven totals open: none
-        of epsilon, a sixth of it, and so on up to all of it.
-
-    Attributes
-    ----------
-    boxes : tuple of tuple of Fraction
-        Limits on the square of mu, epsilon and delta. Charges fit as long as all of them together
-        keep within one box.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    A release costs ``(mu^2, 0, d)`` if it is mu-GDP but for a part of probability d, or ``(0, e,
-    d)`` if it is (e, d)-DP, whichever coordinate has room for more of its kind. Sums that keep
-    within a box ``(M^2, E, s)`` have ``delta(eps) <= s + p delta_G(eps - E; M) + (1 - p)
-    delta_G(eps + E; M)`` with ``p = 1/(1 + e^-E)``. Several boxes share delta: half of it is for
-    the one with ``E = 0``, which costs a study of Gaussian fits some 3 % of its epsilon; nothing
-    is for the one with ``E = epsilon``, which needs nothing. To accept whatever keeps the profile
-    below delta would be no filter: see the proof page, section 8.
-
-    Examples
-    --------
-    >>> from skdp.accounting import GaussianEvent, PureDPEvent
-    >>> from skdp.budget.currencies import Charge, make_filter
-    >>> budget = make_filter("mixed", 3.0, 1e-5, "replace-one")
-    >>> [float(x) for x in budget.price(Charge(GaussianEvent(8.0)), budget.nothing)]
-    [0.015625, 0.0, 0.0]
-    >>> [float(x) for x in budget.price(Charge(PureDPEvent(1.0)), budget.nothing)]
-    [0.0, 1.0, 0.0]
-    """
+    # A release costs ``(mu^2, 0, d)`` if it is mu-GDP but for a part of probability d, or ``(0, e,
+    # d)`` if it is (e, d)-DP, whichever coordinate has room for more of its kind. Sums that keep
+    # within a box ``(M^2, E, s)`` have ``delta(eps) <= s + p delta_G(eps - E; M) + (1 - p)
+    # delta_G(eps + E; M)`` with ``p = 1/(1 + e^-E)``. Several boxes share delta: half of it is for
+    # the one with ``E = 0``, which costs a study of Gaussian fits some 3 % of its epsilon; nothing
+    # is for the one with ``E = epsilon``, which needs nothing. To accept whatever keeps the profile
+    # below delta would be no filter: see the proof page, section 8.
 
     name = "mixed"
     units = ("mu squared", "epsilon", "delta")
@@ -107,11 +71,11 @@ class MixedFilter(BudgetFilter):
         self._curve, failure = curve_share(self.name, self.delta, _STATED)
         self.boxes: tuple[Limits, ...] = ((None, None, failure),)
         if math.isfinite(self.epsilon):
-            total = typed(self.epsilon)
+            total = read_decimal(self.epsilon)
             parts = (
                 [total * step / _STEPS for step in range(_STEPS + 1)]
                 if part is None
-                else [typed(part)]
+                else [read_decimal(part)]
             )
             self.boxes = tuple(
                 (
@@ -171,8 +135,8 @@ class MixedFilter(BudgetFilter):
     def _claim(self, charge: Charge) -> Amounts | None:
         """Return what a charge would cost by the pair that it states, proved or not."""
         if charge.epsilon is not None:
-            return Fraction(0), typed(charge.epsilon), typed(charge.delta or 0.0)
-        pair = exact_sum(charge.event, self.adjacency, typed)
+            return Fraction(0), read_decimal(charge.epsilon), read_decimal(charge.delta or 0.0)
+        pair = exact_sum(charge.event, self.adjacency, read_decimal)
         return None if pair is None else (Fraction(0), *pair)
 
     def _parts(self, charge: Charge) -> list[Amounts]:
@@ -180,14 +144,16 @@ class MixedFilter(BudgetFilter):
         square, epsilon, failure = Fraction(0), Fraction(0), Fraction(0)
         for leaf, count in leaf_counts(charge.event).items():
             card = analysis_of(leaf, self.adjacency)
-            one, pair = card.mu_squared(), card.stated(typed)
+            one, pair = card.mu_squared(), card.stated(read_decimal)
             if one is not None:
                 square += count * one
             elif pair is not None:
                 epsilon, failure = epsilon + count * pair[0], failure + count * pair[1]
             else:
                 return []
-        return [(rounded_up(square), short(epsilon), short(failure))] if square and epsilon else []
+        return (
+            [(round_up(square), shorten(epsilon), shorten(failure))] if square and epsilon else []
+        )
 
     def _pairs(self, charge: Charge, spent: Amounts, slack: float) -> list[Amounts]:
         """Return the cost by the stated pair; if its delta is large, also by one of less delta."""
@@ -196,7 +162,7 @@ class MixedFilter(BudgetFilter):
         for one in (charge, Charge(charge.event, None, slack)):
             with suppress(UnsupportedEventError, ValueError):
                 epsilon, failure = pair_of(one, self.adjacency)
-                found.append((Fraction(0), short(epsilon), short(failure)))
+                found.append((Fraction(0), shorten(epsilon), shorten(failure)))
                 if 2 * failure <= left:
                     break
         return found
@@ -239,7 +205,7 @@ class MixedFilter(BudgetFilter):
         if boxes == 1:
             return self._curve
         share = _GAUSSIAN if stated == 0 else (1 - _STATED - _GAUSSIAN) / (_STEPS - 1)
-        return float_down(typed(self.delta) * share)
+        return float_down(read_decimal(self.delta) * share)
 
     def _open(self, spent: Amounts) -> list[Limits]:
         """Return the boxes that hold what is spent."""
