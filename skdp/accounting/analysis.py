@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from skdp.accounting.events import Event, ProfileEvent, leaf_counts
 from skdp.accounting.pld.pairs.base import Pair
 
 Array = NDArray[np.float64]
-Adjacency = Literal["add-remove", "replace-one"]
 Reading = Callable[[float], Fraction]
 ADJACENCIES: tuple[str, ...] = ("add-remove", "replace-one")
 SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanishes in a float
@@ -27,41 +26,29 @@ _LARGE = 700.0  # nats, of which the exponential is still a float
 
 
 class DominatingPairs(NamedTuple):
-    """Pairs that dominate a release, in both directions between two neighbours.
+    """Pairs that dominate a release, in both directions between two neighbours."""
 
-    ``of`` maps ``"remove"`` and ``"add"`` to a pair, None where nothing is revealed. ``attained``
-    says that at every order each pair has the largest divergence that the release can have.
-    """
-
-    of: Callable[[str], Pair | None]
-    directed: bool = False
-    attained: bool = False
+    of: Callable[[str], Pair | None]  # by "remove" or "add"; None where nothing is revealed
+    directed: bool = False  # the two differ
+    attained: bool = False  # at every order they have the largest divergence that there can be
 
 
 class LogMoments(NamedTuple):
-    """Bounds ``of`` each order on ``(order - 1)`` times a release's Renyi divergence.
+    """Bounds on ``(order - 1)`` times the Renyi divergences of a release that may fail."""
 
-    They hold but for a probability, of which ``log_kept`` is the complement's logarithm, and need
-    not be finite at every order. ``quick`` ones are worth asking for beside other bounds.
-    """
-
-    of: Callable[[float], float]
-    log_kept: float = 0.0
-    finite: bool = True
+    of: Callable[[float], float]  # by order, above 1
+    log_kept: float = 0.0  # the logarithm of the probability that it does not fail
+    finite: bool = True  # at every order
     closed_form: bool = False
-    quick: bool = True
+    quick: bool = True  # enough to be asked for beside other bounds
 
 
 class GaussianMixture(NamedTuple):
-    """A Gaussian release, on a sample or not, in units of the noise.
+    """A Gaussian release, on a sample or not, in units of the noise."""
 
-    ``kind`` names the pair: ``"gaussian"``, ``"poisson-add-remove"``, ``"poisson-replace-one"`` or
-    ``"uniform-replace-one"``; ``mu`` is the shift between its components.
-    """
-
-    kind: str
+    kind: str  # gaussian, poisson-add-remove, poisson-replace-one or uniform-replace-one
     rate: float
-    mu: float
+    mu: float  # the shift between the components
     noise_multiplier: float
 
     @property

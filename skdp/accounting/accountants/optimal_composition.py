@@ -67,7 +67,7 @@ class OptimalCompositionAccountant(StepwiseAccountant):
 
     def _log_kept(self) -> float:
         """Return the log probability that no release fails which states a delta."""
-        deltas = [(float(known.delta), n) for _, known, n in self._stated() if known is not None]
+        deltas = [(known[1], n) for _, known, n in self._stated() if known is not None]
         return math.fsum(n * (math.log1p(-d) if d < 1.0 else -math.inf) for d, n in deltas)
 
     def _attained(self) -> list[Step]:
@@ -76,9 +76,9 @@ class OptimalCompositionAccountant(StepwiseAccountant):
         Laplace noise has a guarantee as well, but does not behave as badly as that allows.
         """
         return [
-            Step(float(known.epsilon), count)
+            Step(known[0], count)
             for leaf, known, count in self._stated()
-            if analysis_of(leaf, self._adjacency).only_stated and known and known.epsilon > 0
+            if analysis_of(leaf, self._adjacency).only_stated and known and known[0] > 0.0
         ]
 
     def _epsilon(self, delta: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.analysis import LogMoments, analysis_of
-from skdp.accounting.events import Event
+from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.numerics.order_conversion import conversion, nearby_order, sum_up
 
 # Orders minus one of the first, coarse scan; the best is then refined between its neighbours.
@@ -63,9 +63,7 @@ class RDPAccountant(Accountant):
         """
         if not order > 1:
             raise ValueError(f"order must exceed 1, got {order!r}.")
-        return math.fsum(
-            count * self._leaf_log_moment(leaf, order) for leaf, count in self._counts.items()
-        )
+        return self._log_moment(self._counts, order)
 
     def _supports_leaf(self, leaf: Event) -> bool:
         moments = self._moments(leaf)
@@ -75,9 +73,17 @@ class RDPAccountant(Accountant):
         return analysis_of(leaf, self._adjacency).log_moments()
 
     def _leaf_log_moment(self, leaf: Event, order: float) -> float:
+        parts = analysis_of(leaf, self._adjacency).parts()
+        if parts != (leaf,):  # each by the rules of this accountant
+            return max(self._log_moment(leaf_counts(part), order) for part in parts)
         moments = self._moments(leaf)
         assert moments is not None
         return moments.of(order)
+
+    def _log_moment(self, counts: Mapping[Event, int], order: float) -> float:
+        return math.fsum(
+            count * self._leaf_log_moment(leaf, order) for leaf, count in counts.items()
+        )
 
     def _failure(self) -> float:
         """Total probability with which (epsilon, delta)-DP parts fail outright."""

@@ -19,14 +19,14 @@ _ALL: tuple[type[Accountant], ...] = (
     *(GenericAccountant, MomentsAccountant, OptimalCompositionAccountant),
     *(AdvancedCompositionAccountant, BasicCompositionAccountant, BayesianAccountant),
 )
-Accountant.known.update({cls.name: cls for cls in _ALL})
+Accountant._known.update({cls.name: cls for cls in _ALL})
 
 
 def accountants() -> dict[str, type[Accountant]]:
     """Return all accountants by name, the tightest first."""
-    return dict(Accountant.known)
+    return dict(Accountant._known)
 
 
 def resolve_accountant(accountant: str | type[Accountant]) -> type[Accountant]:
     """Return the class that a name such as ``"pld"`` stands for, or the class that is given."""
-    return Accountant.named(accountant)
+    return Accountant._named(accountant)

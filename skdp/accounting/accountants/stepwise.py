@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 from skdp.accounting.accountants.base import Accountant
-from skdp.accounting.analysis import GaussianMixture, Guarantee, analysis_of, float_up, log_mixture
+from skdp.accounting.analysis import GaussianMixture, analysis_of, float_up, log_mixture
 from skdp.accounting.events import Event
 from skdp.accounting.numerics import gaussian_profile
 
@@ -64,6 +65,13 @@ def _either_neighbour(pair: GaussianMixture, delta: float) -> float:
     return high
 
 
+@lru_cache(maxsize=1024)
+def stated_step(leaf: Event, adjacency: str) -> tuple[float, float] | None:
+    """Return the epsilon, rounded up, and the delta that a release states, if it does."""
+    stated = analysis_of(leaf, adjacency).stated()
+    return None if stated is None else (float_up(stated.epsilon), float(stated.delta))
+
+
 class StepwiseAccountant(Accountant):
     """Base of the accountants that compose (epsilon, delta) guarantees of single releases.
 
@@ -76,12 +84,9 @@ class StepwiseAccountant(Accountant):
         gaussian = card.mu() is not None or card.mixture() is not None
         return gaussian or card.stated() is not None
 
-    def _stated(self) -> list[tuple[Event, Guarantee | None, int]]:
+    def _stated(self) -> list[tuple[Event, tuple[float, float] | None, int]]:
         """Return every release, what it states, and how often it is there."""
-        return [
-            (leaf, analysis_of(leaf, self._adjacency).stated(), count)
-            for leaf, count in self._counts.items()
-        ]
+        return [(leaf, stated_step(leaf, self._adjacency), n) for leaf, n in self._counts.items()]
 
     def _choosing(self) -> int:
         """Return the number of releases that have a choice of guarantees."""
@@ -89,16 +94,13 @@ class StepwiseAccountant(Accountant):
 
     def _stated_delta(self) -> float:
         """Return the sum of the deltas that releases state."""
-        return math.fsum(n * float(g.delta) for _, g, n in self._stated() if g is not None)
+        return math.fsum(n * known[1] for _, known, n in self._stated() if known is not None)
 
     def _steps(self, step_delta: float) -> list[Step]:
         """Return the epsilon of every release, given the delta of those that have a choice."""
         steps = []
         for leaf, stated, count in self._stated():
-            if stated is None:
-                epsilon = self._step_epsilon(leaf, step_delta)
-            else:
-                epsilon = float_up(stated.epsilon)
+            epsilon = self._step_epsilon(leaf, step_delta) if stated is None else stated[0]
             if epsilon > 0.0:
                 steps.append(Step(epsilon, count))
         return steps

@@ -43,11 +43,7 @@ class ComposedEvent(Event):
     events: tuple[Event, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.events, Event) or not isinstance(self.events, Iterable):
-            raise TypeError(f"ComposedEvent: events must be a sequence, got {self.events!r}.")
-        object.__setattr__(self, "events", tuple(self.events))
-        for event in self.events:
-            check_event("ComposedEvent", "each of events", event)
+        _check_events(self)
 
 
 @dataclass(frozen=True)
@@ -78,13 +74,18 @@ class OneOfEvent(Event):
     events: tuple[Event, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.events, Event) or not isinstance(self.events, Iterable):
-            raise TypeError(f"OneOfEvent: events must be a sequence, got {self.events!r}.")
-        object.__setattr__(self, "events", tuple(self.events))
+        _check_events(self)
         if not self.events:
             raise ValueError("OneOfEvent: events must hold at least one event, got none.")
-        for event in self.events:
-            check_event("OneOfEvent", "each of events", event)
+
+
+def _check_events(event: ComposedEvent | OneOfEvent) -> None:
+    owner, events = type(event).__name__, event.events
+    if isinstance(events, Event) or not isinstance(events, Iterable):
+        raise TypeError(f"{owner}: events must be a sequence, got {events!r}.")
+    object.__setattr__(event, "events", tuple(events))
+    for part in event.events:
+        check_event(owner, "each of events", part)
 
 
 def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:

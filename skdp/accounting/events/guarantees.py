@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from skdp.accounting.checks import check_real
+from skdp.accounting.checks import check_epsilon, check_real
 from skdp.accounting.distributions import Distribution
 from skdp.accounting.events.base import Event
 from skdp.accounting.numerics.renyi_divergences import check_comparable, log_moment
@@ -27,10 +27,7 @@ class PureDPEvent(Event):
     epsilon: float
 
     def __post_init__(self) -> None:
-        eps = check_real("PureDPEvent", "epsilon", self.epsilon)
-        if not (math.isfinite(eps) and eps >= 0):
-            raise ValueError(f"PureDPEvent: epsilon must be a finite number >= 0, got {eps!r}.")
-        object.__setattr__(self, "epsilon", eps)
+        check_epsilon(self)
 
 
 @dataclass(frozen=True)
@@ -50,13 +47,10 @@ class ApproxDPEvent(Event):
     delta: float
 
     def __post_init__(self) -> None:
-        eps = check_real("ApproxDPEvent", "epsilon", self.epsilon)
-        if not (math.isfinite(eps) and eps >= 0):
-            raise ValueError(f"ApproxDPEvent: epsilon must be a finite number >= 0, got {eps!r}.")
+        check_epsilon(self)
         dlt = check_real("ApproxDPEvent", "delta", self.delta)
         if not 0 <= dlt <= 1:
             raise ValueError(f"ApproxDPEvent: delta must lie in [0, 1], got {dlt!r}.")
-        object.__setattr__(self, "epsilon", eps)
         object.__setattr__(self, "delta", dlt)
 
 

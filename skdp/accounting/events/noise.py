@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skdp.accounting.checks import check_integer, check_noise_multiplier
+from skdp.accounting.checks import check_noise_multiplier, check_sensitivity
 from skdp.accounting.events.base import Event
 
 
@@ -74,9 +74,7 @@ class DiscreteGaussianEvent(Event):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        check_noise_multiplier(self)
-        size = check_integer(type(self).__name__, "sensitivity", self.sensitivity, 1)
-        object.__setattr__(self, "sensitivity", size)
+        check_sensitivity(self)
 
 
 @dataclass(frozen=True)
@@ -104,6 +102,4 @@ class DiscreteLaplaceEvent(Event):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        check_noise_multiplier(self)
-        size = check_integer(type(self).__name__, "sensitivity", self.sensitivity, 1)
-        object.__setattr__(self, "sensitivity", size)
+        check_sensitivity(self)

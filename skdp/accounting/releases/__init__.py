@@ -3,7 +3,7 @@
 Importing this package fills the table of `skdp.accounting.analysis.analysis_of`.
 """
 
-from skdp.accounting.releases import (
+from skdp.accounting.releases import (  # noqa: F401
     choice,
     discrete,
     gaussian,
@@ -15,16 +15,3 @@ from skdp.accounting.releases import (
     selection,
     stated,
 )
-
-__all__ = [
-    "choice",
-    "discrete",
-    "gaussian",
-    "laplace",
-    "last_iterate",
-    "profile",
-    "renyi",
-    "samples",
-    "selection",
-    "stated",
-]

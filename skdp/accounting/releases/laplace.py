@@ -45,16 +45,11 @@ _LEAST = 1e-100  # rates and shifts below count as this one, which can only rais
 
 
 class LaplaceMixture(NamedTuple):
-    """A Laplace leaf, sampled or not, in units of the scale.
+    """A Laplace release, on a sample or not, in units of the scale."""
 
-    ``kind`` is ``"laplace"`` (with rate 1), ``"poisson-add-remove"`` or ``"poisson-replace-one"``,
-    the latter two with ``0 < rate < 1``; ``shift`` is the distance between neighbouring locations,
-    or, under replace-one, of either from the common one.
-    """
-
-    kind: str
+    kind: str  # laplace, or with 0 < rate < 1 poisson-add-remove or poisson-replace-one
     rate: float
-    shift: float
+    shift: float  # between neighbouring locations, or under replace-one from the common one
 
 
 class LaplaceNoise(Analysis):
@@ -105,10 +100,14 @@ class SampledLaplace(LaplaceNoise):
 
     event: PoissonSampledEvent
 
+    @property
+    def _multiplier(self) -> float:
+        return float(self.event.event.noise_multiplier)  # type: ignore[attr-defined]
+
     def laplace(self) -> LaplaceMixture:
         """Return the mixture; with a shift of 0 if nothing is ever sampled."""
         rate = self.event.sample_rate
-        shift: float = 1.0 / self.event.event.noise_multiplier  # type: ignore[attr-defined]
+        shift = 1.0 / self._multiplier
         if rate == 0.0:
             return LaplaceMixture("laplace", 1.0, 0.0)
         if rate == 1.0:
@@ -117,10 +116,12 @@ class SampledLaplace(LaplaceNoise):
             return LaplaceMixture("laplace", 1.0, 2.0 * shift if double else shift)
         return LaplaceMixture(f"poisson-{self.adjacency}", rate, shift)
 
-    def stated(self, read: Reading = Fraction) -> Guarantee | None:
+    def stated(self, read: Reading = Fraction) -> Guarantee:
         """Return the largest loss, rounded up."""
         largest = largest_loss(*self.laplace())
-        return None if math.isinf(largest) else Guarantee(Fraction(largest), Fraction(0))
+        if math.isfinite(largest):
+            return Guarantee(Fraction(largest), Fraction(0))
+        return Guarantee(2 / read(self._multiplier), Fraction(0))
 
     def of_two(self) -> Event:
         """Return the event itself: its noise is over single records."""

@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 
 from skdp.accounting.analysis import Analysis
+from skdp.accounting.events import Event
 
 
 class Noise(Analysis):
     """Noise over the largest change by one record; inside samples, over one's contribution."""
+
+    def of_two(self) -> Event:
+        """Return the release with half the noise: samples need it, so that no card may lack it."""
+        raise NotImplementedError
 
 
 def half(noise_multiplier: float) -> float:

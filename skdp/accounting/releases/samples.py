@@ -119,7 +119,7 @@ def of_two_records(event: Event) -> Event:
     """Count noise over one record's contribution against two of them, outside samples."""
     card = analysis_of(event, "add-remove")
     if isinstance(card, Noise):
-        return card.of_two() or event
+        return card.of_two()
     if isinstance(event, PoissonSampledEvent | UniformSampledEvent):
         return event
     changed: dict[str, Any] = {}
