@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from skdp.budget.entries import json_ready
+from skdp.budget.entries import make_json_ready
 from skdp.budget.ledger.files import duplicate
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.budget.ledger.salvage import salvage
@@ -28,18 +28,7 @@ _WIDEST = 40
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        As typed after ``skdp``; None takes those of the process.
-
-    Returns
-    -------
-    int
-        0 if all is well, 1 if a ledger is damaged, 3 if it cannot be read.
-    """
+    """Run the command."""
     options = _parser().parse_args(arguments)
     try:
         text = options.run(options)
@@ -131,6 +120,10 @@ def _summary(view: LedgerView) -> dict[str, Any]:
         "total": _pair(view.epsilon, view.delta),
         "spent": _pair(*view.spent()),
         "largest release that fits": _pair(*view.remaining()),
+        **{
+            f"sum of {unit}": {"spent": used, "at most": most}
+            for unit, (used, most) in view.coordinates().items()
+        },
         "entries": receipt.entries,
         "receipt": str(receipt),
     }
@@ -223,7 +216,7 @@ def _cell(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(json_ready(value), indent=2, allow_nan=False) + "\n"
+    return json.dumps(make_json_ready(value), indent=2, allow_nan=False) + "\n"
 
 
 if __name__ == "__main__":

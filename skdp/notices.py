@@ -72,10 +72,8 @@ def withdraw(number: int) -> None:
 
 
 def heard(topic: str) -> list[Any]:
-    """Return what the nearest ancestor that has posted anything on a topic says now.
-
-    Where that cannot be read, there is something that nobody knows: None.
-    """
+    """Return what the nearest ancestor that has posted anything on a topic says now."""
+    # Where that cannot be read, there is something that nobody knows: None.
     for name in _ancestors:
         try:
             notices = json.loads(Path(name).read_text())

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from skdp.accounting import Event
-from skdp.budget.charging import close_block, open_block
+from skdp.budget.charging import close_block, open_block, reach_budgets_by
 from skdp.budget.committed import BudgetPlan, commit_row
 from skdp.budget.entries import PLAN, BudgetEntry
-from skdp.budget.ledger.chain import Row
 from skdp.budget.ledger.store import LedgerFile
-from skdp.budget.request import Request, prepare
-from skdp.budget.summary import refusal
-from skdp.budget.terms import EPSILON_DELTA, BudgetTerms
+from skdp.budget.request import Request
+from skdp.budget.terms import BudgetTerms
 from skdp.budget.view import LedgerView
 from skdp.mechanisms.contribution import Adjacency
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -45,12 +41,15 @@ class BudgetAccountant(LedgerView):
         File of the ledger. One that is there is continued, if it was created with the same
         parameters. None keeps the ledger in a temporary file, which is removed when the last
         reference to the budget dies in the process that created it.
-    composition : {"auto", "gdp", "zcdp", "rdp", "basic", "approx"}, default="auto"
+    composition : {"auto", "mixed", "gdp", "zcdp", "rdp", "basic", "approx"}, default="auto"
         How charges add up. All are filters: they hold when later fits, and their parameters, are
-        chosen after looking at earlier results. ``"auto"`` is ``"gdp"`` with a positive delta and
+        chosen after looking at earlier results. ``"auto"`` is ``"mixed"`` with a positive delta and
         ``"basic"`` without; a ledger that is there keeps the composition it has.
     name : str, optional
         What the budget is called, for reports.
+    stated_epsilon : float, optional
+        Of ``"mixed"`` composition: how much of `epsilon` searches, counts and others that state a
+        pair of their own may take together. None leaves it open.
 
     Raises
     ------
@@ -88,11 +87,12 @@ class BudgetAccountant(LedgerView):
         ledger: str | os.PathLike[str] | None = None,
         composition: str = "auto",
         name: str | None = None,
+        stated_epsilon: float | None = None,
     ) -> None:
-        terms = BudgetTerms.checked(epsilon, delta, adjacency, composition, name)
+        terms = BudgetTerms.checked(epsilon, delta, adjacency, composition, name, stated_epsilon)
         path = None if ledger is None else _path(ledger)
-        self._attach(LedgerFile.create(path, terms.to_row()))
-        terms.agree_with(self._terms, self._file.path)
+        super().__init__(LedgerFile.create(path, terms.to_row()))
+        terms.agree_with(self.desk.terms, self.desk.file.path)
 
     @classmethod
     def open(cls, ledger: str | os.PathLike[str]) -> BudgetAccountant:
@@ -114,7 +114,7 @@ class BudgetAccountant(LedgerView):
             If the file cannot be read or trusted.
         """
         budget = cls.__new__(cls)
-        budget._attach(LedgerFile.open(_path(ledger)))
+        LedgerView.__init__(budget, LedgerFile.open(_path(ledger)))
         return budget
 
     def reserve(
@@ -170,7 +170,7 @@ class BudgetAccountant(LedgerView):
         UnsupportedEventError
             If nothing is proved of such an event in the budget's currency.
         """
-        request = self._prepare(
+        request = self.desk.prepare(
             event,
             label=label,
             adjacency=adjacency,
@@ -180,7 +180,7 @@ class BudgetAccountant(LedgerView):
             parameters=parameters,
             seeded=seeded,
         )
-        return self._entry(self._admit(request))
+        return self.desk.entry(self.desk.admit(request))
 
     def check(
         self,
@@ -203,10 +203,10 @@ class BudgetAccountant(LedgerView):
         BudgetExceededError, LedgerError, TypeError, ValueError, UnsupportedEventError
             As `reserve` does.
         """
-        request = self._prepare(
+        request = self.desk.prepare(
             event, adjacency=adjacency, epsilon=epsilon, delta=delta, label=label
         )
-        self._admit(request, recording=False)
+        self.desk.admit(request, recording=False)
 
     def plan(
         self,
@@ -252,13 +252,13 @@ class BudgetAccountant(LedgerView):
             given=adjacency,
             wanted=self.adjacency,
             delta=delta,
-            epsilon_delta=self.composition in EPSILON_DELTA,
+            epsilon_delta=self.desk.counts_pairs,
         )
         own = (None, None) if guarantee is None else guarantee
         label = label or f"plan of {len(committed)} releases"
-        request = self._prepare(joint, label=label, epsilon=own[0], delta=own[1])
+        request = self.desk.prepare(joint, label=label, epsilon=own[0], delta=own[1])
         row = {**request.row, "kind": PLAN, "events": committed}
-        return BudgetPlan(self, self._admit(Request(request.charge, row))["index"])
+        return BudgetPlan(self, self.desk.admit(Request(request.charge, row))["index"])
 
     def redeem(self, index: int) -> BudgetPlan:
         """Return a plan that was committed earlier.
@@ -280,9 +280,9 @@ class BudgetAccountant(LedgerView):
         LedgerError
             If the ledger cannot be read or trusted.
         """
-        if not 1 <= index <= self._file.state().entries:
+        if not 1 <= index <= self.desk.file.state().entries:
             raise ValueError(f"index must be that of an entry, got {index!r}.")
-        kind = self._file.row(index)[0]["kind"]
+        kind = self.desk.file.row(index)[0]["kind"]
         if kind != PLAN:
             raise ValueError(f"index={index} is an entry of kind {kind!r}, not a plan.")
         return BudgetPlan(self, index)
@@ -315,41 +315,7 @@ class BudgetAccountant(LedgerView):
         ValueError
             If a parameter is out of range, or the budget has no limit.
         """
-        return self._currency.allocate(self._file.state().spent, fits, mechanism)
-
-    def _prepare(self, event: Event | PrivacySpent, **details: Any) -> Request:
-        return prepare(
-            event,
-            ledger_adjacency=self.adjacency,
-            **{"needs_numbers": self.composition in EPSILON_DELTA, **details},
-        )
-
-    def _admit(self, request: Request, *, recording: bool = True) -> Any:
-        """Decide and record in one transaction; the price is worked out before it starts."""
-        seen = self._file.recalled
-        while True:
-            cost = self._price(request, seen)
-            with self._file.appending() as end:
-                if self._currency.fits(end.state.spent, cost):
-                    row = self._stamped(request.row)
-                    return end.append(row, cost) if recording else end.rehearse(row, cost)
-                # A price may depend on what is spent: ask again if others have charged meanwhile.
-                final, seen = end.state.spent == seen, end.state.spent
-            if final:
-                raise refusal(request, cost, seen, self._currency)
-
-    def _stamped(self, row: Row) -> Row:
-        """Add when an entry is made."""
-        return {**row, "time": datetime.now(UTC).isoformat(timespec="milliseconds")}
-
-    def _entry(self, row: Row) -> BudgetEntry:
-        return BudgetEntry.from_row(row, self._currency.units)
-
-    def _price(self, request: Request, spent: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
-        cost = self._currency.price(request.charge, spent)
-        if len(cost) != len(spent) or any(amount < 0 for amount in cost):
-            raise ValueError(f"{request.label} has the price {cost}, which is none.")
-        return cost
+        return self.desk.currency.allocate(self.desk.file.state().spent, fits, mechanism)
 
     def __enter__(self) -> BudgetAccountant:
         """Have the fits of a block charge this budget.
@@ -368,7 +334,19 @@ class BudgetAccountant(LedgerView):
         close_block(self)
 
     def _address(self) -> dict[str, Any]:
-        return {**self.__getstate__(), "path": str(self.ledger)}
+        return self.desk.address()
+
+
+def _reach(address: dict[str, Any]) -> BudgetAccountant | BudgetPlan:
+    """Return the budget or plan at an address; its first use finds out if the file is there."""
+    budget = BudgetAccountant.__new__(BudgetAccountant)
+    plan = address.get("plan")
+    file = {name: address[name] for name in ("identity", "genesis")}
+    budget.__setstate__({**file, "path": Path(address["path"])})
+    return budget if plan is None else BudgetPlan(budget, plan)
+
+
+reach_budgets_by(_reach)
 
 
 def _path(ledger: str | os.PathLike[str]) -> Path:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any, Self
 
 from skdp import notices
+from skdp.budget.entries import is_recorded
 from skdp.config import get_config
 from skdp.exceptions import BudgetRequiredError
 from skdp.parameters import PlainParameters
 from skdp.reporting.privacy_spent import PrivacySpent
-
-# Parameters that do not describe what is computed from the rows.
-_NOT_RECORDED = frozenset({"accountant", "random_state", "verbose", "n_jobs", "pre_dispatch"})
 
 # Blocks with the number of their notice; of this thread also with the process that opened them.
 _blocks_here: ContextVar[tuple[tuple[int, int, Any], ...]] = ContextVar("skdp_blocks", default=())
@@ -23,13 +21,7 @@ _blocks_anywhere: dict[int, tuple[Any, int | None]] = {}
 
 
 def open_block(accountant: Any) -> None:
-    """Make a budget the one that fits without an accountant of their own charge.
-
-    Parameters
-    ----------
-    accountant : BudgetAccountant
-        The budget; blocks nest, the innermost counts.
-    """
+    """Make a budget the one that fits without an accountant of their own charge."""
     here = _blocks_here.get()
     outer = here[-1][1] if here and here[-1][0] == os.getpid() else None
     number = notices.post("budget", _address(accountant), hides=outer)
@@ -43,13 +35,7 @@ def open_block(accountant: Any) -> None:
 
 
 def close_block(accountant: Any) -> None:
-    """End the innermost block of a budget.
-
-    Parameters
-    ----------
-    accountant : BudgetAccountant
-        The budget that `open_block` was given.
-    """
+    """End the innermost block of a budget."""
     here = _blocks_here.get()
     # A block may be left in another thread or context than it was entered in.
     mine = [number for _, number, budget in here if budget is accountant]
@@ -79,42 +65,28 @@ def _address(accountant: Any) -> Any:
     return None if address is None else address()
 
 
-def _reached(address: Any) -> Any:
-    """Return the budget or plan at an address; its first use finds out if the file is there."""
-    from skdp.budget.accountant import BudgetAccountant, BudgetPlan  # which import this module
+_reach: Callable[[Any], Any]
 
-    if address is None:
-        return _Unclear()
-    file = {name: address[name] for name in ("identity", "genesis")}
-    budget = BudgetAccountant.__new__(BudgetAccountant)
-    budget.__setstate__({**file, "path": Path(address["path"])})
-    return BudgetPlan(budget, address["plan"]) if "plan" in address else budget
+
+def reach_budgets_by(reach: Callable[[Any], Any]) -> None:
+    """Let the module of budgets, which imports this one, say how one is found at its address."""
+    global _reach
+    _reach = reach
 
 
 def find_accountant(bound: Any = None) -> Any:
-    """Return the budget that a fit without an accountant of its own charges.
-
-    The innermost block of this thread comes first. A thread or process without one may work for the
-    block that another thread or an ancestor has open. Where there are several, what the estimator
-    is bound to decides; if that is none of them, nobody knows which budget is meant.
-
-    Parameters
-    ----------
-    bound : BudgetAccountant or None, default=None
-        What the estimator is bound to.
-
-    Returns
-    -------
-    BudgetAccountant or None
-        The budget, None where there is none. Where it is unclear which one is meant, something that
-        refuses all charges.
-    """
+    """Return the budget that a fit without an accountant of its own charges."""
+    # The innermost block of this thread comes first. A thread or process without one may work for
+    # the block that another thread or an ancestor has open. Where there are several, what the
+    # estimator is bound to decides; if that is none of them, nobody knows which budget is meant.
     here = _blocks_here.get()
     if here and here[-1][0] == os.getpid():
         return here[-1][2]
     # A process that was forked in a block may work for it, or for one that was opened later.
     known = [accountant for _, _, accountant in here[-1:]] or _innermost_blocks()
-    known += [_reached(address) for address in notices.heard("budget")]
+    known += [
+        _Unclear() if address is None else _reach(address) for address in notices.heard("budget")
+    ]
     distinct = {_identity(budget): budget for budget in known}
     if bound is not None and (not distinct or _identity(bound) in distinct):
         return bound
@@ -137,12 +109,11 @@ def _identity(budget: Any) -> Any:
 
 
 class ChargesBudget(PlainParameters):
-    """Mixin of everything that fits privately: it stays with the budget of its block.
+    """Mixin of everything that fits privately: it stays with the budget of its block."""
 
-    What is constructed, cloned, pickled or unpickled inside ``with accountant:`` is bound to the
-    block's budget, so that a fit in another process or thread, or after the block, charges it too.
-    An estimator that came back from a worker stays bound to that budget.
-    """
+    # What is constructed, cloned, pickled or unpickled inside ``with accountant:`` is bound to the
+    # block's budget, so that a fit in another process or thread, or after the block, charges it
+    # too. An estimator that came back from a worker stays bound to that budget.
 
     _bound_accountant: Any = None
 
@@ -171,18 +142,7 @@ class ChargesBudget(PlainParameters):
 
 
 def check_accountant(accountant: Any) -> None:
-    """Refuse a parameter that is no budget.
-
-    Parameters
-    ----------
-    accountant : object
-        What the user gave as ``accountant=``.
-
-    Raises
-    ------
-    TypeError
-        If it is neither None nor has a method `reserve`.
-    """
+    """Refuse a parameter that is no budget."""
     if accountant is not None and not callable(getattr(accountant, "reserve", None)):
         raise TypeError(
             "accountant must be None or a budget such as skdp.budget.BudgetAccountant, got "
@@ -191,27 +151,9 @@ def check_accountant(accountant: Any) -> None:
 
 
 def charge_fit(estimator: Any, spent: PrivacySpent) -> None:
-    """Charge what a fit is about to spend; afterwards the rows may be used.
-
-    The budget is the estimator's `accountant`, else what `find_accountant` returns. Without any
-    nobody keeps count, unless the configuration requires a budget.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Who charges; its class and parameters are recorded.
-    spent : PrivacySpent
-        What the fit will spend.
-
-    Raises
-    ------
-    BudgetExceededError
-        If the budget cannot take the charge.
-    BudgetRequiredError
-        If there is no budget and ``require_budget`` is set.
-    TypeError
-        If the estimator's `accountant` is no budget.
-    """
+    """Charge what a fit is about to spend; afterwards the rows may be used."""
+    # The budget is the estimator's `accountant`, else what `find_accountant` returns. Without any
+    # nobody keeps count, unless the configuration requires a budget.
     check_accountant(estimator.accountant)
     name = type(estimator).__name__
     accountant = estimator.accountant
@@ -235,7 +177,7 @@ def charge_fit(estimator: Any, spent: PrivacySpent) -> None:
         parameters={
             parameter: value
             for parameter, value in estimator.get_params(deep=False).items()
-            if parameter not in _NOT_RECORDED
+            if is_recorded(parameter)
         },
         seeded=spent.seeded,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, PLDAccountant
 from skdp.budget.charging import close_block, open_block
@@ -13,14 +13,13 @@ from skdp.budget.currencies import Charge
 from skdp.budget.currencies.exact import decimal_up
 from skdp.budget.currencies.pairs import pair_of
 from skdp.budget.currencies.profiles import is_certified
+from skdp.budget.desk import stamp
 from skdp.budget.entries import PLANNED, BudgetEntry, read_event, write_event
 from skdp.budget.ledger.chain import Row, canonical
 from skdp.budget.request import Request, prepare
+from skdp.budget.view import LedgerView
 from skdp.exceptions import BudgetExceededError
 from skdp.reporting.privacy_spent import PrivacySpent
-
-if TYPE_CHECKING:
-    from skdp.budget.accountant import BudgetAccountant
 
 
 class BudgetPlan:
@@ -46,12 +45,12 @@ class BudgetPlan:
     composition of interactive mechanisms, and a plan is one such mechanism.
     """
 
-    def __init__(self, accountant: BudgetAccountant, index: int) -> None:
+    def __init__(self, accountant: LedgerView, index: int) -> None:
         self._accountant = accountant
         self._index = index
 
     @property
-    def accountant(self) -> BudgetAccountant:
+    def accountant(self) -> LedgerView:
         """The budget that paid for the plan."""
         return self._accountant
 
@@ -73,7 +72,7 @@ class BudgetPlan:
         LedgerError
             If the ledger cannot be read.
         """
-        row, used = self._accountant._file.row(self._index)
+        row, used = self._accountant.desk.file.row(self._index)
         return [read_event(e) for place, e in enumerate(row["events"]) if place not in used]
 
     def reserve(
@@ -109,8 +108,8 @@ class BudgetPlan:
         LedgerError
             If the ledger cannot be read or written.
         """
-        budget = self._accountant
-        request = budget._prepare(
+        desk = self._accountant.desk
+        request = desk.prepare(
             event,
             label=label,
             adjacency=adjacency,
@@ -122,7 +121,7 @@ class BudgetPlan:
             needs_numbers=False,
         )
         wanted = write_event(request.charge.event)
-        with budget._file.appending() as end:
+        with desk.file.appending() as end:
             plan = end.reader.row(self._index)
             used = end.reader.places(self._index)
             place = _place_of(wanted, plan, used)
@@ -130,8 +129,8 @@ class BudgetPlan:
                 raise _not_planned(request, plan, used)
             row = {**request.row, "kind": PLANNED, "plan": self._index, "place": place}
             nothing = (0 * end.state.spent[0],) * len(end.state.spent)
-            row = end.append(budget._stamped(row), nothing)
-        return budget._entry(row)
+            row = end.append(stamp(row), nothing)
+        return desk.entry(row)
 
     def __enter__(self) -> BudgetPlan:
         open_block(self)
@@ -141,7 +140,7 @@ class BudgetPlan:
         close_block(self)
 
     def _address(self) -> dict[str, Any]:
-        return {**self._accountant._address(), "plan": self._index}
+        return {**self._accountant.desk.address(), "plan": self._index}
 
     def __copy__(self) -> BudgetPlan:
         return self
@@ -161,31 +160,7 @@ def commit_row(
     delta: float | None,
     epsilon_delta: bool,
 ) -> tuple[ComposedEvent, tuple[float, float] | None, list[dict[str, Any]]]:
-    """Account jointly for a list of releases, each restated and proved as when it is reserved.
-
-    Parameters
-    ----------
-    events : iterable of Event or PrivacySpent
-        The list.
-    given, wanted : str
-        The relation of bare events (None: the ledger's), and that of the ledger.
-    delta : float or None
-        At which delta the joint epsilon is computed; None takes the sum of the deltas that the
-        items name.
-    epsilon_delta : bool
-        Whether a joint epsilon is needed.
-
-    Returns
-    -------
-    event, guarantee, events
-        The joint event, its (epsilon, delta) where these are counted, and each event as the ledger
-        records it, all in the ledger's adjacency.
-
-    Raises
-    ------
-    TypeError, ValueError, UnsupportedEventError
-        If something is no event, is not proved, cannot be converted, or a delta is missing.
-    """
+    """Account jointly for a list of releases, each restated and proved as when it is reserved."""
     charges = [
         prepare(item, ledger_adjacency=wanted, needs_numbers=False, adjacency=given).charge
         for item in events

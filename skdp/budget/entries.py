@@ -111,25 +111,12 @@ class BudgetEntry:
         dict
             The fields; the cost in numbers, rounded up.
         """
-        cost = {unit: written_up(amount) for unit, amount in self.cost.items()}
+        cost = {unit: write_up(amount) for unit, amount in self.cost.items()}
         return {**vars(self), "event": self.event.to_dict(), "cost": cost}
 
 
 def record_of(row: Row, units: tuple[str, ...]) -> dict[str, Any]:
-    """Return an entry as `BudgetEntry.to_dict` does, also if its event is of an unknown class.
-
-    Parameters
-    ----------
-    row : dict
-        A row of the ledger.
-    units : tuple of str
-        Names of the units of the budget's currency.
-
-    Returns
-    -------
-    dict
-        Plain values, one row of a table.
-    """
+    """Return an entry as `BudgetEntry.to_dict` does, also if its event is of an unknown class."""
     amounts = zip(units, read_amounts(row["cost"]), strict=True)
     return {
         "index": row["index"],
@@ -142,63 +129,25 @@ def record_of(row: Row, units: tuple[str, ...]) -> dict[str, Any]:
         "epsilon": _number_or_none(row["epsilon"]),
         "delta": _number_or_none(row["delta"]),
         "adjacency": row["adjacency"],
-        "cost": {unit: written_up(amount) for unit, amount in amounts},
+        "cost": {unit: write_up(amount) for unit, amount in amounts},
         "seeded": row["seeded"],
         "plan": row["plan"],
     }
 
 
 def write_event(event: Event) -> dict[str, Any]:
-    """Write an event so that JSON can carry it.
-
-    Parameters
-    ----------
-    event : Event
-        Any event.
-
-    Returns
-    -------
-    dict
-        What its `to_dict` returns, numbers that are not finite marked.
-    """
+    """Write an event so that JSON can carry it."""
     marked: dict[str, Any] = _map_numbers(event.to_dict(), _mark)
     return marked
 
 
 def read_event(written: dict[str, Any]) -> Event:
-    """Read what `write_event` wrote.
-
-    Parameters
-    ----------
-    written : dict
-        A marked event.
-
-    Returns
-    -------
-    Event
-        An event equal to the original.
-
-    Raises
-    ------
-    ValueError
-        If its class is not known here: import the module that defines it.
-    """
+    """Read what `write_event` wrote."""
     return Event.from_dict(_map_numbers(written, _unmark))
 
 
-def written_up(amount: Fraction) -> float:
-    """Return the float nearest to an amount that, as it is printed, is at least the amount.
-
-    Parameters
-    ----------
-    amount : Fraction
-        Non-negative.
-
-    Returns
-    -------
-    float
-        The number: 0.1 for a tenth. Infinite beyond the largest float.
-    """
+def write_up(amount: Fraction) -> float:
+    """Return the float nearest to an amount that, as it is printed, is at least the amount."""
     try:
         nearest = float(amount)
     except OverflowError:
@@ -207,44 +156,19 @@ def written_up(amount: Fraction) -> float:
 
 
 def describe_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Describe an estimator's parameters in plain values.
-
-    Left out are seeds, which would give the noise away, and what has no part in the result:
-    verbosity, numbers of jobs, the accountant itself. Arrays are described by their shape, other
-    estimators by their class and parameters; long texts and lists are cut.
-
-    Parameters
-    ----------
-    parameters : mapping or None
-        As ``get_params(deep=False)`` returns them.
-
-    Returns
-    -------
-    dict
-        Plain values, ready for JSON.
-    """
+    """Describe an estimator's parameters in plain values."""
+    # Left out are seeds, which would give the noise away, and what has no part in the result:
+    # verbosity, numbers of jobs, the accountant itself. Arrays are described by their shape, other
+    # estimators by their class and parameters; long texts and lists are cut.
     return {
         str(name): plain(value)
         for name, value in sorted((parameters or {}).items(), key=lambda item: str(item[0]))
-        if _is_recorded(name)
+        if is_recorded(name)
     }
 
 
 def plain(value: Any, depth: int = 3) -> Any:
-    """Describe a value in what JSON knows.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-    depth : int, default=3
-        How many levels of containers are looked into.
-
-    Returns
-    -------
-    None, bool, int, float, str, list or dict
-        The value or a short description; numbers that are not finite as text.
-    """
+    """Describe a value in what JSON knows."""
     if value is None or isinstance(value, bool | str):
         return _cut(value) if isinstance(value, str) else value
     if isinstance(value, Integral):
@@ -255,7 +179,7 @@ def plain(value: Any, depth: int = 3) -> Any:
         item = getattr(value, "item", None)
         return plain(item()) if value.shape == () and item else f"array of shape {value.shape}"
     if depth > 0 and isinstance(value, Mapping):
-        items = [item for item in value.items() if _is_recorded(item[0])][:_MOST_ITEMS]
+        items = [item for item in value.items() if is_recorded(item[0])][:_MOST_ITEMS]
         return {_cut(str(key)): plain(item, depth - 1) for key, item in items}
     if depth > 0 and isinstance(value, list | tuple | set | frozenset):
         items = sorted(value, key=repr) if isinstance(value, set | frozenset) else list(value)
@@ -269,7 +193,7 @@ def plain(value: Any, depth: int = 3) -> Any:
     return type(value).__name__
 
 
-def _is_recorded(name: object) -> bool:
+def is_recorded(name: object) -> bool:
     """Tell whether a parameter, possibly of a nested estimator, may be in the ledger."""
     return str(name).rpartition("__")[2] not in _NEVER_RECORDED
 
@@ -278,19 +202,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}..."
 
 
-def json_ready(value: Any) -> Any:
-    """Return a record with numbers that are not finite as text, which JSON has no numbers for.
-
-    Parameters
-    ----------
-    value : object
-        Plain values.
-
-    Returns
-    -------
-    object
-        The same, but ``"inf"`` for an infinity.
-    """
+def make_json_ready(value: Any) -> Any:
+    """Return a record with numbers that are not finite as text, which JSON has no numbers for."""
     return _map_numbers(value, lambda item: plain_number(item) if isinstance(item, float) else item)
 
 

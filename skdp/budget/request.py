@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skdp.accounting import ApproxDPEvent, Event, PLDAccountant, PureDPEvent
+from skdp.accounting import ApproxDPEvent, Event, PLDAccountant
+from skdp.accounting.analysis import analysis_of
 from skdp.accounting.value import check_guarantee
 from skdp.budget.conversion import convert_adjacency
 from skdp.budget.currencies import Charge
@@ -20,15 +21,7 @@ from skdp.reporting.privacy_spent import PrivacySpent
 
 @dataclass(frozen=True)
 class Request:
-    """A charge as the filter prices it and as the ledger records it.
-
-    Parameters
-    ----------
-    charge : Charge
-        In the ledger's adjacency.
-    row : dict
-        What the entry will say, except when it was made and what it costs.
-    """
+    """A charge as the filter prices it and as the ledger records it."""
 
     charge: Charge
     row: Row
@@ -52,30 +45,7 @@ def prepare(
     parameters: Mapping[str, Any] | None = None,
     seeded: bool = False,
 ) -> Request:
-    """Check and convert what a caller says about a release.
-
-    Parameters
-    ----------
-    event : Event or PrivacySpent
-        What will run. A `PrivacySpent`, as `privacy_plan` returns it, brings its adjacency,
-        guarantee and seed along.
-    ledger_adjacency : str
-        Of the budget.
-    needs_numbers : bool
-        Whether an epsilon and a delta must be known.
-    label, adjacency, epsilon, delta, estimator, parameters, seeded
-        As `BudgetAccountant.reserve` takes them.
-
-    Returns
-    -------
-    Request
-        What to price and what to record.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If something is no event, out of range, no guarantee, or cannot be converted.
-    """
+    """Check and convert what a caller says about a release."""
     if isinstance(event, PrivacySpent):
         adjacency, seeded = event.adjacency, event.seeded
         epsilon, delta, event = event.epsilon, event.delta, event.event
@@ -113,18 +83,7 @@ def prepare(
 
 
 def check_numbers(epsilon: float, delta: float) -> None:
-    """Refuse numbers that no release costs.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        A guarantee.
-
-    Raises
-    ------
-    ValueError
-        If they are negative, not finite, or say of themselves that they are no guarantee.
-    """
+    """Refuse numbers that no release costs."""
     if not (0.0 <= epsilon < math.inf and 0.0 <= delta < 1.0):
         raise ValueError(
             f"A charge needs a finite epsilon >= 0 and a delta in [0, 1), got epsilon={epsilon!r} "
@@ -145,7 +104,7 @@ def _guarantee(
     if delta is None:
         if epsilon is not None:
             raise ValueError(f"epsilon={epsilon!r} was given without its delta: give both.")
-        stated = _stated(event)
+        stated = _stated(event, adjacency)
         if stated is not None:
             epsilon, delta = stated
         elif needed:
@@ -162,10 +121,11 @@ def _guarantee(
     return float(epsilon), float(delta)
 
 
-def _stated(event: Event) -> tuple[float, float] | None:
-    if isinstance(event, PureDPEvent):
-        return event.epsilon, 0.0
-    return (event.epsilon, event.delta) if isinstance(event, ApproxDPEvent) else None
+def _stated(event: Event, adjacency: str) -> tuple[float, float] | None:
+    """Return the pair of an event that is nothing but one."""
+    card = analysis_of(event, adjacency)
+    pair = card.stated() if card.only_stated else None
+    return None if pair is None else (float(pair.epsilon), float(pair.delta))
 
 
 def _converted(
@@ -176,5 +136,5 @@ def _converted(
         return Charge(convert_adjacency(event, given, wanted))
     epsilon, delta = guarantee
     event = convert_adjacency(event, given, wanted, epsilon=epsilon, delta=delta)
-    numbers = _stated(convert_adjacency(ApproxDPEvent(epsilon, delta), given, wanted))
+    numbers = _stated(convert_adjacency(ApproxDPEvent(epsilon, delta), given, wanted), wanted)
     return Charge(event, *(numbers or guarantee))

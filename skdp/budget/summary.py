@@ -13,7 +13,7 @@ from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, GaussianEvent
 from skdp.accounting.accountants.gdp import GDPAccountant
 from skdp.accounting.numerics import gaussian_profile
 from skdp.budget.currencies import BudgetFilter
-from skdp.budget.entries import written_up
+from skdp.budget.entries import write_up
 from skdp.budget.request import Request
 from skdp.budget.terms import BudgetTerms
 from skdp.exceptions import BudgetExceededError
@@ -26,24 +26,7 @@ def refusal(
     spent: tuple[Fraction, ...],
     currency: BudgetFilter,
 ) -> BudgetExceededError:
-    """Return the error of a charge that does not fit.
-
-    Parameters
-    ----------
-    request : Request
-        What was asked.
-    cost : tuple of Fraction
-        Its price.
-    spent : tuple of Fraction
-        What is spent.
-    currency : BudgetFilter
-        The budget's filter.
-
-    Returns
-    -------
-    BudgetExceededError
-        Naming what was asked, what is left and what would fit.
-    """
+    """Return the error of a charge that does not fit."""
     charge = request.charge
     if charge.epsilon is not None and charge.delta is not None:
         asked = charge.epsilon, charge.delta
@@ -53,10 +36,11 @@ def refusal(
     kind = "gaussian" if GDPAccountant().supports(charge.event) else "any"
     fits = what_fits(currency, spent, 1, kind)
     prices = [
-        f"{written_up(price):.6g} of {unit} where {_left(limit, used)} are left"
+        f"{write_up(price):.6g} of {unit} where {_left(limit, used)} are left"
         for unit, price, used, limit in zip(
-            currency.units, cost, spent, currency.limits, strict=True
+            currency.units, cost, spent, currency.reachable(spent), strict=True
         )
+        if price > 0 or not any(cost)
     ]
     advice = (
         "Nothing fits any more: end here, or start a budget of its own for other records."
@@ -75,24 +59,7 @@ def refusal(
 def what_fits(
     currency: BudgetFilter, spent: tuple[Fraction, ...], fits: int, mechanism: str
 ) -> tuple[float, float] | None:
-    """Return the (epsilon, delta) of each of several releases that exhaust the budget.
-
-    Parameters
-    ----------
-    currency : BudgetFilter
-        The budget's filter.
-    spent : tuple of Fraction
-        What is spent.
-    fits : int
-        How many releases.
-    mechanism : {"gaussian", "any"}
-        What they are.
-
-    Returns
-    -------
-    tuple of float, or None
-        None if the budget is exhausted.
-    """
+    """Return the (epsilon, delta) of each of several releases that exhaust the budget."""
     try:
         share = currency.allocate(spent, fits, mechanism)
     except (ValueError, BudgetExceededError):
@@ -106,28 +73,10 @@ def total_spent(
     spent: tuple[Fraction, ...],
     entries: list[dict[str, Any]],
 ) -> PrivacySpent:
-    """Return the record of everything a budget was charged with.
-
-    Its event is the filter's guarantee and not the list of what was run. Which releases are run
-    may have depended on the results of earlier ones, and to compose such a list numerically, as if
-    it had been fixed in advance, is no bound.
-
-    Parameters
-    ----------
-    terms : BudgetTerms
-        Of the budget.
-    currency : BudgetFilter
-        Its filter.
-    spent : tuple of Fraction
-        What is spent.
-    entries : list of dict
-        Records of the entries.
-
-    Returns
-    -------
-    PrivacySpent
-        The total.
-    """
+    """Return the record of everything a budget was charged with."""
+    # Its event is the filter's guarantee and not the list of what was run. Which releases are run
+    # may have depended on the results of earlier ones, and to compose such a list numerically, as
+    # if it had been fixed in advance, is no bound.
     epsilon, delta = currency.guarantee(spent)
     labels = dict.fromkeys(entry["label"] for entry in entries if entry["kind"] != "plan")
     names = list(labels)[:20] + ([f"and {len(labels) - 20} more"] if len(labels) > 20 else [])
@@ -157,50 +106,49 @@ def _total_event(
     if not any(spent):
         return ComposedEvent(())
     # A first release that took the whole budget has its pair and need not be below the curve.
-    if currency.name == "gdp" and not currency.is_spent(spent):
-        curve = _gaussian_curve(*spent)
-        if curve is not None:
-            return curve
+    known = None if currency.is_spent(spent) else currency.curve(spent)
+    curve = None if known is None else _curve_event(*known)
+    if curve is not None:
+        return curve
     if not math.isfinite(epsilon):
         return ApproxDPEvent(0.0, 1.0)  # no guarantee at any delta below one
     return ApproxDPEvent(epsilon, delta)
 
 
-def _gaussian_curve(square: Fraction, slack: Fraction) -> Event | None:
-    """Return an event with at least the profile ``slack + delta_G(epsilon; mu)``, if there is one.
-
-    A failure of probability d beside a Gaussian release has ``d + (1 - d) delta_G(epsilon)``. That
-    is enough at every epsilon >= 0 if ``d (1 - delta_G(0)) >= slack``, as delta_G decreases.
-    """
+def _curve_event(square: Fraction, epsilon: Fraction, failure: Fraction) -> Event | None:
+    """Return a mu-GDP release beside an (epsilon, failure)-DP one, if floats can write them."""
+    # The event's failures are also below the other curve, raised so much that without stated
+    # epsilons ``failure + delta_G(epsilon; mu)`` is below it everywhere, for entries of whatever
+    # form.
     if square == 0:
         return None
-    mu = written_up(square) ** 0.5 * (1.0 + 1e-12)
+    mu = write_up(square) ** 0.5 * (1.0 + 1e-12)
     if not (math.isfinite(mu) and 1.0 / mu > 0.0 and math.isfinite(1.0 / mu)):
         return None
     gaussian = GaussianEvent((1.0 / mu) * (1.0 - 1e-12))
-    if slack == 0:
+    if epsilon == failure == 0:
         return gaussian
-    failure = written_up(slack) / (1.0 - gaussian_profile.delta(mu, 0.0)) * (1.0 + 1e-9)
-    return None if failure >= 1.0 else ComposedEvent((gaussian, ApproxDPEvent(0.0, failure)))
+    pair = (
+        write_up(epsilon),
+        write_up(failure) / (1.0 - gaussian_profile.delta(mu, 0.0)) * (1.0 + 1e-9),
+    )
+    known = math.isfinite(pair[0]) and pair[1] < 1.0
+    return ComposedEvent((gaussian, ApproxDPEvent(*pair))) if known else None
+
+
+def coordinates(
+    currency: BudgetFilter, spent: tuple[Fraction, ...]
+) -> dict[str, tuple[float, float]]:
+    """Return, unit by unit, what is spent and the most that it may come to."""
+    most = currency.reachable(spent)
+    return {
+        unit: (write_up(used), math.inf if limit is None else write_up(limit))
+        for unit, used, limit in zip(currency.units, spent, most, strict=True)
+    }
 
 
 def short_text(terms: BudgetTerms, spent: tuple[float, float] | str, entries: int | None) -> str:
-    """Return the budget's ``repr``.
-
-    Parameters
-    ----------
-    terms : BudgetTerms
-        Of the budget.
-    spent : tuple of float or str
-        Spent (epsilon, delta), or why it is not known.
-    entries : int or None
-        Number of charges.
-
-    Returns
-    -------
-    str
-        One line.
-    """
+    """Return the budget's ``repr``."""
     name = "" if terms.name is None else f", name={terms.name!r}"
     used = spent if isinstance(spent, str) else f"spent {_pair(*spent)[1:-1]}; {entries} charges"
     return (
@@ -210,30 +158,21 @@ def short_text(terms: BudgetTerms, spent: tuple[float, float] | str, entries: in
 
 
 def html_text(
-    terms: BudgetTerms, spent: tuple[float, float] | str, entries: int, path: Path
+    terms: BudgetTerms,
+    spent: tuple[float, float] | str,
+    sums: Mapping[str, tuple[float, float]],
+    entries: int,
+    path: Path,
 ) -> str:
-    """Return the budget as a table for notebooks.
-
-    Parameters
-    ----------
-    terms : BudgetTerms
-        Of the budget.
-    spent : tuple of float or str
-        Spent (epsilon, delta), or why it is not known.
-    entries : int
-        Number of entries.
-    path : Path
-        File of the ledger.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return the budget as a table for notebooks."""
     rows = {
         "name": terms.name or "none",
         "total": _pair(terms.epsilon, terms.delta),
         "spent": spent if isinstance(spent, str) else _pair(*spent),
+        **{
+            f"sum of {unit}": f"{used:.6g} of at most {most:.6g}"
+            for unit, (used, most) in sums.items()
+        },
         "entries": entries,
         "adjacency": terms.adjacency,
         "composition": terms.composition,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from importlib.metadata import version
-from numbers import Real
 from typing import Any
 
 from skdp.budget.currencies import BudgetFilter, make_filter
+from skdp.budget.currencies.base import is_number
 from skdp.budget.ledger.chain import Row, plain_number
 from skdp.exceptions import LedgerDamagedError, LedgerMismatchError
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
@@ -25,80 +24,42 @@ EPSILON_DELTA = ("basic", "approx")
 
 @dataclass(frozen=True)
 class BudgetTerms:
-    """Totals, relation and currency of a budget, fixed when it is created.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Totals.
-    adjacency : {"replace-one", "add-remove"}
-        Which data sets are neighbours.
-    composition : str
-        Name of the filter, ``"auto"`` where it is still to be chosen.
-    name : str or None
-        What the budget is called.
-    """
+    """Totals, relation and currency of a budget, fixed when it is created."""
 
     epsilon: float
     delta: float
     adjacency: Adjacency
     composition: str
     name: str | None
+    stated_epsilon: float | None = None
 
     @classmethod
     def checked(
-        cls, epsilon: Any, delta: Any, adjacency: Any, composition: Any, name: Any
+        cls,
+        epsilon: Any,
+        delta: Any,
+        adjacency: Any,
+        composition: Any,
+        name: Any,
+        stated_epsilon: Any,
     ) -> BudgetTerms:
-        """Check what a user asks for.
-
-        Parameters
-        ----------
-        epsilon, delta, adjacency, composition, name
-            As `BudgetAccountant` takes them.
-
-        Returns
-        -------
-        BudgetTerms
-            The same.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range.
-        """
-        if isinstance(epsilon, bool) or not isinstance(epsilon, Real) or not float(epsilon) > 0.0:
+        """Check what a user asks for."""
+        if not is_number(epsilon) or not float(epsilon) > 0.0:
             raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")
-        if isinstance(delta, bool) or not isinstance(delta, Real) or not 0.0 <= float(delta) < 1.0:
+        if not is_number(delta) or not 0.0 <= float(delta) < 1.0:
             raise ValueError(f"delta must be a number in [0, 1), got {delta!r}.")
         if adjacency not in ADJACENCIES:
             raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
         if name is not None and not isinstance(name, str):
             raise ValueError(f"name must be a text or None, got {name!r}.")
-        return cls(float(epsilon), float(delta), adjacency, composition, name)
+        return cls(float(epsilon), float(delta), adjacency, composition, name, stated_epsilon)
 
     def filter(self) -> BudgetFilter:
-        """Return the filter that adds charges up.
-
-        Returns
-        -------
-        BudgetFilter
-            Of these totals.
-
-        Raises
-        ------
-        ValueError
-            If the composition is unknown or cannot have these totals.
-        """
-        return make_filter(self.composition, self.epsilon, self.delta, self.adjacency)
+        """Return the filter that adds charges up."""
+        return make_filter(**{k: v for k, v in vars(self).items() if k != "name"})
 
     def to_row(self) -> Row:
-        """Return the ledger's first row.
-
-        Returns
-        -------
-        dict
-            Plain values.
-        """
+        """Return the ledger's first row."""
         currency = self.filter()
         return {
             "format": "skdp ledger",
@@ -109,48 +70,25 @@ class BudgetTerms:
             "delta": plain_number(self.delta),
             "adjacency": self.adjacency,
             "composition": currency.name,
-            "units": list(currency.units),
-            "limits": [None if limit is None else str(limit) for limit in currency.limits],
+            "stated_epsilon": self.stated_epsilon,
+            **currency.write_limits(),
         }
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> BudgetTerms:
-        """Read the terms of a ledger.
-
-        Parameters
-        ----------
-        row : mapping
-            Its first row.
-
-        Returns
-        -------
-        BudgetTerms
-            The terms.
-        """
+        """Read the terms of a ledger."""
         return cls(
             float(row["epsilon"]),
             float(row["delta"]),
             row["adjacency"],
             row["composition"],
             row["name"],
+            row.get("stated_epsilon"),  # which older ledgers have not
         )
 
     def agree_with(self, found: BudgetTerms, where: object) -> None:
-        """See that a ledger that was there already is of these terms.
-
-        Parameters
-        ----------
-        found : BudgetTerms
-            Terms of the ledger.
-        where : path
-            Its file, for the message.
-
-        Raises
-        ------
-        LedgerMismatchError
-            If it is of others. A name of None and ``composition="auto"`` agree with any.
-        """
-        free = {"name": None, "composition": AUTO}
+        """See that a ledger that was there already is of these terms."""
+        free = {"name": None, "composition": AUTO, "stated_epsilon": None}
         differences = [
             f"{field}={getattr(found, field)!r} and not {value!r}"
             for field, value in vars(self).items()
@@ -165,48 +103,19 @@ class BudgetTerms:
 
 
 def filter_of(row: Mapping[str, Any], where: object) -> BudgetFilter:
-    """Return the filter of a ledger, the very one that its first row commits to.
-
-    Parameters
-    ----------
-    row : mapping
-        The first row.
-    where : path
-        The ledger's file, for the message.
-
-    Returns
-    -------
-    BudgetFilter
-        With the units and the very limits that the row names.
-
-    Raises
-    ------
-    LedgerDamagedError
-        If the row is not of a known form.
-    LedgerMismatchError
-        If this version of skdp counts in other units or limits.
-    """
+    """Return the filter of a ledger, the very one that its first row commits to."""
     try:
         currency = BudgetTerms.from_row(row).filter()
+        alike = currency.adopt_limits(row)
     except (KeyError, TypeError, ValueError) as error:
         raise LedgerDamagedError(
             f"The ledger {where} has terms that skdp does not know: {error}. Read it with the "
             f"version that made it, skdp {row.get('skdp')}."
         ) from error
-    limits = tuple(None if limit is None else Fraction(limit) for limit in row["limits"])
-    alike = list(currency.units) == row["units"] and len(limits) == len(currency.limits)
-    if not (alike and all(map(_close, limits, currency.limits))):
+    if not alike:
         raise LedgerMismatchError(
             f"The ledger {where} was made by skdp {row.get('skdp')}, which counts in other units "
             "or limits than this version. Continue it with that version, or start a new budget of "
             "what `skdp ledger show` says is left."
         )
-    # Computed limits may differ in the last digit between machines: those of the creation count.
-    currency.limits = limits
     return currency
-
-
-def _close(limit: Fraction | None, other: Fraction | None) -> bool:
-    if limit is None or other is None:
-        return limit is other
-    return abs(limit - other) <= limit * Fraction(1, 10**9)

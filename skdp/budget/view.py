@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 from skdp.budget import summary
-from skdp.budget.currencies import BudgetFilter
+from skdp.budget.desk import Desk
 from skdp.budget.entries import record_of
 from skdp.budget.ledger.chain import read_amounts
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.budget.ledger.store import LedgerFile
-from skdp.budget.terms import BudgetTerms, filter_of
 from skdp.exceptions import LedgerError
 from skdp.mechanisms.contribution import Adjacency
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -27,54 +25,43 @@ class LedgerView:
         The ledger.
     """
 
-    _file: LedgerFile
-    _terms: BudgetTerms
-
     def __init__(self, file: LedgerFile) -> None:
-        self._attach(file)
-
-    def _attach(self, file: LedgerFile) -> None:
-        self._file = file
-        self._terms = BudgetTerms.from_row(file.genesis)
-
-    @cached_property
-    def _currency(self) -> BudgetFilter:
-        return filter_of(self._file.genesis, self._file.path)
+        self.desk = Desk(file)
 
     @property
     def epsilon(self) -> float:
         """Total epsilon, fixed at creation."""
-        return self._terms.epsilon
+        return self.desk.terms.epsilon
 
     @property
     def delta(self) -> float:
         """Total delta, fixed at creation."""
-        return self._terms.delta
+        return self.desk.terms.delta
 
     @property
     def adjacency(self) -> Adjacency:
         """The relation in which the budget counts."""
-        return self._terms.adjacency
+        return self.desk.terms.adjacency
 
     @property
     def composition(self) -> str:
         """How charges add up; never ``"auto"``."""
-        return self._terms.composition
+        return self.desk.terms.composition
 
     @property
     def name(self) -> str | None:
         """What the budget is called."""
-        return self._terms.name
+        return self.desk.terms.name
 
     @property
     def created(self) -> str:
         """When the budget was created, ISO 8601 in UTC."""
-        return str(self._file.genesis["created"])
+        return str(self.desk.file.genesis["created"])
 
     @property
     def ledger(self) -> Path:
         """File of the ledger."""
-        return self._file.path
+        return self.desk.file.path
 
     def spent(self) -> tuple[float, float]:
         """Return the (epsilon, delta) that all charges so far amount to, rounded up.
@@ -91,7 +78,7 @@ class LedgerView:
         LedgerError
             If the ledger cannot be read or trusted.
         """
-        return self._currency.guarantee(self._file.state().spent)
+        return self.desk.currency.guarantee(self.desk.file.state().spent)
 
     def remaining(self) -> tuple[float, float]:
         """Return the (epsilon, delta) of the largest single release that still fits.
@@ -108,7 +95,23 @@ class LedgerView:
         LedgerError
             If the ledger cannot be read or trusted.
         """
-        return self._currency.remaining(self._file.state().spent)
+        return self.desk.currency.remaining(self.desk.file.state().spent)
+
+    def coordinates(self) -> dict[str, tuple[float, float]]:
+        """Return what is spent in each unit of the currency, and what that sum may still reach.
+
+        Returns
+        -------
+        dict of str to tuple of float
+            Rounded up. Under ``"mixed"``: the squares of mu, and the stated epsilons and deltas.
+            What one sum may reach depends on the others: it need not be there for all at once.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read or trusted.
+        """
+        return summary.coordinates(self.desk.currency, self.desk.file.state().spent)
 
     def entries(self) -> list[dict[str, Any]]:
         """Return all entries in order, ready for ``pandas.DataFrame``.
@@ -123,14 +126,14 @@ class LedgerView:
         LedgerError
             If the ledger cannot be read or trusted.
         """
-        return [record_of(row, self._currency.units) for row in self._file.rows()]
+        return [record_of(row, self.desk.currency.units) for row in self.desk.file.rows()]
 
     @property
     def total(self) -> PrivacySpent:
         """All charges so far as one record: what the filter grants, read as `spent` is."""
-        rows = self._file.rows()
-        spent = read_amounts(rows[-1]["spent"]) if rows else self._currency.nothing
-        return summary.total_spent(self._terms, self._currency, spent, rows)
+        rows = self.desk.file.rows()
+        spent = read_amounts(rows[-1]["spent"]) if rows else self.desk.currency.nothing
+        return summary.total_spent(self.desk.terms, self.desk.currency, spent, rows)
 
     def verify(self, receipt: LedgerReceipt | str | None = None) -> LedgerReceipt:
         """Read the whole ledger and check that nobody changed it.
@@ -154,7 +157,7 @@ class LedgerView:
             If the file cannot be read.
         """
         known = LedgerReceipt.parse(receipt) if isinstance(receipt, str) else receipt
-        return self._file.verify(known)
+        return self.desk.file.verify(known)
 
     def close(self) -> None:
         """Do nothing: a ledger's file is open during a charge only, and one file at all times.
@@ -163,20 +166,21 @@ class LedgerView:
         """
 
     def __repr__(self) -> str:
-        used, entries = self._used()
-        return summary.short_text(self._terms, used, entries)
+        used, entries, _ = self._used()
+        return summary.short_text(self.desk.terms, used, entries)
 
     def _repr_html_(self) -> str:
-        used, entries = self._used()
-        return summary.html_text(self._terms, used, entries, self._file.path)
+        used, entries, sums = self._used()
+        return summary.html_text(self.desk.terms, used, sums, entries, self.desk.file.path)
 
-    def _used(self) -> tuple[tuple[float, float] | str, int]:
+    def _used(self) -> tuple[tuple[float, float] | str, int, dict[str, tuple[float, float]]]:
         """Return what is spent; a fitted model is displayed also when its ledger is gone."""
         try:
-            state = self._file.state()
-            return self._currency.guarantee(state.spent), state.entries
+            state = self.desk.file.state()
+            sums = summary.coordinates(self.desk.currency, state.spent)
+            return self.desk.currency.guarantee(state.spent), state.entries, sums
         except LedgerError as error:
-            return type(error).__name__, 0
+            return type(error).__name__, 0, {}
 
     def __copy__(self) -> Self:
         return self
@@ -186,8 +190,7 @@ class LedgerView:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        file = self._file
-        return {"path": file.path, "identity": file.identity, "genesis": file.genesis}
+        return self.desk.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._attach(LedgerFile.reach(**state))
+        self.desk = Desk(LedgerFile.reach(**state))

@@ -23,21 +23,11 @@ PLANNING_MARGIN = 1e-9
 
 
 class Escrow:
-    """The budget of one private step of one inner fit: one release, paid for by the search.
+    """The budget of one private step of one inner fit: one release, paid for by the search."""
 
-    Stands in for a budget as ``accountant=``. It grants the planned release once, and refuses
-    whatever is not that release or less, so that an inner fit cannot spend what the search has
-    not charged.
-
-    Parameters
-    ----------
-    event : Event
-        The planned release.
-    adjacency : {"replace-one", "add-remove"}
-        The relation that the search accounts for.
-    step : str
-        Name of the step, for messages.
-    """
+    # Stands in for a budget as ``accountant=``. It grants the planned release once, and refuses
+    # whatever is not that release or less, so that an inner fit cannot spend what the search has
+    # not charged.
 
     def __init__(self, event: Event, adjacency: str, step: str) -> None:
         self.event = event
@@ -47,22 +37,7 @@ class Escrow:
         self._lock = threading.Lock()
 
     def reserve(self, event: Event, *, adjacency: str | None = None, **_: Any) -> None:
-        """Grant the planned release, once.
-
-        Parameters
-        ----------
-        event : Event
-            What is about to run.
-        adjacency : {"replace-one", "add-remove"} or None, default=None
-            The relation that it refers to; None means the search's own.
-        **_ : dict
-            The label, the guarantee and the description of the charge; they decide nothing here.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the release was not planned, costs more, or was granted before.
-        """
+        """Grant the planned release, once."""
         if adjacency not in (None, self.adjacency):
             raise BudgetExceededError(
                 f"{self.step} wants to charge under {adjacency!r}, but the search accounts for "
@@ -96,21 +71,7 @@ class Escrow:
 
 
 def costs_no_more(event: Event, planned: Event) -> bool:
-    """Tell whether an event is the planned one, or the same mechanism run more cautiously.
-
-    Parameters
-    ----------
-    event : Event
-        What runs.
-    planned : Event
-        What was accounted for.
-
-    Returns
-    -------
-    bool
-        True only if the planned event dominates the other, in every composition: the same kinds
-        of releases with no less noise, no higher sample rates and no more repetitions.
-    """
+    """Tell whether an event is the planned one, or the same mechanism run more cautiously."""
     if event == planned:
         return True
     if type(event) is not type(planned):
@@ -135,20 +96,7 @@ def costs_no_more(event: Event, planned: Event) -> bool:
 
 
 def with_margin(event: Event, margin: float) -> Event:
-    """Return an event that costs a hair more, so that rounding cannot make the real one dearer.
-
-    Parameters
-    ----------
-    event : Event
-        What is planned.
-    margin : float
-        Relative margin on noise.
-
-    Returns
-    -------
-    Event
-        The same releases with less noise; releases of other kinds stay as they are.
-    """
+    """Return an event that costs a hair more, so that rounding cannot make the real one dearer."""
     if isinstance(event, GaussianEvent | LaplaceEvent):
         return type(event)(event.noise_multiplier * (1.0 - margin))
     if isinstance(event, RepeatedEvent | PoissonSampledEvent):

@@ -31,10 +31,15 @@ class Recorder:
     """A budget that remembers what it was told, in a list shared by all copies."""
 
     charges: ClassVar[dict] = {}
+    made: ClassVar[dict] = {}
 
     def __init__(self, name):
         self.name = name
         self.charges[name] = []
+        self.made[name] = self
+
+    def __reduce__(self):  # pickles reach the same budget
+        return recorder_of, (self.name,)
 
     def reserve(self, event, **details):
         self.charges[self.name].append((event, details))
@@ -52,6 +57,10 @@ class Recorder:
     @property
     def count(self):
         return len(self.charges[self.name])
+
+
+def recorder_of(name):
+    return Recorder.made[name]
 
 
 @pytest.fixture

@@ -25,11 +25,11 @@ from skdp.accounting.distributions import Gamma
 from skdp.budget import BudgetAccountant
 from skdp.budget.entries import (
     describe_parameters,
-    json_ready,
+    make_json_ready,
     plain,
     read_event,
     write_event,
-    written_up,
+    write_up,
 )
 from skdp.budget.ledger.chain import canonical, digest, link, read_amounts, read_link, write_amounts
 
@@ -56,7 +56,7 @@ def test_numbers_that_are_not_finite_survive():
     marked = _map_numbers(tree, _mark)
     json.dumps(marked, allow_nan=False)
     assert _map_numbers(marked, _unmark) == tree
-    assert json_ready(tree)["shape"] == "inf"
+    assert make_json_ready(tree)["shape"] == "inf"
 
 
 def test_entries_are_read_back_as_they_were_made():
@@ -114,14 +114,14 @@ def test_whatever_is_described_is_json(value):
 @given(st.fractions(min_value=0, max_value=10**6))
 def test_amounts_survive_exactly_and_are_printed_from_above(amount):
     assert read_amounts(json.loads(json.dumps(write_amounts((amount,))))) == (amount,)
-    shown = written_up(amount)
+    shown = write_up(amount)
     assert Fraction(repr(shown)) >= amount
     assert Fraction(shown) <= amount * (1 + Fraction(1, 2**51)) + Fraction(1, 2**1070)
 
 
 def test_amounts_beyond_numbers():
-    assert written_up(Fraction(10) ** 400) == math.inf
-    assert written_up(Fraction(1, 10)) == 0.1 and written_up(Fraction(0)) == 0.0
+    assert write_up(Fraction(10) ** 400) == math.inf
+    assert write_up(Fraction(1, 10)) == 0.1 and write_up(Fraction(0)) == 0.0
 
 
 def test_links_commit_to_everything():

@@ -60,7 +60,7 @@ def grant_of(budget, limits=None):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("name", ["basic", "gdp", "zcdp", "rdp", "approx"])
+@pytest.mark.parametrize("name", ["basic", "gdp", "zcdp", "rdp", "approx", "mixed"])
 def test_no_adaptive_strategy_exceeds_the_budget(name, library):
     epsilon, delta = 0.7, 0.05
     budget = make_filter(name, epsilon, delta, "add-remove")
@@ -98,7 +98,7 @@ def test_gaussian_curve_holds_at_every_epsilon(epsilon):
         assert found <= allowed + ROUNDING
 
 
-@pytest.mark.parametrize("name", ["basic", "gdp", "zcdp", "rdp", "approx"])
+@pytest.mark.parametrize("name", ["basic", "gdp", "zcdp", "rdp", "approx", "mixed"])
 def test_what_was_granted_before_any_amount_was_exceeded_has_its_guarantee(name):
     budget = make_filter(name, 1.5, 0.05, "add-remove")
     spent = budget.nothing
@@ -150,7 +150,7 @@ def test_stopping_by_privacy_loss_distributions_is_not_a_filter():
 
     found = worst_case(natural, (), [first, flat, steep], math.exp(epsilon), depth=2)
     assert found > 1.05 * delta
-    for name in ("basic", "gdp", "zcdp", "rdp", "approx"):
+    for name in ("basic", "gdp", "zcdp", "rdp", "approx", "mixed"):
         budget = make_filter(name, epsilon, delta, "add-remove")
         found = worst_case(
             grant_of(budget), budget.nothing, [first, flat, steep], math.exp(epsilon), depth=4

@@ -273,7 +273,7 @@ def test_pure_budgets_take_pure_releases_only():
     for name in NAMES[1:]:
         with pytest.raises(ValueError, match="needs delta > 0"):
             make_filter(name, 1.0, 0.0, "replace-one")
-    assert make_filter("auto", 1.0, 1e-9, "replace-one").name == "gdp"
+    assert make_filter("auto", 1.0, 1e-9, "replace-one").name == "mixed"
 
 
 @pytest.mark.parametrize("name", ["basic", "approx"])
@@ -344,7 +344,7 @@ def test_filters_are_checked():
         make_filter("gdp", 1.0, 1e-5, "zero-out")
     with pytest.raises(ValueError, match="composition"):
         make_filter("pld", 1.0, 1e-5, "replace-one")
-    assert COMPOSITIONS == ("auto", "basic", "gdp", "zcdp", "rdp", "approx")
+    assert COMPOSITIONS == ("auto", "mixed", "basic", "gdp", "zcdp", "rdp", "approx")
     budget = make_filter("gdp", 1.0, 1e-5, "replace-one")
     for fits in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="fits"):

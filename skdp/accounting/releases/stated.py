@@ -14,6 +14,7 @@ from skdp.accounting.analysis import (
     LogMoments,
     Reading,
     card_of,
+    float_up,
 )
 from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
@@ -63,22 +64,25 @@ class Stated(Analysis):
 
     def of_two(self) -> Event:
         """Return the guarantee for groups of two (`group_privacy`), also as decimals rounded up."""
-        epsilon = _doubled(self.event.epsilon)
+        epsilon = _decimal_up(2 * Fraction(repr(self.event.epsilon)))
         if self._delta == 0.0:
             return PureDPEvent(epsilon)
         try:
             factor = (1.0 + math.exp(self.event.epsilon)) * (1.0 + 1e-12)
         except OverflowError:
             factor = math.inf
-        return ApproxDPEvent(epsilon, min(1.0, factor * self._delta))
+        if factor * self._delta >= 1.0:
+            return ApproxDPEvent(epsilon, 1.0)
+        failure = _decimal_up(Fraction(repr(self._delta)) * Fraction(factor))
+        return ApproxDPEvent(epsilon, min(1.0, failure))
 
 
-def _doubled(number: float) -> float:
-    """Return twice a number, at least twice what is written, too."""
-    double = 2.0 * number
-    while math.isfinite(double) and Fraction(repr(double)) < 2 * Fraction(repr(number)):
-        double = math.nextafter(double, math.inf)
-    return double
+def _decimal_up(amount: Fraction) -> float:
+    """Return a float near an amount that is at least it, also as it is written."""
+    number = float_up(amount)
+    while math.isfinite(number) and Fraction(repr(number)) < amount:
+        number = math.nextafter(number, math.inf)
+    return number
 
 
 def log_moment_randomised_response(epsilon: float, order: float) -> float:

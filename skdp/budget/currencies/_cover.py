@@ -45,27 +45,14 @@ class _Cell(NamedTuple):
 
 
 def cover(profile: Profile, failure: float) -> float:
-    """Return a mu with which (1) is proved, near the least.
-
-    Parameters
-    ----------
-    profile : Profile
-        Upper bounds on a profile that is convex in ``e^epsilon``, as all profiles are.
-    failure : float
-        The probability ``d``, in [0, 1).
-
-    Returns
-    -------
-    float
-        The number; infinite if the profile stays above ``d`` for longer than can be looked at.
-    """
+    """Return a mu with which (1) is proved, near the least."""
     end = profile.reach(failure)
     if end > _LARGEST_EPSILON:
         return math.inf
     first = _Node(0.0, profile.delta(0.0))
     if first.bound <= failure or end <= 0.0:
         return 0.0
-    least = required(0.0, first.bound, failure)
+    least = require_mu(0.0, first.bound, failure)
     cells = [_cell(first, _Node(end, failure), failure, least)]
     for _ in range(profile.affordable):
         cells.sort(key=lambda cell: cell.mu)
@@ -74,7 +61,7 @@ def cover(profile: Profile, failure: float) -> float:
             break
         cells.pop()
         node = _Node(widest.where, min(profile.delta(widest.where), widest.left.bound))
-        least = max(least, required(node.epsilon, node.bound, failure))
+        least = max(least, require_mu(node.epsilon, node.bound, failure))
         cells += [
             _cell(widest.left, node, failure, least),
             _cell(node, widest.right, failure, least),
@@ -89,23 +76,8 @@ def cover(profile: Profile, failure: float) -> float:
     return math.inf
 
 
-def required(epsilon: float, bound: float, failure: float) -> float:
-    """Return the mu whose curve passes through a point of a profile.
-
-    Parameters
-    ----------
-    epsilon : float
-        Where, at least 0.
-    bound : float
-        Height of the profile there.
-    failure : float
-        The probability ``d``.
-
-    Returns
-    -------
-    float
-        The number, near enough to look for a better one; not a proof.
-    """
+def require_mu(epsilon: float, bound: float, failure: float) -> float:
+    """Return the mu whose curve passes through a point of a profile."""
     height = (bound - failure) / (1.0 - failure)
     if height <= 0.0:
         return 0.0
@@ -138,7 +110,7 @@ def _cell(left: _Node, right: _Node, failure: float, enough: float) -> _Cell:
         known = max(mu, enough)
         if height <= 0.0 or (known < math.inf and gaussian_profile.delta(known, epsilon) >= height):
             continue
-        mu = required(epsilon, _chord(cell, epsilon), failure)
+        mu = require_mu(epsilon, _chord(cell, epsilon), failure)
         where = epsilon
     return cell._replace(mu=mu, where=where)
 

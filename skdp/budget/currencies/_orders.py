@@ -17,39 +17,13 @@ _LARGEST = 600.0  # logarithm of the largest order
 
 
 def conversion(order: float, delta: float) -> float:
-    """Return what is added to a divergence of some order to bound epsilon at delta.
-
-    Parameters
-    ----------
-    order : float
-        Order of the divergence, above 1.
-    delta : float
-        Probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        ``log(1 - 1/order) - (log delta + log order) / (order - 1)``, rounded up.
-    """
+    """Return what is added to a divergence of some order to bound epsilon at delta."""
     scale = order - 1.0
     return sum_up(log_conversion(scale), -math.log(delta)) / scale
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return an epsilon that rho-zero-concentrated differential privacy implies at delta.
-
-    Parameters
-    ----------
-    rho : float
-        Divergences of order a are at most ``a rho``; positive.
-    delta : float
-        Probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        Rounded up; at least 0.
-    """
+    """Return an epsilon that rho-zero-concentrated differential privacy implies at delta."""
     if not math.isfinite(rho):
         return math.inf
 
@@ -62,25 +36,11 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def best_order(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the order that leaves most room for Gaussian releases, and the divergence allowed.
-
-    Parameters
-    ----------
-    epsilon : float
-        Total epsilon, positive and finite.
-    delta : float
-        Probability, in (0, 1).
-
-    Returns
-    -------
-    tuple of float
-        The order a, and a divergence r, rounded down, that implies (epsilon, delta); ``r / a`` is
-        the rho of zero-concentrated differential privacy that does.
-    """
+    """Return the order that leaves most room for Gaussian releases, and the divergence allowed."""
 
     def negative(x: float) -> float:
         order = 1.0 + math.exp(x)
-        return -allowed(epsilon, delta, order) / order
+        return -allow_divergence(epsilon, delta, order) / order
 
     guess = math.log(max(-math.log(delta), 1.0)) - math.log(epsilon)
     points = [guess + _REACH * (k / _SCAN - 0.5) for k in range(_SCAN + 1)]
@@ -91,10 +51,10 @@ def best_order(epsilon: float, delta: float) -> tuple[float, float]:
     if negative(middle) < negative(best):
         best = middle
     order = 1.0 + math.exp(best)
-    return order, max(0.0, allowed(epsilon, delta, order))
+    return order, max(0.0, allow_divergence(epsilon, delta, order))
 
 
-def allowed(epsilon: float, delta: float, order: float) -> float:
+def allow_divergence(epsilon: float, delta: float, order: float) -> float:
     """Return the divergence of an order that implies (epsilon, delta), rounded down."""
     value = epsilon - conversion(order, delta)
     return value - _MARGIN * (epsilon + abs(value))

@@ -7,21 +7,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from skdp.accounting import (
-    ComposedEvent,
-    DiscreteGaussianEvent,
-    Event,
-    RDPAccountant,
-    RenyiEvent,
-    RepeatedEvent,
-)
+from skdp.accounting import ComposedEvent, Event, RepeatedEvent
 from skdp.accounting.analysis import analysis_of
-from skdp.accounting.events import OneOfEvent, leaf_counts
+from skdp.accounting.events import leaf_counts
+from skdp.accounting.releases.discrete import DiscreteGaussian
 from skdp.accounting.releases.laplace import LaplaceNoise
 from skdp.accounting.releases.samples import GeneralSample
-from skdp.budget.currencies._stated import stated_of_leaf
-from skdp.budget.currencies.exact import float_up, rounded_up
-from skdp.budget.currencies.gaussian import approximate_gaussian, gaussian_square
+from skdp.budget.currencies.exact import float_up, read_decimal, round_up
+from skdp.budget.currencies.gaussian import approximate_gaussian
 
 _SMALL = 1e-4
 _ROUND_UP = Fraction(10**11 + 1, 10**11)
@@ -29,15 +22,7 @@ _LARGEST_ORDER = 1e5  # beyond which sampled moments are out of reach
 
 
 class Divergence(NamedTuple):
-    """A bound on Renyi divergences that holds but for a small probability.
-
-    Parameters
-    ----------
-    divergence : Fraction
-        The bound, in the unit of the filter.
-    slack : Fraction
-        The probability.
-    """
+    """A bound on Renyi divergences that holds but for a small probability."""
 
     divergence: Fraction
     slack: Fraction
@@ -49,31 +34,7 @@ Rule = Callable[[Event, str], Divergence | None]
 def total(
     event: Event, adjacency: str, slack: float, rule: Rule, per_square: Fraction
 ) -> Divergence:
-    """Add up the divergences of leaves; those without a rule are converted together.
-
-    Parameters
-    ----------
-    event : Event
-        Any event.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-    slack : float
-        What the conversion may use.
-    rule : callable
-        Returns the divergence of a leaf, or None.
-    per_square : Fraction
-        What a unit of mu squared costs.
-
-    Returns
-    -------
-    Divergence
-        The sum, rounded up.
-
-    Raises
-    ------
-    UnsupportedEventError
-        If some leaf has neither a rule nor a conversion.
-    """
+    """Add up the divergences of leaves; those without a rule are converted together."""
     divergence, failure = Fraction(0), Fraction(0)
     others: list[Event] = []
     for leaf, count in leaf_counts(event).items():
@@ -87,15 +48,16 @@ def total(
         square, more = approximate_gaussian(ComposedEvent(tuple(others)), adjacency, slack)
         divergence += square * per_square
         failure += more
-    return Divergence(rounded_up(divergence), failure)
+    return Divergence(round_up(divergence), failure)
 
 
 def _of_leaf(leaf: Event, adjacency: str, rule: Rule) -> Divergence | None:
     """Apply a rule; of events of which one happens, the largest counts."""
-    if not isinstance(leaf, OneOfEvent):
+    events = analysis_of(leaf, adjacency).parts()
+    if events == (leaf,):
         return rule(leaf, adjacency)
     divergence, failure = Fraction(0), Fraction(0)
-    for event in leaf.events:
+    for event in events:
         sums = Divergence(Fraction(0), Fraction(0))
         for part, count in leaf_counts(event).items():
             one = _of_leaf(part, adjacency, rule)
@@ -107,28 +69,14 @@ def _of_leaf(leaf: Event, adjacency: str, rule: Rule) -> Divergence | None:
 
 
 def zero_concentrated(leaf: Event, adjacency: str) -> Divergence | None:
-    """Return the rho with which all divergences of order a are at most ``a rho``.
-
-    Parameters
-    ----------
-    leaf : Event
-        An event that is neither composed nor repeated.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    Divergence or None
-        Half of mu squared for Gaussian releases, discrete ones included; what one order has as it
-        tends to 1 for Laplace noise and pure differential privacy; None for others.
-    """
-    square = gaussian_square(leaf, adjacency)
+    """Return the rho with which all divergences of order a are at most ``a rho``."""
+    card = analysis_of(leaf, adjacency)
+    square = card.mu_squared()
     if square is not None:
         return Divergence(square / 2, Fraction(0))
-    if isinstance(leaf, DiscreteGaussianEvent):
-        return Divergence(1 / (2 * Fraction(leaf.noise_multiplier) ** 2), Fraction(0))
-    known = stated_of_leaf(leaf, adjacency)
-    card = analysis_of(leaf, adjacency)
+    if isinstance(card, DiscreteGaussian):
+        return Divergence(1 / (2 * Fraction(card.event.noise_multiplier) ** 2), Fraction(0))
+    known = card.stated(read_decimal)
     mixture = card.laplace() if isinstance(card, LaplaceNoise) else None
     sampled = isinstance(card, GeneralSample) or (mixture and mixture.kind != "laplace")
     if known is None or sampled:
@@ -139,42 +87,25 @@ def zero_concentrated(leaf: Event, adjacency: str) -> Divergence | None:
 
 
 def at_order(order: float) -> Rule:
-    """Return the rule of one order.
-
-    Parameters
-    ----------
-    order : float
-        The order, above 1.
-
-    Returns
-    -------
-    callable
-        It maps a leaf and an adjacency to a bound on the divergence in both orders of the
-        neighbours, or to None.
-    """
+    """Return the rule of one order."""
 
     def rule(leaf: Event, adjacency: str) -> Divergence | None:
-        square = gaussian_square(leaf, adjacency)
+        card = analysis_of(leaf, adjacency)
+        square = card.mu_squared()
         if square is not None:
             return Divergence(square * Fraction(order) / 2, Fraction(0))
-        known = stated_of_leaf(leaf, adjacency)
+        known, moments = card.stated(read_decimal), card.log_moments()
         found = []
-        if isinstance(leaf, RenyiEvent):
-            found.append((leaf.log_moment(order) / (order - 1.0), Fraction(0)))
-        elif known is not None and not isinstance(analysis_of(leaf, adjacency), LaplaceNoise):
-            return Divergence(pure_at_order(known[0], order), known[1])
-        elif order <= _LARGEST_ORDER and RDPAccountant(adjacency).supports(leaf):
-            moment = RDPAccountant(adjacency).compose(leaf).log_moment(order)
-            found.append((moment / (order - 1.0), Fraction(0)))
-        finite = [
-            # What reveals nothing states so by itself; any other moment may only have vanished.
-            Divergence(rounded_up(Fraction(max(value, math.ulp(0.0))) * _ROUND_UP), slack)
-            for value, slack in found
-            if math.isfinite(value)
-        ]
         if known is not None:
-            finite.append(Divergence(pure_at_order(known[0], order), known[1]))
-        return min(finite) if finite else None
+            found.append(Divergence(pure_at_order(known.epsilon, order), known.delta))
+        in_reach = moments is not None and (moments.closed_form or order <= _LARGEST_ORDER)
+        if moments is not None and in_reach and moments.log_kept == 0.0 and not card.only_stated:
+            value = moments.of(order) / (order - 1.0)
+            if math.isfinite(value):
+                # What reveals nothing states so by itself; any other moment may only have vanished.
+                value = max(value, math.ulp(0.0))
+                found.append(Divergence(round_up(Fraction(value) * _ROUND_UP), Fraction(0)))
+        return min(found, default=None)
 
     return rule
 
@@ -183,16 +114,16 @@ def pure_rho(epsilon: Fraction) -> Fraction:
     """Return ``eps tanh(eps / 2)``, the rho of every epsilon-DP release, rounded up."""
     number = float_up(epsilon)
     if number <= _SMALL:
-        return rounded_up(epsilon**2 / 2)
-    return rounded_up(epsilon * Fraction(math.tanh(0.5 * number)) * _ROUND_UP)
+        return round_up(epsilon**2 / 2)
+    return round_up(epsilon * Fraction(math.tanh(0.5 * number)) * _ROUND_UP)
 
 
 def _laplace_rho(shift: Fraction) -> Fraction:
     """Return ``t + e^-t - 1`` for Laplace noise shifted by t scales, rounded up."""
     number = float_up(shift)
     if number <= _SMALL:
-        return rounded_up(shift**2 / 2)
-    return rounded_up(Fraction(_exponential_rest(number)) * _ROUND_UP)
+        return round_up(shift**2 / 2)
+    return round_up(Fraction(_exponential_rest(number)) * _ROUND_UP)
 
 
 def _exponential_rest(shift: float) -> float:
@@ -216,4 +147,4 @@ def pure_at_order(epsilon: Fraction, order: float) -> Fraction:
         value = number + less / (order - 1.0)
         rounding = 1e-14 * (number + 1.0 / (order - 1.0))
         bound = min(bound, Fraction(max(value + rounding, 0.0)))
-    return rounded_up(bound)
+    return round_up(bound)

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
-from skdp.accounting import ComposedEvent, Event, LastIterateEvent, PLDAccountant, RepeatedEvent
-from skdp.accounting.analysis import gaussian_mu
+from skdp.accounting import ComposedEvent, Event, PLDAccountant, RepeatedEvent
+from skdp.accounting.analysis import analysis_of
 from skdp.accounting.events import leaf_counts
-from skdp.accounting.releases.last_iterate_windows import SampledRun, Window
 
 _FACTORS = (2.0, 1.4, 1.2)  # between neighbouring windows, in the order in which they are tried
 _RTOL = 1e-2
 
 
-def without_runs(event: Event, adjacency: str, delta: float) -> tuple[Event, float]:
-    """Replace runs on sampled batches by what dominates them.
-
-    Parameters
-    ----------
-    event : Event
-        Any event.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-    delta : float
-        Where on the curve the replacement should be good; it holds everywhere.
-
-    Returns
-    -------
-    tuple of Event and float
-        The event with each such run as some sampled Gaussian releases and one more, and the
-        probability with which that fails. The event itself if it has none.
-    """
+def replace_runs(event: Event, adjacency: str, delta: float) -> tuple[Event, float]:
+    """Replace runs on sampled batches by what dominates them."""
     counts = leaf_counts(event)
     runs = [leaf for leaf in counts if _is_sampled_run(leaf, adjacency)]
     if not runs:
@@ -40,7 +24,6 @@ def without_runs(event: Event, adjacency: str, delta: float) -> tuple[Event, flo
     failure = 0.0
     for leaf, count in counts.items():
         if leaf in runs:
-            assert isinstance(leaf, LastIterateEvent)
             leaf, failing = _dominating(leaf, adjacency, delta)
             failure += count * failing
         parts.append(RepeatedEvent(leaf, count))
@@ -48,13 +31,15 @@ def without_runs(event: Event, adjacency: str, delta: float) -> tuple[Event, flo
 
 
 def _is_sampled_run(leaf: Event, adjacency: str) -> bool:
-    if not isinstance(leaf, LastIterateEvent) or gaussian_mu(leaf, adjacency) is not None:
+    card = analysis_of(leaf, adjacency)
+    domination = card.dominated_by()
+    if domination is None or card.mu() is not None:
         return False
-    return PLDAccountant(adjacency).supports(leaf.step)
+    return PLDAccountant(adjacency).supports(domination.event)
 
 
 @lru_cache(maxsize=256)
-def _dominating(leaf: LastIterateEvent, adjacency: str, delta: float) -> tuple[Event, float]:
+def _dominating(leaf: Event, adjacency: str, delta: float) -> tuple[Event, float]:
     """Return all steps, or the last ones with a share of the noise, whichever is cheaper."""
 
     def cost(event: Event, failing: float) -> float:
@@ -65,10 +50,11 @@ def _dominating(leaf: LastIterateEvent, adjacency: str, delta: float) -> tuple[E
             else math.inf
         )
 
-    everything = RepeatedEvent(leaf.step, leaf.steps)
-    run = SampledRun.from_event(leaf, adjacency)
+    domination = analysis_of(leaf, adjacency).dominated_by()
+    assert domination is not None
+    run = domination.windows
     if run is None:
-        return everything, 0.0
+        return domination.event, 0.0
     windows = run.candidates(delta=delta)
     known = {window: cost(run.event(window), run.failure) for window in windows}
     for factor in _FACTORS:
@@ -78,10 +64,10 @@ def _dominating(leaf: LastIterateEvent, adjacency: str, delta: float) -> tuple[E
             known |= {move: cost(run.event(move), run.failure) for move in moves}
             if _best(known) == best:
                 break
-    if known and known[_best(known)] < cost(everything, 0.0):
+    if known and known[_best(known)] < cost(domination.event, 0.0):
         return run.event(_best(known)), run.failure
-    return everything, 0.0
+    return domination.event, 0.0
 
 
-def _best(known: dict[Window, float]) -> Window:
+def _best(known: dict[Any, float]) -> Any:
     return min(known, key=known.__getitem__)

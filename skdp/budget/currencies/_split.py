@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from skdp.accounting.numerics import gaussian_profile
-from skdp.budget.currencies.exact import float_down, float_up, typed
+from skdp.budget.currencies.exact import float_down, float_up, read_decimal
 
 SLACK_SHARE = Fraction(1, 20)  # of delta; see the proof page for how it was chosen
 SLACK_OF_ONE = Fraction(1, 16)  # of what is left: for one conversion that may choose
@@ -16,51 +16,19 @@ _TRIES = 60
 
 
 def curve_share(name: str, delta: float, share: Fraction = SLACK_SHARE) -> tuple[float, Fraction]:
-    """Split delta.
-
-    Parameters
-    ----------
-    name : str
-        The composition, for the message.
-    delta : float
-        Total delta.
-    share : Fraction, default=1/20
-        The part set aside as slack.
-
-    Returns
-    -------
-    tuple of float and Fraction
-        Delta of the curve, rounded down, and the slack.
-
-    Raises
-    ------
-    ValueError
-        If there is no delta to split.
-    """
+    """Split delta."""
     if delta <= 0.0:
         raise ValueError(
             f"composition={name!r} needs delta > 0, got {delta!r}: it promises no pure "
             "differential privacy. Use composition='basic' with delta=0."
         )
-    return float_down(typed(delta) * (1 - share)), typed(delta) * share
+    return float_down(read_decimal(delta) * (1 - share)), read_decimal(delta) * share
 
 
 def slack_of_one(limit: Fraction | None, spent: Fraction) -> float:
-    """Return how much slack one conversion may use, before anything about its result is known.
-
-    Parameters
-    ----------
-    limit : Fraction
-        Slack of the budget.
-    spent : Fraction
-        Slack spent so far.
-
-    Returns
-    -------
-    float
-        A power of two, at most a sixteenth of what is left, so that conversions can be remembered;
-        with nothing left, of all slack, which will not fit.
-    """
+    """Return how much slack one conversion may use, before anything about its result is known."""
+    # A power of two, so that conversions can be remembered; with nothing left, of all slack, which
+    # will not fit.
     assert limit is not None
     left = limit - spent if spent < limit else limit
     exponent = math.frexp(float_down(left * SLACK_OF_ONE))[1] - 1
@@ -73,20 +41,7 @@ def root_up(amount: Fraction) -> float:
 
 
 def gaussian_pair(square: Fraction, delta: float) -> tuple[float, float]:
-    """Return an (epsilon, delta) whose exact Gaussian noise costs a square of mu, or hardly less.
-
-    Parameters
-    ----------
-    square : Fraction
-        The largest square of mu that is allowed, positive.
-    delta : float
-        The delta wanted; a smaller one is returned where epsilon would be zero.
-
-    Returns
-    -------
-    tuple of two floats
-        The pair. `analytic_gaussian_sigma` of it costs at most ``square``.
-    """
+    """Return an (epsilon, delta) whose exact Gaussian noise costs a square of mu or less."""
     mu = math.sqrt(float_down(square)) * math.sqrt(_HEADROOM)
     if mu == 0.0:
         return 0.0, 0.0

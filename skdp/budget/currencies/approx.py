@@ -9,46 +9,19 @@ from skdp.budget.currencies._orders import best_order, zcdp_epsilon
 from skdp.budget.currencies._pure import largest_pure
 from skdp.budget.currencies._split import curve_share
 from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge
-from skdp.budget.currencies.exact import decimal_down, float_down, float_up, short, typed
+from skdp.budget.currencies.exact import decimal_down, float_down, float_up, read_decimal, shorten
 from skdp.budget.currencies.pairs import pairs_of_parts
 
 _SHARE = Fraction(1, 2)  # of delta, for the deltas of releases
 
 
 class ApproxFilter(BudgetFilter):
-    """Add up squares of epsilons, and deltas: advanced composition with parameters chosen freely.
+    """Add up squares of epsilons, and deltas: advanced composition with free parameters."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit.
-    delta : float
-        Total delta, in (0, 1). One half of it is for the deltas of releases.
-    adjacency : {"replace-one", "add-remove"}
-        The relation between neighbouring data sets of all charges.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    Whitehouse, Ramdas, Rogers and Wu (2023), Theorem 1: releases that are (e_t, d_t)-DP are
-    together (epsilon, d' + sum d_t)-DP as long as
-    ``sqrt(2 log(1/d') sum e_t^2) + sum e_t^2 / 2 <= epsilon``, whatever e_t and d_t depend on. The
-    limit here is a little larger: it comes from the tighter conversion of Canonne, Kamath and
-    Steinke (2020).
-
-    Examples
-    --------
-    >>> from skdp.accounting import ApproxDPEvent
-    >>> from skdp.budget.currencies import Charge, make_filter
-    >>> budget = make_filter("approx", 1.0, 1e-5, "replace-one")
-    >>> cost = budget.price(Charge(ApproxDPEvent(0.02, 1e-8)), budget.nothing)
-    >>> float(cost[0]), float(cost[1])
-    (0.0004, 1e-08)
-    """
+    # Whitehouse, Ramdas, Rogers and Wu (2023), Theorem 1: releases that are (e_t, d_t)-DP are
+    # together (epsilon, d' + sum d_t)-DP as long as ``sqrt(2 log(1/d') sum e_t^2) + sum e_t^2 / 2
+    # <= epsilon``, whatever e_t and d_t depend on. The limit here is a little larger: it comes from
+    # the tighter conversion of Canonne, Kamath and Steinke (2020).
 
     name = "approx"
     units = ("epsilon squared", "delta")
@@ -58,7 +31,7 @@ class ApproxFilter(BudgetFilter):
         self._curve, slack = curve_share(self.name, self.delta, _SHARE)
         square = None
         if math.isfinite(self.epsilon):
-            order, divergence = best_order(float_down(typed(self.epsilon)), self._curve)
+            order, divergence = best_order(float_down(read_decimal(self.epsilon)), self._curve)
             square = Fraction(math.nextafter(2.0 * divergence / order, 0.0))
         self.limits = (square, slack)
 
@@ -67,7 +40,7 @@ class ApproxFilter(BudgetFilter):
         for (epsilon, delta), count in pairs_of_parts(charge, self.adjacency):
             square += count * epsilon**2
             failure += count * delta
-        return short(square), short(failure)
+        return shorten(square), shorten(failure)
 
     def _guarantee(self, spent: Amounts) -> tuple[float, float]:
         if spent[0] == 0:

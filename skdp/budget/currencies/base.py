@@ -4,41 +4,28 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from skdp.accounting import Event
 from skdp.accounting.value import check_guarantee
-from skdp.budget.currencies.exact import float_up, typed
+from skdp.budget.currencies.exact import float_up, read_decimal
 from skdp.budget.currencies.profiles import is_certified
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.contribution import ADJACENCIES
 
 Amounts = tuple[Fraction, ...]
+Limits = tuple[Fraction | None, ...]
 
 _NEARLY_ALL = 0.9  # of epsilon
 
 
 @dataclass(frozen=True)
 class Charge:
-    """What is about to be released, in the adjacency of the ledger.
-
-    Parameters
-    ----------
-    event : Event
-        What will run.
-    epsilon, delta : float, optional
-        A guarantee of the event by itself, for currencies that are pairs of epsilon and delta.
-
-    Raises
-    ------
-    TypeError
-        If ``event`` is no Event, or a number is none.
-    ValueError
-        If a number is out of range, or says of itself that it is no guarantee.
-    """
+    """What is about to be released, in the adjacency of the ledger."""
 
     event: Event
     epsilon: float | None = None
@@ -51,48 +38,33 @@ class Charge:
             value = getattr(self, name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, Real):
+            if not is_number(value):
                 raise TypeError(f"Charge: {name} must be a real number, got {value!r}.")
-            check_guarantee(name, value)  # type: ignore[arg-type]
+            check_guarantee(name, value)
             if not 0.0 <= float(value) < upper:
                 raise ValueError(f"Charge: {name} must lie in [0, {upper:g}), got {value!r}.")
             object.__setattr__(self, name, float(value))
 
 
 class BudgetFilter(ABC):
-    """Decide which releases still fit a budget, when each may depend on all earlier results.
+    """Decide which releases still fit a budget, when each may depend on all earlier results."""
 
-    A filter has a currency of one or two units. Every release has a price in it, prices add up, and
-    a release is granted as long as no sum exceeds its limit. What is granted is then
-    (epsilon, delta)-DP as a whole, however releases and their parameters were chosen on the way
-    (Rogers, Roth, Ullman and Vadhan, 2016). Proofs: ``docs/proofs/budget_filters.md``.
-
-    Parameters
-    ----------
-    epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit.
-    delta : float
-        Total delta, in [0, 1).
-    adjacency : {"replace-one", "add-remove"}
-        The relation between neighbouring data sets of all charges.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-    """
+    # A filter has a currency of one or two units. Every release has a price in it, prices add up,
+    # and a release is granted as long as no sum exceeds its limit. What is granted is then
+    # (epsilon, delta)-DP as a whole, however releases and their parameters were chosen on the way
+    # (Rogers, Roth, Ullman and Vadhan, 2016). Proofs: ``docs/proofs/budget_filters.md``.
 
     name: ClassVar[str]
     epsilon: float
     delta: float
     adjacency: str
     units: tuple[str, ...]
-    limits: tuple[Fraction | None, ...]
+    limits: Limits
 
     def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:
-        if isinstance(epsilon, bool) or not isinstance(epsilon, Real) or not epsilon > 0.0:
+        if not is_number(epsilon) or not epsilon > 0.0:
             raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")
-        if isinstance(delta, bool) or not isinstance(delta, Real) or not 0.0 <= delta < 1.0:
+        if not is_number(delta) or not 0.0 <= delta < 1.0:
             raise ValueError(f"delta must be a number in [0, 1), got {delta!r}.")
         if adjacency not in ADJACENCIES:
             raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
@@ -106,29 +78,9 @@ class BudgetFilter(ABC):
         return (Fraction(0),) * len(self.units)
 
     def price(self, charge: Charge, spent: Amounts) -> Amounts:
-        """Return what a charge costs, given what is spent already.
-
-        Parameters
-        ----------
-        charge : Charge
-            What is about to be released.
-        spent : tuple of Fraction
-            Total cost of everything granted so far, that of running releases included.
-
-        Returns
-        -------
-        tuple of Fraction
-            A cost in each unit. While nothing is spent, a release that has the budget's epsilon
-            and delta by itself, and would not have nine tenths of that epsilon, costs the whole
-            budget if it would otherwise cost more.
-
-        Raises
-        ------
-        UnsupportedEventError
-            If no bound on the event is proved in this currency.
-        ValueError
-            If the charge lacks a number that the currency needs.
-        """
+        """Return what a charge costs, given what is spent already."""
+        # While nothing is spent, a release that has the budget's epsilon and delta by itself, and
+        # not nine tenths of that epsilon, costs the whole budget if it would otherwise cost more.
         cost = self._price(charge, spent)
         if any(spent) or self.fits(spent, cost) or math.isinf(self.epsilon):
             return cost
@@ -137,40 +89,15 @@ class BudgetFilter(ABC):
         return cost
 
     def fits(self, spent: Amounts, cost: Amounts) -> bool:
-        """Tell whether a cost fits what is left, exactly.
-
-        Parameters
-        ----------
-        spent : tuple of Fraction
-            Total cost of everything granted so far.
-        cost : tuple of Fraction
-            What `price` returned.
-
-        Returns
-        -------
-        bool
-            Whether no sum exceeds its limit.
-        """
+        """Tell whether a cost fits what is left, exactly."""
         return all(
             limit is None or before + more <= limit
             for before, more, limit in zip(spent, cost, self.limits, strict=True)
         )
 
     def guarantee(self, spent: Amounts) -> tuple[float, float]:
-        """Return the (epsilon, delta) that what was granted so far amounts to.
-
-        Parameters
-        ----------
-        spent : tuple of Fraction
-            Total cost of everything granted so far.
-
-        Returns
-        -------
-        tuple of two floats
-            Rounded up; never more than the budget, and zeros if nothing is spent. For any amounts
-            fixed in advance, everything that was granted before they were exceeded has this
-            guarantee.
-        """
+        """Return the (epsilon, delta) that what was granted so far amounts to, rounded up."""
+        # For any amounts fixed in advance, all that was granted before they were exceeded has this.
         if not any(spent):
             return 0.0, 0.0
         if self.is_spent(spent):
@@ -180,37 +107,37 @@ class BudgetFilter(ABC):
             return epsilon, min(delta, 1.0)
         return min(epsilon, self.epsilon), min(delta, self.delta)
 
+    def reachable(self, spent: Amounts) -> Limits:
+        """Return, unit by unit, the largest sum that could still be reached."""
+        return self.limits
+
+    def write_limits(self) -> dict[str, Any]:
+        """Return what the first row of a ledger says of units and limits."""
+        return {"units": list(self.units), "limits": write_limits(self.limits)}
+
+    def adopt_limits(self, row: Mapping[str, Any]) -> bool:
+        """Take the limits of a ledger's first row; tell whether they are those of this version."""
+        # Computed limits may differ in the last digit between machines: those of the creation
+        # count.
+        limits = read_limits(row["limits"])
+        if list(self.units) != row["units"] or not are_close(limits, self.limits):
+            return False
+        self.limits = limits
+        return True
+
     def is_spent(self, spent: Amounts) -> bool:
-        """Tell whether all of the budget is spent, maybe by one release that took it whole.
-
-        Parameters
-        ----------
-        spent : tuple of Fraction
-            Total cost of everything granted so far.
-
-        Returns
-        -------
-        bool
-            Whether every limit is reached exactly. The budget's epsilon and delta are all that is
-            promised then: a release that took everything need not lie below the filter's curve.
-        """
+        """Tell whether all of the budget is spent, maybe by one release that took it whole."""
+        # The budget's pair is all that is promised then: such a release need not lie below the
+        # filter's curve.
         return tuple(spent) == self.limits
 
+    def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
+        """Return ``mu^2, e, d`` if mu-GDP and (e, d)-DP releases side by side dominate all."""
+        return None
+
     def remaining(self, spent: Amounts) -> tuple[float, float]:
-        """Return the (epsilon, delta) of the largest single release that would still fit.
-
-        Parameters
-        ----------
-        spent : tuple of Fraction
-            Total cost of everything granted so far.
-
-        Returns
-        -------
-        tuple of two floats
-            For a Gaussian release under ``"gdp"``, ``"zcdp"`` and ``"rdp"``, whose delta is shared
-            by all releases; for any release under ``"basic"`` and ``"approx"``. Zeros if nothing
-            would fit.
-        """
+        """Return the (epsilon, delta) of the largest single release that would still fit."""
+        # A Gaussian one, unless all are counted as pairs; zeros if nothing would fit.
         if math.isinf(self.epsilon):
             return math.inf, self.delta
         try:
@@ -221,30 +148,9 @@ class BudgetFilter(ABC):
     def allocate(
         self, spent: Amounts, fits: int, mechanism: str = "gaussian"
     ) -> tuple[float, float]:
-        """Return the (epsilon, delta) per release with which a number of them use up what is left.
-
-        Parameters
-        ----------
-        spent : tuple of Fraction
-            Total cost of everything granted so far.
-        fits : int
-            How many releases, at least 1. All of them are granted, and no further one.
-        mechanism : {"gaussian", "any"}, default="gaussian"
-            ``"gaussian"``: each is a Gaussian release whose noise has the exact scale for the pair
-            (`analytic_gaussian_sigma`). ``"any"``: nothing but the pair is known of them.
-
-        Returns
-        -------
-        tuple of two floats
-            The pair.
-
-        Raises
-        ------
-        BudgetExceededError
-            If nothing is left.
-        ValueError
-            If a parameter is out of range, or the budget has no limit.
-        """
+        """Return the (epsilon, delta) with each of which a number of releases are granted."""
+        # "gaussian": releases whose noise has the exact scale for the pair. "any": nothing but the
+        # pair is known of them.
         if isinstance(fits, bool) or not isinstance(fits, Integral) or fits < 1:
             raise ValueError(f"fits must be an integer >= 1, got {fits!r}.")
         if mechanism not in ("gaussian", "any"):
@@ -254,7 +160,8 @@ class BudgetFilter(ABC):
         if fits == 1 and not any(spent):
             return self.epsilon, self.delta
         left = self._left(spent)
-        if left[0] == 0 or (mechanism == "any" and left[-1] == 0 and self.limits[-1] != 0):
+        needs_delta = self.limits[-1] != 0 and (mechanism == "any" or left[0] == 0)
+        if not any(left[:-1]) or (needs_delta and left[-1] == 0):
             raise BudgetExceededError(
                 f"nothing is left to divide among {fits} releases: "
                 f"{', '.join(self.units)} come to {', '.join(f'{float_up(x):.3g}' for x in left)}."
@@ -262,10 +169,8 @@ class BudgetFilter(ABC):
         return self._allocate(left, int(fits), mechanism)
 
     def _takes_all(self, event: Event) -> bool:
-        """Tell whether an event by itself is what the budget allows, and not much less.
-
-        Much cheaper ones are refused rather than charged with everything: charges are for ever.
-        """
+        """Tell whether an event by itself is what the budget allows, and not much less."""
+        # Much cheaper ones are refused rather than charged with everything: charges are for ever.
         if not is_certified(event, self.adjacency, self.epsilon, self.delta):
             return False
         return not is_certified(event, self.adjacency, _NEARLY_ALL * self.epsilon, self.delta)
@@ -274,11 +179,11 @@ class BudgetFilter(ABC):
         """Return what is left in each unit of a limited budget."""
         return tuple(
             max(Fraction(0), (limit if limit is not None else before) - before)
-            for before, limit in zip(spent, self.limits, strict=True)
+            for before, limit in zip(spent, self.reachable(spent), strict=True)
         )
 
     def _epsilon_limit(self) -> Fraction | None:
-        return None if math.isinf(self.epsilon) else typed(self.epsilon)
+        return None if math.isinf(self.epsilon) else read_decimal(self.epsilon)
 
     def __repr__(self) -> str:
         return (
@@ -297,3 +202,28 @@ class BudgetFilter(ABC):
     @abstractmethod
     def _allocate(self, left: Amounts, fits: int, mechanism: str) -> tuple[float, float]:
         """Divide what is left among equal releases."""
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a real number and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def write_limits(limits: Limits) -> list[str | None]:
+    """Write limits as texts, for a ledger."""
+    return [None if limit is None else str(limit) for limit in limits]
+
+
+def read_limits(texts: Sequence[str | None]) -> Limits:
+    """Read what `write_limits` wrote."""
+    return tuple(None if text is None else Fraction(text) for text in texts)
+
+
+def are_close(limits: Limits, others: Limits) -> bool:
+    """Tell whether limits differ by the rounding of different machines at most."""
+    return len(limits) == len(others) and all(
+        limit is other
+        if limit is None or other is None
+        else abs(limit - other) <= limit * Fraction(1, 10**9)
+        for limit, other in zip(limits, others, strict=True)
+    )

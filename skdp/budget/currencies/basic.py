@@ -5,53 +5,27 @@ from __future__ import annotations
 from fractions import Fraction
 
 from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge
-from skdp.budget.currencies.exact import decimal_down, decimal_up, short, typed
+from skdp.budget.currencies.exact import decimal_down, decimal_up, read_decimal, shorten
 from skdp.budget.currencies.pairs import pair_of
 
 
 class BasicFilter(BudgetFilter):
-    """Add up epsilons and deltas: the only filter for pure differential privacy.
+    """Add up epsilons and deltas: the only filter for pure differential privacy."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit.
-    delta : float
-        Total delta, in [0, 1).
-    adjacency : {"replace-one", "add-remove"}
-        The relation between neighbouring data sets of all charges.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    Valid with parameters chosen on the way: Rogers, Roth, Ullman and Vadhan (2016), Theorem 3.6.
-    Numbers that were typed are taken as written in decimal, so that a hundred charges of 0.01 use
-    up a budget of 1 and nothing is lost to rounding.
-
-    Examples
-    --------
-    >>> from skdp.accounting import PureDPEvent
-    >>> from skdp.budget.currencies import Charge, make_filter
-    >>> budget = make_filter("basic", 1.0, 0.0, "replace-one")
-    >>> cost = budget.price(Charge(PureDPEvent(0.1)), budget.nothing)
-    >>> budget.remaining(tuple(9 * part for part in cost))
-    (0.1, 0.0)
-    """
+    # Valid with parameters chosen on the way: Rogers, Roth, Ullman and Vadhan (2016), Theorem 3.6.
+    # Numbers that were typed are taken as written in decimal, so that a hundred charges of 0.01 use
+    # up a budget of 1 and nothing is lost to rounding.
 
     name = "basic"
     units = ("epsilon", "delta")
 
     def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:
         super().__init__(epsilon, delta, adjacency)
-        self.limits = (self._epsilon_limit(), typed(self.delta))
+        self.limits = (self._epsilon_limit(), read_decimal(self.delta))
 
     def _price(self, charge: Charge, spent: Amounts) -> Amounts:
         epsilon, delta = pair_of(charge, self.adjacency)
-        return short(epsilon), short(delta)
+        return shorten(epsilon), shorten(delta)
 
     def _guarantee(self, spent: Amounts) -> tuple[float, float]:
         return decimal_up(spent[0]), decimal_up(spent[1])

@@ -10,35 +10,13 @@ _BITS = 80  # that a rounded amount keeps
 _DIGITS = 40  # decimals that an amount may have before it is rounded
 
 
-def typed(number: float) -> Fraction:
-    """Return the exact value of a number as it is written in decimal.
-
-    Parameters
-    ----------
-    number : float
-        Finite; 0.1 is a tenth, not the binary number next to it.
-
-    Returns
-    -------
-    Fraction
-        The value.
-    """
+def read_decimal(number: float) -> Fraction:
+    """Return the exact value of a number as it is written in decimal."""
     return Fraction(repr(float(number)))
 
 
-def rounded_up(amount: Fraction) -> Fraction:
-    """Return a dyadic fraction at least as large, whose sums stay short.
-
-    Parameters
-    ----------
-    amount : Fraction
-        Non-negative.
-
-    Returns
-    -------
-    Fraction
-        At most ``1 + 2^-79`` times the amount.
-    """
+def round_up(amount: Fraction) -> Fraction:
+    """Return a dyadic fraction at least as large, whose sums stay short."""
     numerator, denominator = amount.numerator, amount.denominator
     shift = _BITS - (numerator.bit_length() - denominator.bit_length())
     if numerator.bit_length() <= _BITS and denominator & (denominator - 1) == 0:
@@ -48,36 +26,14 @@ def rounded_up(amount: Fraction) -> Fraction:
     return Fraction(-(-numerator // (denominator << -shift)) << -shift)
 
 
-def short(amount: Fraction) -> Fraction:
-    """Keep an amount that decimals can write, and round any other up.
-
-    Parameters
-    ----------
-    amount : Fraction
-        Non-negative.
-
-    Returns
-    -------
-    Fraction
-        The amount, or a little more.
-    """
+def shorten(amount: Fraction) -> Fraction:
+    """Keep an amount that decimals can write, and round any other up."""
     scaled = amount * 10**_DIGITS
-    return amount if scaled.denominator == 1 else rounded_up(amount)
+    return amount if scaled.denominator == 1 else round_up(amount)
 
 
 def float_up(amount: Fraction) -> float:
-    """Return the smallest float that is at least an amount.
-
-    Parameters
-    ----------
-    amount : Fraction
-        Non-negative.
-
-    Returns
-    -------
-    float
-        Infinite beyond the largest float.
-    """
+    """Return the smallest float that is at least an amount."""
     try:
         nearest = float(amount)
     except OverflowError:
@@ -86,18 +42,7 @@ def float_up(amount: Fraction) -> float:
 
 
 def float_down(amount: Fraction) -> float:
-    """Return the largest finite float that is at most an amount.
-
-    Parameters
-    ----------
-    amount : Fraction
-        Non-negative.
-
-    Returns
-    -------
-    float
-        The number.
-    """
+    """Return the largest finite float that is at most an amount."""
     try:
         nearest = float(amount)
     except OverflowError:
@@ -108,41 +53,19 @@ def float_down(amount: Fraction) -> float:
 
 
 def decimal_down(amount: Fraction) -> float:
-    """Return the largest float near an amount that is at most it, as written in decimal.
-
-    Parameters
-    ----------
-    amount : Fraction
-        Non-negative.
-
-    Returns
-    -------
-    float
-        The number.
-    """
+    """Return the largest float near an amount that is at most it, as written in decimal."""
     number = float_down(amount)
     following = math.nextafter(number, math.inf)
-    if math.isfinite(following) and typed(following) <= amount:
+    if math.isfinite(following) and read_decimal(following) <= amount:
         return following
-    while typed(number) > amount:
+    while read_decimal(number) > amount:
         number = math.nextafter(number, 0.0)
     return number
 
 
 def decimal_up(amount: Fraction) -> float:
-    """Return a float near an amount that is at least it, as written in decimal.
-
-    Parameters
-    ----------
-    amount : Fraction
-        Non-negative.
-
-    Returns
-    -------
-    float
-        The number; infinite beyond the largest float.
-    """
+    """Return a float near an amount that is at least it, as written in decimal."""
     number = float_up(amount)
-    while math.isfinite(number) and typed(number) < amount:
+    while math.isfinite(number) and read_decimal(number) < amount:
         number = math.nextafter(number, math.inf)
     return number

@@ -9,51 +9,23 @@ from skdp.accounting.numerics import gaussian_profile
 from skdp.budget.currencies._pure import largest_pure
 from skdp.budget.currencies._split import curve_share, gaussian_pair, root_up, slack_of_one
 from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge
-from skdp.budget.currencies.exact import decimal_down, float_down, float_up, typed
+from skdp.budget.currencies.exact import decimal_down, float_down, float_up, read_decimal
 from skdp.budget.currencies.gaussian import approximate_gaussian, mu_squared_of_pure
 
 
 class GDPFilter(BudgetFilter):
-    """Add up squares of mu: exact for Gaussian releases, and open to all others.
+    """Add up squares of mu: exact for Gaussian releases, and open to all others."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit.
-    delta : float
-        Total delta, in (0, 1). A twentieth of it is set aside for releases that are not Gaussian.
-    adjacency : {"replace-one", "add-remove"}
-        The relation between neighbouring data sets of all charges.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    A release with ``delta(eps) <= d + (1 - d) delta_G(eps; mu)`` costs ``(mu^2, d)``. If the sums
-    stay within ``(M^2, s)`` whatever happens, all releases together have
-    ``delta(eps) <= s + delta_G(eps; M)`` (Smith and Thakurta, 2022, and Koskela, Tobaben and
-    Honkela, 2023, for ``d = 0``; the rest is proved on the page). ``M`` is the largest with
-    ``delta_G(epsilon; M) <= delta - s``.
-
-    The share ``s = delta / 20`` is fixed at creation: a filter that trades one unit for the other
-    on the way is not valid. It costs a ledger of Gaussian releases about 0.6 % of ``M^2``.
-
-    Few large releases that are not Gaussian are dear: a pure one with ``epsilon = 1`` is 1.23-GDP,
-    while a budget of (3, 1e-5) has ``M = 0.72``. For these, ``"basic"`` composition is the better
-    choice.
-
-    Examples
-    --------
-    >>> from skdp.accounting import GaussianEvent
-    >>> from skdp.budget.currencies import Charge, make_filter
-    >>> budget = make_filter("gdp", 1.0, 1e-5, "replace-one")
-    >>> cost = budget.price(Charge(GaussianEvent(8.0)), budget.nothing)
-    >>> float(cost[0]), float(cost[1])
-    (0.015625, 0.0)
-    """
+    # A release with ``delta(eps) <= d + (1 - d) delta_G(eps; mu)`` costs ``(mu^2, d)``. If the sums
+    # stay within ``(M^2, s)`` whatever happens, all releases together have ``delta(eps) <= s +
+    # delta_G(eps; M)`` (Smith and Thakurta, 2022, and Koskela, Tobaben and Honkela, 2023, for ``d =
+    # 0``; the rest is proved on the page). ``M`` is the largest with ``delta_G(epsilon; M) <= delta
+    # - s``.
+    # The share ``s = delta / 20`` is fixed at creation: a filter that trades one unit for the other
+    # on the way is not valid. It costs a ledger of Gaussian releases about 0.6 % of ``M^2``.
+    # Few large releases that are not Gaussian are dear: a pure one with ``epsilon = 1`` is
+    # 1.23-GDP, while a budget of (3, 1e-5) has ``M = 0.72``. For these, ``"basic"`` composition is
+    # the better choice.
 
     name = "gdp"
     units = ("mu squared", "slack")
@@ -63,9 +35,13 @@ class GDPFilter(BudgetFilter):
         self._curve, slack = curve_share(self.name, self.delta)
         square = None
         if math.isfinite(self.epsilon):
-            largest = gaussian_profile.mu(float_down(typed(self.epsilon)), self._curve)
+            largest = gaussian_profile.mu(float_down(read_decimal(self.epsilon)), self._curve)
             square = Fraction(largest) ** 2
         self.limits = (square, slack)
+
+    def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
+        """Return what dominates everything that was granted."""
+        return spent[0], Fraction(0), spent[1]
 
     def _price(self, charge: Charge, spent: Amounts) -> Amounts:
         slack = slack_of_one(self.limits[1], spent[1])

@@ -5,40 +5,20 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from skdp.accounting.analysis import Guarantee, analysis_of, exact_sum
 from skdp.accounting.events import leaf_counts
-from skdp.budget.currencies._stated import Guarantee, stated, stated_of_leaf
 from skdp.budget.currencies.base import Charge
-from skdp.budget.currencies.exact import float_down, rounded_up, typed
+from skdp.budget.currencies.exact import float_down, read_decimal, round_up
 from skdp.budget.currencies.profiles import is_certified, profile_of
 
 _ROUNDING = 1.01  # by how much a stated delta may be short of the proved one
 
 
 def pair_of(charge: Charge, adjacency: str) -> Guarantee:
-    """Return an (epsilon, delta) that a charge's event is proved to have.
-
-    Parameters
-    ----------
-    charge : Charge
-        The charge. A pair that it states is taken as written, if the event has it.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    tuple of Fraction
-        Epsilon and delta.
-
-    Raises
-    ------
-    ValueError
-        If a number is needed and missing, or the event does not have the stated pair.
-    UnsupportedEventError
-        If nothing is known of the event.
-    """
+    """Return an (epsilon, delta) that a charge's event is proved to have."""
     event = charge.event
     if charge.epsilon is None and charge.delta is None:
-        known = stated(event, adjacency)
+        known = exact_sum(event, adjacency, read_decimal)
         if known is None:
             raise ValueError(
                 f"This budget counts pairs (epsilon, delta), and {event!r} has a whole curve of "
@@ -47,16 +27,16 @@ def pair_of(charge: Charge, adjacency: str) -> Guarantee:
         return known
     if charge.epsilon is None:
         assert charge.delta is not None
-        epsilon = profile_of(event, adjacency, 1e-3).reach(float_down(typed(charge.delta)))
+        epsilon = profile_of(event, adjacency, 1e-3).reach(float_down(read_decimal(charge.delta)))
         if math.isinf(epsilon):
             raise ValueError(f"{event!r} has no finite epsilon at delta={charge.delta!r}.")
-        return rounded_up(Fraction(epsilon)), typed(charge.delta)
-    epsilon_typed = typed(charge.epsilon)
+        return Guarantee(round_up(Fraction(epsilon)), read_decimal(charge.delta))
+    epsilon_typed = read_decimal(charge.epsilon)
     if charge.delta is not None and is_certified(event, adjacency, charge.epsilon, charge.delta):
-        return epsilon_typed, typed(charge.delta)
-    known = stated(event, adjacency)
+        return Guarantee(epsilon_typed, read_decimal(charge.delta))
+    known = exact_sum(event, adjacency, read_decimal)
     if charge.delta is None and known is not None and known[0] <= epsilon_typed:
-        return epsilon_typed, known[1]
+        return Guarantee(epsilon_typed, known.delta)
     proved = profile_of(event, adjacency, 1e-3).delta(float_down(epsilon_typed))
     if charge.delta is not None and not proved <= _ROUNDING * charge.delta:
         raise ValueError(
@@ -64,33 +44,14 @@ def pair_of(charge: Charge, adjacency: str) -> Guarantee:
             f"epsilon only delta={proved:.6g} is proved. State a pair that the event has, or leave "
             "epsilon out to have it derived from delta."
         )
-    return epsilon_typed, rounded_up(Fraction(proved))
+    return Guarantee(epsilon_typed, round_up(Fraction(proved)))
 
 
 def pairs_of_parts(charge: Charge, adjacency: str) -> list[tuple[Guarantee, int]]:
-    """Return the pairs of a charge's parts, and how often each is there.
-
-    Parameters
-    ----------
-    charge : Charge
-        The charge.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    list of (tuple of Fraction, int)
-        The leaves of a composition that state pairs by themselves, unless the charge states one
-        for the whole; else the whole.
-
-    Raises
-    ------
-    ValueError, UnsupportedEventError
-        As for `pair_of`.
-    """
+    """Return the pairs of a charge's parts, and how often each is there."""
     if charge.epsilon is None and charge.delta is None:
         parts = [
-            (stated_of_leaf(leaf, adjacency), count)
+            (analysis_of(leaf, adjacency).stated(read_decimal), count)
             for leaf, count in leaf_counts(charge.event).items()
         ]
         if all(pair is not None for pair, _ in parts):

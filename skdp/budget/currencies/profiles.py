@@ -15,11 +15,10 @@ from skdp.accounting import (
     HiddenStateAccountant,
     PLDAccountant,
 )
-from skdp.accounting.analysis import analysis_of, gaussian_mu
+from skdp.accounting.analysis import analysis_of, exact_sum
 from skdp.accounting.events import leaf_counts
 from skdp.accounting.pld.curves import ProfileCurve, profile_curve
-from skdp.budget.currencies._stated import stated
-from skdp.budget.currencies.exact import float_down, typed
+from skdp.budget.currencies.exact import float_down, read_decimal
 from skdp.exceptions import UnsupportedEventError
 
 _FEW = 24  # sampled Gaussian releases, up to which a grid is quick
@@ -28,10 +27,9 @@ _RTOL = 1e-2  # relative distance of the bounds that curves are made of
 
 
 class Profile(Protocol):
-    """An upper bound on delta at every epsilon, in both orders of two neighbours.
+    """An upper bound on delta at every epsilon, in both orders of two neighbours."""
 
-    ``affordable`` says at how many points it may be asked for in a fraction of a second.
-    """
+    # ``affordable`` says at how many points it may be asked for in a fraction of a second.
 
     affordable: int
 
@@ -43,13 +41,7 @@ class Profile(Protocol):
 
 
 class AccountedProfile:
-    """The profile that an accountant bounds.
-
-    Parameters
-    ----------
-    accountant : Accountant
-        It holds the event; its results must be guarantees.
-    """
+    """The profile that an accountant bounds."""
 
     affordable = 14
 
@@ -72,15 +64,7 @@ class AccountedProfile:
 
 
 class CurvedProfile(AccountedProfile):
-    """The profile of a plan whose privacy-loss distribution is quickly put on a grid.
-
-    Parameters
-    ----------
-    accountant : PLDAccountant
-        It holds the event.
-    curve : ProfileCurve
-        A bound at all epsilons at once.
-    """
+    """The profile of a plan whose privacy-loss distribution is quickly put on a grid."""
 
     affordable = 60
 
@@ -104,27 +88,7 @@ class CurvedProfile(AccountedProfile):
 
 @lru_cache(maxsize=512)
 def profile_of(event: Event, adjacency: str, rtol: float = _RTOL) -> Profile:
-    """Return a bound on the profile of an event.
-
-    Parameters
-    ----------
-    event : Event
-        Any event; compositions count as one plan fixed in advance.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-    rtol : float, default=1e-2
-        Relative distance of lower and upper bounds that is aimed at.
-
-    Returns
-    -------
-    Profile
-        The bound.
-
-    Raises
-    ------
-    UnsupportedEventError
-        If some leaf has no proved bound; the message names it and a remedy.
-    """
+    """Return a bound on the profile of an event."""
     counts = leaf_counts(event)
     accountant = accountant_of(event, adjacency, rtol)
     if rtol == _RTOL and isinstance(accountant, PLDAccountant) and _is_gridded(counts, adjacency):
@@ -136,7 +100,7 @@ def _is_gridded(counts: dict[Event, int], adjacency: str) -> bool:
     """Tell whether a grid has the whole profile sooner than inversion has some points of it."""
     smooth = 0
     for leaf, count in counts.items():
-        if gaussian_mu(leaf, adjacency) is None:
+        if analysis_of(leaf, adjacency).mu() is None:
             if analysis_of(leaf, adjacency).mixture() is None:
                 return True
             smooth += count
@@ -144,27 +108,7 @@ def _is_gridded(counts: dict[Event, int], adjacency: str) -> bool:
 
 
 def accountant_of(event: Event, adjacency: str, rtol: float) -> Accountant:
-    """Return an accountant that bounds the whole event, and holds it.
-
-    Parameters
-    ----------
-    event : Event
-        Any event.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-    rtol : float
-        Relative distance of lower and upper bounds that is aimed at, where it can be chosen.
-
-    Returns
-    -------
-    Accountant
-        One whose results are guarantees.
-
-    Raises
-    ------
-    UnsupportedEventError
-        If there is none.
-    """
+    """Return an accountant that bounds the whole event, and holds it."""
     tightest = PLDAccountant(adjacency, rtol=rtol)
     others: tuple[Accountant, ...] = (
         HiddenStateAccountant(adjacency),
@@ -177,20 +121,7 @@ def accountant_of(event: Event, adjacency: str, rtol: float) -> Accountant:
 
 
 def is_supported(event: Event, adjacency: str) -> bool:
-    """Tell whether `profile_of` knows a bound.
-
-    Parameters
-    ----------
-    event : Event
-        Any event.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    bool
-        Whether a bound is proved.
-    """
+    """Tell whether `profile_of` knows a bound."""
     try:
         profile_of(event, adjacency)
     except UnsupportedEventError:
@@ -200,26 +131,11 @@ def is_supported(event: Event, adjacency: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_certified(event: Event, adjacency: str, epsilon: float, delta: float) -> bool:
-    """Tell whether an event is proved to be (epsilon, delta)-DP by itself.
-
-    Parameters
-    ----------
-    event : Event
-        Any event.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-    epsilon, delta : float
-        The pair, as written in decimal.
-
-    Returns
-    -------
-    bool
-        False also where nothing is known.
-    """
-    known = stated(event, adjacency)
-    if known is not None and known[0] <= typed(epsilon) and known[1] <= typed(delta):
+    """Tell whether an event is proved to be (epsilon, delta)-DP by itself."""
+    known = exact_sum(event, adjacency, read_decimal)
+    if known is not None and known[0] <= read_decimal(epsilon) and known[1] <= read_decimal(delta):
         return True
-    epsilon, delta = float_down(typed(epsilon)), float_down(typed(delta))
+    epsilon, delta = float_down(read_decimal(epsilon)), float_down(read_decimal(delta))
     try:
         # As close as calibration looks at it, so that what it finds is certified.
         profile = profile_of(event, adjacency, 1e-3)

@@ -10,50 +10,22 @@ from skdp.budget.currencies._pure import largest_pure
 from skdp.budget.currencies._renyi_costs import at_order, pure_at_order, total
 from skdp.budget.currencies._split import curve_share, gaussian_pair, slack_of_one
 from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge
-from skdp.budget.currencies.exact import decimal_down, float_down, float_up, typed
+from skdp.budget.currencies.exact import decimal_down, float_down, float_up, read_decimal
 
 _TYPICAL_EPSILON = 1.0  # for which the order of a budget without limit is chosen
 
 
 class RDPFilter(BudgetFilter):
-    """Add up Renyi divergences of one order: cheapest for many sampled Gaussian releases.
+    """Add up Renyi divergences of one order: cheapest for many sampled Gaussian releases."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit.
-    delta : float
-        Total delta, in (0, 1). A twentieth of it is set aside for releases that fail.
-    adjacency : {"replace-one", "add-remove"}
-        The relation between neighbouring data sets of all charges.
-
-    Attributes
-    ----------
-    order : float
-        The order, at which most Gaussian releases fit; a budget without limit takes that of
-        ``epsilon = 1``.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    A release costs ``(r, d)`` if, but for a part of probability d, its Renyi divergence of this
-    order is at most r in both orders of two neighbours. Adding up at one order is valid with
-    parameters chosen on the way (Feldman and Zrnic, 2021; Lecuyer, 2021); to go on as long as some
-    order has room left is not, at the same delta. Sampled Gaussian releases need no conversion. A
-    release of which only (epsilon, delta) is known has the divergence of randomised response, but
-    for a part of probability delta (Kairouz, Oh and Viswanath, 2015). What is left after little is
-    spent is more than it seems: at one order, the first releases are the most expensive.
-
-    Examples
-    --------
-    >>> from skdp.budget.currencies import make_filter
-    >>> round(make_filter("rdp", 1.0, 1e-5, "replace-one").order, 1)
-    17.9
-    """
+    # A release costs ``(r, d)`` if, but for a part of probability d, its Renyi divergence of this
+    # order is at most r in both orders of two neighbours. Adding up at one order is valid with
+    # parameters chosen on the way (Feldman and Zrnic, 2021; Lecuyer, 2021); to go on as long as
+    # some order has room left is not, at the same delta. Sampled Gaussian releases need no
+    # conversion. A release of which only (epsilon, delta) is known has the divergence of randomised
+    # response, but for a part of probability delta (Kairouz, Oh and Viswanath, 2015). What is left
+    # after little is spent is more than it seems: at one order, the first releases are the most
+    # expensive.
 
     name = "rdp"
     units = ("divergence", "slack")
@@ -63,7 +35,7 @@ class RDPFilter(BudgetFilter):
         self._curve, slack = curve_share(self.name, self.delta)
         divergence = None
         if math.isfinite(self.epsilon):
-            self.order, room = best_order(float_down(typed(self.epsilon)), self._curve)
+            self.order, room = best_order(float_down(read_decimal(self.epsilon)), self._curve)
             divergence = Fraction(room)
         else:
             self.order, _ = best_order(_TYPICAL_EPSILON, self._curve)

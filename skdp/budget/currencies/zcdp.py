@@ -10,44 +10,18 @@ from skdp.budget.currencies._pure import largest_pure
 from skdp.budget.currencies._renyi_costs import pure_rho, total, zero_concentrated
 from skdp.budget.currencies._split import curve_share, gaussian_pair, slack_of_one
 from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge
-from skdp.budget.currencies.exact import decimal_down, float_down, float_up, typed
+from skdp.budget.currencies.exact import decimal_down, float_down, float_up, read_decimal
 
 
 class ZCDPFilter(BudgetFilter):
-    """Add up rho: best for pure differential privacy and Laplace noise beside Gaussian releases.
+    """Add up rho: best for pure differential privacy and Laplace noise beside Gaussian releases."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit.
-    delta : float
-        Total delta, in (0, 1). A twentieth of it is set aside for releases that fail.
-    adjacency : {"replace-one", "add-remove"}
-        The relation between neighbouring data sets of all charges.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    A release costs ``(rho, d)`` if, but for a part of probability d, its Renyi divergences of
-    every order a are at most ``a rho`` (Bun and Steinke, 2016). Adding up is valid with parameters
-    chosen on the way (Feldman and Zrnic, 2021; Whitehouse, Ramdas, Rogers and Wu, 2023). A Gaussian
-    release costs ``mu^2 / 2``, an epsilon-DP one ``epsilon tanh(epsilon / 2)``, Laplace noise
-    shifted by t scales ``t + e^-t - 1``; everything else goes through its profile as in
-    `GDPFilter`. From rho to epsilon: Canonne, Kamath and Steinke (2020), Proposition 12.
-
-    Examples
-    --------
-    >>> from skdp.accounting import PureDPEvent
-    >>> from skdp.budget.currencies import Charge, make_filter
-    >>> budget = make_filter("zcdp", 1.0, 1e-5, "replace-one")
-    >>> cost = budget.price(Charge(PureDPEvent(0.1)), budget.nothing)
-    >>> round(float(cost[0]), 6)
-    0.004996
-    """
+    # A release costs ``(rho, d)`` if, but for a part of probability d, its Renyi divergences of
+    # every order a are at most ``a rho`` (Bun and Steinke, 2016). Adding up is valid with
+    # parameters chosen on the way (Feldman and Zrnic, 2021; Whitehouse, Ramdas, Rogers and Wu,
+    # 2023). A Gaussian release costs ``mu^2 / 2``, an epsilon-DP one ``epsilon tanh(epsilon / 2)``,
+    # Laplace noise shifted by t scales ``t + e^-t - 1``; everything else goes through its profile
+    # as in `GDPFilter`. From rho to epsilon: Canonne, Kamath and Steinke (2020), Proposition 12.
 
     name = "zcdp"
     units = ("rho", "slack")
@@ -57,7 +31,7 @@ class ZCDPFilter(BudgetFilter):
         self._curve, slack = curve_share(self.name, self.delta)
         rho = None
         if math.isfinite(self.epsilon):
-            order, divergence = best_order(float_down(typed(self.epsilon)), self._curve)
+            order, divergence = best_order(float_down(read_decimal(self.epsilon)), self._curve)
             rho = Fraction(math.nextafter(divergence / order, 0.0))
         self.limits = (rho, slack)
 

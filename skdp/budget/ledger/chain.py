@@ -21,112 +21,32 @@ NO_ROW_BEFORE = "0" * 64
 
 
 def canonical(row: Row) -> str:
-    """Write a row as JSON in the one form that is hashed.
-
-    Parameters
-    ----------
-    row : dict
-        Plain values; numbers that are not finite are refused, see `plain_number`.
-
-    Returns
-    -------
-    str
-        ASCII text with sorted keys and no spaces.
-
-    Raises
-    ------
-    ValueError
-        If a number is not finite.
-    """
+    """Write a row as JSON in the one form that is hashed."""
     return json.dumps(row, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest(content: str) -> str:
-    """Return the hash of a row, in hexadecimal.
-
-    Parameters
-    ----------
-    content : str
-        The row as `canonical` writes it.
-
-    Returns
-    -------
-    str
-        Its SHA-256.
-    """
+    """Return the hash of a row, in hexadecimal."""
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def plain_number(value: float) -> float | str:
-    """Return a number as JSON can carry it: infinities and "not a number" as text.
-
-    Parameters
-    ----------
-    value : float
-        Any number.
-
-    Returns
-    -------
-    float or str
-        The number itself if it is finite; ``float`` reads either.
-    """
+    """Return a number as JSON can carry it: infinities and "not a number" as text."""
     return float(value) if math.isfinite(value) else repr(float(value))
 
 
 def write_amounts(amounts: tuple[Fraction, ...]) -> list[str]:
-    """Write exact amounts as texts, ``"1/100"``.
-
-    Parameters
-    ----------
-    amounts : tuple of Fraction
-        Any rational numbers.
-
-    Returns
-    -------
-    list of str
-        Each as a fraction in lowest terms.
-    """
+    """Write exact amounts as texts, ``"1/100"``."""
     return [str(amount) for amount in amounts]
 
 
 def read_amounts(texts: list[str]) -> tuple[Fraction, ...]:
-    """Read what `write_amounts` wrote.
-
-    Parameters
-    ----------
-    texts : list of str
-        Fractions as text.
-
-    Returns
-    -------
-    tuple of Fraction
-        The exact amounts.
-
-    Raises
-    ------
-    ValueError
-        If a text is no fraction.
-    """
+    """Read what `write_amounts` wrote."""
     return tuple(Fraction(text) for text in texts)
 
 
 def link(row: Row, *, index: int, previous: str) -> tuple[str, str]:
-    """Write a row as a link of the chain.
-
-    Parameters
-    ----------
-    row : dict
-        What the row says.
-    index : int
-        Its place in the chain; the genesis has 0.
-    previous : str
-        Hash of the row before it.
-
-    Returns
-    -------
-    content, hash : str
-        The text to store, and its hash.
-    """
+    """Write a row as a link of the chain."""
     content = canonical({**row, "index": index, "previous": previous})
     return content, digest(content)
 
@@ -134,24 +54,7 @@ def link(row: Row, *, index: int, previous: str) -> tuple[str, str]:
 def read_link(
     content: object, *, hash_: str, index: int, previous: str | None
 ) -> tuple[Row, str | None]:
-    """Read a link, and say what is wrong with it, if anything.
-
-    Parameters
-    ----------
-    content : str
-        The stored text.
-    hash_ : str
-        The hash that was stored with it.
-    index : int
-        The place where it stands.
-    previous : str or None
-        Hash of the row before it; None if that is not known here.
-
-    Returns
-    -------
-    row, fault
-        What the row says, nothing if it was edited; and the fault, None for a sound link.
-    """
+    """Read a link, and say what is wrong with it, if anything."""
     if not isinstance(content, str) or digest(content) != hash_:
         return {}, "was edited: its hash is another one"
     row: Row = json.loads(content)

@@ -53,43 +53,17 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def in_turn() -> contextlib.AbstractContextManager[bool]:
-    """Return the lock that threads and forks wait for.
-
-    Returns
-    -------
-    threading.RLock
-        To be held briefly.
-    """
+def take_turn() -> contextlib.AbstractContextManager[bool]:
+    """Return the lock that threads and forks wait for."""
     return _turn
 
 
 @contextlib.contextmanager
 def transaction(path: Path, *, writing: bool) -> Iterator[sqlite3.Connection]:
-    """Open a ledger's file for one transaction.
-
-    The transaction is committed if the block ends well, and rolled back otherwise. One that writes
-    excludes all other writers from its start, so that what it reads stays true until it commits.
-
-    Parameters
-    ----------
-    path : Path
-        The file; never made, so that a missing one is an error.
-    writing : bool
-        Whether it may write.
-
-    Yields
-    ------
-    sqlite3.Connection
-        Inside the transaction.
-
-    Raises
-    ------
-    LedgerLockedError
-        If it would write, and interrupts another transaction of this thread.
-    sqlite3.Error
-        If the file cannot be opened, locked, read or written.
-    """
+    """Open a ledger's file for one transaction."""
+    # The transaction is committed if the block ends well, and rolled back otherwise. One that
+    # writes excludes all other writers from its start, so that what it reads stays true until it
+    # commits.
     global _busy
     with _turn:
         if writing and _busy:

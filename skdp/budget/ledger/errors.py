@@ -27,24 +27,8 @@ _OUT_OF_MEMORY = 7
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite and of the file system into errors of the ledger.
-
-    Parameters
-    ----------
-    path : Path
-        The ledger's file.
-
-    Yields
-    ------
-    None
-        To the statements whose errors are translated.
-
-    Raises
-    ------
-    LedgerError
-        One of its subclasses, by what went wrong.
-    """
+def explain_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the file system into errors of the ledger."""
     try:
         yield
     except sqlite3.Error as error:

@@ -10,54 +10,28 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from skdp.budget.ledger.connection import transaction
-from skdp.budget.ledger.errors import explained
+from skdp.budget.ledger.errors import explain_errors
 from skdp.budget.ledger.tables import create_tables
 from skdp.exceptions import LedgerError
 
 
 def publish(path: Path, content: str, hash_: str) -> None:
-    """Make a ledger whole under another name, then give it its own: half a ledger is never seen.
-
-    Parameters
-    ----------
-    path : Path
-        The file. If another process makes it meanwhile, that one stays.
-    content, hash_ : str
-        The genesis row.
-
-    Raises
-    ------
-    LedgerError
-        If the file cannot be made.
-    """
+    """Make a ledger whole under another name, then give it its own: half a ledger is never seen."""
     if not path.parent.is_dir():
         raise LedgerError(f"The folder {path.parent} of the ledger does not exist: make it first.")
-    with explained(path), _draft(path) as draft:
+    with explain_errors(path), _draft(path) as draft:
         with transaction(draft, writing=True) as connection:
             create_tables(connection, content, hash_)
         _give_name(draft, path)
 
 
 def duplicate(path: Path, target: Path) -> None:
-    """Copy a ledger that may be in use, with all charges so far.
-
-    Parameters
-    ----------
-    path : Path
-        The ledger.
-    target : Path
-        The copy, which must not be there yet.
-
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be read, or the copy not be made.
-    """
+    """Copy a ledger that may be in use, with all charges so far."""
     taken = LedgerError(f"{target} is there already: give the copy a name of its own.")
     if target.exists():
         raise taken
-    with explained(target), _draft(target) as draft:
-        with explained(path), transaction(path, writing=False) as source:
+    with explain_errors(target), _draft(target) as draft:
+        with explain_errors(path), transaction(path, writing=False) as source:
             with contextlib.closing(sqlite3.connect(draft)) as copy:
                 source.backup(copy)
         if not _give_name(draft, target):
@@ -104,15 +78,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def remove(path: Path, creator: int) -> None:
-    """Remove a temporary file, unless this process was only forked from its creator.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    creator : int
-        Process that made it.
-    """
+    """Remove a temporary file, unless this process was only forked from its creator."""
     if os.getpid() == creator:
         for leftover in (path, path.with_name(f"{path.name}-journal")):
             leftover.unlink(missing_ok=True)

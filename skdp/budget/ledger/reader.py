@@ -17,17 +17,7 @@ from skdp.exceptions import LedgerDamagedError, LedgerMismatchError
 
 @dataclass(frozen=True)
 class LedgerState:
-    """Where the chain ends.
-
-    Parameters
-    ----------
-    entries : int
-        Number of entries.
-    head : str
-        Hash of the last entry, of the genesis row if there is none.
-    spent : tuple of Fraction
-        Exact sum of all costs, one number a unit of the budget's currency.
-    """
+    """Where the chain ends."""
 
     entries: int
     head: str
@@ -35,20 +25,7 @@ class LedgerState:
 
 
 class ChainReader:
-    """The chain in a ledger's file, inside one transaction.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        Inside a transaction.
-    path : Path
-        The file, for messages.
-
-    Raises
-    ------
-    LedgerDamagedError
-        If the file is no ledger, or its first row was edited.
-    """
+    """The chain in a ledger's file, inside one transaction."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
@@ -66,13 +43,7 @@ class ChainReader:
             raise self.damaged(f"has other terms than it was made with: its first row {fault}")
 
     def expect(self, identity: str) -> None:
-        """Refuse the ledger of another budget.
-
-        Parameters
-        ----------
-        identity : str
-            Hash of the genesis row that the budget knows.
-        """
+        """Refuse the ledger of another budget."""
         if identity != self.identity:
             raise LedgerMismatchError(
                 f"The file {self._path} was replaced by the ledger of another budget. Every charge "
@@ -80,13 +51,7 @@ class ChainReader:
             )
 
     def state(self) -> LedgerState:
-        """Return where the chain ends, after checking that it does end there.
-
-        Returns
-        -------
-        LedgerState
-            Number of entries, last hash, exact spending.
-        """
+        """Return where the chain ends, after checking that it does end there."""
         last = self._one("SELECT id, content, hash FROM entries ORDER BY id DESC LIMIT 1")
         index, content, hash_ = last or (0, None, self.identity)
         if self._one("SELECT entries, hash FROM head") != (index, hash_):
@@ -98,13 +63,7 @@ class ChainReader:
             return LedgerState(index, hash_, read_amounts(row["spent"]))
 
     def check(self, receipt: LedgerReceipt) -> None:
-        """See that the chain still holds what it held before.
-
-        Parameters
-        ----------
-        receipt : LedgerReceipt
-            Of the chain at some earlier time.
-        """
+        """See that the chain still holds what it held before."""
         entries = self._one("SELECT entries FROM head")
         if entries is None or entries[0] < receipt.entries:
             raise self.damaged(
@@ -116,13 +75,7 @@ class ChainReader:
             raise self.damaged(f"was rewritten: entry {receipt.entries} is another one than before")
 
     def rows(self) -> Iterator[Row]:
-        """Read all entries, checking each.
-
-        Yields
-        ------
-        dict
-            What the entry says, with its ``"hash"``.
-        """
+        """Read all entries, checking each."""
         previous = self.identity
         spent = self._nothing
         query = "SELECT id, content, hash, plan, place FROM entries ORDER BY id"
@@ -139,35 +92,13 @@ class ChainReader:
             yield {**row, "hash": hash_}
 
     def row(self, index: int) -> Row:
-        """Read one entry.
-
-        Parameters
-        ----------
-        index : int
-            Its place, at least 1.
-
-        Returns
-        -------
-        dict
-            What the entry says.
-        """
+        """Read one entry."""
         found = self._one("SELECT content, hash FROM entries WHERE id = ?", index)
         content, hash_ = found or (None, "")
         return self._checked(content, hash_, index)
 
     def places(self, plan: int) -> set[int]:
-        """Return which events of a plan were redeemed.
-
-        Parameters
-        ----------
-        plan : int
-            Index of the plan's entry.
-
-        Returns
-        -------
-        set of int
-            Places in the plan's list.
-        """
+        """Return which events of a plan were redeemed."""
         found = self._connection.execute("SELECT place FROM entries WHERE plan = ?", (plan,))
         return {place for (place,) in found}
 
@@ -177,18 +108,7 @@ class ChainReader:
         return None if answer == "ok" else str(answer)
 
     def damaged(self, what: str) -> LedgerDamagedError:
-        """Return the error that says so.
-
-        Parameters
-        ----------
-        what : str
-            What is wrong: the end of a sentence about the ledger.
-
-        Returns
-        -------
-        LedgerDamagedError
-            To raise.
-        """
+        """Return the error that says so."""
         return LedgerDamagedError(
             f"The ledger {self._path} {what}. Every charge is refused: restore the newest copy "
             "that verifies, and add what was spent since. `skdp ledger export --unverified` saves "

@@ -8,29 +8,12 @@ from pathlib import Path
 
 from skdp.budget.ledger.chain import Row
 from skdp.budget.ledger.connection import transaction
-from skdp.budget.ledger.errors import explained
+from skdp.budget.ledger.errors import explain_errors
 
 
 def salvage(path: Path) -> tuple[Row | None, list[Row]]:
-    """Return what can still be read of a ledger, whatever is wrong with it.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    terms, entries
-        The first row, None if it cannot be read; and each entry that can, unverified. Rows that
-        were edited into something else than a record have only their ``"text"``.
-
-    Raises
-    ------
-    LedgerError
-        If nothing can be read.
-    """
-    with explained(path), transaction(path, writing=False) as connection:
+    """Return what can still be read of a ledger, whatever is wrong with it."""
+    with explain_errors(path), transaction(path, writing=False) as connection:
         entries = _readable(connection, "SELECT content, hash FROM entries ORDER BY id")
         terms = _readable(connection, "SELECT content, hash FROM genesis")
         if not entries and not terms:

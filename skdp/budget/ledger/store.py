@@ -14,8 +14,8 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, link, write_amounts
-from skdp.budget.ledger.connection import in_turn, transaction
-from skdp.budget.ledger.errors import explained
+from skdp.budget.ledger.connection import take_turn, transaction
+from skdp.budget.ledger.errors import explain_errors
 from skdp.budget.ledger.files import publish, remove
 from skdp.budget.ledger.reader import ChainReader, LedgerState
 from skdp.budget.ledger.receipt import LedgerReceipt
@@ -23,24 +23,9 @@ from skdp.budget.ledger.tables import create_tables
 
 
 class LedgerFile:
-    """A ledger in an SQLite file, shared by everything in this process that uses it.
+    """A ledger in an SQLite file, shared by everything in this process that uses it."""
 
-    Built by `create`, `open`, `read` and `reach`.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    identity : str
-        Hash of the genesis row, which holds a random number: no two ledgers share it.
-    genesis : dict
-        What the genesis row says.
-
-    Attributes
-    ----------
-    recalled : tuple of Fraction
-        What was spent when this process last looked.
-    """
+    # Built by `create`, `open`, `read` and `reach`.
 
     def __init__(self, path: Path, identity: str, genesis: Row) -> None:
         self.path = path
@@ -51,27 +36,7 @@ class LedgerFile:
 
     @classmethod
     def create(cls, path: Path | None, terms: Row) -> LedgerFile:
-        """Make a ledger, or open the one that is there already.
-
-        Parameters
-        ----------
-        path : Path or None
-            The file; None makes a temporary one, which is removed when the last reference to it
-            in this process dies.
-        terms : dict
-            What the budget is created with, for the genesis row. It must have ``"limits"``, the
-            exact limits as texts.
-
-        Returns
-        -------
-        LedgerFile
-            The ledger, whose terms are other ones if the file was there.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be made, read or trusted.
-        """
+        """Make a ledger, or open the one that is there already."""
         genesis = {**terms, "id": uuid.uuid4().hex}
         content, identity = link(genesis, index=0, previous=NO_ROW_BEFORE)
         if path is not None:
@@ -81,7 +46,7 @@ class LedgerFile:
         handle, name = tempfile.mkstemp(prefix="skdp-ledger-", suffix=".sqlite")
         os.close(handle)
         path = Path(name)
-        with explained(path), transaction(path, writing=True) as connection:
+        with explain_errors(path), transaction(path, writing=True) as connection:
             create_tables(connection, content, identity)
         ledger = cls.reach(path, identity, json.loads(content))
         weakref.finalize(ledger, remove, path, os.getpid())
@@ -89,101 +54,36 @@ class LedgerFile:
 
     @classmethod
     def open(cls, path: Path) -> LedgerFile:
-        """Open a ledger that is there, and verify it.
-
-        Parameters
-        ----------
-        path : Path
-            The file.
-
-        Returns
-        -------
-        LedgerFile
-            The ledger.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be read or trusted.
-        """
+        """Open a ledger that is there, and verify it."""
         ledger = cls.read(path)
         ledger.verify()
         return ledger
 
     @classmethod
     def read(cls, path: Path) -> LedgerFile:
-        """Open a ledger without verifying more of it than its start.
-
-        Parameters
-        ----------
-        path : Path
-            The file.
-
-        Returns
-        -------
-        LedgerFile
-            The ledger.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be read, or is no ledger.
-        """
-        with explained(path), transaction(path, writing=False) as connection:
+        """Open a ledger without verifying more of it than its start."""
+        with explain_errors(path), transaction(path, writing=False) as connection:
             reader = ChainReader(connection, path)
         return cls.reach(path, reader.identity, reader.genesis)
 
     @classmethod
     def reach(cls, path: Path, identity: str, genesis: Row) -> LedgerFile:
-        """Return a ledger that is known already, without touching the file.
-
-        Parameters
-        ----------
-        path, identity, genesis
-            Of the ledger: those of a pickled budget, for example.
-
-        Returns
-        -------
-        LedgerFile
-            The ledger; its first use finds out whether the file is still there, and the same.
-        """
-        with in_turn():
+        """Return a ledger that is known already, without touching the file."""
+        with take_turn():
             ledger = _registry.get((path, identity))
             if ledger is None:
                 ledger = _registry[path, identity] = cls(path, identity, genesis)
             return ledger
 
     def state(self) -> LedgerState:
-        """Return where the chain ends now.
-
-        Returns
-        -------
-        LedgerState
-            Number of entries, last hash, exact spending.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be read or trusted.
-        """
+        """Return where the chain ends now."""
         with self._reading() as (_, state):
             return state
 
     @contextlib.contextmanager
     def appending(self) -> Iterator[Appender]:
-        """Open the ledger for one charge, excluding all others.
-
-        Yields
-        ------
-        Appender
-            Reads the state and appends; what was appended is durable once the block has ended.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be read, written or trusted. Nothing was appended then.
-        """
-        with explained(self.path):
+        """Open the ledger for one charge, excluding all others."""
+        with explain_errors(self.path):
             with transaction(self.path, writing=True) as connection:
                 reader, state = self._reader(connection)
                 appender = Appender(connection, reader, state)
@@ -191,62 +91,17 @@ class LedgerFile:
             self._see(appender.state)
 
     def rows(self) -> list[Row]:
-        """Return all entries, verified.
-
-        Returns
-        -------
-        list of dict
-            What the entries say, each with its ``"hash"``.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be read, or an entry is wrong.
-        """
+        """Return all entries, verified."""
         with self._reading() as (reader, _):
             return list(reader.rows())
 
     def row(self, index: int) -> tuple[Row, set[int]]:
-        """Return one entry, and what was redeemed of it if it is a plan.
-
-        Parameters
-        ----------
-        index : int
-            Its place, at least 1.
-
-        Returns
-        -------
-        row, places
-            What the entry says; the redeemed places of the plan's list.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be read, or the entry is wrong.
-        """
+        """Return one entry, and what was redeemed of it if it is a plan."""
         with self._reading() as (reader, _):
             return reader.row(index), reader.places(index)
 
     def verify(self, receipt: LedgerReceipt | None = None) -> LedgerReceipt:
-        """Read the whole ledger and check it.
-
-        Parameters
-        ----------
-        receipt : LedgerReceipt, optional
-            Of an earlier verification: the ledger must hold those entries still.
-
-        Returns
-        -------
-        LedgerReceipt
-            Of the ledger as it is now.
-
-        Raises
-        ------
-        LedgerDamagedError
-            If a row was edited, dropped, inserted or moved, or the file is broken.
-        LedgerError
-            If the file cannot be read.
-        """
+        """Read the whole ledger and check it."""
         with self._reading() as (reader, state):
             broken = reader.broken()
             if broken is not None:
@@ -259,7 +114,7 @@ class LedgerFile:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[tuple[ChainReader, LedgerState]]:
-        with explained(self.path), transaction(self.path, writing=False) as connection:
+        with explain_errors(self.path), transaction(self.path, writing=False) as connection:
             yield self._reader(connection)
 
     def _reader(self, connection: Connection) -> tuple[ChainReader, LedgerState]:
@@ -278,17 +133,7 @@ class LedgerFile:
 
 
 class Appender:
-    """The end of a ledger while no other process can write to it.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        Inside a transaction that writes.
-    reader : ChainReader
-        Reads what is there.
-    state : LedgerState
-        Where the chain ends.
-    """
+    """The end of a ledger while no other process can write to it."""
 
     def __init__(self, connection: Connection, reader: ChainReader, state: LedgerState) -> None:
         self._connection = connection
@@ -296,20 +141,7 @@ class Appender:
         self.state = state
 
     def append(self, row: Row, cost: tuple[Fraction, ...]) -> Row:
-        """Add an entry.
-
-        Parameters
-        ----------
-        row : dict
-            What it says; ``"plan"`` and ``"place"`` are those of a planned release, else None.
-        cost : tuple of Fraction
-            What it costs.
-
-        Returns
-        -------
-        dict
-            The row as it stands in the chain, with its ``"hash"``.
-        """
+        """Add an entry."""
         index = self.state.entries + 1
         spent = tuple(s + c for s, c in zip(self.state.spent, cost, strict=True))
         full = {**row, "cost": write_amounts(cost), "spent": write_amounts(spent)}
@@ -323,15 +155,7 @@ class Appender:
         return {**json.loads(content), "hash": hash_}
 
     def rehearse(self, row: Row, cost: tuple[Fraction, ...]) -> None:
-        """Add an entry and take it back: raises what `append` would, and changes nothing.
-
-        Parameters
-        ----------
-        row : dict
-            As for `append`.
-        cost : tuple of Fraction
-            As for `append`.
-        """
+        """Add an entry and take it back: raises what `append` would, and changes nothing."""
         state = self.state
         self._connection.execute("SAVEPOINT rehearsal")
         self.append(row, cost)

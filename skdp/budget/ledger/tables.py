@@ -23,15 +23,7 @@ _TABLES = {
 
 
 def create_tables(connection: sqlite3.Connection, content: str, hash_: str) -> None:
-    """Fill an empty file.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        Inside a transaction.
-    content, hash_ : str
-        The genesis row.
-    """
+    """Fill an empty file."""
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for statement in _TABLES.values():
@@ -41,18 +33,7 @@ def create_tables(connection: sqlite3.Connection, content: str, hash_: str) -> N
 
 
 def schema_fault(connection: sqlite3.Connection) -> str | None:
-    """Say what is wrong with the tables, if anything.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        Of the file.
-
-    Returns
-    -------
-    str or None
-        The fault; None if the tables are those of a ledger, with no trigger or view added.
-    """
+    """Say what is wrong with the tables, if anything."""
     found = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
     if not found:
         return "holds no tables: it is empty, or its creation was interrupted"

@@ -1,0 +1,232 @@
+"""The filter of two coordinates: squares of mu for Gaussian noise, stated pairs for the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any
+
+from skdp.accounting.analysis import analysis_of, exact_sum
+from skdp.accounting.events import leaf_counts
+from skdp.budget.currencies._box import box_epsilon, largest_mu
+from skdp.budget.currencies._pure import largest_pure
+from skdp.budget.currencies._split import curve_share, gaussian_pair, root_up, slack_of_one
+from skdp.budget.currencies.base import (
+    Amounts,
+    BudgetFilter,
+    Charge,
+    Limits,
+    are_close,
+    is_number,
+    read_limits,
+    write_limits,
+)
+from skdp.budget.currencies.exact import (
+    decimal_down,
+    decimal_up,
+    float_down,
+    float_up,
+    read_decimal,
+    round_up,
+    shorten,
+)
+from skdp.budget.currencies.gaussian import (
+    approximate_gaussian,
+    mu_squared_of_pure,
+)
+from skdp.budget.currencies.pairs import pair_of
+from skdp.exceptions import UnsupportedEventError
+
+# Of delta; the proof page shows what other shares cost.
+_STATED = Fraction(1, 4)  # for deltas of releases
+_GAUSSIAN = Fraction(1, 2)  # for the box without stated epsilons
+_STEPS = 6  # sixths of epsilon: those between 0 and 1 have a box each and share what is left
+
+
+class MixedFilter(BudgetFilter):
+    """Add up squares of mu, stated epsilons and deltas: fits beside searches and counts."""
+
+    # A release costs ``(mu^2, 0, d)`` if it is mu-GDP but for a part of probability d, or ``(0, e,
+    # d)`` if it is (e, d)-DP, whichever coordinate has room for more of its kind. Sums that keep
+    # within a box ``(M^2, E, s)`` have ``delta(eps) <= s + p delta_G(eps - E; M) + (1 - p)
+    # delta_G(eps + E; M)`` with ``p = 1/(1 + e^-E)``. Several boxes share delta: half of it is for
+    # the one with ``E = 0``, which costs a study of Gaussian fits some 3 % of its epsilon; nothing
+    # is for the one with ``E = epsilon``, which needs nothing. To accept whatever keeps the profile
+    # below delta would be no filter: see the proof page, section 8.
+
+    name = "mixed"
+    units = ("mu squared", "epsilon", "delta")
+
+    def __init__(
+        self, epsilon: float, delta: float, adjacency: str, stated_epsilon: float | None = None
+    ) -> None:
+        super().__init__(epsilon, delta, adjacency)
+        part = stated_epsilon
+        if part is not None and not (is_number(part) and 0.0 <= part <= self.epsilon < math.inf):
+            raise ValueError(
+                f"stated_epsilon must be a part of a finite epsilon={epsilon!r}, got {part!r}."
+            )
+        self._curve, failure = curve_share(self.name, self.delta, _STATED)
+        self.boxes: tuple[Limits, ...] = ((None, None, failure),)
+        if math.isfinite(self.epsilon):
+            total = read_decimal(self.epsilon)
+            parts = (
+                [total * step / _STEPS for step in range(_STEPS + 1)]
+                if part is None
+                else [read_decimal(part)]
+            )
+            self.boxes = tuple(
+                (
+                    Fraction(largest_mu(total, each, self._share(each, len(parts)))) ** 2,
+                    each,
+                    failure,
+                )
+                for each in parts
+            )
+        # The one that a first release may take whole.
+        self.limits = self.boxes[-1]
+
+    def reachable(self, spent: Amounts) -> Limits:
+        """Return, unit by unit, the largest sum that could still be reached."""
+        return tuple(
+            None if None in column else max(column)
+            for column in zip(*self._open(spent), strict=True)
+        ) or tuple(spent)
+
+    def fits(self, spent: Amounts, cost: Amounts) -> bool:
+        """Tell whether all charges together keep within some box."""
+        return bool(self._open(tuple(a + b for a, b in zip(spent, cost, strict=True))))
+
+    def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
+        """Return what dominates everything that was granted."""
+        return spent[0], spent[1], spent[2]
+
+    def write_limits(self) -> dict[str, Any]:
+        """Return what the first row of a ledger says of the limits."""
+        return {**super().write_limits(), "boxes": [write_limits(box) for box in self.boxes]}
+
+    def adopt_limits(self, row: Mapping[str, Any]) -> bool:
+        """Take the limits of a ledger's first row, if they are those of this version."""
+        boxes = tuple(read_limits(box) for box in row["boxes"])
+        if len(boxes) != len(self.boxes) or not all(map(are_close, boxes, self.boxes)):
+            return False
+        self.boxes = boxes
+        return super().adopt_limits(row)
+
+    def _price(self, charge: Charge, spent: Amounts) -> Amounts:
+        slack = slack_of_one(self.limits[2], spent[2])
+        try:
+            square, failure = approximate_gaussian(charge.event, self.adjacency, slack)
+            gaussian: list[Amounts] = [(square, Fraction(0), failure)]
+        except UnsupportedEventError:
+            gaussian = []
+        claim = self._claim(charge)
+        if gaussian and self.fits(spent, gaussian[0]):
+            claimed = gaussian if claim is None else [*gaussian, claim]
+            if self._prefer(claimed, spent) == gaussian[0]:
+                return gaussian[0]  # the pair need not be proved
+        found = gaussian + self._parts(charge) + self._pairs(charge, spent, slack)
+        if not found:
+            approximate_gaussian(charge.event, self.adjacency, slack)  # names the remedy
+        return self._prefer(found, spent)
+
+    def _claim(self, charge: Charge) -> Amounts | None:
+        """Return what a charge would cost by the pair that it states, proved or not."""
+        if charge.epsilon is not None:
+            return Fraction(0), read_decimal(charge.epsilon), read_decimal(charge.delta or 0.0)
+        pair = exact_sum(charge.event, self.adjacency, read_decimal)
+        return None if pair is None else (Fraction(0), *pair)
+
+    def _parts(self, charge: Charge) -> list[Amounts]:
+        """Return the cost of a composition of Gaussian leaves and of others that state a pair."""
+        square, epsilon, failure = Fraction(0), Fraction(0), Fraction(0)
+        for leaf, count in leaf_counts(charge.event).items():
+            card = analysis_of(leaf, self.adjacency)
+            one, pair = card.mu_squared(), card.stated(read_decimal)
+            if one is not None:
+                square += count * one
+            elif pair is not None:
+                epsilon, failure = epsilon + count * pair[0], failure + count * pair[1]
+            else:
+                return []
+        return (
+            [(round_up(square), shorten(epsilon), shorten(failure))] if square and epsilon else []
+        )
+
+    def _pairs(self, charge: Charge, spent: Amounts, slack: float) -> list[Amounts]:
+        """Return the cost by the stated pair; if its delta is large, also by one of less delta."""
+        found: list[Amounts] = []
+        left = self.limits[2] - spent[2]  # type: ignore[operator]
+        for one in (charge, Charge(charge.event, None, slack)):
+            with suppress(UnsupportedEventError, ValueError):
+                epsilon, failure = pair_of(one, self.adjacency)
+                found.append((Fraction(0), shorten(epsilon), shorten(failure)))
+                if 2 * failure <= left:
+                    break
+        return found
+
+    def _prefer(self, costs: list[Amounts], spent: Amounts) -> Amounts:
+        """Return the cost that could be paid most often, of equal ones the first."""
+        if math.isinf(self.epsilon):
+            return min(costs, key=lambda cost: self._guarantee(_sum(spent, cost))[0])
+        return max(costs, key=lambda cost: self._repeats(spent, cost))
+
+    def _repeats(self, spent: Amounts, cost: Amounts) -> Fraction | float:
+        """Return how often a cost would fit, in the box that has most room for it."""
+        return max((_times(box, spent, cost) for box in self._open(spent)), default=0.0)
+
+    def _guarantee(self, spent: Amounts) -> tuple[float, float]:
+        square, epsilon, failure = spent
+        if square == 0:
+            return decimal_up(epsilon), decimal_up(failure)
+        box = next(
+            iter(self._open(spent)), self.limits
+        )  # what keeps within none has a guarantee too
+        curve = self._share(box[1], len(self.boxes))
+        total = Fraction(curve) + failure
+        return box_epsilon(root_up(square), epsilon, curve), float_up(total)
+
+    def _allocate(self, left: Amounts, fits: int, mechanism: str) -> tuple[float, float]:
+        square, epsilon, failure = (amount / fits for amount in left)
+        pair = decimal_down(epsilon), decimal_down(failure)
+        if mechanism == "any":
+            pure = largest_pure(mu_squared_of_pure, square) if square else 0.0
+            return max(pair[0], pure), pair[1]
+        noise = gaussian_pair(square, self.delta) if square else (0.0, 0.0)
+        return max(noise, pair) if pair[1] > 0.0 else noise
+
+    def _square(self, total: Fraction, stated: Fraction, boxes: int) -> Fraction:
+        return Fraction(largest_mu(total, stated, self._share(stated, boxes))) ** 2
+
+    def _share(self, stated: Fraction | None, boxes: int) -> float:
+        """Return the delta of the box whose stated epsilons may sum to some amount."""
+        if boxes == 1:
+            return self._curve
+        share = _GAUSSIAN if stated == 0 else (1 - _STATED - _GAUSSIAN) / (_STEPS - 1)
+        return float_down(read_decimal(self.delta) * share)
+
+    def _open(self, spent: Amounts) -> list[Limits]:
+        """Return the boxes that hold what is spent."""
+        return [
+            box
+            for box in self.boxes
+            if all(limit is None or used <= limit for limit, used in zip(box, spent, strict=True))
+        ]
+
+
+def _times(box: Limits, spent: Amounts, cost: Amounts) -> Fraction | float:
+    """Return how often a cost fits what is left in a box."""
+    return min(
+        (
+            (limit - used) / more
+            for limit, used, more in zip(box, spent, cost, strict=True)
+            if limit is not None and more > 0
+        ),
+        default=math.inf,
+    )
+
+
+def _sum(spent: Amounts, cost: Amounts) -> Amounts:
+    return tuple(a + b for a, b in zip(spent, cost, strict=True))

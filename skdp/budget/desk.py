@@ -1,0 +1,82 @@
+"""The desk of a budget: charges are prepared, priced, decided and recorded here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from skdp.accounting import Event
+from skdp.budget.currencies import BudgetFilter
+from skdp.budget.entries import BudgetEntry
+from skdp.budget.ledger.chain import Row
+from skdp.budget.ledger.store import LedgerFile
+from skdp.budget.request import Request, prepare
+from skdp.budget.summary import refusal
+from skdp.budget.terms import EPSILON_DELTA, BudgetTerms, filter_of
+from skdp.reporting.privacy_spent import PrivacySpent
+
+
+class Desk:
+    """What a budget and its plans share: the ledger's file, its terms and its currency."""
+
+    def __init__(self, file: LedgerFile) -> None:
+        self.file = file
+        self.terms = BudgetTerms.from_row(file.genesis)
+
+    @cached_property
+    def currency(self) -> BudgetFilter:
+        """The filter that the ledger's first row commits to."""
+        return filter_of(self.file.genesis, self.file.path)
+
+    @property
+    def counts_pairs(self) -> bool:
+        """Whether every charge is an epsilon and a delta."""
+        return self.terms.composition in EPSILON_DELTA
+
+    def prepare(self, event: Event | PrivacySpent, **details: Any) -> Request:
+        """Check what a caller says about a release, and restate it in the budget's relation."""
+        needs = {"needs_numbers": self.counts_pairs, **details}
+        return prepare(event, ledger_adjacency=self.terms.adjacency, **needs)
+
+    def admit(self, request: Request, *, recording: bool = True) -> Any:
+        """Decide and record in one transaction; the price is worked out before it starts."""
+        seen = self.file.recalled
+        while True:
+            cost = self._price(request, seen)
+            with self.file.appending() as end:
+                if self.currency.fits(end.state.spent, cost):
+                    row = stamp(request.row)
+                    return end.append(row, cost) if recording else end.rehearse(row, cost)
+                # A price may depend on what is spent: ask again if others have charged meanwhile.
+                final, seen = end.state.spent == seen, end.state.spent
+            if final:
+                raise refusal(request, cost, seen, self.currency)
+
+    def entry(self, row: Row) -> BudgetEntry:
+        """Return an entry of the ledger."""
+        return BudgetEntry.from_row(row, self.currency.units)
+
+    def address(self) -> dict[str, Any]:
+        """Say where other processes find the budget."""
+        return {**self.state(), "path": str(self.file.path)}
+
+    def state(self) -> dict[str, Any]:
+        """Return what `LedgerFile.reach` needs."""
+        return {
+            "path": self.file.path,
+            "identity": self.file.identity,
+            "genesis": self.file.genesis,
+        }
+
+    def _price(self, request: Request, spent: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+        cost = self.currency.price(request.charge, spent)
+        if len(cost) != len(spent) or any(amount < 0 for amount in cost):
+            raise ValueError(f"{request.label} has the price {cost}, which is none.")
+        return cost
+
+
+def stamp(row: Row) -> Row:
+    """Add when an entry is made."""
+    return {**row, "time": datetime.now(UTC).isoformat(timespec="milliseconds")}
