@@ -14,9 +14,9 @@ from skdp.accounting.analysis import (
     LogMoments,
     Reading,
     card_of,
-    float_up,
 )
 from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
+from skdp.accounting.numerics.floats import round_up
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 _MARGIN = 1e-13  # relative rounding error of a sum of positive terms, generously
@@ -79,7 +79,7 @@ class Stated(Analysis):
 
 def _decimal_up(amount: Fraction) -> float:
     """Return a float near an amount that is at least it, also as it is written."""
-    number = float_up(amount)
+    number = round_up(amount)
     while math.isfinite(number) and Fraction(repr(number)) < amount:
         number = math.nextafter(number, math.inf)
     return number
