@@ -7,8 +7,6 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
-
 
 @dataclass(frozen=True)
 class _Limits:
@@ -116,6 +114,8 @@ class _Search:
 
     def close(self) -> None:
         """Narrow the bracket until the search is over, or the cost jumps."""
+        from scipy.optimize import brentq
+
         assert self.fits is not None and self.exceeds is not None
         ends = self.places[self.fits], self.places[self.exceeds]
         width = 1e-300 if self.axis.integer else _LIMITS.least_width
