@@ -106,6 +106,18 @@ def test_rounding_is_against_the_budget():
             assert at <= float(total) * (1 + 1e-8)
 
 
+def test_extreme_budgets_are_made_at_once():
+    random.seed(0)
+    for _ in range(150):
+        epsilon, delta = 10 ** random.uniform(-8, 6), 10 ** random.uniform(-300, -0.01)
+        stated = random.choice([None, 0.0, epsilon * random.random(), epsilon])
+        budget = make_filter("mixed", epsilon, delta, "replace-one", stated)
+        spent = budget.price(Charge(GaussianEvent(10 ** random.uniform(-3, 8))), budget.nothing)
+        assert budget.guarantee(spent)[0] >= 0.0
+        for mechanism in ("gaussian", "any"):
+            assert 0.0 <= budget.allocate(budget.nothing, 3, mechanism)[0] < math.inf
+
+
 @pytest.mark.parametrize("stated", [None, 0.0, 0.7, 3.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01])
 def test_boxes_share_delta(stated, delta):

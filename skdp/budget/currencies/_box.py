@@ -38,14 +38,16 @@ def box_epsilon(mu: float, stated: Fraction, delta: float) -> float:
         return math.log(box_delta(Fraction(low) + Fraction(more), mu, stated) / delta)
 
     more = brentq(excess, 0.0, width * (1.0 + _BACK)) if excess(width) < 0.0 else width
+    step = _BACK
     while box_delta(Fraction(low + more), mu, stated) > delta:
-        more += _BACK * (low + more)
+        more += step * (low + more)
+        step *= 2.0
     return low + more
 
 
 def largest_mu(epsilon: Fraction, stated: Fraction, delta: float) -> float:
     """Return a lower bound on the mu that keeps `box_delta` at delta; 0 leaves no room for any."""
-    if stated >= epsilon:
+    if stated >= epsilon or delta <= 0.0:
         return 0.0
     room = float_down(epsilon - stated)
     low, high = gaussian_profile.mu(room, delta), gaussian_profile.mu(room, min(0.5, 2.0 * delta))
@@ -54,6 +56,8 @@ def largest_mu(epsilon: Fraction, stated: Fraction, delta: float) -> float:
         return math.log(box_delta(epsilon, mu, stated) / delta)
 
     mu = brentq(excess, low, 1.01 * high) if excess(low) < 0.0 < excess(1.01 * high) else low
+    step = _BACK
     while mu > 0.0 and box_delta(epsilon, mu, stated) > delta:
-        mu *= 1.0 - _BACK
+        mu *= max(0.0, 1.0 - step)
+        step *= 2.0
     return mu
