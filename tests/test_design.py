@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import skdp
 
 PACKAGE = Path(skdp.__file__).parent
@@ -19,8 +21,9 @@ skdp/accounting/pld/transforms mixtures
 skdp/accounting/releases choice discrete gaussian laplace noise profile samples stated
 skdp/budget/currencies _box mixed
 skdp/losses base
-skdp/models linear protocol units
+skdp/models __init__ linear protocol units
 skdp/plans choices
+tests/accounting test_cards
 """
 GOING = """
 skdp/accounting events profile_events
@@ -63,3 +66,15 @@ def test_every_module_is_on_the_map_and_every_name_on_it_exists():
     named, there = pairs(on_the_map()), pairs(in_the_tree())
     assert there - named <= listed(GOING), "modules that are not on the map"
     assert named - there <= listed(COMING), "names on the map without a module"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [PAGE.parents[1] / "README.md", *sorted(PAGE.parent.rglob("*.md"))],
+    ids=lambda p: p.name,
+)
+def test_files_that_the_docs_name_exist(page):
+    coming = {f"{folder}/{name}.py" for folder, name in listed(COMING)}
+    named = re.findall(r"\b(?:skdp|tests|examples)/[\w/]+\.(?:py|md)\b", page.read_text())
+    missing = {name for name in named if not (PAGE.parents[1] / name).exists()}
+    assert missing <= coming
