@@ -21,7 +21,8 @@ MAY_IMPORT = {
     "losses": set(),
     "mechanisms": {"accounting", "exceptions", "parameters"},
     "solvers": {"losses"},
-    "plans": {"solvers", "mechanisms", "accounting", "losses"},
+    "models": {"solvers", "losses"},
+    "plans": {"models", "solvers", "mechanisms", "accounting", "losses"},
     "notices": set(),
     "config": {"notices"},
     "budget": {
@@ -29,16 +30,17 @@ MAY_IMPORT = {
         *("config", "notices"),
     },
     "reporting": {"accounting", "mechanisms", "exceptions", "parameters"},
+    "fitting": {"budget", "reporting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
-        *("plans", "budget", "reporting", "mechanisms", "accounting", "losses", "solvers"),
+        *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
         *("exceptions", "inputs", "parameters", "row_bounds", "seeding"),
     },
     "preprocessing": {
-        *("budget", "reporting", "mechanisms", "accounting", "plans"),
+        *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding"),
     },
     "model_selection": {
-        *("estimators", "budget", "reporting", "mechanisms", "accounting"),
+        *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds"),
     },
     "inputs": set(),
@@ -53,7 +55,7 @@ MAY_IMPORT = {
 }
 SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
-    *("datasets", "pipelines"),
+    *("datasets", "fitting", "pipelines"),
 }
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 

@@ -4,6 +4,7 @@ Nothing here sees data. Events (`skdp.accounting.events`) say what happened, acc
 it costs, and calibration turns a target into a noise multiplier, a number of steps or a rate.
 """
 
+import skdp.accounting.releases  # noqa: F401 - fills the table of cards
 from skdp.accounting.accountants.advanced_composition import AdvancedCompositionAccountant
 from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.accountants.basic_composition import BasicCompositionAccountant
@@ -30,18 +31,19 @@ from skdp.accounting.events import (
     Event,
     GaussianEvent,
     LaplaceEvent,
+    LastIterateEvent,
+    ObjectivePerturbationEvent,
+    OneOfEvent,
     PoissonSampledEvent,
+    ProfileEvent,
     PureDPEvent,
+    RenyiEvent,
+    RepeatAndSelectEvent,
     RepeatedEvent,
     UniformSampledEvent,
 )
 from skdp.accounting.group_privacy import group_delta, group_epsilon, group_privacy
 from skdp.accounting.numerics.renyi_divergences import renyi_divergence
-from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
-from skdp.accounting.releases.last_iterate import LastIterateEvent
-from skdp.accounting.releases.objective import ObjectivePerturbationEvent
-from skdp.accounting.releases.renyi import RenyiEvent
-from skdp.accounting.releases.selection import RepeatAndSelectEvent
 from skdp.accounting.value import PrivacyValue
 
 __all__ = [

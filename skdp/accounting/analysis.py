@@ -1,341 +1,231 @@
-"""What every accountant needs to know about a leaf event: what kind of noise, is it sampled."""
+"""What a release can answer about its cost; whatever prices it asks here, and knows no event.
+
+Each kind of event has a card, an `Analysis`, in `skdp.accounting.releases`. The table of cards goes
+by exact type: a subclass means something else than its base, and is refused until it has a card.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.events import (
-    ApproxDPEvent,
-    DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-    PoissonSampledEvent,
-    PureDPEvent,
-    UniformSampledEvent,
-    leaf_counts,
-)
-from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
-from skdp.accounting.releases.last_iterate import LastIterateEvent
+from skdp.accounting.events import Event, ProfileEvent, leaf_counts
+from skdp.accounting.numerics.floats import round_up
+from skdp.accounting.pld.pairs.base import Pair
 
 Array = NDArray[np.float64]
-Adjacency = Literal["add-remove", "replace-one"]
+Reading = Callable[[float], Fraction]
 ADJACENCIES: tuple[str, ...] = ("add-remove", "replace-one")
-_SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanishes in a float
+SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanishes in a float
 _LARGE = 700.0  # nats, of which the exponential is still a float
 
 
-class SampledGaussian(NamedTuple):
-    """A proper sampled Gaussian leaf, ``0 < rate < 1``, in units of the noise.
+class DominatingPairs(NamedTuple):
+    """Pairs that dominate a release, in both directions between two neighbours."""
 
-    ``kind`` names the dominating pair: ``"poisson-add-remove"``, ``"poisson-replace-one"`` or
-    ``"uniform-replace-one"``; ``mu`` is the shift between its mixture components.
-    """
+    of: Callable[[str], Pair | None]  # by "remove" or "add"; None where nothing is revealed
+    directed: bool = False  # the two differ
+    attained: bool = False  # at every order they have the largest divergence that there can be
 
-    kind: str
+
+class LogMoments(NamedTuple):
+    """Bounds on ``(order - 1)`` times the Renyi divergences of a release that may fail."""
+
+    of: Callable[[float], float]  # by order, above 1
+    log_kept: float = 0.0  # the logarithm of the probability that it does not fail
+    finite: bool = True  # at every order
+    closed_form: bool = False
+    quick: bool = True  # enough to be asked for beside other bounds
+
+
+class GaussianMixture(NamedTuple):
+    """A Gaussian release, on a sample or not, in units of the noise."""
+
+    kind: str  # gaussian, poisson-add-remove, poisson-replace-one or uniform-replace-one
     rate: float
-    mu: float
+    mu: float  # the shift between the components
+    noise_multiplier: float
+
+    @property
+    def mu_of_all_rows(self) -> float:
+        """The Gaussian-DP parameter if every sample held all rows."""
+        # Replacing a record moves its contribution across twice the bound.
+        return 2.0 * self.mu if self.kind == "poisson-replace-one" else self.mu
 
 
-def sampled_gaussian(leaf: Event, adjacency: str) -> SampledGaussian | None:
-    """Describe a sampled Gaussian leaf, or return None for any other leaf.
+class Guarantee(NamedTuple):
+    """An (epsilon, delta), exact or rounded up."""
 
-    Parameters
-    ----------
-    leaf : Event
-        An event that is neither composed nor repeated.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
+    epsilon: Fraction
+    delta: Fraction
 
-    Returns
-    -------
-    SampledGaussian or None
-        The pair, also for the degenerate rates 0 and 1. None too where no bound is proved:
-        fixed-size sampling under add-remove, where the number of records is not public.
+
+class Windows(Protocol):
+    """Events of which each dominates a release, but for a probability of ``failure``."""
+
+    @property
+    def failure(self) -> float:
+        """The probability."""
+
+    def candidates(self, *, delta: float | None = None, epsilon: float | None = None) -> list[Any]:
+        """Return promising windows at a delta or at an epsilon."""
+
+    def neighbours(self, window: Any, factor: float) -> list[Any]:
+        """Return windows that differ from one by a factor."""
+
+    def event(self, window: Any) -> Event:
+        """Return what dominates the release, failures apart."""
+
+
+class Domination(NamedTuple):
+    """An event that costs at least as much, and perhaps other, cheaper ones that do, too."""
+
+    event: Event
+    windows: Windows | None = None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What is proved about an event under a relation; None, the default, where nothing is.
+
+    Leaves have cards; compositions are folded.
     """
-    if isinstance(leaf, PoissonSampledEvent) and isinstance(leaf.event, GaussianEvent):
-        return SampledGaussian(
-            f"poisson-{adjacency}", leaf.sample_rate, 1.0 / leaf.event.noise_multiplier
-        )
-    if (
-        isinstance(leaf, UniformSampledEvent)
-        and isinstance(leaf.event, GaussianEvent)
-        and adjacency == "replace-one"
-    ):
-        rate = max(leaf.batch_size / leaf.dataset_size, _SMALLEST)
-        return SampledGaussian("uniform-replace-one", rate, 2.0 / leaf.event.noise_multiplier)
-    return None
+
+    event: Any
+    adjacency: str
+    # Whether nothing but the stated guarantee is known, so that some such release attains it.
+    only_stated: ClassVar[bool] = False
+
+    def pairs(self) -> DominatingPairs | None:
+        """Return the dominating pairs; those of a Gaussian release are left to its mu."""
+        return None
+
+    def log_moments(self) -> LogMoments | None:
+        """Return bounds on Renyi divergences in both directions."""
+        mu = self.mu()
+        if mu is None:
+            return None
+        return LogMoments(lambda order: 0.5 * order * (order - 1.0) * mu * mu, closed_form=True)
+
+    def mu(self) -> float | None:
+        """Return the shift of the Gaussian pair that dominates; 0 only if nothing is released."""
+        return None
+
+    def stated(self, read: Reading = Fraction) -> Guarantee | None:
+        """Return the (epsilon, delta) that the release has by itself, if it has a single one.
+
+        ``read`` says what number a float is: its binary value, or the decimal that was typed.
+        """
+        return Guarantee(Fraction(0), Fraction(0)) if self.mu() == 0.0 else None
+
+    def of_two(self) -> Event | None:
+        """Return what says under replace-one what this event says under add-remove."""
+        return None
+
+    def dominated_by(self) -> Domination | None:
+        """Return other events that dominate this one."""
+        return None
+
+    def mixture(self) -> GaussianMixture | None:
+        """Return the mixture if this is a Gaussian release, on a sample or not."""
+        return None
+
+    def mu_squared(self) -> Fraction | None:
+        """Return the square of a Gaussian-DP parameter, exact where the noise is."""
+        mu = self.mu()
+        return None if mu is None or math.isinf(mu) else Fraction(mu) ** 2
+
+    def parts(self) -> tuple[Event, ...]:
+        """Return the events of which exactly one concerns any one record."""
+        return (self.event,)
+
+
+Card = Callable[[Any, str], Analysis]
+AnyCard = TypeVar("AnyCard", bound=Card)
+_CARDS: dict[type[Event], Card] = {}
+
+
+def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
+    """Enter a card, a class or a function of event and adjacency, for events of these types."""
+
+    def enter(card: AnyCard) -> AnyCard:
+        _CARDS.update(dict.fromkeys(types, card))
+        return card
+
+    return enter
+
+
+def analysis_of(event: Event, adjacency: str) -> Analysis:
+    """Return the card of an event; one that proves nothing, if its very type has none."""
+    kind = type(event)
+    if kind not in _CARDS and isinstance(event, ProfileEvent) and "profile_bound" in vars(kind):
+        kind = ProfileEvent  # which brings its theorem along
+    return _CARDS.get(kind, Analysis)(event, adjacency)
 
 
 def gaussian_mu(leaf: Event, adjacency: str) -> float | None:
-    """Return ``mu`` if a Gaussian pair dominates a leaf, 0 if it releases nothing, else None.
-
-    Parameters
-    ----------
-    leaf : Event
-        An event that is neither composed nor repeated.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    float or None
-        Shift of the means in units of the noise.
-    """
-    if isinstance(leaf, GaussianEvent):
-        return 1.0 / leaf.noise_multiplier
-    if isinstance(leaf, LastIterateEvent):
-        shift = gaussian_mu(leaf.step, adjacency)
-        return shift if not shift else max(leaf.mu(shift), _SMALLEST)
-    pair = sampled_gaussian(leaf, adjacency)
-    if pair is None or 0.0 < pair.rate < 1.0:
-        return None
-    if pair.rate == 0.0:
-        return 0.0
-    # With every record in the batch, replacing one moves its contribution across twice the bound.
-    return 2.0 * pair.mu if pair.kind == "poisson-replace-one" else pair.mu
+    """Return ``mu`` if a Gaussian pair dominates a leaf, 0 if it releases nothing, else None."""
+    return analysis_of(leaf, adjacency).mu()
 
 
-class LaplaceMixture(NamedTuple):
-    """A Laplace leaf, sampled or not, in units of the scale.
-
-    ``kind`` is ``"laplace"`` (with rate 1), ``"poisson-add-remove"`` or ``"poisson-replace-one"``,
-    the latter two with ``0 < rate < 1``; ``shift`` is the distance between neighbouring locations,
-    or, under replace-one, of either from the common one.
-    """
-
-    kind: str
-    rate: float
-    shift: float
-
-
-def laplace_mixture(leaf: Event, adjacency: str) -> LaplaceMixture | None:
-    """Describe a Laplace leaf, or return None for any other leaf.
-
-    Parameters
-    ----------
-    leaf : Event
-        An event that is neither composed nor repeated.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    LaplaceMixture or None
-        The pair; with a shift of 0 if nothing is ever sampled.
-    """
-    if isinstance(leaf, LaplaceEvent):
-        return LaplaceMixture("laplace", 1.0, 1.0 / leaf.noise_multiplier)
-    if not (isinstance(leaf, PoissonSampledEvent) and isinstance(leaf.event, LaplaceEvent)):
-        return None
-    rate, shift = leaf.sample_rate, 1.0 / leaf.event.noise_multiplier
-    if rate == 0.0:
-        return LaplaceMixture("laplace", 1.0, 0.0)
-    if rate == 1.0:
-        # With every record in the batch, replacing one moves its contribution across twice.
-        return LaplaceMixture("laplace", 1.0, 2.0 * shift if adjacency == "replace-one" else shift)
-    return LaplaceMixture(f"poisson-{adjacency}", rate, shift)
-
-
-class GeneralSample(NamedTuple):
-    """A release on a sample of which only its profile on the sample itself is used.
-
-    ``kind`` is as for `SampledGaussian`. The profile that counts is that of ``event`` under
-    ``adjacency``, a relation between samples.
-    """
-
-    kind: str
-    rate: float
-    event: Event
-    adjacency: str
-
-
-def general_sample(leaf: Event, adjacency: str) -> GeneralSample | None:
-    """Describe a sample for which no pair is known but the one above all with a given profile.
-
-    None for other leaves, and where nothing is proved: see ``docs/proofs/sampled_releases.md``.
-    """
-    if not isinstance(leaf, PoissonSampledEvent | UniformSampledEvent):
-        return None
-    if any(isinstance(part, LastIterateEvent) for part in _parts(leaf)):
-        return None
-    if isinstance(leaf, PoissonSampledEvent):
-        if isinstance(leaf.event, GaussianEvent | LaplaceEvent):
+def square_of(event: Event, adjacency: str) -> Fraction | None:
+    """Add up the squares of mu of everything in an event; None if a leaf has none."""
+    total = Fraction(0)
+    for leaf, count in leaf_counts(event).items():
+        square = analysis_of(leaf, adjacency).mu_squared()
+        if square is None:
             return None
-        return GeneralSample(f"poisson-{adjacency}", leaf.sample_rate, leaf.event, "add-remove")
-    if isinstance(leaf.event, GaussianEvent) or adjacency == "add-remove":
-        return None
-    if any(size != leaf.batch_size for size in _sizes(leaf.event)):
-        return None
-    rate = max(leaf.batch_size / leaf.dataset_size, _SMALLEST)
-    return GeneralSample("uniform-replace-one", rate, of_two_records(leaf.event), adjacency)
+        total += count * square
+    return total
 
 
-def of_two_records(event: Event) -> Event:
-    """Count noise over one record's contribution against two of them, outside samples."""
-    if isinstance(event, GaussianEvent | LaplaceEvent):
-        return type(event)(_half(event.noise_multiplier))
-    if isinstance(event, DiscreteGaussianEvent | DiscreteLaplaceEvent):
-        return type(event)(_half(event.noise_multiplier), 2 * event.sensitivity)
-    if isinstance(event, PoissonSampledEvent | UniformSampledEvent):
-        return event
-    changed: dict[str, Any] = {}
-    for name, value in _fields(event):
-        if isinstance(value, Event):
-            changed[name] = of_two_records(value)
-        elif isinstance(value, tuple):
-            changed[name] = tuple(
-                of_two_records(part) if isinstance(part, Event) else part for part in value
-            )
-    return replace(event, **changed) if changed else event
-
-
-def _half(noise_multiplier: float) -> float:
-    """Return half of a noise multiplier, rounded down but positive."""
-    half = 0.5 * noise_multiplier
-    half = math.nextafter(half, 0.0) if 2.0 * half > noise_multiplier else half
-    return max(half, math.ulp(0.0))
-
-
-def _fields(event: Event) -> Iterator[tuple[str, Any]]:
-    return ((field.name, getattr(event, field.name)) for field in fields(event))
-
-
-def _children(event: Event) -> Iterator[Event]:
-    for _, value in _fields(event):
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Event):
-                yield part
-
-
-def _parts(event: Event) -> Iterator[Event]:
-    """Yield an event and all events inside it, of whatever kind."""
-    yield event
-    for part in _children(event):
-        yield from _parts(part)
-
-
-def _sizes(event: Event) -> Iterator[int]:
-    """Yield how many records there are, by the samples of fixed size that are drawn from them."""
-    if isinstance(event, UniformSampledEvent):
-        yield event.dataset_size
-        return
-    for part in _children(event):
-        yield from _sizes(part)
-
-
-def stated_guarantee(leaf: Event, adjacency: str) -> tuple[float, float] | None:
-    """Return the (epsilon, delta) that a leaf has by itself, or None if it has no single one.
-
-    Parameters
-    ----------
-    leaf : Event
-        An event that is neither composed nor repeated.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    tuple of float or None
-        Epsilon in nats and delta; the latter is positive for `ApproxDPEvent` alone, and for a
-        choice that has one among its parts.
-    """
-    if isinstance(leaf, OneOfEvent):
-        return _stated_of_choice(leaf, adjacency)
-    if isinstance(leaf, ProfileEvent):
-        supported = leaf.supports_adjacency(adjacency)
-        largest = leaf.largest_loss(adjacency) if supported else math.inf
-        return (largest, 0.0) if math.isfinite(largest) else None
-    if isinstance(leaf, ApproxDPEvent):
-        return leaf.epsilon, leaf.delta
-    if isinstance(leaf, PureDPEvent):
-        return leaf.epsilon, 0.0
-    if isinstance(leaf, DiscreteLaplaceEvent):
-        return math.nextafter(1.0 / leaf.noise_multiplier, math.inf), 0.0
-    if gaussian_mu(leaf, adjacency) == 0.0:
-        return 0.0, 0.0
-    mixture = laplace_mixture(leaf, adjacency)
-    if mixture is not None:
-        return largest_loss(mixture.kind, mixture.rate, mixture.shift), 0.0
-    sample = general_sample(leaf, adjacency)
-    inner = None if sample is None else _stated_sum(sample.event, sample.adjacency)
-    if sample is None or inner is None or inner[1] > 0.0:
-        return None
-    return largest_loss(sample.kind, sample.rate, inner[0]), 0.0
-
-
-def largest_loss(kind: str, rate: float, loss: float) -> float:
-    """Return the largest loss on a sample, rounded up, from that of what is done with it."""
-    if rate == 0.0 or loss == 0.0:
-        return 0.0
-    largest, most = float(log_mixture(rate, loss)), loss
-    if kind == "poisson-replace-one":
-        largest, most = largest - float(log_mixture(rate, -loss)), 2.0 * loss
-    # The loss is rounded too, which where sampling is rare counts as often as it has nats.
-    return min(most, largest * (1.0 + 2.0**-50 * (1.0 + min(loss, _LARGE))) + 4.0 * _SMALLEST)
-
-
-def _stated_of_choice(leaf: OneOfEvent, adjacency: str) -> tuple[float, float] | None:
-    """Return the largest guarantee that basic composition gives any of the parts."""
-    sums = [_stated_sum(event, adjacency) for event in leaf.events]
-    known = [each for each in sums if each is not None]
-    if len(known) < len(sums):
-        return None
-    return max(each[0] for each in known), max(each[1] for each in known)
-
-
-def _stated_sum(event: Event, adjacency: str) -> tuple[float, float] | None:
-    return sum_of_stated(leaf_counts(event), adjacency)
+def exact_sum(event: Event, adjacency: str, read: Reading = Fraction) -> Guarantee | None:
+    """Add up what the leaves of an event state (basic composition); None if one states nothing."""
+    return _exact_sum(leaf_counts(event), adjacency, read)
 
 
 def sum_of_stated(counts: Mapping[Event, int], adjacency: str) -> tuple[float, float] | None:
-    """Return what basic composition gives, its epsilon rounded up; None if a leaf states nothing.
+    """Return what basic composition gives, as floats, rounded up; or None."""
+    total = _exact_sum(counts, adjacency, Fraction)
+    return None if total is None else (round_up(total.epsilon), min(1.0, round_up(total.delta)))
 
-    Parameters
-    ----------
-    counts : mapping of Event to int
-        Leaves and how often each happened.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
 
-    Returns
-    -------
-    tuple of float or None
-        Epsilon and delta.
-    """
-    exact, delta = Fraction(), 0.0
+def _exact_sum(counts: Mapping[Event, int], adjacency: str, read: Reading) -> Guarantee | None:
+    epsilon, delta = Fraction(0), Fraction(0)
     for leaf, count in counts.items():
-        stated = stated_guarantee(leaf, adjacency)
-        if stated is None or math.isinf(stated[0]):
+        stated = analysis_of(leaf, adjacency).stated(read)
+        if stated is None:
             return None
-        exact += count * Fraction(stated[0])
-        delta += count * stated[1]
-    epsilon = float(exact)
-    return math.nextafter(epsilon, math.inf) if epsilon < exact else epsilon, min(1.0, delta)
+        epsilon += count * stated.epsilon
+        delta += count * stated.delta
+    return Guarantee(epsilon, delta)
+
+
+def sum_of_moments(event: Event, adjacency: str) -> LogMoments | None:
+    """Add up the log moments of everything in an event; None if a leaf has none."""
+    parts: list[tuple[LogMoments, int]] = []
+    for leaf, count in leaf_counts(event).items():
+        moments = analysis_of(leaf, adjacency).log_moments()
+        if moments is None:
+            return None
+        parts.append((moments, count))
+    return LogMoments(
+        lambda order: math.fsum(count * moments.of(order) for moments, count in parts),
+        log_kept=sum(count * moments.log_kept for moments, count in parts),
+        finite=all(moments.finite for moments, _ in parts),
+    )
 
 
 def log_mixture(rate: float, log_ratio: float | Array) -> Array:
     """Return ``log(1 - rate + rate e^log_ratio)``, to a few units of rounding wherever it is.
 
-    Parameters
-    ----------
-    rate : float
-        Weight of the second component, positive; above 1 for the inverse function.
-    log_ratio : float or ndarray
-        Logarithms of likelihood ratios; at least 0 for the inverse function.
-
-    Returns
-    -------
-    ndarray
-        Logarithms of the mixture's likelihood ratios.
+    Rates above 1, and log ratios of at least 0, give the inverse function.
     """
     ratio = np.asarray(log_ratio, dtype=np.float64)
     if rate == 1.0:

@@ -28,3 +28,19 @@ def check_noise_multiplier(event: Any) -> None:
     if not (math.isfinite(z) and z > 0):
         raise ValueError(f"{owner}: noise_multiplier must be a finite number > 0, got {z!r}.")
     object.__setattr__(event, "noise_multiplier", z)
+
+
+def check_epsilon(event: Any) -> None:
+    """Check the epsilon of an event."""
+    owner = type(event).__name__
+    epsilon = check_real(owner, "epsilon", event.epsilon)
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise ValueError(f"{owner}: epsilon must be a finite number >= 0, got {epsilon!r}.")
+    object.__setattr__(event, "epsilon", epsilon)
+
+
+def check_sensitivity(event: Any) -> None:
+    """Check the noise multiplier and the integer sensitivity of an event."""
+    check_noise_multiplier(event)
+    size = check_integer(type(event).__name__, "sensitivity", event.sensitivity, 1)
+    object.__setattr__(event, "sensitivity", size)

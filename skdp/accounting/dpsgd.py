@@ -20,25 +20,7 @@ from skdp.accounting.value import PrivacyValue
 def dpsgd_event(
     noise_multiplier: float, sample_rate: float, steps: int, *, sampling: str = "poisson"
 ) -> Event:
-    """Describe noisy gradient descent on sampled batches.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Standard deviation of the noise on the summed gradient over the clipping norm, positive.
-    sample_rate : float
-        Probability that a record enters a batch; for uniform sampling batch size over data set
-        size.
-    steps : int
-        Number of steps, at least 1.
-    sampling : {"poisson", "uniform"}, default="poisson"
-        Independent inclusion of each record, or a uniform subset of fixed size.
-
-    Returns
-    -------
-    Event
-        The repeated step.
-    """
+    """Describe noisy gradient descent on Poisson samples, or on uniform ones of fixed size."""
     inner = GaussianEvent(noise_multiplier)
     if sampling == "poisson":
         return RepeatedEvent(PoissonSampledEvent(sample_rate, inner), steps)

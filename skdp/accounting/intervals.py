@@ -34,19 +34,8 @@ def provers(interval: Interval) -> tuple[str, str]:
 
 
 def meet(known: Interval, found: Interval) -> Proved:
-    """Return what two bounds on the same number prove together.
-
-    Parameters
-    ----------
-    known, found : tuple of float
-        Lower and upper bounds.
-
-    Returns
-    -------
-    tuple of float
-        The intersection. If there is none, one of the two must be wrong: a warning says so, and
-        both are covered.
-    """
+    """Return the intersection of two bounds on the same number."""
+    # If there is none, one of the two is wrong: a warning says so, and both are covered.
     lower = found if found[0] > known[0] else known
     upper = found if found[1] < known[1] else known
     if lower[0] > upper[1]:
@@ -69,21 +58,6 @@ def warn_of_contradiction(interval: Interval) -> None:
 
 
 def is_narrow(interval: Interval, rtol: float, smallest: float = 0.0) -> bool:
-    """Tell whether the bounds are relatively close.
-
-    Parameters
-    ----------
-    interval : tuple of float
-        Lower and upper bound.
-    rtol : float
-        Largest distance, relative to the upper bound.
-    smallest : float, default=0.0
-        Upper bounds below this one count as this one.
-
-    Returns
-    -------
-    bool
-        False for an infinite upper bound, to which nothing is close.
-    """
+    """Tell whether the bounds are relatively close; nothing is close to an infinite upper one."""
     lower, upper = interval
     return math.isfinite(upper) and upper - lower <= rtol * max(upper, smallest)

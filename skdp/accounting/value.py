@@ -97,20 +97,7 @@ class PrivacyValue(float):
 
 
 def check_guarantee(name: str, value: float) -> None:
-    """Refuse a number that says of itself that it is no guarantee.
-
-    Parameters
-    ----------
-    name : str
-        What the number is, for the message.
-    value : float
-        A number. A plain float is taken at its word.
-
-    Raises
-    ------
-    ValueError
-        If the number is no upper bound, or not about differential privacy.
-    """
+    """Refuse a number that says of itself that it is none; a plain float is taken at its word."""
     if not isinstance(value, PrivacyValue) or value.is_guarantee:
         return
     if not value.is_differential_privacy:

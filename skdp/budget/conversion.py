@@ -21,7 +21,7 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
 )
-from skdp.accounting.analysis import of_two_records
+from skdp.accounting.releases.samples import of_two_records
 from skdp.budget.currencies.base import Charge
 from skdp.budget.currencies.exact import decimal_up, typed
 from skdp.budget.currencies.gaussian import ApproximateGaussian, approximate_gaussian

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +12,11 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.mechanisms.trace import active_trace
+from skdp.models import LinearProblem, Problem
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
-from skdp.solvers import (
-    RegularisedObjective,
-    Rows,
-    StepState,
-    apply_update,
-    gradient_descent,
-    minimise,
-    run_steps,
-    sum_gradients,
-)
+from skdp.solvers import StepState, apply_update, gradient_descent, minimise
 
 # Rows and noise values drawn ahead for the compiled loop; they bound its extra memory.
 _INDICES_AHEAD = 2**18
@@ -33,29 +26,14 @@ StepObserver = Callable[[int], None]
 
 
 def carry_out_output_perturbation(
-    plan: OutputPerturbationPlan, problems: Sequence[Rows], stream: RandomStream
+    plan: OutputPerturbationPlan, problems: Sequence[LinearProblem], stream: RandomStream
 ) -> np.ndarray:
-    """Minimise each problem and release all weights together with one noise vector.
-
-    Parameters
-    ----------
-    plan : OutputPerturbationPlan
-        What to do.
-    problems : sequence of Rows
-        The rows with their targets: one entry, or one per class for one-vs-rest.
-    stream : RandomStream
-        Source of the noise.
-
-    Returns
-    -------
-    ndarray of shape (n_weights,)
-        Noisy weights in scaled units.
-    """
+    """Minimise each problem and release all weights together with one noise vector."""
     # Gradient norms of the parts add in squares: the joint tolerance is shared out evenly.
     tolerance = plan.tolerance / math.sqrt(plan.model.n_parts)
     parts = []
-    for rows in problems:
-        objective = RegularisedObjective(rows, plan.model.part_loss, plan.penalty)
+    for problem in problems:
+        objective = problem.objective(plan.penalty)
         if plan.solver == "gd":
             parts.append(gradient_descent(objective, plan.max_iter, plan.step_size))
         else:
@@ -70,24 +48,9 @@ def carry_out_output_perturbation(
 
 
 def carry_out_objective_perturbation(
-    plan: ObjectivePerturbationPlan, problems: Sequence[Rows], stream: RandomStream
+    plan: ObjectivePerturbationPlan, problems: Sequence[LinearProblem], stream: RandomStream
 ) -> np.ndarray:
-    """Minimise each randomly tilted problem and release all weights with a little noise.
-
-    Parameters
-    ----------
-    plan : ObjectivePerturbationPlan
-        What to do.
-    problems : sequence of Rows
-        The rows with their targets: one entry, or one per class for one-vs-rest.
-    stream : RandomStream
-        Source of both noises. The tilts are drawn from it and forgotten.
-
-    Returns
-    -------
-    ndarray of shape (n_weights,)
-        Noisy weights in scaled units.
-    """
+    """Minimise each randomly tilted problem and release all weights with a little noise."""
     model = plan.model
     noise = GaussianMechanism(
         sensitivity=plan.sensitivity * model.n_rows * plan.penalty,
@@ -98,8 +61,8 @@ def carry_out_objective_perturbation(
     tilts = noise.noise((model.n_parts, model.n_weights_per_output)) / model.n_rows
     tolerance = plan.tolerance / math.sqrt(model.n_parts)
     parts = []
-    for rows, tilt in zip(problems, tilts, strict=True):
-        objective = RegularisedObjective(rows, model.part_loss, plan.penalty, tilt)
+    for problem, tilt in zip(problems, tilts, strict=True):
+        objective = problem.objective(plan.penalty, tilt)
         parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
     mechanism = GaussianMechanism(
         sensitivity=plan.sensitivity,
@@ -112,33 +75,12 @@ def carry_out_objective_perturbation(
 
 def carry_out_noisy_gradient(
     plan: NoisyGradientPlan,
-    problems: Sequence[Rows],
+    problems: Sequence[Problem],
     stream: RandomStream,
     *,
-    physical_batch_size: int | None = None,
     on_step: StepObserver | None = None,
 ) -> np.ndarray:
-    """Run all steps of a noisy-gradient plan and return the averaged weights.
-
-    Parameters
-    ----------
-    plan : NoisyGradientPlan
-        What to do.
-    problems : sequence of Rows
-        The rows with their targets: one entry, or one per class for one-vs-rest. All of them
-        see the same lots.
-    stream : RandomStream
-        Source of lots and noise.
-    physical_batch_size : int or None
-        At most so many rows are handled at once; it does not change the result.
-    on_step : callable or None
-        Told the number of steps done, for progress displays.
-
-    Returns
-    -------
-    ndarray of shape (n_weights,)
-        Weights in scaled units; every iterate behind them is paid for.
-    """
+    """Run all steps of a noisy-gradient plan and return the averaged weights."""
     sampler = plan.lots.sampler(stream.spawn("lots"))
     mechanism = GaussianMechanism(
         sensitivity=plan.sensitivity,
@@ -147,23 +89,25 @@ def carry_out_noisy_gradient(
         label="gradient sum",
     )
     states = [StepState.zeros(plan.model.n_weights // len(problems)) for _ in problems]
-    lots_fit = physical_batch_size is None or physical_batch_size >= plan.lots.n_rows
-    if sampler is not None and lots_fit and active_trace() is None:
-        _run_compiled(plan, problems, states, sampler, mechanism, on_step)
+    loops = [problem.run_steps for problem in problems]
+    batch = plan.execution.physical_batch_size
+    lots_fit = batch is None or batch >= plan.lots.n_rows
+    if sampler is not None and lots_fit and None not in loops and active_trace() is None:
+        _run_at_once(plan, loops, states, sampler, mechanism, on_step)
     else:
-        _run_stepwise(plan, problems, states, sampler, mechanism, physical_batch_size, on_step)
-    return np.concatenate([state.averaged() for state in states])
+        _run_stepwise(plan, problems, states, sampler, mechanism, on_step)
+    return np.concatenate([state.average_iterates() for state in states])
 
 
-def _run_compiled(
+def _run_at_once(
     plan: NoisyGradientPlan,
-    problems: Sequence[Rows],
+    loops: Sequence[Any],
     states: Sequence[StepState],
     sampler: PoissonSampler | UniformSubsetSampler,
     mechanism: GaussianMechanism,
     on_step: StepObserver | None,
 ) -> None:
-    """Draw lots and noise for many steps at once and run them in one compiled loop."""
+    """Draw lots and noise for many steps and run them in one call for each problem."""
     n_weights = plan.model.n_weights
     ahead = min(_INDICES_AHEAD / max(plan.lots.size, 1.0), _NOISE_AHEAD / n_weights)
     # A Poisson sampler walks over steps * n_rows trials, whose count must fit 64 bits.
@@ -171,11 +115,9 @@ def _run_compiled(
     for first in range(0, plan.steps, max(1, int(ahead))):
         count = min(max(1, int(ahead)), plan.steps - first)
         indices, offsets = sampler.draw(count)
-        noise = mechanism.noise((count, len(problems), n_weights // len(problems)))
-        for part, (rows, state) in enumerate(zip(problems, states, strict=True)):
+        noise = mechanism.noise((count, len(loops), n_weights // len(loops)))
+        for part, (run_steps, state) in enumerate(zip(loops, states, strict=True)):
             run_steps(
-                rows,
-                plan.model.part_loss,
                 state,
                 plan.rule,
                 indices,
@@ -191,11 +133,10 @@ def _run_compiled(
 
 def _run_stepwise(
     plan: NoisyGradientPlan,
-    problems: Sequence[Rows],
+    problems: Sequence[Problem],
     states: Sequence[StepState],
     sampler: PoissonSampler | UniformSubsetSampler | None,
     mechanism: GaussianMechanism,
-    physical_batch_size: int | None,
     on_step: StepObserver | None,
 ) -> None:
     """Run step by step, releasing each noisy sum through the mechanism."""
@@ -203,11 +144,9 @@ def _run_stepwise(
     for step in range(plan.steps):
         lot = None if sampler is None else sampler.draw(1)[0]
         total[:] = 0.0
-        for part, (rows, state) in enumerate(zip(problems, states, strict=True)):
-            for piece in _pieces(lot, physical_batch_size):
-                sum_gradients(
-                    rows, plan.model.part_loss, state.weights, total[part], piece, plan.clip
-                )
+        for part, (problem, state) in enumerate(zip(problems, states, strict=True)):
+            for piece in _pieces(lot, plan.execution.physical_batch_size):
+                problem.sum_clipped(state.weights, piece, plan.clip, total[part])
         released = mechanism.release(total)
         rate = plan.schedule.rates(step, 1)[0]
         weight = _averaging_weights(plan, step, 1)[0]

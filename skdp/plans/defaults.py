@@ -13,27 +13,14 @@ import math
 from dataclasses import dataclass
 
 from skdp.accounting.numerics import gaussian_profile
-from skdp.losses import ClippedLoss, LogisticLoss
 from skdp.mechanisms.contribution import Adjacency
-from skdp.plans.linear_model import LinearModel
+from skdp.models import LinearModel, Model
 from skdp.plans.objective_perturbation import smallest_penalty
 
 
 @dataclass(frozen=True)
 class PublicNumbers:
-    """What the defaults may depend on.
-
-    Parameters
-    ----------
-    n_rows, n_features, n_classes : int
-        Size of the table.
-    epsilon : float or None
-        Target of the fit; None if only a noise multiplier is given.
-    delta : float
-        Target of the fit.
-    adjacency : {"replace-one", "add-remove"}
-        The neighbour relation.
-    """
+    """What the defaults may depend on; epsilon is None if only a noise multiplier is given."""
 
     n_rows: int
     n_features: int
@@ -58,19 +45,7 @@ class PublicNumbers:
 
 @dataclass(frozen=True)
 class DescentDefaults:
-    """Defaults of a noisy descent, in scaled units.
-
-    Parameters
-    ----------
-    initial_step : float
-        Step size on the noisy mean gradient.
-    momentum : float
-        Heavy-ball coefficient.
-    penalty : float
-        L2 penalty.
-    average_share : float
-        Share of the last iterates that are averaged.
-    """
+    """Defaults of a noisy descent, in scaled units."""
 
     initial_step: float
     momentum: float
@@ -108,85 +83,59 @@ def default_intercept_value() -> float:
     return _INTERCEPT_VALUE
 
 
-def default_output_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
-    """Return the L2 penalty of output perturbation, in scaled units.
-
-    It is set by the noise that each released weight shall get: 0.3 for small tables, and less in
-    proportion to the cube root of the signal-to-noise ratio for large ones, the rate that
-    balances the penalty's bias against the variance of the noise.
-    """
+def default_output_penalty(model: Model, numbers: PublicNumbers) -> float:
+    """Return the L2 penalty of output perturbation, in scaled units."""
+    # The noise of each released weight is to be 0.3 for small tables, and less in proportion to the
+    # cube root of the signal-to-noise ratio for large ones, the rate that balances the penalty's
+    # bias against the variance of the noise.
     ratio = numbers.signal_to_noise
     noise = 0.3 * min(1.0, (5e3 / ratio) ** (1.0 / 3.0))
-    return model.loss.lipschitz(model.row_norm) / (noise * ratio)
+    return model.lipschitz / (noise * ratio)
 
 
 def default_objective_clip(model: LinearModel, numbers: PublicNumbers) -> float | None:
     """Return the norm to which objective perturbation clips gradients, or None for no clipping.
 
-    Parameters
-    ----------
-    model : LinearModel
-        The unclipped loss and the shape.
-    numbers : PublicNumbers
-        Table size and target.
-
-    Returns
-    -------
-    float or None
-        A share of the largest gradient norm that grows slowly with the signal-to-noise ratio; None
-        for the hinge, whose clipped version is a hinge of another width.
+    Of a loss whose clipped version is one of its own kind, only wider, nothing is clipped.
     """
-    if not isinstance(model.part_loss, LogisticLoss):
+    if model.part_loss.piecewise_quadratic:
         return None
-    share = 0.2 * _shared_out(model, numbers) ** 0.12
+    share = 0.2 * _ratio_of_part(model, numbers) ** 0.12
     return share * model.part_loss.lipschitz(model.row_norm) if share < 1.0 else None
 
 
 def default_objective_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
-    """Return the L2 penalty of objective perturbation, in scaled units.
-
-    Without any rows the noise in a weight would be that of the linear term over the penalty; it is
-    fixed at a value that grows with the signal-to-noise ratio, as it is large only in directions
-    about which the rows say nothing. And the curvature of one record may cost a fifth of epsilon.
-
-    Parameters
-    ----------
-    model : LinearModel
-        The loss, clipped if it is to be, and the shape.
-    numbers : PublicNumbers
-        Table size and target.
-
-    Returns
-    -------
-    float
-        The penalty.
-    """
-    ratio = _shared_out(model, numbers)
-    hinge = not isinstance(model.part_loss, LogisticLoss | ClippedLoss)
-    noise = max(0.5, 0.3 * ratio**0.3 if hinge else 0.2 * ratio**0.4)
+    """Return the L2 penalty of objective perturbation, in scaled units."""
+    # Without any rows the noise in a weight would be that of the linear term over the penalty; it
+    # is fixed at a value that grows with the signal-to-noise ratio, as it is large only in
+    # directions about which the rows say nothing. And the curvature of one record may cost a fifth
+    # of epsilon.
+    ratio = _ratio_of_part(model, numbers)
+    straight = model.part_loss.piecewise_quadratic
+    noise = max(0.5, 0.3 * ratio**0.3 if straight else 0.2 * ratio**0.4)
     wanted = model.part_loss.lipschitz(model.row_norm) / (noise * ratio)
     floor = smallest_penalty(model, numbers.target_epsilon, _SHARE_OF_CURVATURE)
     return max(wanted, floor, _SMALLEST_DEFAULT_PENALTY)
 
 
-def _shared_out(model: LinearModel, numbers: PublicNumbers) -> float:
+def _ratio_of_part(model: Model, numbers: PublicNumbers) -> float:
     """Return the signal-to-noise ratio of each of several problems that share one target."""
     return numbers.signal_to_noise / math.sqrt(model.n_parts)
 
 
-def default_lot_size(model: LinearModel, numbers: PublicNumbers, max_iter: int | None) -> int:
+def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None) -> int:
     """Return the expected lot size: all rows, or what keeps the whole fit affordable."""
     steps = _rule_steps(model, numbers) if max_iter is None else max_iter
     affordable = max(math.ceil(_ROW_GRADIENTS / steps), _SMALLEST_DEFAULT_LOT)
     return min(numbers.n_rows, affordable)
 
 
-def default_clip(model: LinearModel, ratio: float) -> float:
+def default_clip(model: Model, ratio: float) -> float:
     """Return the clipping norm: below the largest gradient's while noise is high."""
-    return model.loss.lipschitz(model.row_norm) * min(1.0, 0.09 * ratio**0.2)
+    return model.lipschitz * min(1.0, 0.09 * ratio**0.2)
 
 
-def default_steps(model: LinearModel, numbers: PublicNumbers, batch_size: int | None) -> int:
+def default_steps(model: Model, numbers: PublicNumbers, batch_size: int | None) -> int:
     """Return the number of steps; lots of the user's size are to read the table five times."""
     steps = _rule_steps(model, numbers)
     if batch_size is None:
@@ -194,52 +143,24 @@ def default_steps(model: LinearModel, numbers: PublicNumbers, batch_size: int | 
     return max(steps, math.ceil(5.0 * numbers.n_rows / batch_size))
 
 
-def default_last_iterate_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
+def default_last_iterate_penalty(model: Model, numbers: PublicNumbers) -> float:
     """Return the L2 penalty of a descent that pays for its last iterate alone, in scaled units.
 
     Run to its limit, such a descent has the noise of output perturbation where the table has no
     curvature, and less elsewhere: the more there is to learn, the more of the former it can bear.
-
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and public shape.
-    numbers : PublicNumbers
-        Table size and target.
-
-    Returns
-    -------
-    float
-        The penalty.
     """
     ratio = numbers.signal_to_noise
     noise = 0.3 * max(1.0, ratio / 100.0) ** (1.0 / 3.0)
-    return model.loss.lipschitz(model.row_norm) / (noise * ratio)
+    return model.lipschitz / (noise * ratio)
 
 
 def default_last_iterate_steps(
-    model: LinearModel, numbers: PublicNumbers, batch_size: int | None, relaxation: float
+    model: Model, numbers: PublicNumbers, batch_size: int | None, relaxation: float
 ) -> int:
     """Return the number of steps of a run that pays for its last iterate alone.
 
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and public shape.
-    numbers : PublicNumbers
-        Table size and target.
-    batch_size : int or None
-        The user's lot size; None for all rows.
-    relaxation : float
-        Number of steps in which distances shrink by a factor e, or after which the noise stops
-        growing.
-
-    Returns
-    -------
-    int
-        As many as bring iterates close to the limit, or as are affordable, since further ones
-        cost little privacy; the steps of a descent that pays for all iterates where not even early
-        ones would be forgotten.
+    `relaxation` is the number of steps after which early ones are forgotten, or the noise stops
+    growing. Where that is not affordable, it is the number for a run that pays for all iterates.
     """
     rule = default_steps(model, numbers, batch_size)
     lot = numbers.n_rows if batch_size is None else batch_size
@@ -250,7 +171,7 @@ def default_last_iterate_steps(
     return math.ceil(min(wanted, affordable)) if affordable >= relaxation else rule
 
 
-def _rule_steps(model: LinearModel, numbers: PublicNumbers) -> int:
+def _rule_steps(model: Model, numbers: PublicNumbers) -> int:
     """Return the steps that the travel of a clipped descent needs at its longest stable step."""
     if numbers.epsilon is None:
         return _FEWEST_STEPS
@@ -265,14 +186,14 @@ def _margin_noise(ratio: float, *, clipped: bool) -> float:
     return base * math.sqrt(max(1.0, ratio / _MUCH_SIGNAL))
 
 
-def _longest_step(model: LinearModel, penalty: float, momentum: float) -> float:
+def _longest_step(model: Model, penalty: float, momentum: float) -> float:
     """Return a step at which heavy-ball descent is stable on every table."""
-    smoothness = model.loss.smoothness(model.row_norm) + penalty
+    smoothness = model.smoothness + penalty
     return _STABLE_SHARE * 2.0 * (1.0 + momentum) / smoothness
 
 
 def noisy_descent_defaults(
-    model: LinearModel,
+    model: Model,
     *,
     steps: int,
     signal_to_noise: float,
@@ -283,31 +204,11 @@ def noisy_descent_defaults(
 ) -> DescentDefaults:
     """Return step size, momentum, penalty and averaging of a noisy descent.
 
-    After T steps of size eta with momentum m the iterates have travelled for
-    ``T eta / (1 - m)``, and the noise in each weight is about that times ``bound`` over the
-    signal-to-noise ratio, however many steps there are and whatever their lots. Rows have norm 1,
-    so that this is the noise of a margin too: the rule fixes it.
-
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and public shape.
-    steps : int
-        Number of steps.
-    signal_to_noise : float
-        Lot size times the root of the number of steps over the noise multiplier.
-    bound : float
-        Norm that one record may contribute to a sum.
-    clipped : bool
-        Whether gradients are clipped to it; clipping tolerates more noise.
-    momentum, penalty : float or None
-        The user's, which the step size follows.
-
-    Returns
-    -------
-    DescentDefaults
-        The defaults.
+    `bound` is what one record may contribute; momentum and penalty are the user's, or None.
     """
+    # After T steps of size eta with momentum m the iterates have travelled for T eta / (1 - m), and
+    # the noise in each weight is about that times the bound over the signal-to-noise ratio, however
+    # many steps there are and whatever their lots. Rows have norm 1: it is that of a margin too.
     noise = _margin_noise(signal_to_noise, clipped=clipped)
     momentum = _MOMENTUM if momentum is None else momentum
     penalty = 0.15 * bound / signal_to_noise if penalty is None else penalty

@@ -8,10 +8,10 @@ Proofs: ``docs/proofs/dpsgd.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
 from skdp.mechanisms.contribution import ContributionBound
+from skdp.models import Model
+from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import (
     ADAM_STEP,
     DescentDefaults,
@@ -21,54 +21,13 @@ from skdp.plans.defaults import (
     noisy_descent_defaults,
 )
 from skdp.plans.gradient_perturbation import averaging_start, choose_lots, refuse_divergence
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan, calibrate_sigma
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
 
-@dataclass(frozen=True)
-class DPSGDChoices:
-    """What the user chose; None leaves a choice to the rules for public numbers.
-
-    Lengths and step sizes are in scaled units.
-    """
-
-    penalty: float | None
-    noise_multiplier: float | None
-    max_grad_norm: float | None
-    batch_size: int | None
-    max_iter: int | None
-    solver: Literal["sgd", "adam"]
-    momentum: float | None
-    beta_1: float
-    beta_2: float
-    learning_rate: Literal["constant", "linear"]
-    initial_step: float | None
-    final_share: float
-    decay_share: float
-    average: bool | float
-
-
-def build_dpsgd(
-    model: LinearModel, numbers: PublicNumbers, choices: DPSGDChoices
-) -> NoisyGradientPlan:
-    """Derive lots, steps, noise and step sizes from public numbers and the user's choices.
-
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and public shape.
-    numbers : PublicNumbers
-        Table size, target and adjacency; without an epsilon if there is a noise multiplier.
-    choices : DPSGDChoices
-        The user's part.
-
-    Returns
-    -------
-    NoisyGradientPlan
-        The plan.
-    """
+def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> NoisyGradientPlan:
+    """Derive lots, steps, noise and step sizes from public numbers and the user's choices."""
     lots = choose_lots(model, numbers, "poisson", choices.batch_size, choices.max_iter)
     steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)
     multiplier = choices.noise_multiplier or _calibrated_multiplier(lots, numbers, steps)

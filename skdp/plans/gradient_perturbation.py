@@ -10,10 +10,10 @@ proved in ``docs/proofs/gradient_perturbation.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
 from skdp.mechanisms.contribution import ContributionBound
+from skdp.models import Model, require
+from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import (
     DescentDefaults,
     PublicNumbers,
@@ -22,10 +22,8 @@ from skdp.plans.defaults import (
     noisy_descent_defaults,
 )
 from skdp.plans.last_iterate import build_last_iterate
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import (
     LARGEST_WEIGHTS,
-    Calibration,
     Lots,
     NoisyGradientPlan,
     Sampling,
@@ -34,63 +32,21 @@ from skdp.plans.noisy_gradient import (
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
-StepSizes = Literal["constant", "strongly-convex", "convex"]
 
-
-@dataclass(frozen=True)
-class GradientPerturbationChoices:
-    """What the user chose; None leaves a choice to the rules for public numbers.
-
-    Lengths and step sizes are in scaled units; `batch_size` and `max_iter` are as the user
-    gave them.
-    """
-
-    penalty: float | None
-    batch_size: int | None
-    max_iter: int | None
-    step_sizes: StepSizes
-    initial_step: float | None
-    radius: float | None
-    average: bool | float
-    sampling: Sampling
-    calibration: Calibration
-
-
-def lipschitz_contribution(model: LinearModel) -> ContributionBound:
+def lipschitz_contribution(model: Model) -> ContributionBound:
     """Return the bound on one record's gradient that the loss and the row norm give."""
-    norm = model.loss.lipschitz(model.row_norm)
-    gap = min(model.loss.gradient_gap(model.row_norm), 2.0 * norm)
+    norm = model.lipschitz
+    gap = min(model.gradient_gap(), 2.0 * norm)
     return ContributionBound(
         norm, gap, f"the loss is {norm:.6g}-Lipschitz on rows of the public norm (scaled units)"
     )
 
 
 def build_gradient_perturbation(
-    model: LinearModel, numbers: PublicNumbers, choices: GradientPerturbationChoices
+    model: Model, numbers: PublicNumbers, choices: GradientPerturbationChoices
 ) -> NoisyGradientPlan:
-    """Derive lots, steps, noise and step sizes from public numbers and the user's choices.
-
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and public shape.
-    numbers : PublicNumbers
-        Table size, target and adjacency.
-    choices : GradientPerturbationChoices
-        The user's part.
-
-    Returns
-    -------
-    NoisyGradientPlan
-        The plan.
-
-    Raises
-    ------
-    ValueError
-        If the step sizes need a positive penalty and there is none, or if the choices are not
-        those of a run whose early iterates may be forgotten, for ``calibration="hidden-state"``.
-    """
-    model.require("Gradient perturbation", "Lipschitz")
+    """Derive lots, steps, noise and step sizes from public numbers and the user's choices."""
+    require(model, "Gradient perturbation", "Lipschitz")
     if choices.calibration == "hidden-state":
         size = choices.batch_size or numbers.n_rows
         lots = choose_lots(model, numbers, choices.sampling, size, choices.max_iter)
@@ -138,7 +94,7 @@ def build_gradient_perturbation(
 
 
 def choose_lots(
-    model: LinearModel,
+    model: Model,
     numbers: PublicNumbers,
     sampling: Sampling,
     batch_size: int | None,
@@ -160,24 +116,9 @@ def averaging_start(average: bool | float, defaults: DescentDefaults, steps: int
 
 
 def refuse_divergence(
-    model: LinearModel, schedule: LearningRateSchedule, defaults: DescentDefaults
+    model: Model, schedule: LearningRateSchedule, defaults: DescentDefaults
 ) -> None:
-    """Refuse steps so long that the penalty alone would make weights grow without bound.
-
-    Parameters
-    ----------
-    model : LinearModel
-        For its units.
-    schedule : LearningRateSchedule
-        Step sizes.
-    defaults : DescentDefaults
-        Penalty and momentum.
-
-    Raises
-    ------
-    ValueError
-        If the first step times the penalty exceeds 2 (1 + momentum).
-    """
+    """Refuse steps so long that the penalty alone would make weights grow without bound."""
     if schedule.initial * defaults.penalty > 2.0 * (1.0 + defaults.momentum):
         raise ValueError(
             f"learning_rate_init={model.units.learning_rate(schedule.initial):.6g} is too long "
@@ -207,7 +148,7 @@ def _radius(choices: GradientPerturbationChoices, ratio: float) -> float:
 
 
 def _schedule(
-    model: LinearModel,
+    model: Model,
     choices: GradientPerturbationChoices,
     defaults: DescentDefaults,
     radius: float,
@@ -225,10 +166,10 @@ def _schedule(
             "follow from alpha, radius and the noise."
         )
     if choices.step_sizes == "strongly-convex":
-        longest = 1.0 / (model.loss.smoothness(model.row_norm) + defaults.penalty)
+        longest = 1.0 / (model.smoothness + defaults.penalty)
         return LearningRateSchedule("inverse", 1.0 / defaults.penalty, cap=longest)
     gradient_norm = math.hypot(
-        model.loss.lipschitz(model.row_norm) + defaults.penalty * radius,
+        model.lipschitz + defaults.penalty * radius,
         math.sqrt(model.n_weights) * noise,
     )
     return LearningRateSchedule("inverse-sqrt", radius / gradient_norm)

@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from skdp.accounting import calibrate_event
 from skdp.accounting.numerics.poisson_batches import largest_likely_batch
 from skdp.mechanisms.contribution import ContributionBound
+from skdp.models import Model, require
+from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import (
     PublicNumbers,
     default_last_iterate_penalty,
     default_last_iterate_steps,
 )
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
-
-if TYPE_CHECKING:
-    from skdp.plans.gradient_perturbation import GradientPerturbationChoices
 
 # Share of delta that may go to Poisson lots too large for the step size.
 _SHARE_OF_LARGE_LOTS = 0.01
@@ -35,21 +32,7 @@ _SIX_DIGITS_DOWN = 1.0 - 5e-6  # a number that is printed so is not above its li
 
 @dataclass(frozen=True)
 class Descent:
-    """A constant-step descent on a smooth convex objective.
-
-    Parameters
-    ----------
-    loss_smoothness : float
-        Smoothness of one record's loss.
-    penalty : float
-        L2 penalty.
-    lots : Lots
-        Which rows each step reads.
-    steps : int
-        Number of steps.
-    delta : float
-        Target of the fit.
-    """
+    """A constant-step descent on a smooth convex objective."""
 
     loss_smoothness: float
     penalty: float
@@ -64,11 +47,9 @@ class Descent:
 
     @property
     def longest_step(self) -> float:
-        """The longest step that moves no two points apart.
-
-        That is 2/M. Poisson lots may be larger than their divisor: their step must not move points
-        apart, and must contract as much as the penalty can, on all but very rare lots.
-        """
+        """The longest step that moves no two points apart, 2/M for lots of a fixed size."""
+        # Poisson lots may be larger than their divisor: their step must not move points apart, and
+        # must contract as much as the penalty can, on all but very rare lots.
         if self.lots.sampling != "poisson":
             return 2.0 / self.smoothness
         largest = largest_likely_batch(
@@ -84,41 +65,19 @@ class Descent:
 
 
 def build_last_iterate(
-    model: LinearModel,
+    model: Model,
     numbers: PublicNumbers,
     choices: GradientPerturbationChoices,
     lots: Lots,
 ) -> NoisyGradientPlan:
-    """Derive a plan that meets the conditions of the last-iterate theorem.
-
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and public shape.
-    numbers : PublicNumbers
-        Table size, target and adjacency.
-    choices : GradientPerturbationChoices
-        The user's part.
-    lots : Lots
-        Which rows each step reads.
-
-    Returns
-    -------
-    NoisyGradientPlan
-        The plan; its event is a `LastIterateEvent`.
-
-    Raises
-    ------
-    ValueError
-        If a choice contradicts the theorem; the message lists every condition that fails.
-    """
-    model.require("calibration='hidden-state'", "convex", "Lipschitz", "smooth")
+    """Derive a plan that meets the conditions of the last-iterate theorem, or list what fails."""
+    require(model, "calibration='hidden-state'", "convex", "Lipschitz", "smooth")
     penalty = choices.penalty
     if penalty is None:
         penalty = default_last_iterate_penalty(model, numbers)
     radius = _radius(model, choices, penalty, numbers)
     bound = contribution_in_ball(model, radius)
-    smoothness = model.loss.smoothness(model.row_norm)
+    smoothness = model.smoothness
     steps = choices.max_iter or default_last_iterate_steps(
         model,
         numbers,
@@ -152,24 +111,9 @@ def build_last_iterate(
 
 
 def unmet_conditions(
-    model: LinearModel, choices: GradientPerturbationChoices, descent: Descent
+    model: Model, choices: GradientPerturbationChoices, descent: Descent
 ) -> list[str]:
-    """Say which conditions of the theorem the user's choices break, and how to meet them.
-
-    Parameters
-    ----------
-    model : LinearModel
-        For its loss and units.
-    choices : GradientPerturbationChoices
-        The user's part.
-    descent : Descent
-        What follows from it.
-
-    Returns
-    -------
-    list of str
-        One sentence for each condition; empty if all are met.
-    """
+    """Say which conditions of the theorem the user's choices break, and how to meet them."""
     unmet = []
     if choices.step_sizes != "constant":
         unmet.append(
@@ -203,24 +147,14 @@ def _refuse(unmet: list[str]) -> None:
         )
 
 
-def contribution_in_ball(model: LinearModel, radius: float) -> ContributionBound:
+def contribution_in_ball(model: Model, radius: float) -> ContributionBound:
     """Bound one record's gradient at weights inside the ball that iterates are projected onto.
 
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and public shape.
-    radius : float
-        Radius of the ball, of each one where several problems are solved side by side.
-
-    Returns
-    -------
-    ContributionBound
-        The bound. Gradients of two records cannot be both long and opposite at short weights.
+    Gradients of two records cannot be both long and opposite at short weights.
     """
-    largest = model.loss.lipschitz(model.row_norm)
-    norm = min(model.loss.zero_out_gap(model.row_norm, radius), largest)
-    gap = min(model.loss.gradient_gap(model.row_norm, radius), 2.0 * norm)
+    largest = model.lipschitz
+    norm = min(model.zero_out_gap(radius), largest)
+    gap = min(model.gradient_gap(radius), 2.0 * norm)
     return ContributionBound(
         norm,
         gap,
@@ -230,7 +164,7 @@ def contribution_in_ball(model: LinearModel, radius: float) -> ContributionBound
 
 
 def _radius(
-    model: LinearModel,
+    model: Model,
     choices: GradientPerturbationChoices,
     penalty: float,
     numbers: PublicNumbers,
@@ -239,12 +173,12 @@ def _radius(
     if choices.radius is not None:
         return min(choices.radius, LARGEST_WEIGHTS)
     if penalty > 0.0:
-        return min(model.part_loss.minimiser_norm_bound(model.row_norm, penalty), LARGEST_WEIGHTS)
+        return min(model.minimiser_norm(penalty), LARGEST_WEIGHTS)
     return math.sqrt(numbers.signal_to_noise)
 
 
 def _relaxation(
-    model: LinearModel,
+    model: Model,
     numbers: PublicNumbers,
     lots: Lots,
     bound: ContributionBound,
@@ -252,7 +186,7 @@ def _relaxation(
     radius: float,
 ) -> float:
     """Return the number of steps of size 1/M after which early ones are forgotten."""
-    smoothness = model.loss.smoothness(model.row_norm) + penalty
+    smoothness = model.smoothness + penalty
     by_penalty = smoothness / penalty if penalty > 0.0 else math.inf
     moved = bound.sensitivity(numbers.adjacency) / (smoothness * lots.size)
     return min(by_penalty, 2.0 * radius * math.sqrt(model.n_parts) / moved)

@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import Literal
 
 from skdp.accounting import GaussianEvent
-from skdp.accounting.releases.last_iterate import sum_of_powers
+from skdp.accounting.numerics.contractions import sum_of_powers
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
-from skdp.plans.linear_model import LinearModel
+from skdp.models import LinearModel, require
 from skdp.solvers.objective import smallest_tolerance
 
 OutputSolver = Literal["newton", "lbfgs", "gd"]
@@ -32,20 +32,8 @@ def default_tolerance(model: LinearModel, penalty: float) -> float:
 
     It is ``1e-3 L / n``, so that it raises the sensitivity by about 0.1 %, but no less than what
     double precision can promise; for huge n or tiny penalties the sensitivity grows accordingly.
-
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and shape.
-    penalty : float
-        L2 penalty, positive.
-
-    Returns
-    -------
-    float
-        Bound on the norm of the joint gradient of all parts.
     """
-    lipschitz = model.loss.lipschitz(model.row_norm)
+    lipschitz = model.lipschitz
     part_floor = smallest_tolerance(model.part_loss, model.row_norm, penalty)
     floor = math.sqrt(model.n_parts) * part_floor * (1.0 + 1e-9)
     return max(_TOLERANCE_SHARE * lipschitz / model.n_rows, floor)
@@ -54,25 +42,10 @@ def default_tolerance(model: LinearModel, penalty: float) -> float:
 def minimiser_sensitivity(
     model: LinearModel, penalty: float, tolerance: float, adjacency: Adjacency
 ) -> float:
-    """Return the L2 sensitivity of an approximate minimiser of a regularised mean loss.
+    """Return the L2 sensitivity ``(G + 2 n tau) / (n m)`` of an approximate minimiser.
 
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and shape.
-    penalty : float
-        Strong convexity ``m`` of the objective, from the L2 penalty on all weights; positive.
-    tolerance : float
-        Bound ``tau`` on the gradient norm that the solver reaches on *every* data set.
-    adjacency : {"replace-one", "add-remove"}
-        Add-remove keeps the public divisor n: a removed record contributes nothing.
-
-    Returns
-    -------
-    float
-        ``(G + 2 n tau) / (n m)``, with G the largest distance of two records' gradients
-        (replace-one) or the largest norm of one (add-remove), at weights no longer than an
-        approximate minimiser can be.
+    The solver reaches a gradient of norm ``tau`` on *every* data set; G is what one record changes
+    of the sum of gradients. Add-remove keeps the public divisor n.
     """
     reach = model.loss.minimiser_norm_bound(model.row_norm, penalty) + tolerance / penalty
     gap = _gradient_gap(model, reach, adjacency)
@@ -84,31 +57,10 @@ def descent_sensitivity(
 ) -> float:
     """Return the L2 sensitivity of T steps of gradient descent from zero.
 
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and shape.
-    penalty : float
-        Strong convexity ``m``; zero is allowed.
-    steps : int
-        Number T of steps, the same for every data set.
-    step_size : float
-        Constant step ``eta``, in ``(0, 2 / M]`` with M the smoothness.
-    adjacency : {"replace-one", "add-remove"}
-        As in :func:`minimiser_sensitivity`.
-
-    Returns
-    -------
-    float
-        ``(eta G / n) (1 + c + ... + c**(T - 1))`` with the contraction factor
-        ``c = max(|1 - eta m|, |1 - eta M|)``.
-
-    Raises
-    ------
-    ValueError
-        If the step is too long for the map to be non-expansive.
+    It is ``(eta G / n) (1 + c + ... + c**(T - 1))`` with the contraction factor
+    ``c = max(|1 - eta m|, |1 - eta M|)``, for a step eta in ``(0, 2 / M]``; m may be zero.
     """
-    smoothness = model.loss.smoothness(model.row_norm) + penalty
+    smoothness = model.smoothness + penalty
     if not 0.0 < step_size <= 2.0 / smoothness:
         raise ValueError(
             f"learning_rate_init={model.units.learning_rate(step_size):.6g} is too long for "
@@ -117,7 +69,7 @@ def descent_sensitivity(
         )
     # What a step contracts by, 1 - c, is exact: it may be far below the rounding of c itself.
     eta, strong = Fraction(step_size), Fraction(penalty)
-    steepest = Fraction(model.loss.smoothness(model.row_norm)) + strong
+    steepest = Fraction(model.smoothness) + strong
     shrink = float(min(eta * strong, 2 - eta * steepest))
     reach = _descent_reach(model, penalty, steps, step_size)
     gap = _gradient_gap(model, reach, adjacency)
@@ -127,13 +79,13 @@ def descent_sensitivity(
 def _gradient_gap(model: LinearModel, reach: float, adjacency: Adjacency) -> float:
     """Bound what one record can change of a gradient sum at weights of norm up to `reach`."""
     if adjacency == "replace-one":
-        return model.loss.gradient_gap(model.row_norm, reach)
-    return model.loss.zero_out_gap(model.row_norm, reach)
+        return model.gradient_gap(reach)
+    return model.zero_out_gap(reach)
 
 
 def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: float) -> float:
     """Bound the norm of the iterates at which gradients are evaluated (all but the last)."""
-    lipschitz = model.loss.lipschitz(model.row_norm)
+    lipschitz = model.lipschitz
     walked = step_size * lipschitz * (steps - 1)
     if penalty > 0.0 and step_size * penalty <= 1.0:
         return min(walked, lipschitz / penalty)
@@ -144,10 +96,7 @@ def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: fl
 
 @dataclass(frozen=True)
 class OutputPerturbationPlan:
-    """Everything that must agree in one fit by output perturbation.
-
-    Build one with :meth:`build`.
-    """
+    """Everything that must agree in one fit by output perturbation; see `build`."""
 
     model: LinearModel
     penalty: float
@@ -176,36 +125,12 @@ class OutputPerturbationPlan:
     ) -> OutputPerturbationPlan:
         """Derive sensitivity and noise from public numbers.
 
-        Parameters
-        ----------
-        model : LinearModel
-            Loss and public shape.
-        penalty : float
-            L2 penalty in scaled units; zero only with ``solver="gd"``.
-        adjacency : {"replace-one", "add-remove"}
-            The neighbour relation.
-        epsilon, delta : float
-            The guarantee to calibrate to.
-        solver : {"newton", "lbfgs", "gd"}
-            ``"gd"`` is the T-step descent; the others reach the minimiser to a fixed tolerance.
-        max_iter : int
-            T for ``"gd"``; for the others a limit on the fast phase only.
-        step_size : float or None
-            Step of ``"gd"`` in scaled units; by default the inverse smoothness.
-
-        Returns
-        -------
-        OutputPerturbationPlan
-            The plan.
-
-        Raises
-        ------
-        ValueError
-            If the penalty is too small where strong convexity is needed, or the step too long.
+        `max_iter` is the number T of steps of "gd", which alone takes a penalty of zero; for the
+        others, which reach a minimiser to a fixed tolerance, it limits the fast phase only.
         """
-        model.require("Output perturbation", "convex", "Lipschitz", "smooth")
+        require(model, "Output perturbation", "linear", "convex", "Lipschitz", "smooth")
         tolerance = 0.0
-        step = step_size or 1.0 / (model.loss.smoothness(model.row_norm) + penalty)
+        step = step_size or 1.0 / (model.smoothness + penalty)
         if solver == "gd":
             sensitivity = descent_sensitivity(model, penalty, max_iter, step, adjacency)
         elif penalty >= _SMALLEST_PENALTY:

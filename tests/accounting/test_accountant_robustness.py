@@ -23,7 +23,7 @@ from skdp.accounting import (
     UniformSampledEvent,
 )
 from skdp.accounting.accountants.registry import accountants
-from skdp.accounting.releases.sampled_gaussian import log_moment_randomised_response
+from skdp.accounting.releases.stated import log_moment_randomised_response
 
 
 def log_uniform(low, high):

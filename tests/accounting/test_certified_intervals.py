@@ -314,7 +314,7 @@ def test_against_thirty_digits(kind, rate, z, count, delta):
     theta = max(epsilon / deviation**2 - 0.5, 1.0 / deviation)
     period = max(30.0 * deviation, 60.0 / theta)
     terms = math.ceil(10.0 / deviation * period / (2 * math.pi))
-    exact = contour_oracle.delta(kind, rate, 1 / mp.mpf(z), count, epsilon, theta, period, terms)
+    exact = contour_oracle.delta(kind, rate, 1 / z, count, epsilon, theta, period, terms)
     assert LongComposition([(kind, rate, 1 / z, count)]).delta(epsilon) == pytest.approx(
         float(exact), rel=1e-9
     )

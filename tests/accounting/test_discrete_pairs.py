@@ -17,7 +17,7 @@ from skdp.accounting import (
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
 from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.pairs.discrete_gaussian import DiscreteGaussianPair
+from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 CASES = [
@@ -35,7 +35,7 @@ CASES = [
 
 def make(noise, sensitivity, scale):
     if noise == "gaussian":
-        return DiscreteGaussianPair(sensitivity, scale)
+        return discrete_gaussian_pair(sensitivity, scale)
     return DiscreteLaplacePair(sensitivity, sensitivity / scale)
 
 
@@ -166,7 +166,7 @@ def test_few_releases_against_sums(noise, sensitivity, scale, count):
 @pytest.mark.parametrize(("sensitivity", "z"), [(1, 20_000.0), (7, 2500.0), (1000, 30.0)])
 def test_wide_noise_against_its_atoms(sensitivity, z):
     sigma = z * sensitivity
-    pair = DiscreteGaussianPair(sensitivity, sigma)
+    pair = discrete_gaussian_pair(sensitivity, sigma)
     x = np.arange(-40 * sigma, 40 * sigma + sensitivity + 1).round()
     scale = sigma * math.sqrt(2 * math.pi)
     p = np.exp(-0.5 * ((x - sensitivity) / sigma) ** 2) / scale

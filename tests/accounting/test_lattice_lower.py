@@ -29,9 +29,9 @@ from skdp.accounting.pld.lattice_lower import compose_lowered, tilt_lowered
 from skdp.accounting.pld.optimistic import lowered, profile_at_nodes
 from skdp.accounting.pld.pairs.base import NodeMasses
 from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.pairs.discrete_gaussian import DiscreteGaussianPair
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
-from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
+from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
+from skdp.accounting.pld.pairs.gaussian import gaussian_pair
+from skdp.accounting.pld.pairs.laplace import laplace_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 
@@ -158,7 +158,7 @@ def test_failures_are_kept_from_below():
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-10, 1e-15])
 def test_gaussians_are_enclosed(mu, count, delta):
     exact = gaussian_profile.epsilon(mu * math.sqrt(count), delta)
-    pairs = [(GaussianMixturePair("gaussian", 1.0, mu), count)]
+    pairs = [(gaussian_pair("gaussian", 1.0, mu), count)]
     lower, upper = epsilon_interval(pairs, delta)
     assert lower <= exact and exact * (1 - 1e-9) <= upper
     assert upper - lower <= 1e-3 * exact
@@ -170,8 +170,8 @@ def test_gaussians_are_enclosed(mu, count, delta):
 @pytest.mark.parametrize("rtol", [1e-3, 1e-4, 1e-5])
 def test_tolerance_is_met(rtol):
     pairs = [
-        (LaplaceMixturePair("laplace", 1.0, 0.7), 5),
-        (DiscreteGaussianPair(1, 2.0), 4),
+        (laplace_pair("laplace", 1.0, 0.7), 5),
+        (discrete_gaussian_pair(1, 2.0), 4),
         (RandomisedResponsePair(0.3), 5),
     ]
     for delta in (1e-2, 1e-6, 1e-12):
@@ -183,7 +183,7 @@ def test_tolerance_is_met(rtol):
 def test_short_windows_still_give_lower_bounds(size):
     """Weight that does not fit reappears in the window, and must not count."""
     mu, count, step = 0.5, 64, 0.02
-    pair = GaussianMixturePair("gaussian", 1.0, mu)
+    pair = gaussian_pair("gaussian", 1.0, mu)
     estimate = LossEstimate([(pair, count)], 1e-20)
     indices, masses, _ = pair.optimistic_grid(step, 1e-20)
     for tilt in (0.0, 0.5, 2.0):
@@ -218,7 +218,7 @@ def shifted_profile(shift, rate, epsilon):
     [
         [(RandomisedResponsePair(0.3), 5), (RandomisedResponsePair(0.7123), 3)],
         [(RandomisedResponsePair(1e-3), 7), (DiscreteLaplacePair(4, 1.1), 3)],
-        [(DiscreteGaussianPair(1, 1.3), 2), (RandomisedResponsePair(0.0123), 9)],
+        [(discrete_gaussian_pair(1, 1.3), 2), (RandomisedResponsePair(0.0123), 9)],
     ],
 )
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_atoms_that_share_no_grid(atomic, noise):
             masses = np.bincount(where.ravel(), (masses[:, None] * p).ravel())
     pairs = list(atomic)
     if noise is not None:
-        pairs.append((LaplaceMixturePair(*noise), 1))
+        pairs.append((laplace_pair(*noise), 1))
     for epsilon in (0.05, 0.8, 1.9, 3.0):
         if noise is None:
             exact = float(np.dot(masses, -np.expm1(np.minimum(epsilon - losses, 0.0))))
@@ -251,7 +251,7 @@ def test_atoms_that_share_no_grid(atomic, noise):
 
 
 def test_a_single_release_is_a_lower_bound():
-    heavy, light = RandomisedResponsePair(3.0), LaplaceMixturePair("laplace", 1.0, 1e-3)
+    heavy, light = RandomisedResponsePair(3.0), laplace_pair("laplace", 1.0, 1e-3)
     alone = single_epsilon([(light, 5), (heavy, 1)], 1e-3)
     p = 1 / (1 + math.exp(-3.0))
     assert p * -math.expm1(alone - 3.0) == pytest.approx(1e-3, rel=1e-9)

@@ -7,7 +7,7 @@ import mpmath
 import pytest
 
 from skdp.accounting import GaussianEvent, RDPAccountant
-from skdp.accounting.releases.sampled_gaussian import conversion, sum_up
+from skdp.accounting.numerics.order_conversion import conversion, sum_up
 from skdp.budget.currencies import make_filter
 from skdp.budget.currencies._orders import allowed, best_order, zcdp_epsilon
 from skdp.budget.currencies._orders import conversion as epsilon_conversion

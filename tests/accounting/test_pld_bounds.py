@@ -17,7 +17,7 @@ from skdp.accounting import (
     dpsgd_epsilon,
 )
 from skdp.accounting.pld.grid.bounds import direction_delta, direction_epsilon
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 
 
 def assert_upper(value, exact, rel):
@@ -36,7 +36,7 @@ def test_bare_gaussians_are_exact():
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-12])
 def test_transform_of_gaussians_is_above_the_closed_form(mu, count, delta):
     exact = GDPAccountant().compose(GaussianEvent(1 / mu), count)
-    pairs = [(GaussianMixturePair("gaussian", 1.0, mu), count)]
+    pairs = [(gaussian_pair("gaussian", 1.0, mu), count)]
     epsilon = exact.epsilon(delta)
     assert_upper(direction_epsilon(pairs, delta), epsilon, 3e-4)
     assert_upper(direction_delta(pairs, epsilon), delta, 3e-3)
@@ -46,7 +46,7 @@ def test_transform_of_gaussians_is_above_the_closed_form(mu, count, delta):
 def test_a_thousand_million_gaussian_steps(delta):
     mu, count = 1e-5, 10**9
     exact = GDPAccountant().compose(GaussianEvent(1 / mu), count).epsilon(delta)
-    pairs = [(GaussianMixturePair("gaussian", 1.0, mu), count)]
+    pairs = [(gaussian_pair("gaussian", 1.0, mu), count)]
     assert_upper(direction_epsilon(pairs, delta), exact, 3e-4)
 
 
@@ -78,7 +78,7 @@ def test_one_sampled_step(q, mu, eps, remove, add, replace):
     assert_upper(PLDAccountant("replace-one").compose(event).delta(eps), replace, 1e-3)
     assert poisson_replace_delta(q, mu, eps) == pytest.approx(replace, rel=1e-8)
     for kind, exact in (("remove", remove), ("add", add)):
-        value = direction_delta([(GaussianMixturePair(kind, q, mu), 1)], eps)
+        value = direction_delta([(gaussian_pair(kind, q, mu), 1)], eps)
         assert_upper(value, exact, 1e-3)
 
 
@@ -106,8 +106,7 @@ def test_larger_composed_direction_is_not_a_bound_for_fixed_size_sampling():
     """The adaptive witness: 'remove, then remove or add' beats the larger fixed direction."""
     rate, mu, eps = 0.1, 1.0, 0.1
     directions = [
-        direction_delta([(GaussianMixturePair(kind, rate, mu), 2)], eps)
-        for kind in ("remove", "add")
+        direction_delta([(gaussian_pair(kind, rate, mu), 2)], eps) for kind in ("remove", "add")
     ]
     event = UniformSampledEvent(1, 10, GaussianEvent(2 / mu))
     symmetric = PLDAccountant("replace-one").compose(event, 2).delta(eps)

@@ -30,7 +30,7 @@ from skdp.accounting import (
     UniformSampledEvent,
 )
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.pld.choices import LargestOfEvent, choices_of
+from skdp.accounting.pld.directions import choices_of
 from skdp.accounting.pld.pairs.profile import ProfilePair, hull_atoms
 from skdp.exceptions import UnsupportedEventError
 
@@ -290,7 +290,7 @@ def test_several_choices_are_bounded_by_the_largest_profile():
     assert dearest * (1.0 - 1e-3) <= cost(many) <= 1.3 * dearest
     nested = OneOfEvent((OneOfEvent((one, other)), PureDPEvent(0.1)))
     assert cost(nested) == pytest.approx(max(cost(one), cost(other)), rel=1e-3)
-    assert cost(LargestOfEvent(OneOfEvent((one, other)))) == pytest.approx(
+    assert cost(ComposedEvent((OneOfEvent((one, other)), PureDPEvent(0.0)))) == pytest.approx(
         max(cost(one), cost(other)), rel=1e-3
     )
 

@@ -14,8 +14,8 @@ from skdp.accounting import (
     PureDPEvent,
     UniformSampledEvent,
 )
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
-from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
+from skdp.accounting.pld.pairs.gaussian import gaussian_pair
+from skdp.accounting.pld.pairs.laplace import laplace_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 from skdp.accounting.pld.parted_plans import PartedPlan
 from skdp.accounting.pld.rare_bounds import rare_delta, rare_epsilon
@@ -28,7 +28,7 @@ ROWS = 10**7
 
 
 def pair(kind, rate, mu):
-    return GaussianMixturePair(kind + "-replace-one" if kind == "uniform" else kind, rate, mu)
+    return gaussian_pair(kind + "-replace-one" if kind == "uniform" else kind, rate, mu)
 
 
 def plan_of(kind, rate, mu, count):
@@ -148,7 +148,7 @@ def test_doubt_is_needed_and_enough(kind):
 
 
 def test_reversed_profile_bounds_the_other_direction():
-    pairs = [(GaussianMixturePair("remove", 0.01, 1.0), 50)]
+    pairs = [(gaussian_pair("remove", 0.01, 1.0), 50)]
     reverse = ReversedProfile(pairs, 0.0)
     assert not reverse.symmetric
     other = LongComposition([("add", 0.01, 1.0, 50)])
@@ -185,7 +185,7 @@ def test_gaussian_releases_and_two_kinds_of_sampling_besides():
 
 
 def test_where_the_method_does_not_apply():
-    bounded = [(LaplaceMixturePair("remove", 1e-4, 2.0), 5), (RandomisedResponsePair(0.1), 2)]
+    bounded = [(laplace_pair("remove", 1e-4, 2.0), 5), (RandomisedResponsePair(0.1), 2)]
     assert rare_delta(bounded, 0.0, 0.01, 1e-3) == (0.0, 1.0)
     assert rare_epsilon(bounded, 0.0, 1e-6, 1e-3, (0.1, 2.0)) == (0.1, 2.0)
     assert rare_delta([(pair("remove", 1e-4, 1.0), 5)], 0.0, 700.0, 1e-3) == (0.0, 1.0)

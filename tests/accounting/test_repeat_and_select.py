@@ -26,6 +26,7 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
 )
+from skdp.accounting.analysis import analysis_of
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.stopping_numbers import StoppingNumber, gamma_of_mean, mean_of_gamma
 from skdp.accounting.pld.curves import ProfileCurve, profile_curve
@@ -360,16 +361,17 @@ def test_gamma_and_mean_are_inverse(log_mean, shape):
 )
 def test_the_profile_of_a_part_is_at_most_that_of_the_whole(event):
     """Profiles are convex in e^epsilon: what a bound lacks to that is taken off alone, too."""
+    card = analysis_of(event, "replace-one")
     alone = PLDAccountant("replace-one").compose(event)
     twice = PLDAccountant("replace-one").compose(event, 2)
     more = PLDAccountant("replace-one").compose(event).compose(GaussianEvent(30.0))
     values = []
     for epsilon in (0.0, 0.05, 0.3, 1.0, 2.0):
         value = float(alone.delta(epsilon))
-        assert value <= event.profile_bound(epsilon, "replace-one")
+        assert value <= card.profile(epsilon)
         for whole in (twice, more):
             assert value <= float(whole.delta(epsilon)) * (1.0 + 1e-6)
         values.append((math.exp(epsilon), value))
-    assert values[0][1] < 0.96 < event.profile_bound(0.0, "replace-one")
+    assert values[0][1] < 0.96 < card.profile(0.0)
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(values)]
     assert slopes[0] >= -1.0 and all(a <= b + 1e-9 for a, b in pairwise(slopes))

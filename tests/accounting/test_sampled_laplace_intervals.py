@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from skdp.accounting import LaplaceEvent, PLDAccountant, PoissonSampledEvent
 from skdp.accounting.pld.composed_bounds import _with_gaussian
 from skdp.accounting.pld.lattice_interval import delta_interval
-from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
+from skdp.accounting.pld.pairs.laplace import laplace_pair
 from skdp.accounting.pld.transforms.fourier_sums import equidistant_sums
 from skdp.accounting.pld.transforms.laplace import _many_moments
 
@@ -101,10 +101,10 @@ def test_little_noise_rarely(plan):
     assert delta.upper - delta.lower <= 1e-3 * delta.upper
     # The grid knows nothing of transforms.
     if adjacency == "add-remove":
-        pairs = [(LaplaceMixturePair("remove", rate, 1.0 / multiplier), steps)]
+        pairs = [(laplace_pair("remove", rate, 1.0 / multiplier), steps)]
         lower, upper = delta_interval(_with_gaussian(pairs, 0.0), epsilon, 1e-2)
         assert lower <= delta.upper
-        other = [(LaplaceMixturePair("add", rate, 1.0 / multiplier), steps)]
+        other = [(laplace_pair("add", rate, 1.0 / multiplier), steps)]
         assert delta.lower <= max(upper, delta_interval(other, epsilon, 1e-2)[1])
 
 

@@ -35,10 +35,11 @@ from skdp.accounting import (
     calibrate_event,
 )
 from skdp.accounting.accountants.registry import resolve_accountant
-from skdp.accounting.analysis import largest_loss, log_mixture
+from skdp.accounting.analysis import log_mixture
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.pld.pairs.profile import hull_atoms
-from skdp.accounting.pld.sampled_pairs import _added, _removed, _replaced
+from skdp.accounting.releases.laplace import largest_loss
+from skdp.accounting.releases.samples import _added, _removed, _replaced
 from skdp.budget import BudgetAccountant
 from skdp.budget.conversion import convert_adjacency
 from skdp.exceptions import UnsupportedEventError

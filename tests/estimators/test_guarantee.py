@@ -110,7 +110,7 @@ def test_replay_catches_control_flow_that_depends_on_rows(monkeypatch):
 
     class Leaky(OperaSVC):
         def _carry_out(self, plan, problems, stream, progress):
-            for _ in range(int(problems[0].row_scale.size)):
+            for _ in range(int(problems[0].rows.n_rows)):
                 weights = super()._carry_out(plan, problems, stream, progress)
             return weights
 

@@ -20,13 +20,13 @@ from skdp.accounting import (
 from skdp.accounting.numerics import gaussian_profile
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import record_releases
+from skdp.models import LinearModel, ScaledUnits
+from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.gradient_perturbation import (
-    GradientPerturbationChoices,
     build_gradient_perturbation,
 )
 from skdp.plans.last_iterate import contribution_in_ball
-from skdp.plans.linear_model import LinearModel, ScaledUnits
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.testing import FrozenStream

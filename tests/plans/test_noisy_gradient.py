@@ -10,14 +10,14 @@ from dp_accounting.pld import PLDAccountant as PeerPLD
 from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent, UniformSampledEvent
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import analytic_gaussian_sigma
+from skdp.models import LinearModel
+from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
-from skdp.plans.dpsgd import DPSGDChoices, build_dpsgd
+from skdp.plans.dpsgd import build_dpsgd
 from skdp.plans.gradient_perturbation import (
-    GradientPerturbationChoices,
     build_gradient_perturbation,
     lipschitz_contribution,
 )
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.schedules import LearningRateSchedule
 
 S = 0.5

@@ -13,9 +13,9 @@ from scipy.stats import kstest
 from skdp.accounting.numerics import gaussian_profile
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss
 from skdp.mechanisms import RandomStream, record_releases
+from skdp.models import LinearModel, LinearProblem, ScaledUnits
 from skdp.plans.carry_out import carry_out_objective_perturbation
 from skdp.plans.defaults import PublicNumbers, default_objective_clip, default_objective_penalty
-from skdp.plans.linear_model import LinearModel, ScaledUnits
 from skdp.plans.objective_perturbation import (
     ObjectivePerturbationPlan,
     least_noise_event,
@@ -198,10 +198,11 @@ def table(n=40, d=3, seed=0):
 
 
 def problems(model, X, codes):
-    def rows(signs):
-        return Rows.from_matrix(X, signs.astype(np.int8), 1.0, model.intercept_value)
+    def problem(signs):
+        rows = Rows.from_matrix(X, signs.astype(np.int8), 1.0, model.intercept_value)
+        return LinearProblem(rows, model.part_loss)
 
-    return [rows(np.where(codes == k, 1, -1)) for k in range(model.n_parts)]
+    return [problem(np.where(codes == k, 1, -1)) for k in range(model.n_parts)]
 
 
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
@@ -220,8 +221,8 @@ def test_one_release_of_a_minimiser_within_the_tolerance(loss, solver):
     tilts = RandomStream.from_seed(3).spawn("objective").standard_normal((model.n_parts, 4))
     tilts *= plan.tilt_sigma / 40
     gradients = [
-        RegularisedObjective(rows, model.part_loss, plan.penalty, tilt).gradient(weights)
-        for rows, tilt, weights in zip(
+        problem.objective(plan.penalty, tilt).gradient(weights)
+        for problem, tilt, weights in zip(
             problems(model, X, codes), tilts, release.value.reshape(model.n_parts, 4), strict=True
         )
     ]

@@ -8,15 +8,14 @@ import pytest
 
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import RandomStream, record_releases
+from skdp.models import LinearModel
 from skdp.plans.carry_out import carry_out_output_perturbation
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.output_perturbation import (
     OutputPerturbationPlan,
     default_tolerance,
     descent_sensitivity,
     minimiser_sensitivity,
 )
-from skdp.solvers import RegularisedObjective, Rows
 
 LOSSES = {
     "logistic": LogisticLoss(),
@@ -45,14 +44,7 @@ def make_plan(model, penalty, adjacency="replace-one", solver="newton", steps=50
 
 
 def problems(model, X, codes):
-    def rows(targets):
-        return Rows.from_matrix(np.ascontiguousarray(X), targets, 1.0, model.intercept_value)
-
-    if isinstance(model.loss, SoftmaxLoss):
-        return [rows(codes.astype(np.int32))]
-    if isinstance(model.loss, OneVsRestLoss):
-        return [rows(np.where(codes == k, 1, -1).astype(np.int8)) for k in range(3)]
-    return [rows(np.where(codes == 1, 1, -1).astype(np.int8))]
+    return model.bind(np.ascontiguousarray(X), codes)
 
 
 def noiseless(plan, X, codes):
@@ -182,8 +174,8 @@ def test_tolerance_is_one_the_solver_accepts(loss_name, penalty):
     for n in (30, 10**6, 10**12):
         model = make_model(loss_name, n, 2, 0.2)
         part = make_plan(model, penalty).tolerance / math.sqrt(model.n_parts)
-        rows = problems(model, X, codes)[0]
-        assert part >= RegularisedObjective(rows, model.part_loss, penalty).smallest_tolerance()
+        problem = problems(model, X, codes)[0]
+        assert part >= problem.objective(penalty).smallest_tolerance()
 
 
 def test_huge_tables_pay_for_what_double_precision_cannot_reach():

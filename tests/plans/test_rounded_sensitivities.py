@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import RandomStream, analytic_gaussian_sigma, laplace_mechanism
 from skdp.mechanisms.trace import record_releases
+from skdp.models import LinearModel
 from skdp.plans.gradient_perturbation import lipschitz_contribution
 from skdp.plans.last_iterate import contribution_in_ball
-from skdp.plans.linear_model import LinearModel
 from skdp.plans.objective_perturbation import curvature_ratio
 from skdp.plans.output_perturbation import minimiser_sensitivity
 from skdp.preprocessing._noisy_sums import NoisySums

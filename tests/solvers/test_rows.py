@@ -100,19 +100,14 @@ def test_duplicate_entries_of_a_csr_matrix_count_as_their_sum():
     assert M.nnz == 3
 
 
-def test_shapes_and_weights_in_user_units():
+def test_shapes():
     X = rng.normal(size=(9, 4))
     rows = Rows.from_matrix(X, np.ones(9, np.int8), 2.0, 0.5)
     assert (rows.n_rows, rows.n_features, rows.n_columns) == (9, 4, 5)
     assert rows.n_weights(3) == 15
     assert rows.row_norm_bound == pytest.approx(math.sqrt(1.25))
-    u = np.arange(10.0)
-    coef, intercept = rows.split_weights(u, 2, 2.0)
-    np.testing.assert_array_equal(coef, [[0, 0.5, 1, 1.5], [2.5, 3, 3.5, 4]])
-    np.testing.assert_array_equal(intercept, [2.0, 4.5])
     bare = Rows.from_matrix(X, np.ones(9, np.int8), 2.0)
     assert bare.n_columns == 4 and bare.row_norm_bound == 1.0
-    np.testing.assert_array_equal(bare.split_weights(u[:4], 1, 2.0)[1], [0.0])
 
 
 def test_the_type_of_targets_tells_labels_from_codes():

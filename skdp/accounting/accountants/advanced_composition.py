@@ -6,7 +6,7 @@ import math
 import sys
 from typing import ClassVar
 
-from skdp.accounting.accountants.generic import sampling_parameters
+from skdp.accounting.accountants.generic import gaussian_of
 from skdp.accounting.accountants.stepwise import Step, StepwiseAccountant, share
 from skdp.accounting.events import Event
 from skdp.accounting.numerics.bracket import minimise, smallest_delta
@@ -18,21 +18,7 @@ _LOG_DELTAS = [-700.0 + 10.0 * k for k in range(71)]
 
 
 def mean_loss(step_epsilon: float, mean_term: str) -> float:
-    """Bound the mean privacy loss of a release that is ``step_epsilon``-DP.
-
-    Parameters
-    ----------
-    step_epsilon : float
-        Privacy parameter of the release in nats.
-    mean_term : {"tanh", "printed", "squared"}
-        Which bound.
-
-    Returns
-    -------
-    float
-        ``eps tanh(eps/2)``, which randomised response attains, or one of the looser
-        ``eps (e^eps - 1)`` and ``eps^2``.
-    """
+    """Bound the mean loss of an epsilon-DP release; randomised response attains the first."""
     if mean_term == "tanh":
         return step_epsilon * math.tanh(0.5 * step_epsilon)
     if mean_term == "squared":
@@ -41,18 +27,7 @@ def mean_loss(step_epsilon: float, mean_term: str) -> float:
 
 
 def check_split(split: float | str) -> None:
-    """Check a share of delta.
-
-    Parameters
-    ----------
-    split : float or "best"
-        The share.
-
-    Raises
-    ------
-    ValueError
-        If it is neither "best" nor in (0, 1).
-    """
+    """Refuse a share of delta that is neither "best" nor in (0, 1)."""
     if split != "best" and (isinstance(split, str) or not 0.0 < split < 1.0):
         raise ValueError(f"split must be 'best' or lie in (0, 1), got {split!r}.")
 
@@ -133,10 +108,13 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
     def _step_epsilon(self, leaf: Event, delta: float) -> float:
         if self.subsampling == "exact":
             return super()._step_epsilon(leaf, delta)
-        rate, multiplier = sampling_parameters(leaf)
+        mixture = gaussian_of(leaf, self._adjacency)
         if delta <= 0.0:
             return math.inf
-        return rate * math.sqrt(2.0 * max(0.0, math.log(1.25 * rate / delta))) / multiplier
+        rate = mixture.rate
+        # The classical noise formula for a step's own delta.
+        spread = math.sqrt(2.0 * max(0.0, math.log(1.25 * rate / delta)))
+        return rate * spread / mixture.noise_multiplier
 
     def _sums(self, steps: list[Step]) -> tuple[float, float, float]:
         """Return the sums of epsilon, of its square and of the mean loss."""

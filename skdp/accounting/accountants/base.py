@@ -40,6 +40,8 @@ class Accountant(ABC):
     """
 
     name: ClassVar[str]
+    # All accountants by name, the tightest first; `registry` enters them.
+    _known: ClassVar[dict[str, type[Accountant]]] = {}
     # Constructor parameters beyond the adjacency, kept as attributes of plain values.
     _parameters: ClassVar[tuple[str, ...]] = ()
 
@@ -212,9 +214,7 @@ class Accountant(ABC):
         if not isinstance(data, Mapping):
             raise TypeError(f"{cls.__name__}.from_dict reads what to_dict returned, got {data!r}.")
         if cls is Accountant:
-            from skdp.accounting.accountants.registry import resolve_accountant
-
-            return cast(Self, resolve_accountant(data.get("type", "")).from_dict(data))
+            return cast(Self, cls._named(data.get("type", "")).from_dict(data))
         if data.get("type") != cls.name:
             raise ValueError(
                 f"these data describe an accountant of type {data.get('type')!r}, "
@@ -228,6 +228,18 @@ class Accountant(ABC):
         parameters = {name: data[name] for name in cls._parameters if name in data}
         accountant = cls(adjacency=data["adjacency"], **parameters)
         return accountant.compose(Event.from_dict(data["event"]))
+
+    @classmethod
+    def _named(cls, accountant: object) -> type[Accountant]:
+        """Return the class that a name stands for, or that is given."""
+        if isinstance(accountant, type) and issubclass(accountant, Accountant):
+            return accountant
+        if not isinstance(accountant, str) or accountant not in cls._known:
+            raise ValueError(
+                f"accountant must be one of {tuple(cls._known)} or an Accountant class, got "
+                f"{accountant!r}."
+            )
+        return cls._known[accountant]
 
     def __repr__(self) -> str:
         parameters = "".join(f", {name}={getattr(self, name)!r}" for name in self._parameters)
@@ -302,9 +314,7 @@ class Accountant(ABC):
 
     def _advice(self, leaf: Event) -> str:
         """Say who has a proved bound for a leaf that has none here."""
-        from skdp.accounting.accountants.registry import accountants
-
-        known = [cls for cls in accountants().values() if cls().is_differential_privacy]
+        known = [cls for cls in Accountant._known.values() if cls().is_differential_privacy]
         for adjacency in (self._adjacency, *ADJACENCIES):
             # Under the other relation the same kind of accountant is named first.
             for cls in known if adjacency == self._adjacency else [type(self), *known]:

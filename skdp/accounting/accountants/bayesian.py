@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, stdtrit
 
-from skdp.accounting.accountants.generic import GenericAccountant, sampling_parameters
-from skdp.accounting.analysis import sampled_gaussian
-from skdp.accounting.events import ComposedEvent, Event, GaussianEvent, RepeatedEvent
+from skdp.accounting.accountants.generic import GenericAccountant
+from skdp.accounting.analysis import GaussianMixture, analysis_of
+from skdp.accounting.events import ComposedEvent, Event, RepeatedEvent
 from skdp.exceptions import UnsupportedEventError
 
 Array = NDArray[np.float64]
@@ -163,8 +163,8 @@ class BayesianAccountant(GenericAccountant):
             If the distances are no finite numbers >= 0, or too few. The message does not repeat
             them.
         """
-        sampled = sampled_gaussian(event, self._adjacency) is not None
-        if not (isinstance(event, GaussianEvent) or sampled):
+        mixture = analysis_of(event, self._adjacency).mixture()
+        if mixture is None:
             raise UnsupportedEventError(
                 f"observe needs a Gaussian release, bare or on a sample supported under "
                 f"{self._adjacency!r} adjacency, got {event!r}."
@@ -182,7 +182,7 @@ class BayesianAccountant(GenericAccountant):
             )
         if not bool(np.all(np.isfinite(distances) & (distances >= 0.0))):
             raise ValueError("squared_distances must be finite numbers >= 0.")
-        costs = self._costs(event, distances)
+        costs = self._costs(mixture, distances)
         log_scale = costs.max(axis=1)
         scaled = np.exp(costs - log_scale[:, None])
         self._observations.append(
@@ -232,9 +232,9 @@ class BayesianAccountant(GenericAccountant):
             accountant.observe(Event.from_dict(seen["event"]), seen["distances"], seen["count"])
         return accountant
 
-    def _costs(self, event: Event, distances: Array) -> Array:
+    def _costs(self, mixture: GaussianMixture, distances: Array) -> Array:
         """Return the log moment of each pair, shape (n_moments, n_pairs)."""
-        rate, multiplier = sampling_parameters(event)
+        rate, multiplier = mixture.rate, mixture.noise_multiplier
         with np.errstate(over="ignore"):
             moved = np.minimum(distances / multiplier / multiplier, _LARGEST_DISTANCE)
         orders = np.array(self.moments) + 1.0

@@ -8,10 +8,9 @@ from typing import ClassVar
 from scipy.special import ndtr
 
 from skdp.accounting.accountants.base import Accountant
-from skdp.accounting.analysis import SampledGaussian, gaussian_mu, sampled_gaussian
+from skdp.accounting.analysis import GaussianMixture, analysis_of
 from skdp.accounting.events import Event
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.releases.last_iterate import LastIterateEvent
 
 _SQRT2 = math.sqrt(2.0)
 _LARGEST_SQUARE = 700.0  # the exponential of more overflows
@@ -76,17 +75,16 @@ class GDPAccountant(Accountant):
         )
 
     def _leaf_mu(self, leaf: Event) -> float:
-        mu = gaussian_mu(leaf, self._adjacency)
+        card = analysis_of(leaf, self._adjacency)
+        mu, mixture = card.mu(), card.mixture()
         if mu is not None:
             return mu
-        pair = sampled_gaussian(leaf, self._adjacency)
-        assert pair is not None
-        return math.sqrt(limiting_square(pair))
+        assert mixture is not None
+        return math.sqrt(limiting_square(mixture))
 
     def _supports_leaf(self, leaf: Event) -> bool:
-        if gaussian_mu(leaf, self._adjacency) is not None:
-            return True
-        return self.subsampling == "clt" and sampled_gaussian(leaf, self._adjacency) is not None
+        card = analysis_of(leaf, self._adjacency)
+        return card.mu() is not None or (self.subsampling == "clt" and card.mixture() is not None)
 
     def _epsilon(self, delta: float) -> float:
         return gaussian_profile.epsilon(self.mu, delta)
@@ -104,24 +102,13 @@ class GDPAccountant(Accountant):
 
     def _is_exact(self) -> bool:
         """Tell whether all releases are Gaussian mechanisms, not only dominated by some."""
-        return self.is_upper_bound and not any(
-            isinstance(leaf, LastIterateEvent) for leaf in self._counts
+        return self.is_upper_bound and all(
+            analysis_of(leaf, self._adjacency).dominated_by() is None for leaf in self._counts
         )
 
 
-def limiting_square(pair: SampledGaussian) -> float:
-    """Return what one sampled step adds to the square of mu in the limit of many.
-
-    Parameters
-    ----------
-    pair : SampledGaussian
-        A Gaussian on a proper sample.
-
-    Returns
-    -------
-    float
-        ``mu^2 / T``; infinite if it overflows.
-    """
+def limiting_square(pair: GaussianMixture) -> float:
+    """Return what one sampled step adds to the square of mu in the limit of many; or infinity."""
     square = pair.mu * pair.mu
     if square > _LARGEST_SQUARE:
         return math.inf

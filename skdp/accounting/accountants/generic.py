@@ -9,17 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.accounting.accountants.rdp import RDPAccountant
-from skdp.accounting.analysis import gaussian_mu, sampled_gaussian
-from skdp.accounting.events import (
-    ApproxDPEvent,
-    Event,
-    GaussianEvent,
-    PoissonSampledEvent,
-    PureDPEvent,
-    UniformSampledEvent,
-)
+from skdp.accounting.analysis import GaussianMixture, analysis_of
+from skdp.accounting.events import Event
 from skdp.accounting.numerics.bracket import minimise
-from skdp.accounting.releases.renyi import RenyiEvent
+from skdp.accounting.numerics.order_conversion import nearby_order
 from skdp.exceptions import UnsupportedEventError
 
 # Logarithms of the moments of the first scan: few where each needs a quadrature or a long sum.
@@ -69,6 +62,7 @@ class GenericAccountant(RDPAccountant):
     """
 
     name = "generic"
+    _takes_infinite = True
     _parameters: ClassVar[tuple[str, ...]] = ("subsampling", "conversion")
 
     def __init__(
@@ -91,15 +85,15 @@ class GenericAccountant(RDPAccountant):
         """Whether results are proved to be at least the truth: not with the printed formula."""
         return self.subsampling == "exact"
 
-    def _supports_leaf(self, leaf: Event) -> bool:
-        return isinstance(leaf, RenyiEvent) or super()._supports_leaf(leaf)
-
     def _leaf_log_moment(self, leaf: Event, order: float) -> float:
-        if isinstance(leaf, RenyiEvent):
-            return leaf.log_moment(order)
-        if self.subsampling == "printed" and sampled_gaussian(leaf, self._adjacency) is not None:
-            return printed_log_moment(leaf, order)
+        mixture = self._sampled(leaf)
+        if self.subsampling == "printed" and mixture is not None:
+            return printed_log_moment(mixture, order)
         return super()._leaf_log_moment(leaf, order)
+
+    def _sampled(self, leaf: Event) -> GaussianMixture | None:
+        mixture = analysis_of(leaf, self._adjacency).mixture()
+        return None if mixture is None or mixture.kind == "gaussian" else mixture
 
     def _conversion(self, moment: float) -> float:
         return 0.0 if self.conversion == "chernoff" else super()._conversion(moment)
@@ -107,57 +101,25 @@ class GenericAccountant(RDPAccountant):
     def _best(self, bound: Callable[[float], float]) -> float:
         if all(self._has_closed_form(leaf) for leaf in self._counts):
             return minimise(lambda x: bound((1.0 + math.exp(x)) - 1.0), _CLOSED_FORM)
-        return minimise(lambda x: bound(self._order(math.exp(x)) - 1.0), _NUMERICAL)
+        return minimise(lambda x: bound(nearby_order(math.exp(x)) - 1.0), _NUMERICAL)
 
     def _has_closed_form(self, leaf: Event) -> bool:
-        if sampled_gaussian(leaf, self._adjacency) is not None and self.subsampling == "printed":
-            return True
-        known = isinstance(leaf, RenyiEvent | PureDPEvent | ApproxDPEvent)
-        return known or gaussian_mu(leaf, self._adjacency) is not None
+        moments = self._moments(leaf)
+        printed = self.subsampling == "printed" and self._sampled(leaf) is not None
+        return printed or (moments is not None and moments.closed_form)
 
 
-def printed_log_moment(leaf: Event, order: float) -> float:
+def printed_log_moment(mixture: GaussianMixture, order: float) -> float:
     """Return the log moment that Triastcyn and Faltings (2019), equation 7, print. No bound.
 
-    Parameters
-    ----------
-    leaf : PoissonSampledEvent or UniformSampledEvent
-        A Gaussian on a sample.
-    order : float
-        Order of the divergence, above 1.
-
-    Returns
-    -------
-    float
-        ``q^2 order (order - 1) / (2 z^2)``, with z the noise multiplier.
+    It is ``q^2 order (order - 1) / (2 z^2)``, with z the noise multiplier.
     """
-    rate, multiplier = sampling_parameters(leaf)
-    return 0.5 * order * (order - 1.0) * (rate / multiplier) ** 2
+    return 0.5 * order * (order - 1.0) * (mixture.rate / mixture.noise_multiplier) ** 2
 
 
-def sampling_parameters(leaf: Event) -> tuple[float, float]:
-    """Return the sampling rate and the noise multiplier of a Gaussian, on a sample or not.
-
-    Parameters
-    ----------
-    leaf : Event
-        A Gaussian, bare or on a sample.
-
-    Returns
-    -------
-    tuple of two floats
-        Rate, 1 for a bare Gaussian, and noise multiplier.
-
-    Raises
-    ------
-    UnsupportedEventError
-        If it is something else.
-    """
-    rate, inner = 1.0, leaf
-    if isinstance(leaf, PoissonSampledEvent):
-        rate, inner = leaf.sample_rate, leaf.event
-    elif isinstance(leaf, UniformSampledEvent):
-        rate, inner = leaf.batch_size / leaf.dataset_size, leaf.event
-    if not isinstance(inner, GaussianEvent):
+def gaussian_of(leaf: Event, adjacency: str) -> GaussianMixture:
+    """Return what is needed of a Gaussian, bare or on a sample; refuse anything else."""
+    mixture = analysis_of(leaf, adjacency).mixture()
+    if mixture is None:
         raise UnsupportedEventError(f"a Gaussian event, bare or sampled, is needed, got {leaf!r}.")
-    return rate, inner.noise_multiplier
+    return mixture

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.accountants.pld import PLDAccountant
-from skdp.accounting.analysis import gaussian_mu
-from skdp.accounting.events import Event, RepeatedEvent
-from skdp.accounting.releases.last_iterate import LastIterateEvent
-from skdp.accounting.releases.last_iterate_windows import SampledRun, Window
+from skdp.accounting.analysis import Domination, Windows, analysis_of
+from skdp.accounting.events import Event
 
-Plan = dict[LastIterateEvent, Window | None]
+Plan = dict[Event, Any]  # a window, or None, for each sampled run
 
 _LARGEST_CHANGE, _SMALLEST_CHANGE = 2.0, 1.1  # factors between neighbouring windows
 _WORTHWHILE = 1e-3  # relative improvement below which the changes are halved
@@ -53,20 +52,23 @@ class HiddenStateAccountant(Accountant):
     name = "hidden-state"
 
     def _supports_leaf(self, leaf: Event) -> bool:
-        if isinstance(leaf, LastIterateEvent):
-            return PLDAccountant(self._adjacency).supports(leaf.step)
-        return PLDAccountant(self._adjacency).supports(leaf)
+        known = analysis_of(leaf, self._adjacency).dominated_by()
+        return PLDAccountant(self._adjacency).supports(leaf if known is None else known.event)
+
+    def _composed(self) -> PLDAccountant | None:
+        """Return the history for an accountant of lower bounds, too; None if it holds runs."""
+        if any(analysis_of(leaf, self._adjacency).dominated_by() for leaf in self._counts):
+            return None
+        return PLDAccountant(self._adjacency).compose(self.event)
 
     def _epsilon_interval(self, delta: float) -> tuple[float, float]:
-        if any(isinstance(leaf, LastIterateEvent) for leaf in self._counts):
-            return 0.0, self._epsilon(delta)
-        lower, upper = PLDAccountant(self._adjacency).compose(self.event).epsilon(delta)
+        composed = self._composed()
+        lower, upper = (0.0, self._epsilon(delta)) if composed is None else composed.epsilon(delta)
         return lower, upper
 
     def _delta_interval(self, epsilon: float) -> tuple[float, float]:
-        if any(isinstance(leaf, LastIterateEvent) for leaf in self._counts):
-            return 0.0, self._delta(epsilon)
-        lower, upper = PLDAccountant(self._adjacency).compose(self.event).delta(epsilon)
+        composed = self._composed()
+        lower, upper = (0.0, self._delta(epsilon)) if composed is None else composed.delta(epsilon)
         return lower, upper
 
     def _epsilon(self, delta: float) -> float:
@@ -86,13 +88,11 @@ class HiddenStateAccountant(Accountant):
             return cost(dict.fromkeys(self._sampled_runs()))
         return self._least(cost, lambda run: run.candidates(epsilon=epsilon))
 
-    def _sampled_runs(self) -> dict[LastIterateEvent, SampledRun | None]:
-        """Return the runs that no Gaussian pair bounds."""
-        return {
-            leaf: SampledRun.from_event(leaf, self._adjacency)
-            for leaf in self._counts
-            if isinstance(leaf, LastIterateEvent) and gaussian_mu(leaf, self._adjacency) is None
-        }
+    def _sampled_runs(self) -> dict[Event, Domination]:
+        """Return what dominates the runs that no Gaussian pair bounds."""
+        cards = {leaf: analysis_of(leaf, self._adjacency) for leaf in self._counts}
+        found = {leaf: card.dominated_by() for leaf, card in cards.items() if card.mu() is None}
+        return {leaf: known for leaf, known in found.items() if known is not None}
 
     def _dominating(self, plan: Plan) -> tuple[PLDAccountant, float]:
         """Return what dominates the history, given a window or None for each sampled run."""
@@ -102,26 +102,25 @@ class HiddenStateAccountant(Accountant):
             if leaf not in runs:
                 accountant.compose(leaf, count)
                 continue
-            assert isinstance(leaf, LastIterateEvent)
-            window, run = plan[leaf], runs[leaf]
-            if window is None or run is None:
-                accountant.compose(RepeatedEvent(leaf.step, leaf.steps), count)
+            window, windows = plan[leaf], runs[leaf].windows
+            if window is None or windows is None:
+                accountant.compose(runs[leaf].event, count)
             else:
-                accountant.compose(run.event(window), count)
-                failure += count * run.failure
+                accountant.compose(windows.event(window), count)
+                failure += count * windows.failure
         return accountant, failure
 
     def _least(
         self,
         cost: Callable[[Plan], float],
-        candidates: Callable[[SampledRun], list[Window]],
+        candidates: Callable[[Windows], list[Any]],
     ) -> float:
         """Return the least cost of some promising plans; each is a valid bound."""
         runs = self._sampled_runs()
         plan: Plan = dict.fromkeys(runs)
         least = cost(plan)
-        for leaf, run in runs.items():
-            known: dict[Window, float] = {}
+        for leaf, run in ((leaf, known.windows) for leaf, known in runs.items()):
+            known: dict[Any, float] = {}
             for window in [] if run is None else candidates(run):
                 known[window] = cost(plan | {leaf: window})
             factor = _LARGEST_CHANGE

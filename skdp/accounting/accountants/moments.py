@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from skdp.accounting.accountants.rdp import RDPAccountant
-from skdp.accounting.analysis import sampled_gaussian
+from skdp.accounting.analysis import analysis_of
 from skdp.accounting.events import Event
 
 LARGEST_MOMENT = 32
@@ -18,29 +18,12 @@ _TAIL = 12.0  # standard deviations beyond which a truncated integral is negligi
 
 @lru_cache(maxsize=4096)
 def reverse_log_moment(rate: float, mu: float, moment: float) -> float:
-    """Return the log moment of ``N(0)`` against ``(1-q) N(0) + q N(mu)``, by the trapezoidal rule.
-
-    Parameters
-    ----------
-    rate : float
-        Sampling probability q, in (0, 1).
-    mu : float
-        Shift of the mixture component in units of the noise.
-    moment : float
-        Which moment, positive.
-
-    Returns
-    -------
-    float
-        ``log E_N(0)[(N(0) / mixture)^moment]``, to about 1e-13.
-
-    Notes
-    -----
-    The integrand is log-concave with at least the curvature of a normal density, and its mode lies
-    between ``-moment mu`` and 0. Off the real line the mixture shrinks by ``cos(mu y)`` at most,
-    so the integrand is bounded in a strip whose width falls with the square root of the moment,
-    and the rule converges geometrically (Trefethen and Weideman, 2014, Theorem 5.1).
-    """
+    """Return the log moment of ``N(0)`` against ``(1-q) N(0) + q N(mu)``, to about 1e-13."""
+    # The integrand is log-concave with at least the curvature of a normal density, and its mode
+    # lies between ``-moment mu`` and 0. Off the real line the mixture shrinks by ``cos(mu y)`` at
+    # most, so the integrand is bounded in a strip whose width falls with the square root of the
+    # moment, and the trapezoidal rule converges geometrically (Trefethen and Weideman, 2014,
+    # Theorem 5.1).
     strip = min(1.0, 1.0 / math.sqrt(moment + 1.0)) / mu
     step = min(0.25, 2.0 * math.pi * strip / 44.0)
     x = np.arange(-moment * mu - _TAIL, _TAIL + step, step)
@@ -88,7 +71,7 @@ class MomentsAccountant(RDPAccountant):
 
     def _leaf_log_moment(self, leaf: Event, order: float) -> float:
         value = super()._leaf_log_moment(leaf, order)
-        pair = sampled_gaussian(leaf, self._adjacency)
+        pair = analysis_of(leaf, self._adjacency).mixture()
         directed = pair is not None and pair.kind == "poisson-add-remove" and 0.0 < pair.rate < 1.0
         if pair is None or not directed or math.isinf(value):
             return value

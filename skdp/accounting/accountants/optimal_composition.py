@@ -8,8 +8,8 @@ from typing import ClassVar
 from skdp.accounting.accountants.advanced_composition import check_split
 from skdp.accounting.accountants.rdp import RDPAccountant
 from skdp.accounting.accountants.stepwise import Step, StepwiseAccountant, share
-from skdp.accounting.analysis import stated_guarantee
-from skdp.accounting.events import ApproxDPEvent, PureDPEvent
+from skdp.accounting.analysis import analysis_of
+from skdp.accounting.events import PureDPEvent
 from skdp.accounting.numerics.bracket import minimise, smallest_delta
 from skdp.accounting.numerics.randomised_response_profile import RandomisedResponseProfile
 
@@ -67,12 +67,8 @@ class OptimalCompositionAccountant(StepwiseAccountant):
 
     def _log_kept(self) -> float:
         """Return the log probability that no release fails which states a delta."""
-        stated = ((stated_guarantee(leaf, self._adjacency), n) for leaf, n in self._counts.items())
-        return math.fsum(
-            n * (math.log1p(-guarantee[1]) if guarantee[1] < 1.0 else -math.inf)
-            for guarantee, n in stated
-            if guarantee is not None
-        )
+        deltas = [(known[1], n) for _, known, n in self._stated() if known is not None]
+        return math.fsum(n * (math.log1p(-d) if d < 1.0 else -math.inf) for d, n in deltas)
 
     def _attained(self) -> list[Step]:
         """Return the steps of which nothing is known but their guarantee, so that it is attained.
@@ -80,9 +76,9 @@ class OptimalCompositionAccountant(StepwiseAccountant):
         Laplace noise has a guarantee as well, but does not behave as badly as that allows.
         """
         return [
-            Step(leaf.epsilon, count)
-            for leaf, count in self._counts.items()
-            if isinstance(leaf, PureDPEvent | ApproxDPEvent) and leaf.epsilon > 0.0
+            Step(known[0], count)
+            for leaf, known, count in self._stated()
+            if analysis_of(leaf, self._adjacency).only_stated and known and known[0] > 0.0
         ]
 
     def _epsilon(self, delta: float) -> float:

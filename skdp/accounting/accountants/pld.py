@@ -8,18 +8,13 @@ from typing import Self
 
 from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.accountants.rdp import RDPAccountant
+from skdp.accounting.analysis import analysis_of
 from skdp.accounting.checks import check_real
 from skdp.accounting.events import Event
 from skdp.accounting.intervals import Interval, Proved, is_narrow, meet, named, provers
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.pld.composed_bounds import delta_bounds, epsilon_bounds
-from skdp.accounting.pld.directions import (
-    Plan,
-    has_overflowing_moments,
-    is_supported,
-    mu_of_all_rows,
-    plan_of,
-)
+from skdp.accounting.pld.directions import Plan, is_supported, mu_of_all_rows, plan_of
 from skdp.accounting.pld.grid.bounds import extremes
 from skdp.accounting.pld.pairs.base import Pair
 from skdp.accounting.value import PrivacyValue
@@ -150,9 +145,10 @@ class PLDAccountant(Accountant):
         if best[1] > _LARGE_EPSILON and not is_narrow(best, self.rtol):
             # With very little noise the losses of one release span more scales than there are
             # cells or frequencies; these bounds hold as well, and no loss is too large for them.
-            all_rows = gaussian_profile.epsilon(self._mu_of_all_rows(), delta)
+            mu = mu_of_all_rows(self._counts, self._adjacency)
+            all_rows = gaussian_profile.epsilon(mu, delta)
             best = meet(best, named((0.0, all_rows), "all rows"))
-            if not has_overflowing_moments(self._counts, self._adjacency):
+            if self._has_quick_moments():
                 best = meet(best, named((0.0, self._renyi().epsilon(delta).upper), "rdp"))
         return best
 
@@ -168,9 +164,10 @@ class PLDAccountant(Accountant):
             [delta_bounds(pairs, mu, epsilon, self.rtol) for pairs, mu in plan.directions],
         )
         if best[1] > _LARGE_DELTA and not is_narrow(best, self.rtol):
-            all_rows = gaussian_profile.delta(self._mu_of_all_rows(), epsilon)
+            mu = mu_of_all_rows(self._counts, self._adjacency)
+            all_rows = gaussian_profile.delta(mu, epsilon)
             best = meet(best, named((0.0, all_rows), "all rows"))
-            if not has_overflowing_moments(self._counts, self._adjacency):
+            if self._has_quick_moments():
                 best = meet(best, named((0.0, self._renyi().delta(epsilon).upper), "rdp"))
         return best
 
@@ -190,8 +187,9 @@ class PLDAccountant(Accountant):
         least = lower[0] if plan.attained else 0.0
         return Proved((least, upper[1]), (provers(lower)[0], provers(upper)[1]))
 
-    def _mu_of_all_rows(self) -> float:
-        return mu_of_all_rows(self._counts, self._adjacency)
+    def _has_quick_moments(self) -> bool:
+        found = (analysis_of(leaf, self._adjacency).log_moments() for leaf in self._counts)
+        return all(moments is not None and moments.quick for moments in found)
 
     def _renyi(self) -> RDPAccountant:
         return RDPAccountant(self._adjacency).compose(self.event)

@@ -2,61 +2,31 @@
 
 from __future__ import annotations
 
+from skdp.accounting.accountants.advanced_composition import AdvancedCompositionAccountant
 from skdp.accounting.accountants.base import Accountant
+from skdp.accounting.accountants.basic_composition import BasicCompositionAccountant
+from skdp.accounting.accountants.bayesian import BayesianAccountant
+from skdp.accounting.accountants.gdp import GDPAccountant
+from skdp.accounting.accountants.generic import GenericAccountant
+from skdp.accounting.accountants.hidden_state import HiddenStateAccountant
+from skdp.accounting.accountants.moments import MomentsAccountant
+from skdp.accounting.accountants.optimal_composition import OptimalCompositionAccountant
+from skdp.accounting.accountants.pld import PLDAccountant
+from skdp.accounting.accountants.rdp import RDPAccountant
+
+_ALL: tuple[type[Accountant], ...] = (
+    *(PLDAccountant, RDPAccountant, GDPAccountant, HiddenStateAccountant),
+    *(GenericAccountant, MomentsAccountant, OptimalCompositionAccountant),
+    *(AdvancedCompositionAccountant, BasicCompositionAccountant, BayesianAccountant),
+)
+Accountant._known.update({cls.name: cls for cls in _ALL})
 
 
 def accountants() -> dict[str, type[Accountant]]:
-    """Return all accountants.
-
-    Returns
-    -------
-    dict of str to type
-        Name and class, the tightest first.
-    """
-    from skdp.accounting.accountants.advanced_composition import AdvancedCompositionAccountant
-    from skdp.accounting.accountants.basic_composition import BasicCompositionAccountant
-    from skdp.accounting.accountants.bayesian import BayesianAccountant
-    from skdp.accounting.accountants.gdp import GDPAccountant
-    from skdp.accounting.accountants.generic import GenericAccountant
-    from skdp.accounting.accountants.hidden_state import HiddenStateAccountant
-    from skdp.accounting.accountants.moments import MomentsAccountant
-    from skdp.accounting.accountants.optimal_composition import OptimalCompositionAccountant
-    from skdp.accounting.accountants.pld import PLDAccountant
-    from skdp.accounting.accountants.rdp import RDPAccountant
-
-    classes: tuple[type[Accountant], ...] = (
-        *(PLDAccountant, RDPAccountant, GDPAccountant, HiddenStateAccountant),
-        *(GenericAccountant, MomentsAccountant, OptimalCompositionAccountant),
-        *(AdvancedCompositionAccountant, BasicCompositionAccountant, BayesianAccountant),
-    )
-    return {cls.name: cls for cls in classes}
+    """Return all accountants by name, the tightest first."""
+    return dict(Accountant._known)
 
 
 def resolve_accountant(accountant: str | type[Accountant]) -> type[Accountant]:
-    """Return the accountant class that a name stands for.
-
-    Parameters
-    ----------
-    accountant : str or Accountant class
-        A name, one of ``"pld"``, ``"rdp"``, ``"gdp"``, ``"hidden-state"``, ``"generic"``,
-        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"`` and ``"bayesian"``, or a class,
-        which is returned as it is.
-
-    Returns
-    -------
-    type
-        A subclass of `Accountant`.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
-    """
-    if isinstance(accountant, type) and issubclass(accountant, Accountant):
-        return accountant
-    known = accountants()
-    if not isinstance(accountant, str) or accountant not in known:
-        raise ValueError(
-            f"accountant must be one of {tuple(known)} or an Accountant class, got {accountant!r}."
-        )
-    return known[accountant]
+    """Return the class that a name such as ``"pld"`` stands for, or the class that is given."""
+    return Accountant._named(accountant)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 from skdp.accounting.accountants.base import Accountant
-from skdp.accounting.analysis import (
-    SampledGaussian,
-    gaussian_mu,
-    log_mixture,
-    sampled_gaussian,
-    stated_guarantee,
-)
+from skdp.accounting.analysis import GaussianMixture, analysis_of, log_mixture
 from skdp.accounting.events import Event
 from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.floats import round_up
 
 _ROUND_UP = 1.0 + 2.0**-48
 _ROUND_DOWN = 1.0 - 2.0**-48
@@ -29,36 +25,18 @@ class Step(NamedTuple):
 
 
 def step_epsilon(leaf: Event, adjacency: str, delta: float) -> float:
-    """Return an epsilon that a Gaussian release has at a given delta of its own.
-
-    Parameters
-    ----------
-    leaf : Event
-        A Gaussian, bare or on a sample.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-    delta : float
-        Failure probability of this release, in [0, 1).
-
-    Returns
-    -------
-    float
-        An upper bound on epsilon.
-
-    Notes
-    -----
-    A bare Gaussian has its exact profile (Balle and Wang, 2018, Theorem 8). On a sample an
-    (eps, delta)-DP release is (log(1 + q (e^eps - 1)), q delta)-DP for Poisson sampling under
-    add-remove and for samples of fixed size under replace-one (Balle, Barthe and Gaboardi, 2018,
-    Theorems 8 and 9). For Poisson sampling under replace-one their advanced joint convexity bounds
-    the divergence at ``log(1 + q (e^eps - 1))`` by ``q`` times the mean of those at ``eps`` of the
-    sampled outcome from the one without the record and from the one with the other record, with
-    weights ``1 - b`` and ``b = q + (1 - q) e^-eps``.
-    """
-    mu = gaussian_mu(leaf, adjacency)
+    """Return an epsilon that a Gaussian release, bare or sampled, has at a delta of its own."""
+    # A bare Gaussian has its exact profile (Balle and Wang, 2018, Theorem 8). On a sample an (eps,
+    # delta)-DP release is (log(1 + q (e^eps - 1)), q delta)-DP for Poisson sampling under
+    # add-remove and for samples of fixed size under replace-one (Balle, Barthe and Gaboardi, 2018,
+    # Theorems 8 and 9). For Poisson sampling under replace-one their advanced joint convexity
+    # bounds the divergence at ``log(1 + q (e^eps - 1))`` by ``q`` times the mean of those at
+    # ``eps`` of the sampled outcome from the one without the record and from the one with the other
+    # record, with weights ``1 - b`` and ``b = q + (1 - q) e^-eps``.
+    card = analysis_of(leaf, adjacency)
+    mu, pair = card.mu(), card.mixture()
     if mu is not None:
         return gaussian_profile.epsilon(mu, delta)
-    pair = sampled_gaussian(leaf, adjacency)
     assert pair is not None
     inner = delta / pair.rate * _ROUND_DOWN
     if inner >= 1.0:
@@ -70,7 +48,7 @@ def step_epsilon(leaf: Event, adjacency: str, delta: float) -> float:
     return float(log_mixture(pair.rate, unsampled)) * _ROUND_UP
 
 
-def _either_neighbour(pair: SampledGaussian, delta: float) -> float:
+def _either_neighbour(pair: GaussianMixture, delta: float) -> float:
     """Return an epsilon at which the mean of the two divergences is at most delta."""
     low = gaussian_profile.epsilon(pair.mu, delta)
     high = gaussian_profile.epsilon(2.0 * pair.mu, delta)
@@ -88,6 +66,13 @@ def _either_neighbour(pair: SampledGaussian, delta: float) -> float:
     return high
 
 
+@lru_cache(maxsize=1024)
+def stated_step(leaf: Event, adjacency: str) -> tuple[float, float] | None:
+    """Return the epsilon, rounded up, and the delta that a release states, if it does."""
+    stated = analysis_of(leaf, adjacency).stated()
+    return None if stated is None else (round_up(stated.epsilon), round_up(stated.delta))
+
+
 class StepwiseAccountant(Accountant):
     """Base of the accountants that compose (epsilon, delta) guarantees of single releases.
 
@@ -96,30 +81,26 @@ class StepwiseAccountant(Accountant):
     """
 
     def _supports_leaf(self, leaf: Event) -> bool:
-        return (
-            stated_guarantee(leaf, self._adjacency) is not None
-            or gaussian_mu(leaf, self._adjacency) is not None
-            or sampled_gaussian(leaf, self._adjacency) is not None
-        )
+        card = analysis_of(leaf, self._adjacency)
+        gaussian = card.mu() is not None or card.mixture() is not None
+        return gaussian or card.stated() is not None
+
+    def _stated(self) -> list[tuple[Event, tuple[float, float] | None, int]]:
+        """Return every release, what it states, and how often it is there."""
+        return [(leaf, stated_step(leaf, self._adjacency), n) for leaf, n in self._counts.items()]
 
     def _choosing(self) -> int:
         """Return the number of releases that have a choice of guarantees."""
-        return sum(
-            count
-            for leaf, count in self._counts.items()
-            if stated_guarantee(leaf, self._adjacency) is None
-        )
+        return sum(count for _, stated, count in self._stated() if stated is None)
 
     def _stated_delta(self) -> float:
         """Return the sum of the deltas that releases state."""
-        stated = ((stated_guarantee(leaf, self._adjacency), n) for leaf, n in self._counts.items())
-        return math.fsum(n * guarantee[1] for guarantee, n in stated if guarantee is not None)
+        return math.fsum(n * known[1] for _, known, n in self._stated() if known is not None)
 
     def _steps(self, step_delta: float) -> list[Step]:
         """Return the epsilon of every release, given the delta of those that have a choice."""
         steps = []
-        for leaf, count in self._counts.items():
-            stated = stated_guarantee(leaf, self._adjacency)
+        for leaf, stated, count in self._stated():
             epsilon = self._step_epsilon(leaf, step_delta) if stated is None else stated[0]
             if epsilon > 0.0:
                 steps.append(Step(epsilon, count))
@@ -137,22 +118,7 @@ class SharedDelta(NamedTuple):
 
 
 def share(delta: float, choosing: int, split: float) -> SharedDelta:
-    """Share a delta, rounded down.
-
-    Parameters
-    ----------
-    delta : float
-        What there is to share, positive.
-    choosing : int
-        Number of releases that take a part.
-    split : float
-        The part of the composition, in (0, 1); it takes all where no release takes any.
-
-    Returns
-    -------
-    SharedDelta
-        The delta of each release, and that of the composition.
-    """
+    """Share a delta, rounded down: ``split`` is for composition, the rest for the releases."""
     if choosing == 0:
         return SharedDelta(0.0, delta * _ROUND_DOWN)
     return SharedDelta((1.0 - split) * delta / choosing * _ROUND_DOWN, split * delta * _ROUND_DOWN)

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from skdp.accounting.accountants.gdp import limiting_square
-from skdp.accounting.analysis import gaussian_mu, sampled_gaussian, stated_guarantee
+from skdp.accounting.analysis import analysis_of
 from skdp.accounting.calibration.search import Axis, dearest_affordable
 from skdp.accounting.calibration.target import Target
-from skdp.accounting.events import DiscreteGaussianEvent, Event, leaf_counts
+from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.floats import round_up
 
 _FEW = 10  # releases whose epsilons rather add up
 _NOTABLE = 1.05  # times a delta
@@ -26,35 +27,21 @@ class Estimate(NamedTuple):
 
 
 def estimate(event: Event, adjacency: str) -> Estimate:
-    """Estimate what a plan amounts to by the central limit theorem.
+    """Estimate what a plan amounts to: no bound; leaves without a simple variance count as nothing.
 
-    Parameters
-    ----------
-    event : Event
-        The plan.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    Estimate
-        Neither an upper nor a lower bound. Leaves about which nothing simple is known count as
-        nothing.
-
-    Notes
-    -----
-    Many releases whose privacy loss has variance ``s^2`` approach a Gaussian pair with ``mu^2``
-    the sum of the variances (Dong, Roth and Su, 2022, Theorem 3.4; Bu, Dong, Long and Su, 2020).
+    Many losses of variance ``s^2`` approach a Gaussian pair with ``mu^2`` the sum of the variances
+    (Dong, Roth and Su, 2022, Theorem 3.4; Bu, Dong, Long and Su, 2020).
     """
     squares = [0.0]
     epsilon = 0.0
     for leaf, count in leaf_counts(event).items():
-        stated = stated_guarantee(leaf, adjacency)
+        stated = analysis_of(leaf, adjacency).stated()
+        alone = 0.0 if stated is None else round_up(stated.epsilon)
         if stated is not None and count <= _FEW:
-            epsilon += count * stated[0]
+            epsilon += count * alone
         elif stated is not None:
             # Twice the mean loss, as that of a Gaussian: of randomised response at most.
-            squares.append(count * min(stated[0] ** 2, 2.0 * stated[0]))
+            squares.append(count * min(alone**2, 2.0 * alone))
         else:
             squares.append(count * _variance(leaf, adjacency))
     return Estimate(math.sqrt(math.fsum(squares)), epsilon)
@@ -62,17 +49,14 @@ def estimate(event: Event, adjacency: str) -> Estimate:
 
 def _variance(leaf: Event, adjacency: str) -> float:
     """Return roughly the variance of one Gaussian release's privacy loss."""
-    if isinstance(leaf, DiscreteGaussianEvent):
-        return leaf.noise_multiplier**-2
-    mu = gaussian_mu(leaf, adjacency)
+    card = analysis_of(leaf, adjacency)
+    mu, pair, moments = card.mu(), card.mixture(), card.log_moments()
     if mu is not None:
         return mu * mu
-    pair = sampled_gaussian(leaf, adjacency)
-    if pair is None:
-        return 0.0
-    # The limit is for small rates. At most, every sample holds all rows.
-    everything = 2.0 * pair.mu if pair.kind == "poisson-replace-one" else pair.mu
-    return min(limiting_square(pair), everything * everything)
+    if pair is not None:
+        # The limit is for small rates. At most, every sample holds all rows.
+        return min(limiting_square(pair), pair.mu_of_all_rows**2)
+    return moments.of(2.0) if moments is not None and moments.quick else 0.0
 
 
 def _delta(event: Event, adjacency: str, epsilon: float) -> float:
@@ -83,7 +67,7 @@ def _delta(event: Event, adjacency: str, epsilon: float) -> float:
     """
     single = [0.0]
     for leaf, count in leaf_counts(event).items():
-        pair = sampled_gaussian(leaf, adjacency)
+        pair = analysis_of(leaf, adjacency).mixture()
         if pair is not None and 0.0 < pair.rate < 1.0:
             threshold = math.log1p(math.expm1(min(epsilon, 600.0)) / pair.rate)
             single.append(count * pair.rate * gaussian_profile.delta(pair.mu, threshold))
@@ -103,24 +87,7 @@ def guess(
     axis: Axis,
     initial: float,
 ) -> Guess:
-    """Guess the parameter with which a family of plans meets a target.
-
-    Parameters
-    ----------
-    make_event : callable
-        Maps the parameter to the event of the whole plan.
-    target : Target
-        How much may be spent.
-    axis : Axis
-        The admissible parameters.
-    initial : float
-        An admissible parameter, which is returned where nothing better is known.
-
-    Returns
-    -------
-    Guess
-        The parameter, and the elasticity of the cost there.
-    """
+    """Guess the parameter with which plans meet a target; ``initial`` if nothing is known."""
     fixed = estimate(make_event(initial), target.adjacency)
     if fixed.mu == 0.0 or target.delta == 0.0:
         return Guess(initial, 1.0)

@@ -11,7 +11,7 @@ import math
 from skdp.accounting.accountants.advanced_composition import check_split, mean_loss
 from skdp.accounting.calibration.target import check_count, check_positive, check_rate, check_real
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.bracket import golden_section
+from skdp.accounting.numerics.bracket import golden_section, narrow_bracket
 from skdp.exceptions import CalibrationError
 from skdp.parameters import plain_arguments
 
@@ -101,15 +101,10 @@ def _composed(step_epsilon: float, steps: int, delta_prime: float, mean_term: st
 def _step_epsilon(epsilon: float, steps: int, delta_prime: float, mean_term: str) -> float:
     """Largest epsilon per step, rounded down, whose composition stays within ``epsilon``."""
     # Composition is convex in the step's epsilon and at least linear, which brackets the root.
-    low, high = 0.0, epsilon / math.sqrt(-2.0 * steps * math.log(delta_prime))
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        if _composed(middle, steps, delta_prime, mean_term) <= epsilon:
-            low = middle
-        else:
-            high = middle
+    high = epsilon / math.sqrt(-2.0 * steps * math.log(delta_prime))
+    low, _ = narrow_bracket(
+        lambda x: epsilon - _composed(x, steps, delta_prime, mean_term), 0.0, high
+    )
     return low * (1.0 - 1e-14)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skdp.accounting.accountants.base import Accountant
-from skdp.accounting.calibration.noise import dearest_plan, least_noise
+from skdp.accounting.calibration.noise import Training, dearest_plan, least_noise
 from skdp.accounting.calibration.search import Axis
 from skdp.accounting.calibration.target import (
     Target,
@@ -12,12 +12,11 @@ from skdp.accounting.calibration.target import (
     check_rate,
     check_real,
 )
-from skdp.accounting.dpsgd import dpsgd_event
 from skdp.accounting.events import Event
 from skdp.exceptions import CalibrationError
 
-_MOST_STEPS = 10**15
-_LEAST_RATE = 1e-30
+_MOST_STEPS = 10**15  # a number of no practical meaning
+_LEAST_RATE = 1e-30  # below which no sample rate is considered
 
 
 def calibrate_steps(
@@ -90,17 +89,16 @@ def calibrate_steps(
     rate = check_rate("sample_rate", sample_rate)
     target = Target.above_zero(epsilon, delta, adjacency, accountant)
 
-    def make_event(steps: float) -> Event:
-        return dpsgd_event(z, rate, int(steps), sampling=sampling)
-
-    found = dearest_plan(target, make_event, Axis(1, _MOST_STEPS, integer=True), 1)
+    training = Training(z, rate, 1, sampling)
+    every = Axis(1, _MOST_STEPS, integer=True)
+    found = dearest_plan(target, lambda n: training._replace(steps=int(n)).event(), every, 1)
     if found is None:
-        raise CalibrationError(_not_even_one_step(target, z, rate, sampling))
+        raise CalibrationError(_describe_one_step(target, training))
     if found == _MOST_STEPS:
         raise CalibrationError(
-            f"more than 10^15 steps meet epsilon={target.epsilon!r} at delta={target.delta!r} with "
-            f"noise_multiplier={z!r} and sample_rate={rate!r}: privacy sets no limit of practical "
-            f"meaning. Lower noise_multiplier or raise sample_rate."
+            f"more than 10^15 steps meet {target} with noise_multiplier={z!r} and "
+            f"sample_rate={rate!r}: privacy sets no limit of practical meaning. Lower "
+            f"noise_multiplier or raise sample_rate."
         )
     return int(found)
 
@@ -177,90 +175,71 @@ def calibrate_sample_rate(
         if dataset_size is None:
             raise ValueError("dataset_size must be given for uniform sampling, got None.")
         size = check_count("dataset_size", dataset_size)
-        rate = _largest_batch(target, z, steps, size) / size
-    elif dataset_size is not None:
+        return _largest_batch(target, Training(z, 1 / size, steps, sampling), size) / size
+    if dataset_size is not None:
         raise ValueError(
             f"dataset_size must be None unless sampling='uniform', got {dataset_size!r}."
         )
-    else:
-        rate = _largest_rate(target, z, steps, sampling)
-    return rate
+    return _largest_rate(target, Training(z, _LEAST_RATE, steps, sampling))
 
 
-def _largest_batch(target: Target, z: float, steps: int, size: int) -> int:
+def _largest_batch(target: Target, least: Training, size: int) -> int:
     """Return the most records that a batch of fixed size may hold."""
 
     def make_event(batch: float) -> Event:
-        return dpsgd_event(z, int(batch) / size, steps, sampling="uniform")
+        return least._replace(sample_rate=int(batch) / size).event()
 
     found = dearest_plan(target, make_event, Axis(1, size, integer=True), 1)
     if found is None:
-        raise _no_rate(target, z, steps, 1 / size, "uniform")
+        raise CalibrationError(_describe_least_rate(target, least))
     return int(found)
 
 
-def _largest_rate(target: Target, z: float, steps: int, sampling: str) -> float:
+def _largest_rate(target: Target, least: Training) -> float:
     """Return the largest rate, any real number in (0, 1]."""
-
-    def make_event(rate: float) -> Event:
-        return dpsgd_event(z, rate, steps, sampling=sampling)
-
+    make_event = least.vary("sample_rate")
     # Some accountants know full batches only.
     whole, sampled = make_event(1.0), make_event(0.5)
     if not target.supports(sampled) and target.supports(whole) and target.affords(whole):
         return 1.0
     found = dearest_plan(target, make_event, Axis(_LEAST_RATE, 1.0), 0.01)
     if found is None:
-        raise _no_rate(target, z, steps, _LEAST_RATE, sampling)
+        raise CalibrationError(_describe_least_rate(target, least))
     return found
 
 
-def _not_even_one_step(target: Target, z: float, rate: float, sampling: str) -> CalibrationError:
+def _describe_one_step(target: Target, step: Training) -> str:
     """Say what one step costs, and with which noise or rate it would be within the target."""
-    step = dpsgd_event(z, rate, 1, sampling=sampling)
-    remedies = []
-    noise = _noise_instead(target, rate, 1, sampling)
-    if noise is not None:
-        remedies.append(f"noise_multiplier={noise!r}")
-
-    def make_event(rate: float) -> Event:
-        return dpsgd_event(z, rate, 1, sampling=sampling)
-
-    smaller = None
+    remedies, rate = _find_noise(target, step), step.sample_rate
+    make_event, smaller = step.vary("sample_rate"), None
     if target.supports(make_event(0.5 * rate)):
         smaller = dearest_plan(target, make_event, Axis(_LEAST_RATE, rate), rate)
     if smaller is not None:
-        remedies.append(f"sample_rate={target.sound(make_event, smaller, up=False)!r}")
-    return CalibrationError(
-        f"not even one step meets epsilon={target.epsilon!r} at delta={target.delta!r} with "
-        f"noise_multiplier={z!r} and sample_rate={rate!r}: {target.nearest(step)}."
-        + _one_would(remedies)
+        remedies.append(f"sample_rate={target.shorten(make_event, smaller, up=False)!r}")
+    return (
+        f"not even one step meets {target} with noise_multiplier={step.noise_multiplier!r} and "
+        f"sample_rate={rate!r}: {target.name_nearest(step.event())}." + _name_remedies(remedies)
     )
 
 
-def _no_rate(target: Target, z: float, steps: int, least: float, sampling: str) -> CalibrationError:
+def _describe_least_rate(target: Target, least: Training) -> str:
     """Say what the least sampling costs, and with which noise it would be within the target."""
-    event = dpsgd_event(z, least, steps, sampling=sampling)
-    noise = _noise_instead(target, least, steps, sampling)
-    remedies = [] if noise is None else [f"noise_multiplier={noise!r}"]
-    return CalibrationError(
-        f"no sample_rate down to {least!r} meets epsilon={target.epsilon!r} at "
-        f"delta={target.delta!r} with noise_multiplier={z!r} and steps={steps!r}: "
-        f"{target.nearest(event)}." + _one_would(remedies)
+    return (
+        f"no sample_rate down to {least.sample_rate!r} meets {target} with noise_multiplier="
+        f"{least.noise_multiplier!r} and steps={least.steps!r}: "
+        f"{target.name_nearest(least.event())}." + _name_remedies(_find_noise(target, least))
     )
 
 
-def _noise_instead(target: Target, rate: float, steps: int, sampling: str) -> float | None:
-    """Return a noise multiplier that meets the target, if there is one."""
-
-    def make_event(z: float) -> Event:
-        return dpsgd_event(z, rate, steps, sampling=sampling)
-
+def _find_noise(target: Target, training: Training) -> list[str]:
+    """Name a noise multiplier that meets the target, if there is one."""
+    make_event = training.vary("noise_multiplier")
     try:
-        return target.sound(make_event, least_noise(target, make_event), up=True)
+        noise = target.shorten(make_event, least_noise(target, make_event), up=True)
     except CalibrationError:
-        return None
+        return []
+    return [f"noise_multiplier={noise!r}"]
 
 
-def _one_would(remedies: list[str]) -> str:
+def _name_remedies(remedies: list[str]) -> str:
     return f" This target would be met with {' or with '.join(remedies)}." if remedies else ""

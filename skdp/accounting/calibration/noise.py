@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from skdp.accounting.accountants.base import Accountant
-from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.calibration.central_limit import guess
 from skdp.accounting.calibration.search import Axis, dearest_affordable
 from skdp.accounting.calibration.target import Target, check_count, check_positive, check_rate
-from skdp.accounting.dpsgd import dpsgd_epsilon, dpsgd_event
+from skdp.accounting.dpsgd import dpsgd_event
 from skdp.accounting.events import Event
 from skdp.exceptions import CalibrationError
 
-__all__ = [
-    "calibrate_event",
-    "calibrate_noise_multiplier",
-    "dpsgd_epsilon",
-    "dpsgd_event",
-    "resolve_accountant",
-]
+NOISE_RANGE = (1e-3, 1e12)  # noise multipliers that are considered
 
-NOISE_RANGE = (1e-3, 1e12)
+
+class Training(NamedTuple):
+    """Noisy gradient descent on sampled batches, in the words of `dpsgd_event`."""
+
+    noise_multiplier: float
+    sample_rate: float
+    steps: int
+    sampling: str
+
+    def event(self) -> Event:
+        """Return the event of the whole plan."""
+        return dpsgd_event(*self[:3], sampling=self.sampling)
+
+    def vary(self, name: str) -> Callable[[float], Event]:
+        """Return what maps one of the numbers to the event of the whole plan."""
+        return lambda value: self._replace(**{name: value}).event()  # type: ignore[arg-type]
 
 
 def calibrate_noise_multiplier(
@@ -82,11 +91,7 @@ def calibrate_noise_multiplier(
     rate = check_rate("sample_rate", sample_rate)
     steps = check_count("steps", steps)
     target = Target.above_zero(epsilon, delta, adjacency, accountant)
-
-    def make_event(z: float) -> Event:
-        return dpsgd_event(z, rate, steps, sampling=sampling)
-
-    return least_noise(target, make_event)
+    return least_noise(target, Training(1.0, rate, steps, sampling).vary("noise_multiplier"))
 
 
 def calibrate_event(
@@ -172,23 +177,9 @@ def least_noise(
     bracket: tuple[float, float] = NOISE_RANGE,
     initial: float | None = None,
 ) -> float:
-    """Return the smallest noise parameter with which a family of plans meets a target.
+    """Return the smallest noise parameter in a bracket that meets a target; see `calibrate_event`.
 
-    Parameters
-    ----------
-    target : Target
-        How much may be spent.
-    make_event : callable
-        Maps the noise parameter to the event of the whole plan.
-    bracket : tuple of two floats
-        Smallest and largest noise parameter considered.
-    initial : float or None
-        Where to start; None asks the central limit theorem.
-
-    Returns
-    -------
-    float
-        See `calibrate_event`.
+    The search starts at ``initial``, or where the central limit theorem says.
     """
     smallest, largest = bracket
     somewhere = min(max(initial or 1.0, smallest), largest)
@@ -196,9 +187,9 @@ def least_noise(
     found = dearest_plan(target, make_event, axis, somewhere, there=initial is not None)
     if found is None:
         raise CalibrationError(
-            f"no noise up to {largest!r} meets epsilon={target.epsilon!r} at "
-            f"delta={target.delta!r}: {target.nearest(make_event(largest))}. Raise epsilon or "
-            f"delta, take fewer steps, or spend less on the noise-free part of the plan."
+            f"no noise up to {largest!r} meets {target}: "
+            f"{target.name_nearest(make_event(largest))}. Raise epsilon or delta, take fewer "
+            f"steps, or spend less on the noise-free part of the plan."
         )
     return found
 
@@ -211,25 +202,10 @@ def dearest_plan(
     *,
     there: bool = False,
 ) -> float | None:
-    """Return the parameter whose plan spends most of a target without exceeding it.
+    """Return the parameter whose plan spends most of a target, None if none is within it.
 
-    Parameters
-    ----------
-    target : Target
-        How much may be spent.
-    make_event : callable
-        Maps the parameter to the event of the whole plan.
-    axis : Axis
-        The admissible parameters.
-    somewhere : float
-        An admissible parameter of usual size.
-    there : bool, default=False
-        Whether to start at that parameter, and not where the central limit theorem says.
-
-    Returns
-    -------
-    float or None
-        None if not even the cheapest plan meets the target.
+    The search starts at an admissible parameter ``somewhere`` if ``there``, else where the central
+    limit theorem says.
     """
     start, slope = guess(make_event, target, axis, somewhere)
 

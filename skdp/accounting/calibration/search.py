@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
-RELATIVE_TOLERANCE = 1e-4
-_FINE = 0.3 * RELATIVE_TOLERANCE  # what the first evaluations try for
-_PATIENCE = 5  # evaluations after which the tolerance itself is good enough
-_MAX_EVALUATIONS = 200
-_ROUNDING = 1e-13  # of logarithms and exponentials
-_LEAST_WIDTH = 1e-10  # of a bracket in logarithmic coordinates: a cost that jumps ends there
+from scipy.optimize import brentq
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """How close to its target a search comes, and when it gives up."""
+
+    tolerance: float = 1e-4  # relative distance from the target that is good enough
+    fine: float = 3e-5  # what the first evaluations try for
+    patience: int = 5  # evaluations, the last of which is content with the tolerance
+    rounding: float = 1e-13  # of logarithms and exponentials
+    least_width: float = 1e-10  # of a bracket in logarithms: a cost that jumps ends there
+    leap: float = 2.0  # the farthest first step, in logarithms
+    creep: float = 1e-6  # the shortest
+    evaluations: int = 200  # in all, about
+
+
+_LIMITS = _Limits()
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of one positive parameter, along which the cost rises.
+    """A range of one positive parameter, both ends included, along which the cost rises.
 
-    Parameters
-    ----------
-    cheapest, dearest : float
-        The ends of the range, both included; cost rises from the first to the second, whichever
-        is the larger number.
-    integer : bool
-        Whether the parameter is an integer.
+    It does so from ``cheapest`` to ``dearest``, whichever is the larger number.
     """
 
     cheapest: float
@@ -44,109 +50,79 @@ class Axis:
         """Return the admissible parameter at, or just on the cheap side of, a coordinate."""
         value = math.exp(min(self._sign * coordinate, 700.0))
         low, high = sorted((self.cheapest, self.dearest))
-        if value <= low * (1.0 + _ROUNDING):
+        if value <= low * (1.0 + _LIMITS.rounding):
             return low
-        if value >= high * (1.0 - _ROUNDING):
+        if value >= high * (1.0 - _LIMITS.rounding):
             return high
-        return math.floor(value * (1.0 + _ROUNDING)) if self.integer else value
+        return math.floor(value * (1.0 + _LIMITS.rounding)) if self.integer else value
 
 
-class Point(NamedTuple):
-    """An evaluated parameter: its coordinate, the logarithm of its cost, and both themselves."""
-
-    x: float
-    y: float
-    parameter: float
-    cost: float
-
-
-@dataclass
 class _Search:
-    """The evaluated points and what follows from them."""
+    """What is known of the cost on either side of the target."""
 
-    axis: Axis
-    aim: float
-    slope: float
-    points: list[Point] = field(default_factory=list)
-    fits: Point | None = None
-    exceeds: Point | None = None
-    widths: list[float] = field(default_factory=list)
-    leap: float = 2.0
-    creep: float = 1e-6
-    overshoot: float = 0.5
+    def __init__(self, cost: Callable[[float], float], target: float, axis: Axis) -> None:
+        self.cost, self.target, self.axis = cost, target, axis
+        # Aim a little inside, so that the point which ends the search is itself affordable.
+        self.aim = math.log(target) + math.log1p(-0.3 * _LIMITS.fine)
+        self.known: dict[float, float] = {}
+        self.places: dict[float, float] = {}  # the coordinates that led to parameters
+        self.fits: float | None = None
+        self.exceeds: float | None = None
 
-    def add(self, point: Point, affordable: bool) -> None:
-        """Record a point on its side of the target."""
-        self.points.append(point)
-        if affordable:
-            self.fits = point
+    def affords(self, parameter: float) -> bool:
+        """Tell whether a parameter is affordable, and remember it for its side."""
+        if parameter not in self.known:
+            self.known[parameter] = self.cost(parameter)
+        if self.known[parameter] <= self.target:
+            self.fits = parameter
         else:
-            self.exceeds = point
-        if self.fits is not None and self.exceeds is not None:
-            self.widths.append(self.exceeds.x - self.fits.x)
+            self.exceeds = parameter
+        return self.known[parameter] <= self.target
 
-    def finished(self) -> bool:
-        """Tell whether no admissible parameter is left between the two sides."""
-        if self.fits is None or self.exceeds is None:
-            return False
-        if self.axis.integer:
-            return abs(self.exceeds.parameter - self.fits.parameter) <= 1
-        return self.exceeds.x - self.fits.x <= _LEAST_WIDTH
+    def missing(self, coordinate: float) -> float:
+        """Return the logarithm of the cost over the aim; 0 if the search is over."""
+        parameter = self.axis.parameter(coordinate)
+        self.affords(parameter)
+        value, self.places[parameter] = self.known[parameter], coordinate
+        if self.is_over:
+            return 0.0
+        if not value < math.inf:
+            return math.inf
+        return math.log(value) - self.aim if value > 0.0 else -math.inf
 
-    def following(self) -> float:
-        """Choose the next parameter."""
-        x = self._interpolated()
-        if self.fits is None or self.exceeds is None:
-            known = self.fits or self.exceeds
-            assert known is not None
-            direction = 1.0 if self.exceeds is None else -1.0
-            distance = direction * (x - known.x) if math.isfinite(x) else self.leap
-            x = known.x + direction * min(max(distance, self.creep), self.leap)
+    @property
+    def is_over(self) -> bool:
+        """Whether the target is met closely, or nothing dearer (or cheaper) is left."""
+        if self.fits is None:
+            return self.exceeds == self.axis.cheapest
+        window = _LIMITS.fine if len(self.known) < _LIMITS.patience else _LIMITS.tolerance
+        near = self.known[self.fits] >= self.target * (1.0 - window)
+        beside = self.exceeds is not None and self.axis.integer
+        beside = beside and abs(self.exceeds - self.fits) <= 1  # type: ignore[operator]
+        return near or beside or self.fits == self.axis.dearest
+
+    def bracket(self, x: float, slope: float) -> None:
+        """Go from a coordinate to where the cost is thought to meet the aim, and further."""
+        leap, creep = _LIMITS.leap, _LIMITS.creep
+        before: tuple[float, float] | None = None
+        while (y := self.missing(x)) != 0.0 and (self.fits is None or self.exceeds is None):
+            if before is not None and (x - before[0]) * (y - before[1]) > 0.0:
+                slope = (y - before[1]) / (x - before[0])
+            before = (x, y) if math.isfinite(y) else None
+            distance = abs(y) / slope if math.isfinite(y) and 0.0 < slope < math.inf else leap
+            x += math.copysign(min(max(distance, creep), leap), -y)
             # Whoever stays on one side goes further each time, until the axis ends.
-            self.leap *= 2.0
-            self.creep *= 10.0
-        else:
-            middle = 0.5 * (self.fits.x + self.exceeds.x)
-            if not self.fits.x < x < self.exceeds.x:
-                x = middle
-            elif len(self.widths) > 2 and self.widths[-1] > 0.5 * self.widths[-3]:
-                # Points gather on one side: go beyond where the target is thought to be, at last
-                # as far as the middle, to bring the other side close.
-                self.overshoot *= 8.0
-                near = self.fits if x < middle else self.exceeds
-                x = near.x + (x - near.x) * self.overshoot
-                x = min(x, middle) if near is self.fits else max(x, middle)
-        parameter = self.axis.parameter(x)
-        if self.axis.integer:
-            if self.fits is not None:
-                parameter = max(parameter, self.fits.parameter + 1)
-            if self.exceeds is not None:
-                parameter = min(parameter, self.exceeds.parameter - 1)
-        return parameter
+            leap, creep = 2.0 * leap, 10.0 * creep
 
-    def _interpolated(self) -> float:
-        """Return where the cost is thought to meet the aim: an inverse parabola at best."""
-        usable = [point for point in self.points if math.isfinite(point.y)]
-        usable.sort(key=lambda point: abs(point.y - self.aim))
-        if not usable:
-            return math.nan
-        a = usable[0]
-        x = a.x + (self.aim - a.y) / self.slope
-        if len(usable) == 1:
-            return x
-        b = usable[1]
-        if (b.x - a.x) * (b.y - a.y) <= 0.0:
-            return x
-        inverse_slope = (b.x - a.x) / (b.y - a.y)
-        x = a.x + (self.aim - a.y) * inverse_slope
-        if len(usable) == 2:
-            return x
-        c = usable[2]
-        if (c.x - b.x) * (c.y - b.y) <= 0.0 or c.y == a.y:
-            return x
-        bend = ((c.x - b.x) / (c.y - b.y) - inverse_slope) / (c.y - a.y)
-        correction = bend * (self.aim - a.y) * (self.aim - b.y)
-        return x + correction if abs(correction) <= 0.5 * abs(x - a.x) else x
+    def close(self) -> None:
+        """Narrow the bracket until the search is over, or the cost jumps."""
+        assert self.fits is not None and self.exceeds is not None
+        ends = self.places[self.fits], self.places[self.exceeds]
+        width = 1e-300 if self.axis.integer else _LIMITS.least_width
+        brentq(self.missing, *ends, xtol=width, maxiter=_LIMITS.evaluations, disp=False)
+        if self.axis.integer and not self.is_over:
+            between = range(int(self.fits) + 1, int(self.exceeds))
+            bisect_left(between, True, key=lambda parameter: not self.affords(parameter))
 
 
 def dearest_affordable(
@@ -156,46 +132,14 @@ def dearest_affordable(
     start: float,
     slope: float = 1.0,
 ) -> float | None:
-    """Return the parameter that costs most among those whose cost is at most ``target``.
+    """Return the parameter that costs most among those whose cost is at most ``target > 0``.
 
-    Parameters
-    ----------
-    cost : callable
-        Maps a parameter to a cost ``>= 0``, infinity included. It should rise along the axis;
-        where it does not, some affordable parameter is returned.
-    target : float
-        The most that may be spent, positive.
-    axis : Axis
-        The admissible parameters.
-    start : float
-        The first parameter to try.
-    slope : float, default=1.0
-        Elasticity of the cost (relative change over relative change of the parameter), positive.
-
-    Returns
-    -------
-    float or None
-        A parameter whose cost was evaluated and is at most ``target``: the dearest end of the
-        axis, or within 1e-4 of the target, relatively, or next to one that exceeds it (the next
-        integer; for real parameters a cost that jumps). None if the cheapest end exceeds the
-        target.
+    Its cost was evaluated; it is the dearest end of the axis, within 1e-4 of the target, or next to
+    one that exceeds it. None if the cheapest end does. ``slope`` is the elasticity at ``start``.
     """
-    # Aim a little inside, so that the point which ends the search is itself affordable.
-    aim = math.log(target) + math.log1p(-0.3 * _FINE)
-    search = _Search(axis, aim, slope)
-    parameter = axis.parameter(axis.coordinate(start))
-    for evaluation in range(1, _MAX_EVALUATIONS + 1):
-        value = cost(parameter)
-        affordable = value <= target
-        y = math.inf if not value < math.inf else math.log(value) if value > 0.0 else -math.inf
-        search.add(Point(axis.coordinate(parameter), y, parameter, value), affordable)
-        if affordable and parameter == axis.dearest:
-            return parameter
-        if not affordable and parameter == axis.cheapest:
-            break
-        best = search.fits
-        window = _FINE if evaluation < _PATIENCE else RELATIVE_TOLERANCE
-        if best is not None and (best.cost >= target * (1.0 - window) or search.finished()):
-            break
-        parameter = search.following()
-    return None if search.fits is None else search.fits.parameter
+    # Where costs do not rise along the axis, some affordable parameter is returned.
+    search = _Search(cost, target, axis)
+    search.bracket(axis.coordinate(start), slope)
+    if not search.is_over:
+        search.close()
+    return search.fits

@@ -12,7 +12,7 @@ from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.events import Event
 
-_DIGITS = 6
+_DIGITS = 6  # of the numbers in messages
 # A rounded bound on delta may cost a little more than the epsilon it was computed for.
 _INFLATIONS = (1.0, 1.0 + 1e-6, 1.0 + 1e-4, 1.01, 2.0)
 
@@ -47,7 +47,7 @@ def check_count(name: str, value: object) -> int:
     return int(value)
 
 
-def rounded(value: float, *, up: bool) -> float:
+def round_soundly(value: float, *, up: bool) -> float:
     """Round a positive number to six digits, in the direction that is sound."""
     context = Context(prec=_DIGITS, rounding=ROUND_UP if up else ROUND_DOWN)
     return float(context.create_decimal(Decimal(value)))
@@ -57,16 +57,7 @@ def rounded(value: float, *, up: bool) -> float:
 class Target:
     """How much may be spent, and who counts.
 
-    Parameters
-    ----------
-    epsilon : float
-        In nats, positive.
-    delta : float
-        Failure probability, in [0, 1).
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-    accountant : str or Accountant class
-        Whose bound must meet the target.
+    The accountant is the one whose bound must meet epsilon, in nats, at delta.
     """
 
     epsilon: float
@@ -90,6 +81,9 @@ class Target:
         if check_real("delta", delta) == 0:
             raise ValueError("delta must lie in the open interval (0, 1), got 0.")
         return cls(epsilon, delta, adjacency, accountant)
+
+    def __str__(self) -> str:
+        return f"epsilon={self.epsilon!r} at delta={self.delta!r}"
 
     def supports(self, event: Event) -> bool:
         """Tell whether the accountant has a bound for the event."""
@@ -119,12 +113,12 @@ class Target:
         """Tell whether the event stays within the target."""
         return self.spent(event) <= self.epsilon
 
-    def sound(self, make_event: Callable[[float], Event], value: float, *, up: bool) -> float:
+    def shorten(self, make_event: Callable[[float], Event], value: float, *, up: bool) -> float:
         """Round a parameter to few digits if that still meets the target."""
-        short = rounded(value, up=up)
+        short = round_soundly(value, up=up)
         return short if self.affords(make_event(short)) else value
 
-    def nearest(self, event: Event) -> str:
+    def name_nearest(self, event: Event) -> str:
         """Name the nearest targets that the cheapest possible plan meets.
 
         Each number is rounded up, and so is itself a target that the plan meets.
@@ -133,10 +127,10 @@ class Target:
         found = []
         epsilon = accountant.epsilon(self.delta).upper
         if math.isfinite(epsilon):
-            found.append(f"epsilon={rounded(epsilon, up=True)!r} at this delta")
+            found.append(f"epsilon={round_soundly(epsilon, up=True)!r} at this delta")
         delta = accountant.delta(self.epsilon).upper
         for factor in _INFLATIONS:
-            larger = rounded(delta * factor, up=True) if delta > 0.0 else 0.0
+            larger = round_soundly(delta * factor, up=True) if delta > 0.0 else 0.0
             if larger < 1.0 and accountant.epsilon(larger) <= self.epsilon:
                 found.append(f"delta={larger!r} at this epsilon")
                 break

@@ -7,26 +7,43 @@ from collections.abc import Callable, Sequence
 
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _SMALLEST = -744.0  # logarithm of the smallest positive float, rounded up
+_EPSILON = 8.9e-16  # the least relative width of a bracket, a little above four roundings
+
+
+def narrow_bracket(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    rtol: float = _EPSILON,
+    xtol: float = 1e-300,
+) -> tuple[float, float]:
+    """Return close points between which a function turns from positive to at most zero.
+
+    It is taken to be positive at ``low`` and not at ``high``; both other ends were evaluated, so
+    that each is on its proven side however the function behaves. It may be infinite.
+    """
+    from scipy.optimize import brentq
+
+    ends = [low, high]
+
+    def evaluate(x: float) -> float:
+        if x in ends:
+            return 1.0 if x == ends[0] else -1.0
+        value = function(x)
+        # Brent's method stops at zeros, where one side would be far: count them as beyond.
+        ends[0 if value > 0.0 else 1] = x
+        return value or -math.ulp(0.0)
+
+    brentq(evaluate, low, high, xtol=xtol, rtol=max(rtol, _EPSILON), maxiter=1000, disp=False)
+    return ends[0], ends[1]
 
 
 def golden_section(
     function: Callable[[float], float], left: float, right: float, iterations: int
 ) -> tuple[float, float]:
-    """Minimise a function that falls and then rises.
+    """Return the best point evaluated and its value, of a function that falls and then rises.
 
-    Parameters
-    ----------
-    function : callable
-        Maps a float to a float; it may be infinite where it is large.
-    left, right : float
-        Ends of the interval.
-    iterations : int
-        How often the interval shrinks, by 0.618 each time.
-
-    Returns
-    -------
-    tuple of two floats
-        The best point evaluated and its value.
+    It may be infinite where it is large. The interval shrinks by 0.618 in each iteration.
     """
     inner = [right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)]
     values = [function(inner[0]), function(inner[1])]
@@ -48,22 +65,9 @@ def golden_section(
 def minimise(
     function: Callable[[float], float], grid: Sequence[float], iterations: int = 40
 ) -> float:
-    """Minimise over a grid first, then between the neighbours of its best point.
+    """Return the least value on an increasing grid, then between the neighbours of its best point.
 
-    Parameters
-    ----------
-    function : callable
-        Maps a float to a float; it may be infinite where it is large.
-    grid : sequence of float
-        Increasing points of the first scan, which stops once values have risen thrice in a row,
-        or become infinite again.
-    iterations : int, default=40
-        Steps of golden-section search after it.
-
-    Returns
-    -------
-    float
-        The least value found.
+    The scan stops once values have risen thrice in a row, or become infinite again.
     """
     values: list[float] = []
     for x in grid:
@@ -82,27 +86,10 @@ def minimise(
 def smallest_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     """Return the smallest delta, up to rounding, at which a bound on epsilon holds.
 
-    Parameters
-    ----------
-    epsilon_at : callable
-        Maps a delta to an upper bound on epsilon that does not rise with delta.
-    epsilon : float
-        The epsilon to be reached, ``>= 0``.
-
-    Returns
-    -------
-    float
-        A delta at which the bound was evaluated and is at most ``epsilon``; 1 if there is none.
+    The bound was evaluated there, and does not rise with delta; 1 if there is none.
     """
-    low, high = _SMALLEST, 0.0
-    if epsilon_at(math.exp(low)) <= epsilon:
-        return math.exp(low)
-    while high - low > 1e-12 * max(1.0, -high):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        if epsilon_at(math.exp(middle)) <= epsilon:
-            high = middle
-        else:
-            low = middle
-    return math.exp(high)
+    if epsilon_at(math.exp(_SMALLEST)) <= epsilon:
+        return math.exp(_SMALLEST)
+    return math.exp(
+        narrow_bracket(lambda x: epsilon_at(math.exp(x)) - epsilon, _SMALLEST, 0.0, 1e-12, 1e-12)[1]
+    )

@@ -16,22 +16,32 @@ Results are rounded against the caller: `delta` and `epsilon` up, `mu` down.
 
 import math
 import sys
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, erfinv
 
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 from skdp.accounting.numerics.quadrature import gauss_legendre
 
 _SQRT2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-_UNIT_ROUNDOFF = 2.0**-53
-_SAFETY = 4e-12  # relative: far above the rounding error of the solvers, far below 1e-9
-_QUADRATURE = 1e-13  # relative error of the 64-point rule, generously
-_NEAR = 0.99  # the ratio of the two terms above which their difference is integrated
-_MAX_ITERATIONS = 200
-_FAR = 1e150  # deviations, whose squares would overflow
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Errors of the profile and its inverses."""
+
+    safety: float = 4e-12  # relative: far above the rounding error of the solvers, far below 1e-9
+    quadrature: float = 1e-13  # relative error of the 64-point rule, generously
+    near: float = 0.99  # ratio of the two terms above which their difference is integrated
+    max_iterations: int = 200  # of a solver
+    far: float = 1e150  # deviations, whose squares would overflow
+
+
+_LIMITS = _Limits()
 
 
 @lru_cache(maxsize=1)
@@ -51,20 +61,7 @@ def _log_mills_difference(x: float, mu: float) -> float:
 
 
 def log_delta(mu: float, epsilon: float) -> float:
-    """Return the natural logarithm of ``delta(epsilon; mu)``, rounded to nearest.
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
-    epsilon : float
-        Privacy-loss threshold in nats, ``epsilon >= 0``.
-
-    Returns
-    -------
-    float
-        ``log delta``, in ``[-inf, 0]``.
-    """
+    """Return the natural logarithm of ``delta(epsilon; mu)``, rounded to nearest."""
     return _evaluate(mu, epsilon)[0]
 
 
@@ -77,14 +74,14 @@ def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
     t = epsilon / mu
     a = 0.5 * mu - t
     minus_b = 0.5 * mu + t
-    if not abs(a) < _FAR:
+    if not abs(a) < _LIMITS.far:
         return (-math.inf if t > mu else 0.0), 0.0
     far = float(erfcx(minus_b / _SQRT2))
-    rounding = 32.0 * _UNIT_ROUNDOFF
+    rounding = 32.0 * UNIT_ROUNDOFF
     if a > 0.0:
         density = math.exp(-0.5 * a * a)
         complement = 0.5 * density * (float(erfcx(a / _SQRT2)) + far)
-        if complement < _NEAR:
+        if complement < _LIMITS.near:
             error = complement * (1.0 + a * a) + density * minus_b
             return math.log1p(-complement), rounding * error / (1.0 - complement)
     error = rounding * (2.0 + abs(a) * minus_b)
@@ -92,87 +89,41 @@ def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
         near = float(erfcx(-a / _SQRT2))
         if near <= 0.0:
             return -math.inf, error
-        if far < _NEAR * near:
+        if far < _LIMITS.near * near:
             log_near = -0.5 * a * a + math.log(0.5 * near)
             return log_near + math.log1p(-far / near), error / (1.0 - far / near)
     log_value = -0.5 * a * a - _LOG_SQRT_2PI + _log_mills_difference(-a, mu)
-    return min(0.0, log_value), error + _QUADRATURE
+    return min(0.0, log_value), error + _LIMITS.quadrature
 
 
 def delta(mu: float, epsilon: float) -> float:
     """Return an upper bound on ``delta(epsilon; mu)``, tight to 1e-9 relative where normal.
 
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
-    epsilon : float
-        Privacy-loss threshold in nats, ``epsilon >= 0``.
-
-    Returns
-    -------
-    float
-        A number in ``[0, 1]``; never zero when ``mu > 0``, because the true value is not.
+    It is never zero when ``mu > 0``, because the true value is not.
     """
     return delta_bounds(mu, epsilon)[1]
 
 
 def delta_bounds(mu: float, epsilon: float) -> tuple[float, float]:
-    """Return a lower and an upper bound on ``delta(epsilon; mu)``.
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
-    epsilon : float
-        Privacy-loss threshold in nats, ``epsilon >= 0``.
-
-    Returns
-    -------
-    tuple of float
-        Numbers in ``[0, 1]``.
-    """
+    """Return a lower and an upper bound on ``delta(epsilon; mu)``, for ``mu, epsilon >= 0``."""
     if mu <= 0.0:
         return 0.0, 0.0
     log_value, error = _evaluate(mu, epsilon)
-    error += 4.0 * _UNIT_ROUNDOFF
+    error += 4.0 * UNIT_ROUNDOFF
     upper = max(math.exp(min(0.0, log_value + error)), sys.float_info.min)
     lower = math.exp(log_value - error)
     return (lower if lower >= sys.float_info.min else 0.0), upper
 
 
 def epsilon(mu: float, delta: float) -> float:
-    """Return an upper bound on the smallest ``epsilon >= 0`` with ``delta(epsilon; mu) <= delta``.
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
-    delta : float
-        Target probability, in ``[0, 1)``.
-
-    Returns
-    -------
-    float
-        Epsilon in nats; infinite when ``delta`` is zero and ``mu`` is not.
-    """
+    """Return an upper bound on the smallest epsilon with ``delta(epsilon; mu) <= delta``."""
     return epsilon_bounds(mu, delta)[1]
 
 
 def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
-    """Return a lower and an upper bound on the smallest ``epsilon`` that meets ``delta``.
+    """Return a lower and an upper bound on the smallest ``epsilon`` that meets ``delta < 1``.
 
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over the standard deviation of the noise, ``mu >= 0``.
-    delta : float
-        Target probability, in ``[0, 1)``.
-
-    Returns
-    -------
-    tuple of float
-        Epsilons in nats; infinite when ``delta`` is zero and ``mu`` is not.
+    Both are infinite when ``delta`` is zero and ``mu`` is not.
     """
     if mu <= 0.0:
         return 0.0, 0.0
@@ -187,7 +138,7 @@ def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
     if not math.isfinite(high):
         return 0.0, math.inf
     x, slope, error = high, -1.0, 0.0
-    for _ in range(_MAX_ITERATIONS):
+    for _ in range(_LIMITS.max_iterations):
         value, error = _evaluate(mu, x)
         a, minus_b = 0.5 * mu - x / mu, 0.5 * mu + x / mu
         second_term = -0.5 * a * a + math.log(0.5 * float(erfcx(minus_b / _SQRT2)))
@@ -203,26 +154,14 @@ def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
         if abs(following - x) <= 1e-15 * x:
             break
         x = following
-    margin = (error + 4.0 * _UNIT_ROUNDOFF * -target) / -slope
-    return max(x * (1.0 - _SAFETY) - margin, 0.0), x * (1.0 + _SAFETY) + margin
+    margin = (error + 4.0 * UNIT_ROUNDOFF * -target) / -slope
+    return max(x * (1.0 - _LIMITS.safety) - margin, 0.0), x * (1.0 + _LIMITS.safety) + margin
 
 
 def mu(epsilon: float, delta: float) -> float:
-    """Return a lower bound on the largest ``mu`` with ``delta(epsilon; mu) <= delta``.
+    """Return a lower bound on the largest mu with ``delta(epsilon; mu) <= delta`` in (0, 1).
 
-    Noise of standard deviation ``sensitivity / mu`` then meets the target.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy-loss threshold in nats, ``epsilon >= 0``.
-    delta : float
-        Target probability, in ``(0, 1)``.
-
-    Returns
-    -------
-    float
-        ``mu > 0``, within 1e-9 relative of the exact value and never above it.
+    Noise of standard deviation ``sensitivity / mu`` then meets the target. Within 1e-9, relatively.
     """
     target = math.log(delta)
     spread = math.sqrt(-2.0 * target)
@@ -230,7 +169,7 @@ def mu(epsilon: float, delta: float) -> float:
     chernoff = 2.0 * epsilon / (spread + math.sqrt(spread * spread + 2.0 * epsilon))
     start = max(chernoff, 2.0 * _SQRT2 * float(erfinv(delta)))
     y, low, high = math.log(start), -math.inf, math.inf
-    for _ in range(_MAX_ITERATIONS):
+    for _ in range(_LIMITS.max_iterations):
         x = math.exp(y)
         value = log_delta(x, epsilon)
         if value <= target:
@@ -245,22 +184,9 @@ def mu(epsilon: float, delta: float) -> float:
         if abs(following - y) <= 1e-15 * max(1.0, abs(y)):
             break
         y = following
-    return math.exp(y) * (1.0 - _SAFETY)
+    return math.exp(y) * (1.0 - _LIMITS.safety)
 
 
 def sigma(epsilon: float, delta: float) -> float:
-    """Return an upper bound on the smallest noise scale, in units of the sensitivity.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy-loss threshold in nats, ``epsilon >= 0``.
-    delta : float
-        Target probability, in ``(0, 1)``.
-
-    Returns
-    -------
-    float
-        Standard deviation over sensitivity, ``1 / mu(epsilon, delta)``.
-    """
+    """Return an upper bound on the smallest noise scale, in units of the sensitivity."""
     return 1.0 / mu(epsilon, delta)

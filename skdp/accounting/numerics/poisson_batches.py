@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 
 def oversize_probability(most: int, dataset_size: int, sample_rate: float, steps: int) -> float:
-    """Bound the probability that some of the Poisson batches of a run exceeds a size.
+    """Bound the probability that one of a run's Poisson batches holds more than ``most`` records.
 
-    Chernoff: ``P(Bin(n, p) >= k) <= exp(-n KL(k/n, p))`` for ``k >= n p``; a union bound over the
-    steps.
-
-    Parameters
-    ----------
-    most : int
-        The largest size that does not count, at least 0.
-    dataset_size : int
-        Number n of records.
-    sample_rate : float
-        Probability p that a record enters a batch, in (0, 1).
-    steps : int
-        Number of batches.
-
-    Returns
-    -------
-    float
-        The bound, at most 1; zero where no batch can be so large.
+    Chernoff: ``P(Bin(n, p) >= k) <= exp(-n KL(k/n, p))`` for ``k >= n p``; a union over the steps.
     """
     if most >= dataset_size:
         return 0.0
@@ -43,25 +27,9 @@ def oversize_probability(most: int, dataset_size: int, sample_rate: float, steps
 
 
 def largest_likely_batch(failure: float, dataset_size: int, sample_rate: float, steps: int) -> int:
-    """Return a size that all batches of a run stay within, but for a given probability.
+    """Return a size that all batches stay within, but for a failure of positive probability."""
 
-    Parameters
-    ----------
-    failure : float
-        The probability, positive.
-    dataset_size, sample_rate, steps
-        As for `oversize_probability`.
+    def is_rare(most: int) -> bool:
+        return oversize_probability(most, dataset_size, sample_rate, steps) <= failure
 
-    Returns
-    -------
-    int
-        The least such size by that bound.
-    """
-    low, high = 0, dataset_size
-    while low < high:
-        middle = (low + high) // 2
-        if oversize_probability(middle, dataset_size, sample_rate, steps) <= failure:
-            high = middle
-        else:
-            low = middle + 1
-    return high
+    return bisect_left(range(dataset_size), True, key=is_rare)

@@ -14,19 +14,9 @@ _NEWTON_STEPS = 2  # from double precision
 
 @lru_cache(maxsize=8)
 def gauss_legendre(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the nodes and weights of a Gauss-Legendre rule on [-1, 1].
+    """Return the nodes and weights of a Gauss-Legendre rule of even length on [-1, 1].
 
     NumPy's own has weights that are off by thousands of units in the last place.
-
-    Parameters
-    ----------
-    count : int
-        Number of nodes, even.
-
-    Returns
-    -------
-    tuple of ndarray
-        Nodes, ascending, and weights.
     """
     guesses, _ = np.polynomial.legendre.leggauss(count)
     points, weights = np.empty(count), np.empty(count)

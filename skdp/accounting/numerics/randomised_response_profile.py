@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
+
 Array = NDArray[np.float64]
 
-_U = 2.0**-53
-_DEVIATIONS = 40.0  # beyond which, and 200 more, less than _OUTSIDE of the probability lies
-_OUTSIDE = 1e-300
-_NEWTON = 200
+
+@dataclass(frozen=True)
+class _Limits:
+    """How much of the distribution is listed."""
+
+    # beyond which, and 200 more, less than `outside` of the probability lies
+    deviations: float = 40.0
+    outside: float = 1e-300  # probability that does not count
+    newton: int = 200  # iterations at most
+
+
+_LIMITS = _Limits()
 
 
 class RandomisedResponseProfile:
-    """Bound the profile of ``count`` rounds of ``epsilon``-DP randomised response, on both sides.
+    """Bound the profile of rounds of epsilon-DP randomised response, on both sides.
 
     It is the worst composition of that many epsilon-DP releases (Kairouz, Oh and Viswanath, 2015,
     Theorem 3.3). With l lies among k answers, binomial with chance ``1 / (1 + e^eps)``, the loss is
-    ``(k - 2 l) eps``, so ``delta(x) = E max(0, 1 - e^(x - loss))``: a sum of positive terms.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy parameter of a round in nats, positive.
-    count : int
-        Number of rounds, at least 1.
-    terms : int, default=4_500_000
-        How many numbers of lies may be told apart; the default is enough for 1e10 rounds.
-
-    Raises
-    ------
-    OverflowError
-        If more terms matter.
+    ``(k - 2 l) eps``, so ``delta(x) = E max(0, 1 - e^(x - loss))``: a sum of positive terms. Raise
+    OverflowError if more than ``terms`` matter, which are enough for 1e10 rounds.
     """
 
     def __init__(self, epsilon: float, count: int, terms: int = 4_500_000) -> None:
         lie = math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
-        half = math.ceil(_DEVIATIONS * math.sqrt(count * lie * (1.0 - lie))) + 200
+        half = math.ceil(_LIMITS.deviations * math.sqrt(count * lie * (1.0 - lie))) + 200
         if min(2 * half, count) > terms:
             raise OverflowError(f"{count} rounds have too many terms that matter.")
         mode = min(count, math.floor((count + 1) * lie))
@@ -52,7 +50,7 @@ class RandomisedResponseProfile:
         self._terms: Array = weights / float(weights.sum())
         self._losses: Array = (count - 2 * lies).astype(np.float64) * epsilon
         self.largest = count * epsilon
-        self._rounding = 4.0 * _U * len(lies)
+        self._rounding = 4.0 * UNIT_ROUNDOFF * len(lies)
 
     def _evaluate(self, threshold: float) -> tuple[float, float, float]:
         """Return delta, a bound on its error, and minus its slope against the threshold."""
@@ -60,53 +58,30 @@ class RandomisedResponseProfile:
         terms, beyond = self._terms[:above], self._losses[:above] - threshold
         slopes = terms * np.exp(-beyond)
         value = float(np.dot(terms, -np.expm1(-beyond)))
-        log_size = -math.log(max(value, _OUTSIDE))
+        log_size = -math.log(max(value, _LIMITS.outside))
         # Losses are rounded relatively, and differences with the threshold absolutely.
-        error = value * self._rounding * (10.0 + log_size) + 4.0 * _U * float(
+        error = value * self._rounding * (10.0 + log_size) + 4.0 * UNIT_ROUNDOFF * float(
             np.dot(slopes, np.abs(self._losses[:above]) + threshold)
         )
-        return value, error + _OUTSIDE, float(slopes.sum())
+        return value, error + _LIMITS.outside, float(slopes.sum())
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Bound delta at an epsilon.
-
-        Parameters
-        ----------
-        epsilon : float
-            Privacy-loss threshold in nats, ``>= 0``.
-
-        Returns
-        -------
-        tuple of two floats
-            A lower and an upper bound.
-        """
+        """Bound delta at an epsilon, from below and from above."""
         if epsilon >= self.largest:
             return 0.0, 0.0
         value, error, _ = self._evaluate(epsilon)
         return max(0.0, value - error), min(1.0, value + error)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
-        """Bound the smallest epsilon at a delta.
+        """Bound the smallest epsilon at a delta, from below and from above.
 
-        Parameters
-        ----------
-        delta : float
-            Target probability, in [0, 1).
-
-        Returns
-        -------
-        tuple of two floats
-            A lower and an upper bound.
-
-        Notes
-        -----
-        Delta is convex and piecewise linear in ``e^epsilon``, so that Newton's iteration climbs to
-        the root from zero and arrives as soon as it reaches the right piece.
+        Delta is convex and piecewise linear in ``e^epsilon``: Newton's iteration climbs to the
+        root from zero and arrives as soon as it reaches the right piece.
         """
-        if delta <= 4.0 * _OUTSIDE:
+        if delta <= 4.0 * _LIMITS.outside:
             return 0.0, self.largest
         x = 0.0
-        for _ in range(_NEWTON):
+        for _ in range(_LIMITS.newton):
             value, _, slope = self._evaluate(x)
             if value <= delta or slope <= 0.0:
                 break

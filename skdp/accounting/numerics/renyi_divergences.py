@@ -28,11 +28,11 @@ from skdp.accounting.distributions import (
     Normal,
     Uniform,
 )
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 
 Array = NDArray[np.float64]
 Moment = tuple[float, float]
 
-_U = 2.0**-53
 _NEAR_ZERO = 1e-10  # a difference this small, relatively, is all rounding: the integral may diverge
 _INFINITE: Moment = (math.inf, 0.0)
 
@@ -81,39 +81,13 @@ def renyi_divergence(left: Distribution, right: Distribution, order: float) -> f
 
 
 def log_moment(left: Distribution, right: Distribution, order: float) -> float:
-    """Return an upper bound on ``log E_right[(left/right)^order]``.
-
-    Parameters
-    ----------
-    left, right : Distribution
-        Two distributions of one class and dimension.
-    order : float
-        Order, above 1.
-
-    Returns
-    -------
-    float
-        ``order - 1`` times the Renyi divergence, rounded up.
-    """
+    """Return an upper bound on ``log E_right[(left/right)^order]``, for an order above 1."""
     value, error = _moment(left, right, order)
     return max(0.0, value) + error
 
 
 def check_comparable(left: Distribution, right: Distribution) -> None:
-    """Check that a closed form exists for a pair.
-
-    Parameters
-    ----------
-    left, right : Distribution
-        Any two distributions.
-
-    Raises
-    ------
-    TypeError
-        If they are of different classes, or of one without closed form.
-    ValueError
-        If their dimensions differ.
-    """
+    """Check that both are of a class with closed form (TypeError), and dimension (ValueError)."""
     if type(left) is not type(right) or type(left) not in _FAMILIES:
         raise TypeError(
             "left and right must be two distributions of one class of "
@@ -131,7 +105,7 @@ def _moment(left: Distribution, right: Distribution, order: float) -> Moment:
 
 def _total(*terms: float) -> Moment:
     """Add terms that were rounded a few times each."""
-    return math.fsum(terms), 16.0 * _U * math.fsum(map(abs, terms))
+    return math.fsum(terms), 16.0 * UNIT_ROUNDOFF * math.fsum(map(abs, terms))
 
 
 def _log_ratio(left: float, right: float) -> float:
@@ -150,7 +124,7 @@ def _scaled(excess: float, log_ratio: float, error: float, order: float) -> Mome
     if remaining <= _NEAR_ZERO * (1.0 + abs((1.0 - order) * excess)):
         return _INFINITE
     value, rounding = _total(-(order - 1.0) * log_ratio, -math.log1p((1.0 - order) * excess))
-    error += 4.0 * _U * abs(excess)
+    error += 4.0 * UNIT_ROUNDOFF * abs(excess)
     return value, rounding + abs(order - 1.0) * (error / remaining)
 
 
@@ -161,8 +135,8 @@ def _normal(excess: float, log_ratio: float, shift: float, error: float, order: 
         return _INFINITE
     remaining = 1.0 + (1.0 - order) * excess
     moved = 0.5 * order * (order - 1.0) * shift * (shift / remaining)
-    uncertain = abs(order - 1.0) * (error + 4.0 * _U * abs(excess)) / remaining
-    return 0.5 * scaled + moved, 0.5 * rounding + abs(moved) * (16.0 * _U + uncertain)
+    uncertain = abs(order - 1.0) * (error + 4.0 * UNIT_ROUNDOFF * abs(excess)) / remaining
+    return 0.5 * scaled + moved, 0.5 * rounding + abs(moved) * (16.0 * UNIT_ROUNDOFF + uncertain)
 
 
 def _line(left: float, scale: float, right: float, reference: float, order: float) -> Moment:
@@ -195,7 +169,7 @@ def _whitened(left: MultivariateNormal, right: MultivariateNormal) -> tuple[Arra
     excess, axes = np.linalg.eigh(np.linalg.solve(factor, half.T))
     shift = axes.T @ np.linalg.solve(factor, np.subtract(left.mean, right.mean))
     size = float(np.max(np.abs(excess), initial=1.0))
-    return excess, shift, 16.0 * _U * len(excess) * size * float(np.linalg.cond(second))
+    return excess, shift, 16.0 * UNIT_ROUNDOFF * len(excess) * size * float(np.linalg.cond(second))
 
 
 def _multivariate_normals(
@@ -222,7 +196,7 @@ def _laplaces(left: Laplace, right: Laplace, order: float) -> Moment:
             up = a / (2.0 * a - 1.0) * math.expm1((a - 1.0) * t)
             down = (a - 1.0) / (2.0 * a - 1.0) * math.expm1(-a * t)
             value = math.log1p(up + down)
-            return value, 16.0 * _U * (abs(up) + abs(down)) / (1.0 + up + down)
+            return value, 16.0 * UNIT_ROUNDOFF * (abs(up) + abs(down)) / (1.0 + up + down)
     own, other = a / left.scale, (1.0 - a) / right.scale
     outside, between = own + other, own - other
     if outside <= _NEAR_ZERO * own:
@@ -236,7 +210,7 @@ def _laplaces(left: Laplace, right: Laplace, order: float) -> Moment:
         -a * math.log(2.0 * left.scale), (a - 1.0) * math.log(2.0 * right.scale), middle
     )
     exponents = max(abs(at_left), abs(at_right))
-    return value, rounding + 16.0 * _U * (exponents + (own + abs(other)) / outside)
+    return value, rounding + 16.0 * UNIT_ROUNDOFF * (exponents + (own + abs(other)) / outside)
 
 
 def _mean_exponential(rate: float, length: float) -> float:
@@ -271,7 +245,7 @@ def _gammas(left: Gamma, right: Gamma, order: float) -> Moment:
     moved = order * left.shape + abs(1.0 - order) * right.shape
     slope = abs(math.log(shape)) + 1.0 / shape + abs(math.log(remaining))
     loss = (1.0 + abs((1.0 - order) * excess)) / remaining
-    return value, rounding + 4.0 * _U * (moved * slope + shape * loss)
+    return value, rounding + 4.0 * UNIT_ROUNDOFF * (moved * slope + shape * loss)
 
 
 def _betas(left: Beta, right: Beta, order: float) -> Moment:
@@ -288,7 +262,7 @@ def _betas(left: Beta, right: Beta, order: float) -> Moment:
     parts = sum(w * float(np.sum(np.abs(gammaln([x, y, x + y])))) for w, x, y in weighed)
     moved = order * (left.a + left.b) + abs(1.0 - order) * (right.a + right.b)
     slope = 1.0 / a + 1.0 / b + abs(math.log(a)) + abs(math.log(b)) + math.log1p(a + b)
-    return value, rounding + _U * (8.0 * parts + 4.0 * moved * slope)
+    return value, rounding + UNIT_ROUNDOFF * (8.0 * parts + 4.0 * moved * slope)
 
 
 def _uniforms(left: Uniform, right: Uniform, order: float) -> Moment:

@@ -19,22 +19,7 @@ _SMALLEST_LOG = -690.0
 
 
 def check_stopping(owner: str, mean: float, shape: float) -> None:
-    """Check the parameters of a random number of runs.
-
-    Parameters
-    ----------
-    owner : str
-        Who asks, for the message.
-    mean : float
-        Expected number of runs.
-    shape : float
-        Shape; infinite for Poisson.
-
-    Raises
-    ------
-    ValueError
-        If a parameter lies outside its range.
-    """
+    """Check the parameters of a random number of runs; the shape is infinite for Poisson."""
     if not shape > -1.0:
         raise ValueError(
             f"{owner}: shape must exceed -1; 0 is logarithmic, 1 geometric, inf Poisson, "
@@ -48,20 +33,7 @@ def check_stopping(owner: str, mean: float, shape: float) -> None:
 
 
 def mean_of_gamma(gamma: float, shape: float) -> float:
-    """Return the expectation of a truncated negative binomial number.
-
-    Parameters
-    ----------
-    gamma : float
-        In (0, 1].
-    shape : float
-        Above -1, finite.
-
-    Returns
-    -------
-    float
-        At least 1.
-    """
+    """Return the expectation of a truncated negative binomial number, for gamma in (0, 1]."""
     return _mean_of_log(math.log(gamma), shape)
 
 
@@ -76,26 +48,9 @@ def _mean_of_log(log_gamma: float, shape: float) -> float:
 
 
 def gamma_of_mean(mean: float, shape: float, owner: str = "gamma_of_mean") -> float:
-    """Return the ``gamma`` with which the expectation is a given one.
+    """Return the gamma in (0, 1] with which the expectation is a given one, at least 1.
 
-    Parameters
-    ----------
-    mean : float
-        Expected number of runs, at least 1.
-    shape : float
-        Shape ``eta > -1``, finite.
-    owner : str, default="gamma_of_mean"
-        Who asks, for the message.
-
-    Returns
-    -------
-    float
-        In (0, 1]; 1 if there is always one run.
-
-    Raises
-    ------
-    ValueError
-        If it is too small for a float.
+    Raise ValueError if it is too small for a float.
     """
     if mean == 1.0:
         return 1.0
@@ -120,17 +75,10 @@ def gamma_of_mean(mean: float, shape: float, owner: str = "gamma_of_mean") -> fl
 
 
 class StoppingNumber:
-    """How the best of a random number of runs is distributed.
+    """How the best of a random number of runs is distributed; an infinite shape is Poisson's.
 
     With ``t`` the probability that a single run beats an output, the density of that output being
     the best of all is ``mean * weight(t)`` times its density in a single run.
-
-    Parameters
-    ----------
-    mean : float
-        Expected number of runs.
-    shape : float
-        Shape ``eta > -1`` of a truncated negative binomial number; infinite for Poisson.
     """
 
     def __init__(self, mean: float, shape: float) -> None:
@@ -164,15 +112,7 @@ class StoppingNumber:
     def pure_surcharge(self, epsilon: float) -> float:
         """Return how much more the best reveals if one run is epsilon-DP.
 
-        Parameters
-        ----------
-        epsilon : float
-            Privacy parameter of one run in nats.
-
-        Returns
-        -------
-        float
-            The largest log ratio of weights: where ``t = 1 / (1 + e^epsilon)`` and ``t' = 1 - t``.
+        The largest log ratio of weights is where ``t = 1 / (1 + e^epsilon)`` and ``t' = 1 - t``.
         """
         if math.isinf(self.shape):
             return self.mean * math.tanh(0.5 * epsilon)

@@ -18,7 +18,7 @@ from skdp.accounting.pld.grid.bounds import direction_delta, direction_epsilon, 
 from skdp.accounting.pld.inversion_bounds import Pairs, invert_delta, invert_epsilon
 from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
 from skdp.accounting.pld.pairs.base import Pair
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair, GaussianPair
 from skdp.accounting.pld.pairs.profile import ListedPair
 from skdp.accounting.pld.rare_bounds import rare_delta, rare_epsilon
 
@@ -174,7 +174,7 @@ def _met(pairs: Pairs, known: Proved, found: Proved) -> Proved:
 def _with_gaussian(pairs: Pairs, mu: float) -> Pairs:
     if mu <= 0.0:
         return list(pairs)
-    return [*pairs, (GaussianMixturePair("gaussian", 1.0, mu), 1)]
+    return [*pairs, (GaussianPair(mu), 1)]
 
 
 def _order(

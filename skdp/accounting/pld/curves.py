@@ -20,7 +20,7 @@ from skdp.accounting.pld.grid.compose import TiltedLoss, largest_contribution
 from skdp.accounting.pld.grid.estimates import LossEstimate
 from skdp.accounting.pld.optimistic import profile_at_nodes
 from skdp.accounting.pld.pairs.base import Array, Pair
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.gaussian import GaussianPair
 from skdp.accounting.pld.pairs.profile import ProfilePair, choose_nodes, hull, last_node
 
 _LEVELS = (0.3, 1e-2, 1e-4, 1e-7, 1e-11, 1e-16, 1e-22, 1e-30, 1e-40)  # deltas that suit the tilts
@@ -104,7 +104,7 @@ def _direction_curve(direction: Direction) -> ProfileCurve:
         return ProfileCurve(*choose_nodes(lambda e: gaussian_profile.delta(mu, e), end))
     everything: list[tuple[Pair, int]] = list(pairs)
     if mu > 0.0:
-        everything.append((GaussianMixturePair("gaussian", 1.0, mu), 1))
+        everything.append((GaussianPair(mu), 1))
     failure, largest, variation = extremes(everything)
     pair, count = everything[0]
     if len(everything) == count == 1 and isinstance(pair, ProfilePair):

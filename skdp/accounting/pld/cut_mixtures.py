@@ -12,7 +12,7 @@ import numpy as np
 
 from skdp.accounting.pld.optimistic import lowered
 from skdp.accounting.pld.pairs.base import Array, Indices, NodeMasses
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair, RemovalPair
 
 
 class CutMixturePair(GaussianMixturePair):
@@ -31,8 +31,8 @@ class CutMixturePair(GaussianMixturePair):
     """
 
     def __init__(self, pair: GaussianMixturePair, level: float, step: float) -> None:
-        super().__init__(pair.kind, pair.rate, pair.mu)
-        self.origin = math.log1p(-pair.rate) if pair.kind == "remove" else 0.0
+        super().__init__(pair.rate, pair.mu)
+        self.origin = math.log1p(-pair.rate) if isinstance(pair, RemovalPair) else 0.0
         self._cells = round((level - self.origin) / step)
         self.lattice = self._cells * step
         self.level = self.largest_loss = self.origin + self.lattice
@@ -59,7 +59,15 @@ class CutMixturePair(GaussianMixturePair):
         indices, nodes = self._nodes_on_grid(step, tail)
         return indices, lowered(step, nodes), 0.0
 
-    def _nodes_on_grid(self, step: float, tail: float) -> tuple[Indices, NodeMasses]:
+    def _nodes_on_grid(
+        self, step: float, tail: float, aligned: bool = False
+    ) -> tuple[Indices, NodeMasses]:
         first = min(math.floor(self.span(tail)[0] / step), -1) if self.origin == 0.0 else 0
         indices = np.arange(first, self._cells + 1, dtype=np.int64)
         return indices, self.node_masses(np.asarray(self.origin + indices * step))
+
+
+def cut_pair(pair: GaussianMixturePair, level: float, step: float) -> CutMixturePair:
+    """Return the pair without its outcomes above a level."""
+    made: type[CutMixturePair] = type("CutMixturePair", (CutMixturePair, type(pair)), {})
+    return made(pair, level, step)

@@ -1,4 +1,8 @@
-"""From a history of events to the dominating pairs of each direction between two neighbours."""
+"""From a history of events to the dominating pairs of each direction between two neighbours.
+
+A choice that is all of a plan costs what its dearest part does, and parts that reveal less than
+another one are left out. Beside other releases a choice has a pair of its own, see its card.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,13 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from skdp.accounting.analysis import gaussian_mu, general_sample, sampled_gaussian
-from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent, leaf_counts
-from skdp.accounting.pld.choices import choices_of, profile_pair
-from skdp.accounting.pld.noise_pairs import (
-    is_directed,
-    is_exact,
-    is_noise_leaf,
-    is_noiseless,
-    noise_pair,
-)
+from skdp.accounting.analysis import DominatingPairs, analysis_of
+from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.pld.pairs.base import Pair
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
-from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
-from skdp.accounting.pld.sampled_pairs import sampled_pair
-from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
-from skdp.accounting.releases.last_iterate import LastIterateEvent
 
-_LARGEST_SHIFT = 1e150
-# Rates, shifts and guarantees below these count as these, which can only raise a bound: squares of
-# what is as small would vanish.
-_SMALLEST = 1e-100
-_SMALLEST_FAILURE = 1e-290
+_LARGEST_COUNT = 64  # equal pure guarantees that are told apart
+
+Counts = dict[Event, int]
 
 
 class Direction(NamedTuple):
@@ -48,99 +37,57 @@ class Plan(NamedTuple):
     attained: bool
 
 
-def is_supported(leaf: Event, adjacency: str) -> bool:
-    """Tell whether a dominating pair is known for a leaf.
-
-    Parameters
-    ----------
-    leaf : Event
-        An event that is neither composed nor repeated.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    bool
-        Whether `plan_of` accepts it.
-    """
-    if isinstance(leaf, OneOfEvent):
-        parts = [part for event in leaf.events for part in leaf_counts(event)]
-        return all(is_supported(part, adjacency) for part in parts)
-    if isinstance(leaf, ProfileEvent):
-        return leaf.supports_adjacency(adjacency)
-    sample = general_sample(leaf, adjacency)
-    if sample is not None:
-        return all(is_supported(part, sample.adjacency) for part in leaf_counts(sample.event))
-    return (
-        isinstance(leaf, PureDPEvent | ApproxDPEvent)
-        or gaussian_mu(leaf, adjacency) is not None
-        or sampled_gaussian(leaf, adjacency) is not None
-        or is_noise_leaf(leaf, adjacency)
-    )
+def is_supported(event: Event, adjacency: str) -> bool:
+    """Tell whether dominating pairs are known for everything in an event."""
+    cards = (analysis_of(leaf, adjacency) for leaf in leaf_counts(event))
+    return all(card.mu() is not None or card.pairs() is not None for card in cards)
 
 
 def plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
-    """Return the dominating pairs of a history.
-
-    Parameters
-    ----------
-    counts : mapping of Event to int
-        Leaves and how often each happened.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    Plan or None
-        None where some release has practically no noise and nothing can be promised.
-    """
-    choices = choices_of(counts, adjacency)
-    plans = [_plan_of(choice, adjacency) for choice in choices]
-    directions = []
-    for plan in plans:
+    """Return the dominating pairs of a supported history; None if nothing can be promised."""
+    directions, attained = [], True
+    for choice in choices_of(counts, adjacency):
+        plan = _plan_of(choice, adjacency)
         if plan is None:
             return None
         directions += plan.directions
+        attained = attained and plan.attained
     # One record need not be able to have the largest cost at every choice.
-    chosen = any(isinstance(leaf, OneOfEvent) for leaf in counts)
-    return Plan(directions, not chosen and all(plan.attained for plan in plans if plan))
+    chosen = any(analysis_of(leaf, adjacency).parts() != (leaf,) for leaf in counts)
+    return Plan(directions, attained and not chosen)
 
 
 def _plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
-    """Return the dominating pairs of a history without choices."""
-    if any(map(_reveals, counts)):
-        return None
+    """Return the dominating pairs of a history in which choices have pairs of their own."""
     shifts: list[float] = []
-    shared: list[tuple[Pair, int]] = []
-    directed: list[tuple[Event, int]] = []
+    known: list[tuple[DominatingPairs, int]] = []
     attained = True
     for leaf, count in counts.items():
-        mu = gaussian_mu(leaf, adjacency)
+        card = analysis_of(leaf, adjacency)
+        mu, pairs = card.mu(), None
         if mu is not None:
             shifts.append(math.sqrt(count) * mu)
-            attained = attained and not isinstance(leaf, LastIterateEvent)
-        elif _is_directed(leaf, adjacency):
-            directed.append((leaf, count))
-            attained = attained and _is_attained(leaf, adjacency)
+            attained = attained and card.dominated_by() is None
         else:
-            pair = _pair(leaf, adjacency, None)
-            if pair is not None and pair.failure >= 1.0:
-                return None
-            attained = attained and _is_attained(leaf, adjacency)
-            if pair is not None:
-                shared.append((pair, count))
+            pairs = card.pairs()
+            assert pairs is not None
+            known.append((pairs, count))
+            attained = attained and pairs.attained
     mu = math.hypot(*shifts)  # of tiny shifts too, whose squares vanish
+    shared = {index: pairs.of("remove") for index, (pairs, _) in enumerate(known)}
     directions = []
-    for kind in ("remove", "add") if directed else (None,):
-        pairs = list(shared)
-        for leaf, count in directed:
-            pair = _pair(leaf, adjacency, kind)
+    for direction in ("remove", "add"):
+        found: list[tuple[Pair, int]] = []
+        for index, (pairs, count) in enumerate(known):
+            turned = pairs.directed and direction == "add"
+            pair = pairs.of(direction) if turned else shared[index]
             if pair is not None and pair.failure >= 1.0:
                 return None
             if pair is not None:
-                pairs.append((pair, count))
-        directions.append(Direction(pairs, mu))
-    return Plan(directions, attained)
+                found.append((pair, count))
+        directions.append(Direction(found, mu))
+    directed = any(pairs.directed for pairs, _ in known)
+    return Plan(directions if directed else directions[:1], attained)
 
 
 def mu_of_all_rows(counts: Mapping[Event, int], adjacency: str) -> float:
@@ -148,105 +95,76 @@ def mu_of_all_rows(counts: Mapping[Event, int], adjacency: str) -> float:
 
     Sampling can only help: the divergences of a sampled release are mixtures, with the rate as
     weight, of those of the full one and of equal distributions, which are the least.
-
-    Parameters
-    ----------
-    counts : mapping of Event to int
-        Leaves and how often each happened.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    float
-        The parameter.
     """
     shifts = []
     for leaf, count in counts.items():
-        mu = gaussian_mu(leaf, adjacency)
-        sampled = sampled_gaussian(leaf, adjacency)
-        if mu is None and sampled is not None:
-            mu = 2.0 * sampled.mu if sampled.kind == "poisson-replace-one" else sampled.mu
-        if mu is None:
+        card = analysis_of(leaf, adjacency)
+        mu, mixture = card.mu(), card.mixture()
+        if mu is None and mixture is None:
             return math.inf
-        shifts.append(math.sqrt(count) * mu)
+        all_rows = mixture.mu_of_all_rows if mu is None and mixture is not None else mu or 0.0
+        shifts.append(math.sqrt(count) * all_rows)
     return math.hypot(*shifts)
 
 
-def has_overflowing_moments(counts: Mapping[Event, int], adjacency: str) -> bool:
-    """Tell whether some release has no moments, or so little noise that they overflow.
+def choices_of(counts: Mapping[Event, int], adjacency: str) -> list[Counts]:
+    """Return what may have happened to one record, the worst of which counts.
 
-    Parameters
-    ----------
-    counts : mapping of Event to int
-        Leaves and how often each happened.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    bool
-        Whether Renyi divergences are of no use.
+    One dict of leaves and their counts, or one for each part of a choice that is all there is.
     """
-    return any(
-        isinstance(leaf, ProfileEvent | OneOfEvent)
-        or general_sample(leaf, adjacency) is not None
-        or (_is_mixture(leaf, adjacency) and not _is_attained(leaf, adjacency))
-        for leaf in counts
+    alone = sum(counts.values()) == 1
+    total: Counts = {}
+    for leaf, count in counts.items():
+        events = analysis_of(leaf, adjacency).parts()
+        parts: list[Counts] = [{leaf: 1}]
+        if events != (leaf,):
+            parts = _undominated(
+                [p for event in events for p in choices_of(leaf_counts(event), adjacency)],
+                adjacency,
+            )
+            if alone:
+                return parts
+            if len(parts) > 1:
+                parts = [{leaf: 1}]
+        for part, times in parts[0].items():
+            total[part] = total.get(part, 0) + count * times
+    return [total]
+
+
+def _undominated(parts: list[Counts], adjacency: str) -> list[Counts]:
+    """Leave out parts that reveal no more than another one."""
+    kept: list[Counts] = []
+    for part in parts:
+        if any(_reveals_less(part, other, adjacency) for other in kept):
+            continue
+        kept = [other for other in kept if not _reveals_less(other, part, adjacency)]
+        kept.append(part)
+    return kept
+
+
+def _reveals_less(one: Counts, other: Counts, adjacency: str) -> bool:
+    """Tell whether one part is clearly dominated by another one, or equal to it."""
+    square, pure, rest = _described(one, adjacency)
+    other_square, other_pure, other_rest = _described(other, adjacency)
+    # Pure guarantees in falling order: each is met by one at least as large.
+    return (
+        square <= other_square
+        and len(pure) <= len(other_pure)
+        and all(a <= b for a, b in zip(pure, other_pure, strict=False))
+        and all(other_rest.get(leaf, 0) >= count for leaf, count in rest.items())
     )
 
 
-def _reveals(leaf: Event) -> bool:
-    return is_noiseless(leaf) or (isinstance(leaf, ApproxDPEvent) and leaf.delta == 1.0)
-
-
-def _is_mixture(leaf: Event, adjacency: str) -> bool:
-    return gaussian_mu(leaf, adjacency) is None and sampled_gaussian(leaf, adjacency) is not None
-
-
-def _is_directed(leaf: Event, adjacency: str) -> bool:
-    """Tell whether the pair depends on which of two neighbours comes first."""
-    mixture = _is_mixture(leaf, adjacency) or general_sample(leaf, adjacency) is not None
-    return (mixture and adjacency == "add-remove") or is_directed(leaf, adjacency)
-
-
-def _is_attained(leaf: Event, adjacency: str) -> bool:
-    if isinstance(leaf, ProfileEvent) or general_sample(leaf, adjacency) is not None:
-        return False
-    if isinstance(leaf, PureDPEvent | ApproxDPEvent):
-        # Of the releases with that guarantee, some has the pair's divergences.
-        failure = leaf.delta if isinstance(leaf, ApproxDPEvent) else 0.0
-        return _at_least(leaf.epsilon, _SMALLEST) and _at_least(failure, _SMALLEST_FAILURE)
-    sampled = sampled_gaussian(leaf, adjacency)
-    if sampled is None:
-        return is_exact(leaf, adjacency)
-    return _SMALLEST <= sampled.mu <= _LARGEST_SHIFT and _at_least(sampled.rate, _SMALLEST)
-
-
-def _at_least(value: float, smallest: float) -> bool:
-    return value == 0.0 or value >= smallest
-
-
-def _pair(leaf: Event, adjacency: str, direction: str | None) -> Pair | None:
-    """Return the dominating pair of a leaf that is not plainly Gaussian; None if it is trivial."""
-    if isinstance(leaf, ProfileEvent):
-        return profile_pair(leaf, adjacency)
-    sample = general_sample(leaf, adjacency)
-    if sample is not None:
-        return sampled_pair(sample, direction)
-    if isinstance(leaf, PureDPEvent | ApproxDPEvent):
-        delta = leaf.delta if isinstance(leaf, ApproxDPEvent) else 0.0
-        if max(leaf.epsilon, delta) == 0.0:
-            return None
-        return RandomisedResponsePair(
-            max(leaf.epsilon, _SMALLEST) if leaf.epsilon > 0.0 else 0.0,
-            max(delta, _SMALLEST_FAILURE) if delta > 0.0 else 0.0,
-        )
-    sampled = sampled_gaussian(leaf, adjacency)
-    if sampled is None:
-        return noise_pair(leaf, adjacency, direction)
-    if sampled.mu > _LARGEST_SHIFT:
-        # Whoever is sampled is seen: any two results differ with the rate at most.
-        return RandomisedResponsePair(0.0, sampled.rate)
-    rate, mu = max(sampled.rate, _SMALLEST), max(sampled.mu, _SMALLEST)
-    return GaussianMixturePair(direction or sampled.kind, rate, mu)
+def _described(part: Counts, adjacency: str) -> tuple[float, list[float], Counts]:
+    """Return the Gaussian releases' squared parameter, pure guarantees, and everything else."""
+    square, pure, rest = 0.0, [], {}
+    for leaf, count in part.items():
+        card = analysis_of(leaf, adjacency)
+        mu, stated = card.mu(), card.stated() if card.only_stated else None
+        if mu is not None:
+            square += count * mu * mu
+        elif stated is not None and stated.delta == 0 and count <= _LARGEST_COUNT:
+            pure += [float(stated.epsilon)] * count
+        else:
+            rest[leaf] = count
+    return square, sorted(pure, reverse=True), rest

@@ -6,12 +6,13 @@ import math
 from typing import NamedTuple, Protocol, TypeGuard
 
 from skdp.accounting.intervals import Interval
-from skdp.accounting.pld.cut_mixtures import CutMixturePair
+from skdp.accounting.pld.cut_mixtures import cut_pair
 from skdp.accounting.pld.grid.estimates import LossEstimate
 from skdp.accounting.pld.inversion import Inversion
 from skdp.accounting.pld.lattice_interval import Bounds, Target, compose_both
 from skdp.accounting.pld.pairs.base import Pair
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.gaussian import AdditionPair, GaussianMixturePair, GaussianPair
+from skdp.accounting.pld.pairs.largest_losses import largest_losses
 from skdp.accounting.pld.rare_losses import Pairs, RareLosses, ReversedProfile
 from skdp.accounting.pld.transforms.composed import Saddle, find_saddle
 
@@ -152,7 +153,7 @@ class PartedPlan:
         return math.exp(high)
 
     def _expected(self, level: float) -> float:
-        found = ((pair.largest_losses(level), n) for pair, n in self._mixtures)
+        found = ((largest_losses(pair, level), n) for pair, n in self._mixtures)
         return math.fsum(n * (part.more + part.under_q) for part, n in found if part is not None)
 
     def single(self, epsilon: float) -> float:
@@ -227,12 +228,12 @@ class PartedPlan:
         for log_cells in _LOG_CELLS:
             step = rare.level * 2.0**-log_cells
             cut: list[tuple[Pair, int]] = [
-                (CutMixturePair(pair, rare.level, step) if _is_parted(pair) else pair, n)
+                (cut_pair(pair, rare.level, step) if _is_parted(pair) else pair, n)
                 for pair, n in self._pairs
             ]
             apart = RareLosses(cut, 0.0)
             if self._mu > 0.0:
-                cut.append((GaussianMixturePair("gaussian", 1.0, self._mu), 1))
+                cut.append((GaussianPair(self._mu), 1))
             estimate = LossEstimate(cut, max(_TAIL * guess / total, _SMALLEST))
             target = Target(guess, estimate.tilt_for_epsilon(epsilon), estimate)
             best = Parted(apart, self._reverse, Grid(compose_both(cut, target, step)))
@@ -288,4 +289,6 @@ def _low_saddle(rare: RareLosses, epsilon: float, share: float) -> Saddle | None
 
 def _is_parted(pair: Pair) -> TypeGuard[GaussianMixturePair]:
     """Tell whether a pair has losses that are large and rare."""
-    return isinstance(pair, GaussianMixturePair) and pair.kind not in ("gaussian", "add")
+    return isinstance(pair, GaussianMixturePair) and not isinstance(
+        pair, GaussianPair | AdditionPair
+    )

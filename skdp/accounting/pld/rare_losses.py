@@ -23,11 +23,13 @@ from collections.abc import Sequence
 
 from skdp.accounting.intervals import Interval
 from skdp.accounting.pld.cut_mixtures import CutMixturePair
+from skdp.accounting.pld.pairs import gaussian, laplace
 from skdp.accounting.pld.pairs.base import Pair
 from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
 from skdp.accounting.pld.pairs.discrete_gaussian import DiscreteGaussianPair
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair, LargestLosses
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
 from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
+from skdp.accounting.pld.pairs.largest_losses import LargestLosses, largest_losses
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 from skdp.accounting.pld.transforms.composed import ComposedLoss, Transformable
 from skdp.accounting.pld.transforms.gaussian import GaussianMixtureLoss
@@ -140,7 +142,7 @@ class RareLosses:
             found = None
             if isinstance(pair, GaussianMixturePair):
                 where = pair.level if isinstance(pair, CutMixturePair) else level
-                found = pair.largest_losses(where)
+                found = largest_losses(pair, where)
             if found is not None:
                 self._apart.append((found, count))
             rest.append((pair if found is None else _Rest(found.rest.mixture), count))
@@ -209,9 +211,15 @@ class _Rest(GaussianMixtureLoss):
 def _reverse(pair: Pair) -> Pair | None:
     """Return the pair in the reversed order, itself where it is symmetric, None if unknown."""
     if isinstance(pair, GaussianMixturePair | LaplaceMixturePair):
-        if pair.kind == "remove" or pair.kind == "add":
-            kind = "add" if pair.kind == "remove" else "remove"
-            shift = pair.mu if isinstance(pair, GaussianMixturePair) else pair.shift
-            return type(pair)(kind, pair.rate, shift)
+        if isinstance(pair, gaussian.GaussianPair | laplace.LaplacePair):
+            return pair
+        if isinstance(pair, gaussian.RemovalPair):
+            return gaussian.AdditionPair(pair.rate, pair.mu)
+        if isinstance(pair, gaussian.AdditionPair):
+            return gaussian.RemovalPair(pair.rate, pair.mu)
+        if isinstance(pair, laplace.RemovalPair):
+            return laplace.AdditionPair(pair.rate, pair.shift)
+        if isinstance(pair, laplace.AdditionPair):
+            return laplace.RemovalPair(pair.rate, pair.shift)
         return pair
     return pair if isinstance(pair, _SYMMETRIC) else None

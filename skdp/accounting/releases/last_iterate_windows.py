@@ -20,12 +20,13 @@ from skdp.accounting.events import (
     ComposedEvent,
     Event,
     GaussianEvent,
+    LastIterateEvent,
     PoissonSampledEvent,
     RepeatedEvent,
     UniformSampledEvent,
 )
+from skdp.accounting.numerics.contractions import power, squeeze, sum_of_powers
 from skdp.accounting.numerics.poisson_batches import oversize_probability
-from skdp.accounting.releases.last_iterate import LastIterateEvent, power, squeeze, sum_of_powers
 
 Array = NDArray[np.float64]
 
@@ -49,37 +50,16 @@ class Window(NamedTuple):
 
 
 class SampledRun(NamedTuple):
-    """What of a run on sampled batches the bounds need.
+    """What of a run on sampled batches the bounds need; lengths are in units of the noise."""
 
-    Parameters
-    ----------
-    rate : float
-        Probability that a record is in a batch.
-    radius : float
-        Norm that the changed record, relative to what is common to both runs, adds to the noisy
-        gradient, over the noise.
-    one_sided : bool
-        Whether the record is absent from one of the runs.
-    steps : int
-        Number of steps.
-    gap : float
-        One minus the contraction factor of the part that is common to both runs.
-    drift : float
-        How far one step on the same batch and noise can move two runs apart, over the noise.
-    diameter : float
-        Diameter of the set that iterates are projected onto, over the noise of one step.
-    failure : float
-        Probability that some batch is so large that its step does not contract.
-    """
-
-    rate: float
-    radius: float
-    one_sided: bool
+    rate: float  # with which a record is in a batch
+    radius: float  # that the changed record, relative to what is common, adds to the noisy gradient
+    one_sided: bool  # the record is absent from one of the runs
     steps: int
-    gap: float
-    drift: float
-    diameter: float
-    failure: float
+    gap: float  # one minus the contraction factor of the part that is common to both runs
+    drift: float  # how far one step on the same batch and noise can move two runs apart
+    diameter: float  # of the set that iterates are projected onto
+    failure: float  # probability that some batch is so large that its step does not contract
 
     @classmethod
     def from_event(cls, run: LastIterateEvent, adjacency: str) -> Self | None:
@@ -130,16 +110,7 @@ class SampledRun(NamedTuple):
     ) -> list[Window]:
         """Return the windows that Renyi divergences favour at a delta or at an epsilon.
 
-        Parameters
-        ----------
-        delta, epsilon : float or None
-            One of them.
-
-        Returns
-        -------
-        list of Window
-            At most one each with little, middling and much of the noise hiding records, without
-            hopeless ones; none if the run is too short.
+        At most one each with little, middling and much of the noise hiding records.
         """
         if self.steps < 2:
             return []
@@ -167,20 +138,7 @@ class SampledRun(NamedTuple):
         return _log_moments(self.rate, self.radius / math.sqrt(share), self.one_sided)
 
     def neighbours(self, window: Window, factor: float) -> list[Window]:
-        """Return windows that are longer or shorter, or have more or less noise hiding records.
-
-        Parameters
-        ----------
-        window : Window
-            Where to start.
-        factor : float
-            By how much lengths, and the odds of the share, change.
-
-        Returns
-        -------
-        list of Window
-            At most four.
-        """
+        """Return windows that are longer or shorter, or have more or less noise hiding records."""
         longest = self.steps - 1
         lengths = {min(max(round(window.steps * f), 1), longest) for f in (factor, 1.0 / factor)}
         odds = window.share / (1.0 - window.share)

@@ -1,67 +1,124 @@
-"""Renyi divergences of the pairs that dominate sampled Gaussian mechanisms.
+"""Gaussian noise on Poisson samples, or on samples of fixed size under replace-one.
 
-All functions return upper bounds on ``log E_Q[(P/Q)^alpha]``, which is ``(alpha - 1)`` times the
-Renyi divergence of order ``alpha > 1`` from ``P`` to ``Q``.
+Dominating pairs: ``docs/proofs/dpsgd.md``. All log moments are upper bounds on
+``log E_Q[(P/Q)^alpha]``, which is ``(alpha - 1)`` times the Renyi divergence of order ``alpha > 1``
+from ``P`` to ``Q``.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-from functools import lru_cache
+from fractions import Fraction
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr
 
+from skdp.accounting.analysis import (
+    SMALLEST,
+    Analysis,
+    DominatingPairs,
+    GaussianMixture,
+    LogMoments,
+)
+from skdp.accounting.events import Event, PoissonSampledEvent, UniformSampledEvent
 from skdp.accounting.numerics.quadrature import gauss_legendre
+from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.gaussian import gaussian_pair
+from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 Array = NDArray[np.float64]
 
 _TAIL = 12.0  # standard deviations beyond which a truncated integral is negligible: 1e-32
-_LARGE = 600.0  # exponents above which exponentials may overflow
 _MARGIN = 1e-13  # relative rounding error of a sum of positive terms, generously
-_FEW_ROUNDINGS = 2.0**-49
 _MAX_POINTS = 400_000
+_LARGEST_SHIFT = 1e150
+_LEAST = 1e-100  # rates and shifts below count as this, which can only raise a bound
+
+
+class SampledGaussian(Analysis):
+    """A Gaussian on a sample; one of all records, or of none, is a Gaussian release."""
+
+    event: PoissonSampledEvent | UniformSampledEvent
+
+    def mixture(self) -> GaussianMixture | None:
+        """Return the mixture; None for a fixed size where the number of records is not public."""
+        event = self.event
+        multiplier: float = event.event.noise_multiplier  # type: ignore[attr-defined]
+        if isinstance(event, PoissonSampledEvent):
+            kind = f"poisson-{self.adjacency}"
+            return GaussianMixture(kind, event.sample_rate, 1.0 / multiplier, multiplier)
+        if self.adjacency != "replace-one":
+            return None
+        rate = max(event.batch_size / event.dataset_size, SMALLEST)
+        return GaussianMixture("uniform-replace-one", rate, 2.0 / multiplier, multiplier)
+
+    def mu(self) -> float | None:
+        """Return the Gaussian-DP parameter at the degenerate rates 0 and 1."""
+        mixture = self.mixture()
+        if mixture is None or 0.0 < mixture.rate < 1.0:
+            return None
+        return mixture.mu_of_all_rows if mixture.rate else 0.0
+
+    def mu_squared(self) -> Fraction | None:
+        """Return the exact square of mu at the degenerate rates."""
+        mixture, mu = self.mixture(), self.mu()
+        if not mixture or not mu:
+            return None if mu is None else Fraction(0)
+        twice = mixture.kind != "poisson-add-remove"
+        return (4 if twice else 1) / Fraction(mixture.noise_multiplier) ** 2
+
+    def log_moments(self) -> LogMoments | None:
+        """Return the divergences of the pair, by binomial sums or quadrature."""
+        mixture = self.mixture()
+        if mixture is None or self.mu() is not None:
+            return super().log_moments()
+        return LogMoments(partial(log_moment, mixture), quick=_is_attained(mixture))
+
+    def pairs(self) -> DominatingPairs | None:
+        """Return the mixture against what it is without the record, or with another one."""
+        mixture = self.mixture()
+        if mixture is None:
+            return None
+        directed = mixture.kind == "poisson-add-remove"
+
+        def pair(direction: str) -> Pair:
+            if mixture.mu > _LARGEST_SHIFT:
+                # Whoever is sampled is seen: any two results differ with the rate at most.
+                return RandomisedResponsePair(0.0, mixture.rate)
+            kind = direction if directed else mixture.kind
+            return gaussian_pair(kind, max(mixture.rate, _LEAST), max(mixture.mu, _LEAST))
+
+        return DominatingPairs(pair, directed, _is_attained(mixture))
+
+    def of_two(self) -> Event | None:
+        """Return the release on a Poisson sample itself: its noise is over single records."""
+        return self.event if isinstance(self.event, PoissonSampledEvent) else None
+
+
+def _is_attained(mixture: GaussianMixture) -> bool:
+    """Tell whether the pair is the mixture's own, not one for nearly no or all noise."""
+    return _LEAST <= mixture.mu <= _LARGEST_SHIFT and (mixture.rate >= _LEAST or not mixture.rate)
+
+
+def log_moment(mixture: GaussianMixture, order: float) -> float:
+    """Return the log moment of a proper mixture; infinite where it is out of reach."""
+    rate, mu = mixture.rate, mixture.mu
+    if mu > _LARGEST_SHIFT:
+        return math.inf
+    if mixture.kind == "poisson-replace-one":
+        return log_moment_replace_one(rate, mu, order)
+    if mixture.kind == "uniform-replace-one":
+        return log_moment_uniform(rate, mu, order)
+    if order == int(order):
+        return log_moment_integer(rate, mu, int(order))
+    return log_moment_add_remove(rate, mu, order)
 
 
 def _logsumexp(log_terms: Array) -> float:
     top = float(np.max(log_terms))
     return top + math.log(float(np.sum(np.exp(log_terms - top))))
-
-
-def conversion(moment: float) -> float:
-    """Return what the conversion to (epsilon, delta) adds to a log moment.
-
-    Parameters
-    ----------
-    moment : float
-        Order minus one, positive.
-
-    Returns
-    -------
-    float
-        ``moment log(1 - 1/order) - log(order)``, without cancellation: log delta is at most the log
-        moment, less ``moment epsilon``, and this (Canonne, Kamath and Steinke, 2020, Proposition
-        12).
-    """
-    return -(moment * math.log1p(1.0 / moment) + math.log1p(moment))
-
-
-def sum_up(*terms: float) -> float:
-    """Add up terms that are correct but for a few roundings, and round up.
-
-    Parameters
-    ----------
-    *terms : float
-        The terms.
-
-    Returns
-    -------
-    float
-        At least the exact sum, also when it is divided by a number once more.
-    """
-    return sum(terms) + _FEW_ROUNDINGS * sum(map(abs, terms))
 
 
 def _log_normal_density(x: Array) -> Array:
@@ -76,22 +133,7 @@ def _log_mixture(rate: float, log_ratio: Array) -> Array:
 def log_moment_integer(rate: float, mu: float, order: int) -> float:
     """Poisson sampling under add-remove, integer orders: an exact binomial sum.
 
-    Mironov, Talwar and Zhang (2019), section 3.3: the moment of ``(1-q) N(0) + q N(mu)`` against
-    ``N(0)``, which is the larger of the two directions (their Theorem 5).
-
-    Parameters
-    ----------
-    rate : float
-        Sampling probability, in (0, 1).
-    mu : float
-        Shift of the mixture component in units of the noise.
-    order : int
-        Order ``alpha >= 2``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment.
+    Mironov, Talwar and Zhang (2019), section 3.3; the larger of both directions (Theorem 5).
     """
     k = np.arange(order + 1, dtype=np.float64)
     log_binomial = gammaln(order + 1.0) - gammaln(k + 1.0) - gammaln(order - k + 1.0)
@@ -106,29 +148,11 @@ def log_moment_integer(rate: float, mu: float, order: int) -> float:
 
 
 def log_moment_add_remove(rate: float, mu: float, order: float) -> float:
-    """Poisson sampling under add-remove, any order, by the trapezoidal rule.
-
-    Parameters
-    ----------
-    rate : float
-        Sampling probability, in (0, 1).
-    mu : float
-        Shift of the mixture component in units of the noise.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment; infinite when the integral is too wide to evaluate.
-
-    Notes
-    -----
-    The integrand ``phi(x) (1 - q + q e^(mu x - mu^2/2))^alpha`` is analytic for
-    ``|Im x| < pi / mu`` and there at most ``e^((Im x)^2 / 2)`` times its value on the real line,
-    so the rule with spacing ``d`` is wrong by less than ``3 e^(y^2/2 - 2 pi y / d)``, relatively,
-    for every ``y < pi / mu`` (Trefethen and Weideman, 2014, Theorem 5.1): below 1e-16 here.
-    """
+    """Poisson sampling under add-remove, any order, by the trapezoidal rule."""
+    # The integrand ``phi(x) (1 - q + q e^(mu x - mu^2/2))^alpha`` is analytic for ``|Im x| < pi /
+    # mu`` and there at most ``e^((Im x)^2 / 2)`` times its value on the real line, so the rule with
+    # spacing ``d`` is wrong by less than ``3 e^(y^2/2 - 2 pi y / d)``, relatively, for every ``y <
+    # pi / mu`` (Trefethen and Weideman, 2014, Theorem 5.1): below 1e-16 here.
     step = min(0.25, 0.5 / mu)
     low, high = -_TAIL, order * mu + _TAIL
     if (high - low) / step > _MAX_POINTS:
@@ -139,27 +163,9 @@ def log_moment_add_remove(rate: float, mu: float, order: float) -> float:
 
 
 def log_moment_replace_one(rate: float, mu: float, order: float) -> float:
-    """Poisson sampling under replace-one: ``(1-q)N(0)+qN(mu)`` against ``(1-q)N(0)+qN(-mu)``.
-
-    Parameters
-    ----------
-    rate : float
-        Sampling probability, in (0, 1).
-    mu : float
-        Shift of either mixture component in units of the noise.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment; infinite when the integral is too wide to evaluate.
-
-    Notes
-    -----
-    As in `log_moment_add_remove`, but the denominator grows by ``cos(mu y)^(1 - alpha)`` off the
-    real line, so the spacing shrinks with the square root of the order.
-    """
+    """Poisson sampling under replace-one: ``(1-q)N(0)+qN(mu)`` against ``(1-q)N(0)+qN(-mu)``."""
+    # As in `log_moment_add_remove`, but the denominator grows by ``cos(mu y)^(1 - alpha)`` off the
+    # real line, so the spacing shrinks with the square root of the order.
     strip = min(1.0, 1.0 / math.sqrt(order)) / mu
     step = min(0.25, 2.0 * math.pi * strip / 44.0)
     low, high = -mu - _TAIL, (2.0 * order - 1.0) * mu + _TAIL
@@ -180,27 +186,11 @@ def _panel() -> tuple[Array, Array]:
 
 
 def log_moment_uniform(rate: float, mu: float, order: float) -> float:
-    """Fixed-size sampling under replace-one: the symmetric pair.
-
-    The pair has the profile ``p delta_G(log(1 + (e^eps - 1)/p); mu)`` for ``eps >= 0`` in both
-    orders (Balle, Barthe and Gaboardi, 2018, Theorem 9), so with ``M`` the likelihood ratio of the
-    mixture its moment is ``integral of phi (M^alpha + M^(1-alpha))`` over ``x > mu/2`` plus the
-    mass ``(1-p) (1 - 2 Phi(-mu/2))`` that carries no loss.
-
-    Parameters
-    ----------
-    rate : float
-        Batch size over data set size, in (0, 1).
-    mu : float
-        Sensitivity of the query on the batch in units of the noise.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment; infinite when the integral is too wide to evaluate.
-    """
+    """Fixed-size sampling under replace-one: the symmetric pair."""
+    # The pair has the profile ``p delta_G(log(1 + (e^eps - 1)/p); mu)`` for ``eps >= 0`` in both
+    # orders (Balle, Barthe and Gaboardi, 2018, Theorem 9), so with ``M`` the likelihood ratio of
+    # the mixture its moment is ``integral of phi (M^alpha + M^(1-alpha))`` over ``x > mu/2`` plus
+    # the mass ``(1-p) (1 - 2 Phi(-mu/2))`` that carries no loss.
     low, high = 0.5 * mu, order * mu + _TAIL
     panels = math.ceil((high - low) * max(1.0, mu, 0.5 * math.sqrt(order) * mu))
     nodes, weights = _panel()
@@ -217,30 +207,3 @@ def log_moment_uniform(rate: float, mu: float, order: float) -> float:
         [log_weight + order * log_m, log_weight - (order - 1.0) * log_m, [still, tail]]
     )
     return _logsumexp(log_terms) + _MARGIN * (1.0 + order)
-
-
-def log_moment_randomised_response(epsilon: float, order: float) -> float:
-    """Pure differential privacy: the moment of randomised response, which dominates it.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy parameter in nats.
-    order : float
-        Order ``alpha > 1``.
-
-    Returns
-    -------
-    float
-        An upper bound on the log moment.
-    """
-    if epsilon == 0.0:
-        return 0.0
-    if order * epsilon <= _LARGE:
-        # cosh((order - 1/2) epsilon) / cosh(epsilon / 2), as what it is above one.
-        added = math.sinh(0.5 * order * epsilon) * math.sinh(0.5 * (order - 1.0) * epsilon)
-        value = math.log1p(2.0 * added / math.cosh(0.5 * epsilon))
-    else:
-        value = (order - 1.0) * epsilon + math.log1p(math.exp(-(2.0 * order - 1.0) * epsilon))
-        value -= math.log1p(math.exp(-epsilon))
-    return max(value * (1.0 + _MARGIN), sys.float_info.min)

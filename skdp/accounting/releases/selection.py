@@ -1,113 +1,98 @@
-"""The event of trying a random number of candidates and releasing only the best."""
+"""The best of a random number of runs.
+
+The profile is bounded as in `SelectionProfile`, Renyi divergences by Papernot and Steinke (2022),
+the largest loss as by Liu and Talwar (2019). Proofs: ``docs/proofs/private_selection.md``.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
 
-from skdp.accounting.checks import check_real
-from skdp.accounting.events import Event, check_event
-from skdp.accounting.numerics.stopping_numbers import StoppingNumber, check_stopping
-from skdp.accounting.profile_events import ProfileEvent
+import numpy as np
+
+from skdp.accounting.analysis import LogMoments, card_of, sum_of_moments, sum_of_stated
+from skdp.accounting.events import Event, RepeatAndSelectEvent, leaf_counts
+from skdp.accounting.numerics.bracket import minimise
+from skdp.accounting.numerics.order_conversion import nearby_order
+from skdp.accounting.numerics.stopping_numbers import StoppingNumber
+from skdp.accounting.pld.curves import profile_curve
+from skdp.accounting.pld.directions import is_supported
+from skdp.accounting.releases.profile import KnownProfile
 from skdp.accounting.releases.selection_profile import SelectionProfile
 
+_ORDERS: list[float] = np.log(np.geomspace(1e-3, 1e5, 41)).tolist()  # minus one, logarithms
 
-@dataclass(frozen=True)
-class RepeatAndSelectEvent(ProfileEvent):
-    """A release repeated a random number of times, of which only the best result is released.
 
-    Parameters
-    ----------
-    event : Event
-        One run: everything that a candidate does with the records, its score included.
-    mean : float
-        Expected number of runs, at least 1; for a Poisson number, positive.
-    shape : float
-        Shape ``eta > -1`` of the truncated negative binomial number of runs: 0 is the logarithmic
-        distribution, 1 the geometric one. Infinite for a Poisson number, where no run at all has a
-        fixed result.
+@card_of(RepeatAndSelectEvent)
+class RepeatAndSelect(KnownProfile):
+    """Bounded by what is proved about one run."""
 
-    Notes
-    -----
-    Every run draws its candidate afresh, with replacement, from a distribution that does not depend
-    on the records, and is otherwise the same mechanism. The number of runs, the other results and
-    the time taken stay secret. Results are compared by a fixed order of what a run returns.
+    event: RepeatAndSelectEvent
 
-    The profile is bounded as in `SelectionProfile`, by a mixture that is never above
-    ``m delta(epsilon - (1 + eta) log(e^e + (1/gamma - 1) delta(e)))`` for any ``e >= 0``, with
-    ``delta`` the profile of one run and m the mean. Renyi divergences are bounded by Papernot and
-    Steinke (2022), Theorem 2. If a run is epsilon-DP, all together are less than ``(2 + eta)``
-    epsilon-DP (Liu and Talwar, 2019, have 3 epsilon for the geometric distribution).
+    @property
+    def number(self) -> StoppingNumber:
+        """The number of runs."""
+        return StoppingNumber(self.event.mean, self.event.shape)
 
-    Examples
-    --------
-    >>> from skdp.accounting import GaussianEvent, PLDAccountant, RepeatAndSelectEvent
-    >>> run = GaussianEvent(4.0)
-    >>> best = RepeatAndSelectEvent(run, mean=10, shape=0)
-    >>> for event in (run, best):
-    ...     print(round(PLDAccountant().compose(event).epsilon(1e-6), 2))
-    1.06
-    1.47
-    """
+    def is_known(self) -> bool:
+        """Tell whether the profile of one run is known."""
+        return is_supported(self.event.event, self.adjacency)
 
-    event: Event
-    mean: float
-    shape: float
+    def profile(self, epsilon: float) -> float:
+        """Return the bound of `SelectionProfile`."""
+        return 0.0 if epsilon >= self.largest_loss() else _selection_profile(self)(epsilon)
 
-    def __post_init__(self) -> None:
-        owner = type(self).__name__
-        check_event(owner, "event", self.event)
-        object.__setattr__(self, "mean", check_real(owner, "mean", self.mean))
-        shape = math.inf if self.shape == "inf" else check_real(owner, "shape", self.shape)
-        object.__setattr__(self, "shape", shape)
-        check_stopping(owner, self.mean, shape)
-
-    def profile_bound(self, epsilon: float, adjacency: str) -> float:
-        """Return an upper bound on delta; see `ProfileEvent`."""
-        if epsilon >= self.largest_loss(adjacency):
-            return 0.0
-        return selection_profile(self, adjacency)(epsilon)
-
-    def supports_adjacency(self, adjacency: str) -> bool:
-        """Tell whether the profile of one run is known under a relation."""
-        from skdp.accounting.accountants.pld import PLDAccountant
-
-        return PLDAccountant(adjacency).supports(self.event)
-
-    def largest_loss(self, adjacency: str) -> float:
-        """Return an epsilon with which the release is (epsilon, 0)-DP, if one run has one."""
-        from skdp.accounting.accountants.pld import PLDAccountant
-
-        alone = float(PLDAccountant(adjacency).compose(self.event).epsilon(0.0))
+    def largest_loss(self) -> float:
+        """Return less than ``(2 + eta)`` times that of one run."""
+        alone = largest_stated(self.event.event, self.adjacency)
         if not math.isfinite(alone):
             return math.inf
-        more = StoppingNumber(self.mean, self.shape).pure_surcharge(alone)
+        more = self.number.pure_surcharge(alone)
         return math.nextafter(alone + more, math.inf) if more > 0.0 else alone
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary of plain values, fit for JSON; an infinite shape is ``"inf"``."""
-        return super().to_dict() | {"shape": "inf" if math.isinf(self.shape) else self.shape}
+    def log_moments(self) -> LogMoments | None:
+        """Return moments if one run has them, finite and without failing."""
+        run = sum_of_moments(self.event.event, self.adjacency)
+        if run is None or not run.finite or run.log_kept < 0.0:
+            return None
+        return LogMoments(partial(_log_moment, self, run), quick=False)
 
 
 @lru_cache(maxsize=64)
-def selection_profile(event: RepeatAndSelectEvent, adjacency: str) -> SelectionProfile:
-    """Return the bound on the profile of a selection.
+def _selection_profile(card: RepeatAndSelect) -> SelectionProfile:
+    return SelectionProfile(profile_curve(card.event.event, card.adjacency), card.number)
 
-    Parameters
-    ----------
-    event : RepeatAndSelectEvent
-        The selection.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
 
-    Returns
-    -------
-    SelectionProfile
-        The bound, a function of epsilon.
-    """
-    from skdp.accounting.pld.curves import profile_curve
+def largest_stated(event: Event, adjacency: str) -> float:
+    """Return an epsilon that an event has without failing, by basic composition; or infinity."""
+    known = sum_of_stated(leaf_counts(event), adjacency)
+    return known[0] if known is not None and known[1] == 0.0 else math.inf
 
-    number = StoppingNumber(event.mean, event.shape)
-    return SelectionProfile(profile_curve(event.event, adjacency), number)
+
+def _log_moment(card: RepeatAndSelect, run: LogMoments, order: float) -> float:
+    # Truncated negative binomial numbers: Papernot and Steinke (2022), Theorem 2. Poisson numbers
+    # m: with ``e = log(order / (order - 1))`` and ``d`` the profile of one run there, at most
+    # ``log(e^-m + m e^(log moment of a run + (order - 1) m d))``; their Theorem 6, with the outcome
+    # of no run counted.
+    event, one = card.event, run.of(order)
+    if math.isfinite(event.shape):
+        return one + math.log(event.mean) + (order - 1.0) * _surcharge(card)
+    curve = profile_curve(event.event, card.adjacency)
+    delta = float(curve(np.array([-math.log1p(-1.0 / order)]))[0])
+    several = math.log(event.mean) + one + (order - 1.0) * event.mean * delta
+    return float(np.logaddexp(-event.mean, several))
+
+
+@lru_cache(maxsize=64)
+def _surcharge(card: RepeatAndSelect) -> float:
+    """Return the least of ``(1 + eta) ((1 - 1/a) D_a + log(1/gamma) / a)`` over orders a."""
+    run = sum_of_moments(card.event.event, card.adjacency)
+    assert run is not None
+    log_gamma = math.log(card.number.gamma)
+
+    def bound(log_scale: float) -> float:
+        order = nearby_order(math.exp(log_scale))
+        return (run.of(order) - log_gamma) / order
+
+    return (1.0 + card.event.shape) * minimise(bound, _ORDERS) * (1.0 + 1e-14)

@@ -37,15 +37,7 @@ _ROUNDING = 1e-11
 
 
 class SelectionProfile:
-    """Bound the profile of the best of a random number of runs.
-
-    Parameters
-    ----------
-    curve : ProfileCurve
-        Bound on the profile of one run.
-    number : StoppingNumber
-        The number of runs.
-    """
+    """Bound the profile of the best of a random number of runs, from the curve of one."""
 
     def __init__(self, curve: ProfileCurve, number: StoppingNumber) -> None:
         self._curve = curve

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 
 from skdp.accounting.numerics.bracket import golden_section
-from skdp.accounting.releases.sampled_gaussian import conversion as log_conversion
-from skdp.accounting.releases.sampled_gaussian import sum_up
+from skdp.accounting.numerics.order_conversion import conversion as log_conversion
+from skdp.accounting.numerics.order_conversion import sum_up
 
 _ITERATIONS = 60
 _SCAN = 160

@@ -15,9 +15,10 @@ from skdp.accounting import (
     RenyiEvent,
     RepeatedEvent,
 )
-from skdp.accounting.analysis import general_sample, laplace_mixture
-from skdp.accounting.events import leaf_counts
-from skdp.accounting.profile_events import OneOfEvent
+from skdp.accounting.analysis import analysis_of
+from skdp.accounting.events import OneOfEvent, leaf_counts
+from skdp.accounting.releases.laplace import LaplaceNoise
+from skdp.accounting.releases.samples import GeneralSample
 from skdp.budget.currencies._stated import stated_of_leaf
 from skdp.budget.currencies.exact import float_up, rounded_up
 from skdp.budget.currencies.gaussian import approximate_gaussian, gaussian_square
@@ -127,8 +128,9 @@ def zero_concentrated(leaf: Event, adjacency: str) -> Divergence | None:
     if isinstance(leaf, DiscreteGaussianEvent):
         return Divergence(1 / (2 * Fraction(leaf.noise_multiplier) ** 2), Fraction(0))
     known = stated_of_leaf(leaf, adjacency)
-    mixture = laplace_mixture(leaf, adjacency)
-    sampled = general_sample(leaf, adjacency) or (mixture and mixture.kind != "laplace")
+    card = analysis_of(leaf, adjacency)
+    mixture = card.laplace() if isinstance(card, LaplaceNoise) else None
+    sampled = isinstance(card, GeneralSample) or (mixture and mixture.kind != "laplace")
     if known is None or sampled:
         return None  # sampling makes it far cheaper than its largest loss
     if mixture is not None:
@@ -159,7 +161,7 @@ def at_order(order: float) -> Rule:
         found = []
         if isinstance(leaf, RenyiEvent):
             found.append((leaf.log_moment(order) / (order - 1.0), Fraction(0)))
-        elif known is not None and laplace_mixture(leaf, adjacency) is None:
+        elif known is not None and not isinstance(analysis_of(leaf, adjacency), LaplaceNoise):
             return Divergence(pure_at_order(known[0], order), known[1])
         elif order <= _LARGEST_ORDER and RDPAccountant(adjacency).supports(leaf):
             moment = RDPAccountant(adjacency).compose(leaf).log_moment(order)

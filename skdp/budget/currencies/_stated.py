@@ -6,9 +6,8 @@ import math
 from fractions import Fraction
 
 from skdp.accounting import ApproxDPEvent, DiscreteLaplaceEvent, Event, LaplaceEvent, PureDPEvent
-from skdp.accounting.analysis import gaussian_mu, stated_guarantee
-from skdp.accounting.events import leaf_counts
-from skdp.accounting.profile_events import OneOfEvent, ProfileEvent
+from skdp.accounting.analysis import analysis_of, gaussian_mu
+from skdp.accounting.events import OneOfEvent, ProfileEvent, leaf_counts
 from skdp.budget.currencies.exact import short, typed
 
 Guarantee = tuple[Fraction, Fraction]
@@ -75,7 +74,7 @@ def stated_of_leaf(leaf: Event, adjacency: str) -> Guarantee | None:
         return (typed(largest), Fraction(0)) if math.isfinite(largest) else None
     if gaussian_mu(leaf, adjacency) is not None and gaussian_mu(leaf, adjacency) != 0.0:
         return None
-    known_guarantee = stated_guarantee(leaf, adjacency)
+    known_guarantee = analysis_of(leaf, adjacency).stated()
     if known_guarantee is None or not math.isfinite(known_guarantee[0]):
         return None
     # Computed in floating point, unlike the above.

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from scipy.special import erfinv, ndtri_exp
 
-from skdp.accounting import ApproxDPEvent, Event, GaussianEvent, PureDPEvent
-from skdp.accounting.analysis import gaussian_mu, sampled_gaussian
+from skdp.accounting import ApproxDPEvent, Event, GaussianEvent, OneOfEvent, PureDPEvent
+from skdp.accounting.analysis import analysis_of, gaussian_mu
 from skdp.accounting.events import leaf_counts
 from skdp.accounting.pld.directions import mu_of_all_rows
-from skdp.accounting.profile_events import OneOfEvent
 from skdp.budget.currencies._cover import cover, required
 from skdp.budget.currencies._runs import without_runs
 from skdp.budget.currencies._stated import stated
@@ -121,7 +120,7 @@ def _square_of_leaf(leaf: Event, adjacency: str) -> Fraction | None:
     mu = gaussian_mu(leaf, adjacency)
     if mu is None:
         return None
-    sampled = sampled_gaussian(leaf, adjacency)
+    sampled = analysis_of(leaf, adjacency).mixture()
     if sampled is None or sampled.rate < 1.0:
         return Fraction(mu) ** 2 if math.isfinite(mu) else None
     # All records in every sample; mu was computed in floating point.

@@ -15,7 +15,7 @@ from skdp.accounting import (
     HiddenStateAccountant,
     PLDAccountant,
 )
-from skdp.accounting.analysis import gaussian_mu, sampled_gaussian
+from skdp.accounting.analysis import analysis_of, gaussian_mu
 from skdp.accounting.events import leaf_counts
 from skdp.accounting.pld.curves import ProfileCurve, profile_curve
 from skdp.budget.currencies._stated import stated
@@ -137,7 +137,7 @@ def _is_gridded(counts: dict[Event, int], adjacency: str) -> bool:
     smooth = 0
     for leaf, count in counts.items():
         if gaussian_mu(leaf, adjacency) is None:
-            if sampled_gaussian(leaf, adjacency) is None:
+            if analysis_of(leaf, adjacency).mixture() is None:
                 return True
             smooth += count
     return smooth <= _FEW

@@ -1,12 +1,8 @@
-"""What a dominating pair of one release must tell, and how its losses are put on a grid.
+"""What a dominating pair of one release must tell each engine.
 
 A pair ``(P, Q)`` dominates a mechanism when its hockey-stick divergence bounds the mechanism's at
 every epsilon; compositions are then dominated by products of pairs (Zhu, Dong and Wang, 2022,
 Theorem 10).
-
-`spread` connects the dots (Doroshenko et al., 2022): the mass of each cell moves to the two ends of
-the cell so that its mass under P and under Q are both kept. The discrete pair dominates. From the
-same cells `optimistic.lowered` makes one that is dominated.
 """
 
 from __future__ import annotations
@@ -15,6 +11,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -38,29 +36,59 @@ class NodeMasses(NamedTuple):
     below: float = 0.0
 
 
-class Pair(Protocol):
-    """A dominating pair of one release.
+class Transformable(Protocol):
+    """What the inversion asks of the loss of one release.
 
-    ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the others.
-    ``atomic`` says that all losses are atoms. Atoms are at ``origin`` plus multiples of
-    ``lattice``, which is 0 if there are none; a grid is aligned if it starts from there.
-    ``variation`` bounds the total variation distance.
+    ``failure`` is P's probability of an infinite loss, ``cut_mass`` that of losses left out, both
+    not contained in the moments. At ``largest_tilt`` moments are not yet out of reach.
     """
 
     failure: float
-    largest_loss: float
-    atomic: bool
-    lattice: float
-    origin: float
-    variation: float
 
     @property
     def cut_mass(self) -> float:
-        """Probability under P of losses that the moments leave out."""
+        """Probability under P of losses left out."""
 
     @property
     def largest_tilt(self) -> float:
         """A tilt at which moments are not yet out of reach."""
+
+    def cumulants(self, theta: float) -> tuple[float, float, float]:
+        """Return log E[e^(theta L)] and its first two derivatives, estimated."""
+
+    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
+        """Return log E[e^(zL)] over finite losses, and bounds on its absolute error.
+
+        All of ``z`` have the same positive real part. Any branch of the logarithm will do.
+        """
+
+    def decay(self, theta: float, frequency: float) -> float:
+        """Bound log |phi(theta + iv)| - log phi(theta) for all ``v >= frequency``."""
+
+
+class Pair(Transformable, Protocol):
+    """A dominating pair of one release: what the inversion asks, and what grids ask.
+
+    For both, ``largest_loss`` is the supremum of the finite losses (or above it by roundings) and
+    ``variation`` bounds the total variation distance. For grids alone: ``atomic`` says that all
+    losses are atoms. Atoms are at ``origin`` plus multiples of ``lattice``, which is 0 if there
+    are none; a grid is aligned if it starts from there.
+    """
+
+    atomic: bool
+    lattice: float
+    origin: float
+
+    @property
+    def largest_loss(self) -> float:
+        """The supremum of the finite losses."""
+
+    @property
+    def variation(self) -> float:
+        """A bound on the total variation distance."""
+
+    def profile(self, epsilon: float) -> tuple[float, float] | None:
+        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``, where known closely."""
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
@@ -79,53 +107,9 @@ class Pair(Protocol):
     ) -> tuple[Indices, Array, float]:
         """Return the same for a discrete pair that this one dominates."""
 
-    def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return log E[e^(theta L)] and its first two derivatives, estimated."""
-
-    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] over finite losses, and bounds on its absolute error.
-
-        All of ``z`` have the same positive real part. Any branch of the logarithm will do.
-        """
-
-    def decay(self, theta: float, frequency: float) -> float:
-        """Bound log |phi(theta + iv)| - log phi(theta) for all ``v >= frequency``."""
-
-    def profile(self, epsilon: float) -> tuple[float, float] | None:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``, where known closely."""
-
-
-def spread(edges: Array, mass: Array, excess: Array, below: float, above: float) -> NodeMasses:
-    """Move each cell's mass to its ends, keeping its masses under P and Q.
-
-    ``excess`` is the mass under P less ``e^l`` times that under Q, ``l`` the lower end: what the
-    upper end receives, times ``1 - e^-width``. Clipping to [0, mass] only matters for rounding.
-    """
-    share = -np.expm1(-np.diff(edges))
-    rising = np.where(share > 0.0, np.clip(excess / np.maximum(share, 1e-300), 0.0, mass), mass)
-    falling = mass - rising
-    nodes = np.zeros(len(edges))
-    nodes[:-1] += falling
-    nodes[1:] += rising
-    nodes[0] += below
-    return NodeMasses(nodes, above, falling, rising, below)
-
 
 def subdivision(lattice: float, step: float) -> int:
-    """Return how many steps a lattice's distance has, 0 if it is no multiple of the step.
-
-    Parameters
-    ----------
-    lattice : float
-        Distance of the lattice, in nats.
-    step : float
-        Step of the grid, in nats.
-
-    Returns
-    -------
-    int
-        The ratio, if it is a whole number up to rounding.
-    """
+    """Return how many steps a lattice's distance has, 0 if it is no multiple of the step."""
     ratio = lattice / step
     if ratio > _LARGEST_RATIO:
         return 0
@@ -134,22 +118,10 @@ def subdivision(lattice: float, step: float) -> int:
 
 
 def place(losses: Array, masses: Array, step: float) -> tuple[Indices, NodeMasses]:
-    """Put atoms on a grid, dominating them.
+    """Put atoms with increasing losses on a grid, dominating them.
 
-    Parameters
-    ----------
-    losses : ndarray
-        Increasing losses.
-    masses : ndarray
-        Their probabilities under P.
-    step : float
-        Step of the grid, in nats.
-
-    Returns
-    -------
-    tuple
-        Indices, with gaps where there is nothing, and what is there. Cells are those from each
-        index to the next.
+    Return indices, with gaps where there is nothing, and what is there; cells are those from each
+    index to the next.
     """
     lower = np.floor(losses / step)
     offset = losses - lower * step
@@ -166,44 +138,18 @@ def place(losses: Array, masses: Array, step: float) -> tuple[Indices, NodeMasse
 
 
 def atoms_transform(losses: Array, masses: Array, z: Complex) -> tuple[Complex, Array]:
-    """Return ``log_transform`` of a short list of atoms.
-
-    Parameters
-    ----------
-    losses : ndarray
-        Losses in nats.
-    masses : ndarray
-        Their probabilities under P, which sum to one.
-    z : ndarray of complex
-        Arguments.
-
-    Returns
-    -------
-    tuple of ndarray
-        Values and bounds on their errors.
-    """
+    """Return ``log_transform`` of a short list of atoms whose masses sum to one."""
     exponents = z[:, None] * losses
     top = float(np.max(z[0].real * losses))
     terms = masses * np.exp(exponents - top)
     value = np.sum(terms, axis=1)
     size = np.sum(masses * np.exp(z[0].real * losses - top) * (4.0 + np.abs(exponents)), axis=1)
     modulus = np.maximum(np.abs(value), 1e-300)
-    return np.log(value + 0.0) + top, 4.0 * 2.0**-53 * (size / modulus + abs(top))
+    return np.log(value + 0.0) + top, 4.0 * UNIT_ROUNDOFF * (size / modulus + abs(top))
 
 
 def log_one_plus(u: Complex) -> Complex:
-    """Return log(1 + u), with an error relative to ``u`` where that is small.
-
-    Parameters
-    ----------
-    u : ndarray of complex
-        Arguments.
-
-    Returns
-    -------
-    ndarray of complex
-        Values of the principal branch.
-    """
+    """Return the principal log(1 + u), with an error relative to ``u`` where that is small."""
     square = u.real**2 + u.imag**2
     near = 0.5 * np.log1p(np.maximum(2.0 * u.real + square, -0.9))
     with np.errstate(divide="ignore"):

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 from skdp.accounting.pld.grid.estimates import atoms_cumulants
 from skdp.accounting.pld.optimistic import lowered
 from skdp.accounting.pld.pairs.base import (
@@ -27,10 +29,17 @@ from skdp.accounting.pld.pairs.base import (
 )
 from skdp.accounting.pld.transforms.laplace import randomised_response_transform
 
-_SKETCHED = 2000
-_PROFILE_ROUNDING = 1e-12
-_UNIT_ROUNDOFF = 2.0**-53
-_LISTED = 64  # atoms, above which their sum is evaluated as a geometric one
+
+@dataclass(frozen=True)
+class _Limits:
+    """How lists of atoms are kept short."""
+
+    sketched: int = 2000  # losses of a sketch
+    profile_rounding: float = 1e-12  # relative error of a profile in closed form, generously
+    listed: int = 64  # atoms, above which their sum is evaluated as a geometric one
+
+
+_LIMITS = _Limits()
 
 
 class AtomicPair(ABC):
@@ -42,38 +51,26 @@ class AtomicPair(ABC):
     atomic = True
     lattice: float
     origin: float
-    variation: float
 
     @abstractmethod
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers ``k``, their probabilities under P, and what lies above.
+        """Return the numbers ``k``, their probabilities under P, and a bound on what lies above.
 
-        Parameters
-        ----------
-        tail : float
-            Probability that may lie on either side; a shortfall at the lower end is left out.
-
-        Returns
-        -------
-        tuple
-            Numbers, masses, and a bound on the mass above.
+        A probability ``tail`` may lie on either side; a shortfall at the lower end is left out.
         """
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
-        numbers, _, _ = self.atoms(tail)
-        return (
-            self.origin + self.lattice * float(numbers[0]),
-            self.origin + self.lattice * float(numbers[-1]),
-        )
+        losses = self._losses(self.atoms(tail)[0], False)
+        return float(losses[0]), float(losses[-1])
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""
         numbers, masses, _ = self.atoms(tail)
-        losses = self.origin + self.lattice * numbers
-        if len(losses) <= _SKETCHED:
+        losses = self._losses(numbers, False)
+        if len(losses) <= _LIMITS.sketched:
             return losses, masses
-        step = (losses[-1] - losses[0]) / _SKETCHED
+        step = (losses[-1] - losses[0]) / _LIMITS.sketched
         indices, nodes = place(losses, masses, step)
         return step * indices, nodes.masses
 
@@ -129,15 +126,7 @@ class AtomicPair(ABC):
 
 
 class DiscreteLaplacePair(AtomicPair):
-    """Discrete Laplace noise on an integer.
-
-    Parameters
-    ----------
-    sensitivity : int
-        Largest change of the query.
-    shift : float
-        Sensitivity over the scale ``b`` of the noise: the largest loss, in nats.
-    """
+    """Discrete Laplace noise; the shift is sensitivity over scale, the largest loss."""
 
     def __init__(self, sensitivity: int, shift: float) -> None:
         self.sensitivity = sensitivity
@@ -167,7 +156,7 @@ class DiscreteLaplacePair(AtomicPair):
         value = -math.expm1(-0.5 * self.lattice * k)
         rest = math.exp(-0.5 * self.lattice * k) * -math.expm1(-0.5 * self.lattice)
         value += rest * math.expm1(min(epsilon - above, 0.0)) / math.expm1(-self.lattice)
-        error = _PROFILE_ROUNDING * (value + min(self.shift + epsilon, 1.0))
+        error = _LIMITS.profile_rounding * (value + min(self.shift + epsilon, 1.0))
         return max(0.0, value - error), min(1.0, value + error)
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
@@ -177,7 +166,7 @@ class DiscreteLaplacePair(AtomicPair):
         numbers, masses, _ = self.atoms(0.0)
         losses = self.origin + self.lattice * numbers
         if (float(np.max(np.abs(z))) + 1.0) * self.shift > 1.0:
-            if self.sensitivity <= _LISTED:
+            if self.sensitivity <= _LIMITS.listed:
                 return atoms_transform(losses, masses, z)
             return self._geometric_sum(z)
         # Symmetric in s = z + 1/2, and 1 at s = 1/2: pairs of sinh have the difference.
@@ -188,7 +177,7 @@ class DiscreteLaplacePair(AtomicPair):
         half = 0.5 * losses[None, :]
         terms = np.sinh((z[:, None] + 1.0) * half) * np.sinh(z[:, None] * half)
         added = 2.0 * np.sum(weights * terms, axis=1)
-        return log_one_plus(added), 64.0 * _UNIT_ROUNDOFF * np.abs(added)
+        return log_one_plus(added), 64.0 * UNIT_ROUNDOFF * np.abs(added)
 
     def _geometric_sum(self, z: Complex) -> tuple[Complex, Array]:
         """Return the transform in closed form, relative to its largest term."""
@@ -203,5 +192,5 @@ class DiscreteLaplacePair(AtomicPair):
         doubt = (1.0 + np.abs(ends)) * exponent
         doubt = doubt + np.abs(inner) * (2.0 * exponent + np.abs(twice) / np.abs(divisor) + 8.0)
         doubt = doubt + 2.0 * -math.expm1(-scale) * exponent / np.abs(divisor)
-        errors = 8.0 * _UNIT_ROUNDOFF * (doubt / np.maximum(np.abs(total), 1e-300) + exponent)
+        errors = 8.0 * UNIT_ROUNDOFF * (doubt / np.maximum(np.abs(total), 1e-300) + exponent)
         return values, errors

@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from skdp.accounting.pld.optimistic import lowered
-from skdp.accounting.pld.pairs.base import Array, Complex, Indices, NodeMasses, log_one_plus, spread
+from skdp.accounting.numerics.floats import LARGEST_EXPONENT, SMALLEST_TAIL, UNIT_ROUNDOFF
+from skdp.accounting.pld.pairs.base import Array, Complex, NodeMasses, log_one_plus
+from skdp.accounting.pld.pairs.cells import CellPair, spread
 from skdp.accounting.pld.pairs.discrete import AtomicPair
 
-_WIDE = 2.0**13.5  # sigma from which integers are too many to be listed
-_SMALLEST_TAIL = 1e-300
-_PROFILE_ROUNDING = 1e-12
-_UNIT_ROUNDOFF = 2.0**-53
-_SKETCHED = 1000
-_SMALL_SHIFT = (
-    1e-4  # of sigma, up to which a shift is followed by what it moves, not by differences
-)
-_NARROW = 0.5  # sigma up to which theta functions are summed directly
-_DIGITS = 44.0  # nats, below which terms of a sum are left out
+
+@dataclass(frozen=True)
+class _Limits:
+    """How noise on the integers is listed, summed and bounded."""
+
+    wide: float = 2.0**13.5  # sigma from which integers are too many to be listed
+    profile_rounding: float = 1e-12  # relative error of a sum over all losses, generously
+    sketched: int = 1000  # losses of a sketch of wide noise
+    # of sigma, up to which a shift is followed by what it moves, not by differences
+    small_shift: float = 1e-4
+    narrow: float = 0.5  # sigma up to which theta functions are summed directly
+    digits: float = 44.0  # nats, below which terms of a theta function are left out
+
+
+_LIMITS = _Limits()
 
 
 class DiscreteGaussianPair(AtomicPair):
-    """Discrete Gaussian noise on an integer.
-
-    Parameters
-    ----------
-    sensitivity : int
-        Largest change of the query.
-    sigma : float
-        Parameter of the noise: ``P(X = x)`` is proportional to ``e^(-x^2 / (2 sigma^2))``.
-    """
+    """Discrete Gaussian noise: ``P(X = x)`` is proportional to ``e^(-x^2 / (2 sigma^2))``."""
 
     def __init__(self, sensitivity: int, sigma: float) -> None:
         self.sensitivity = sensitivity
@@ -46,25 +45,145 @@ class DiscreteGaussianPair(AtomicPair):
             self._log_total = math.log1p(2.0 * float(np.sum(np.exp(-0.5 * (x / sigma) ** 2))))
         # At epsilon = 0: how much the noise is from -ceil(s/2) + 1 - (s even) to ceil(s/2) - 1.
         last = (sensitivity + 1) // 2 - 1
-        mass = self._mass(last - sensitivity + 1, last) * (1.0 + 1e-9) + 1e-15 * self._wide
+        mass = self._mass(last - sensitivity + 1, last) * (1.0 + 1e-9)
         most = sensitivity * math.exp(-self._log_total) * (1.0 + 1e-12)  # densities are below
         self.variation = min(1.0, mass, most)
-
-    @property
-    def _wide(self) -> bool:
-        return self.sigma > _WIDE
 
     def _log_density(self, x: Array) -> Array:
         return -0.5 * (x / self.sigma) ** 2 - self._log_total
 
     def _mass(self, first: int, last: int) -> float:
         """Return the noise's mass on the integers from ``first`` to ``last``."""
-        if self._wide:
-            edges = np.array([float(first), last + 1.0])
-            return float(self._cells(edges)[0])
-        reach = self._reach(_SMALLEST_TAIL)
+        reach = self._reach(SMALLEST_TAIL)
         x = np.arange(max(first, -reach), min(last, reach) + 1.0)
         return float(np.sum(np.exp(self._log_density(x))))
+
+    def _reach(self, tail: float) -> int:
+        """Return m with P(X > m) <= tail / 2; discrete tails are below Gaussian ones from m."""
+        size = -float(ndtri(max(0.5 * tail, SMALLEST_TAIL)))
+        return math.ceil(max(size, 1.0) * self.sigma) + 1
+
+    def atoms(self, tail: float) -> tuple[Array, Array, float]:
+        """Return the numbers of losses, their probabilities under P, and what lies above."""
+        reach = self._reach(tail)
+        x = np.arange(-reach, reach + 1, dtype=np.float64)
+        return (
+            x + self.sensitivity,
+            np.exp(self._log_density(x)),
+            float(ndtr(-reach / self.sigma)),
+        )
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        reach = self._reach(tail)
+        middle = -self.origin
+        return middle - self.lattice * reach, middle + self.lattice * reach
+
+    @cached_property
+    def _everything(self) -> tuple[Array, Array, float]:
+        """Return all losses that are listed, their probabilities, and what lies above."""
+        numbers, masses, above = self.atoms(SMALLEST_TAIL)
+        return self.origin + self.lattice * numbers, masses, above
+
+    def profile(self, epsilon: float) -> tuple[float, float] | None:
+        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        losses, masses, above = self._everything
+        # The sum may err by its rounding, and by that of the losses themselves.
+        rounding = 8.0 * UNIT_ROUNDOFF * (abs(epsilon) - self.origin)
+        first = int(np.searchsorted(losses, epsilon - rounding))
+        kept = masses[first:]
+        value = float(np.dot(kept, -np.expm1(np.minimum(epsilon - losses[first:], 0.0))))
+        error = _LIMITS.profile_rounding * value + rounding * float(np.sum(kept))
+        return max(0.0, value - error), min(1.0, value + error + above)
+
+    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
+        """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`.
+
+        Up to its first factor, that of Gaussian noise, it is a ratio of theta functions, at
+        ``(z + 1) * sensitivity`` and at zero, and periodic in the imaginary part of ``z``.
+        """
+        period = 2.0 * math.pi / self.lattice
+        turns = np.round(z.imag / period)
+        w = z - 1j * turns * period
+        square = self.sensitivity**2 / self.sigma**2
+        # Over a period the loss makes a turn or, if an odd number of half lattices, half of one.
+        values = 0.5 * square * w * (w + 1.0) + 1j * math.pi * turns * (self.sensitivity % 2)
+        centre = np.asarray((w + 1.0) * self.sensitivity, dtype=np.complex128)
+        if self.sigma < _LIMITS.narrow:
+            ratio, errors = self._direct_sum(centre)
+        else:
+            ratio, errors = self._dual_sum(centre)
+        sizes = np.abs(values) + np.abs(turns) * 4.0 + square * np.abs(w) * np.abs(z)
+        return values + ratio, errors + 16.0 * UNIT_ROUNDOFF * sizes
+
+    def _dual_sum(self, centre: Complex) -> tuple[Complex, Array]:
+        """Return the log ratio of the theta functions, by Poisson summation."""
+        rate = 2.0 * math.pi**2 * self.sigma**2
+        terms = 1 + math.ceil(math.sqrt(_LIMITS.digits / rate)) + 1
+        added = np.zeros(len(centre), dtype=np.complex128)
+        size, base = np.zeros(len(centre)), 0.0
+        x = centre.real - np.round(centre.real)
+        for k in range(1, terms + 1):
+            y = 2.0 * math.pi * k * centre.imag
+            with np.errstate(under="ignore"):
+                up = np.exp(-rate * k * k + y + 2j * math.pi * k * -x)
+                down = np.exp(-rate * k * k - y + 2j * math.pi * k * x)
+            added += up + down
+            size += (np.abs(up) + np.abs(down)) * (16.0 + 8.0 * k * (1.0 + np.abs(centre)))
+            base += 2.0 * math.exp(-rate * k * k)
+        modulus = np.maximum(np.abs(1.0 + added), 1e-300)
+        errors = 4.0 * UNIT_ROUNDOFF * (size / modulus + base)
+        return log_one_plus(added) - math.log1p(base), errors
+
+    def _direct_sum(self, centre: Complex) -> tuple[Complex, Array]:
+        """Return the log ratio of the theta functions, by their definition."""
+        reach = math.ceil(math.sqrt(2.0 * _LIMITS.digits) * self.sigma) + 1
+        nearest = np.round(centre.real)
+        offsets = np.arange(-reach, reach + 1.0)
+        distance = (nearest - centre)[:, None] + offsets[None, :]
+        exponents = -0.5 * (distance / self.sigma) ** 2
+        top = np.max(exponents.real, axis=1)
+        terms = np.exp(exponents - top[:, None])
+        total = np.sum(terms, axis=1)
+        size = np.sum(np.abs(terms) * (4.0 + 4.0 * np.abs(exponents)), axis=1)
+        errors = 4.0 * UNIT_ROUNDOFF * (size / np.maximum(np.abs(total), 1e-300) + np.abs(top))
+        return np.log(total) + top - self._log_total, errors + 4.0 * UNIT_ROUNDOFF
+
+
+class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
+    """Discrete Gaussian noise so wide that its integers are too many to be listed."""
+
+    atomic = True
+
+    def _mass(self, first: int, last: int) -> float:
+        """Return the noise's mass on the integers from ``first`` to ``last``, rounded up."""
+        return float(self._cells(np.array([float(first), last + 1.0]))[0]) + 1e-15
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        return DiscreteGaussianPair.span(self, tail)
+
+    def sketch(self, tail: float) -> tuple[Array, Array]:
+        """Return a coarse list of losses with their probabilities, for estimates."""
+        edges = np.linspace(*self.span(tail), _LIMITS.sketched)
+        return edges, self.node_masses(edges).masses
+
+    def node_masses(self, edges: Array) -> NodeMasses:
+        """Spread P's mass over increasing losses, dominating the pair."""
+        first = np.ceil((edges - self.origin) / self.lattice)  # least output in each cell
+        still, moved = self._cells(first), self._cells(first - self.sensitivity)
+        if self.sensitivity < _LIMITS.small_shift * self.sigma:
+            # Masses are rounded by more than so small a shift changes them.
+            below = self._just_below(first)
+            excess = below[:-1] - below[1:] - np.expm1(edges[:-1]) * still
+        else:
+            excess = moved - np.exp(np.minimum(edges[:-1], LARGEST_EXPONENT)) * still
+        excess = np.where(moved > 1e-290, excess, moved)
+        ends = (first[[0, -1]] - self.sensitivity - 1.0) / self.sigma
+        return spread(edges, moved, excess, float(ndtr(ends[0])), float(ndtr(-ends[1])))
+
+    def profile(self, epsilon: float) -> None:
+        """Know no sum that is short enough."""
 
     def _cells(self, edges: Array) -> Array:
         """Return the mass of wide noise from each whole number up to the next one, exclusive.
@@ -90,139 +209,8 @@ class DiscreteGaussianPair(AtomicPair):
         bend = (self.sensitivity**2 - 1.0) / (24.0 * self.sigma**2) * (u * u - 1.0)
         return self.sensitivity * np.exp(-0.5 * u * u - self._log_total) * (1.0 + bend)
 
-    def _reach(self, tail: float) -> int:
-        """Return m with P(X > m) <= tail / 2; discrete tails are below Gaussian ones from m."""
-        size = -float(ndtri(max(0.5 * tail, _SMALLEST_TAIL)))
-        return math.ceil(max(size, 1.0) * self.sigma) + 1
 
-    def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers of losses, their probabilities under P, and what lies above."""
-        reach = self._reach(tail)
-        x = np.arange(-reach, reach + 1, dtype=np.float64)
-        return (
-            x + self.sensitivity,
-            np.exp(self._log_density(x)),
-            float(ndtr(-reach / self.sigma)),
-        )
-
-    def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
-        reach = self._reach(tail)
-        middle = -self.origin
-        return middle - self.lattice * reach, middle + self.lattice * reach
-
-    def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
-        if not self._wide:
-            return super().sketch(tail)
-        edges = np.linspace(*self.span(tail), _SKETCHED)
-        return edges, self._node_masses(edges).masses
-
-    def grid(self, step: float, tail: float, aligned: bool = False) -> tuple[Indices, Array, float]:
-        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
-        if not self._wide:
-            return super().grid(step, tail, aligned)
-        indices, nodes = self._nodes_on_grid(step, tail, aligned)
-        return indices, nodes.masses, nodes.infinite
-
-    def optimistic_grid(
-        self, step: float, tail: float, aligned: bool = False
-    ) -> tuple[Indices, Array, float]:
-        """Return the same for a discrete pair that this one dominates."""
-        if not self._wide:
-            return super().optimistic_grid(step, tail, aligned)
-        indices, nodes = self._nodes_on_grid(step, tail, aligned)
-        return indices, lowered(step, nodes, None if aligned else int(-indices[0])), 0.0
-
-    def _nodes_on_grid(self, step: float, tail: float, aligned: bool) -> tuple[Indices, NodeMasses]:
-        origin = self.origin if aligned else 0.0
-        low, high = self.span(tail)
-        first, last = math.floor((low - origin) / step), math.ceil((high - origin) / step)
-        indices = np.arange(first, last + 1, dtype=np.int64)
-        return indices, self._node_masses(np.asarray(origin + indices * step, dtype=np.float64))
-
-    def _node_masses(self, edges: Array) -> NodeMasses:
-        """Spread the mass of wide noise over the given losses, dominating the pair."""
-        first = np.ceil((edges - self.origin) / self.lattice)  # least output in each cell
-        still, moved = self._cells(first), self._cells(first - self.sensitivity)
-        if self.sensitivity < _SMALL_SHIFT * self.sigma:
-            # Masses are rounded by more than so small a shift changes them.
-            below = self._just_below(first)
-            excess = below[:-1] - below[1:] - np.expm1(edges[:-1]) * still
-        else:
-            excess = moved - np.exp(np.minimum(edges[:-1], 700.0)) * still
-        excess = np.where(moved > 1e-290, excess, moved)
-        ends = (first[[0, -1]] - self.sensitivity - 1.0) / self.sigma
-        return spread(edges, moved, excess, float(ndtr(ends[0])), float(ndtr(-ends[1])))
-
-    @cached_property
-    def _everything(self) -> tuple[Array, Array, float]:
-        """Return all losses that are listed, their probabilities, and what lies above."""
-        numbers, masses, above = self.atoms(_SMALLEST_TAIL)
-        return self.origin + self.lattice * numbers, masses, above
-
-    def profile(self, epsilon: float) -> tuple[float, float] | None:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
-        if self._wide:
-            return None
-        losses, masses, above = self._everything
-        # The sum may err by its rounding, and by that of the losses themselves.
-        rounding = 8.0 * _UNIT_ROUNDOFF * (abs(epsilon) - self.origin)
-        first = int(np.searchsorted(losses, epsilon - rounding))
-        kept = masses[first:]
-        value = float(np.dot(kept, -np.expm1(np.minimum(epsilon - losses[first:], 0.0))))
-        error = _PROFILE_ROUNDING * value + rounding * float(np.sum(kept))
-        return max(0.0, value - error), min(1.0, value + error + above)
-
-    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`.
-
-        Up to its first factor, that of Gaussian noise, it is a ratio of theta functions, at
-        ``(z + 1) * sensitivity`` and at zero, and periodic in the imaginary part of ``z``.
-        """
-        period = 2.0 * math.pi / self.lattice
-        turns = np.round(z.imag / period)
-        w = z - 1j * turns * period
-        square = self.sensitivity**2 / self.sigma**2
-        # Over a period the loss makes a turn or, if an odd number of half lattices, half of one.
-        values = 0.5 * square * w * (w + 1.0) + 1j * math.pi * turns * (self.sensitivity % 2)
-        centre = np.asarray((w + 1.0) * self.sensitivity, dtype=np.complex128)
-        if self.sigma < _NARROW:
-            ratio, errors = self._direct_sum(centre)
-        else:
-            ratio, errors = self._dual_sum(centre)
-        sizes = np.abs(values) + np.abs(turns) * 4.0 + square * np.abs(w) * np.abs(z)
-        return values + ratio, errors + 16.0 * _UNIT_ROUNDOFF * sizes
-
-    def _dual_sum(self, centre: Complex) -> tuple[Complex, Array]:
-        """Return the log ratio of the theta functions, by Poisson summation."""
-        rate = 2.0 * math.pi**2 * self.sigma**2
-        terms = 1 + math.ceil(math.sqrt(_DIGITS / rate)) + 1
-        added = np.zeros(len(centre), dtype=np.complex128)
-        size, base = np.zeros(len(centre)), 0.0
-        x = centre.real - np.round(centre.real)
-        for k in range(1, terms + 1):
-            y = 2.0 * math.pi * k * centre.imag
-            with np.errstate(under="ignore"):
-                up = np.exp(-rate * k * k + y + 2j * math.pi * k * -x)
-                down = np.exp(-rate * k * k - y + 2j * math.pi * k * x)
-            added += up + down
-            size += (np.abs(up) + np.abs(down)) * (16.0 + 8.0 * k * (1.0 + np.abs(centre)))
-            base += 2.0 * math.exp(-rate * k * k)
-        modulus = np.maximum(np.abs(1.0 + added), 1e-300)
-        errors = 4.0 * _UNIT_ROUNDOFF * (size / modulus + base)
-        return log_one_plus(added) - math.log1p(base), errors
-
-    def _direct_sum(self, centre: Complex) -> tuple[Complex, Array]:
-        """Return the log ratio of the theta functions, by their definition."""
-        reach = math.ceil(math.sqrt(2.0 * _DIGITS) * self.sigma) + 1
-        nearest = np.round(centre.real)
-        offsets = np.arange(-reach, reach + 1.0)
-        distance = (nearest - centre)[:, None] + offsets[None, :]
-        exponents = -0.5 * (distance / self.sigma) ** 2
-        top = np.max(exponents.real, axis=1)
-        terms = np.exp(exponents - top[:, None])
-        total = np.sum(terms, axis=1)
-        size = np.sum(np.abs(terms) * (4.0 + 4.0 * np.abs(exponents)), axis=1)
-        errors = 4.0 * _UNIT_ROUNDOFF * (size / np.maximum(np.abs(total), 1e-300) + np.abs(top))
-        return np.log(total) + top - self._log_total, errors + 4.0 * _UNIT_ROUNDOFF
+def discrete_gaussian_pair(sensitivity: int, sigma: float) -> DiscreteGaussianPair:
+    """Return the pair that suits the noise's width."""
+    suited = WideDiscreteGaussianPair if sigma > _LIMITS.wide else DiscreteGaussianPair
+    return suited(sensitivity, sigma)

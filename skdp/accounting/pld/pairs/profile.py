@@ -11,9 +11,9 @@ hull of all these points is symmetric under the same map, which takes lines to l
 the hull of the nodes there and of that one point, and the other half has the mirrored atoms: mass
 ``p`` at loss ``l > 0`` comes with mass ``p e^-l`` at ``-l``, and the rest of the mass is at 0.
 
-Rounding: all masses at positive losses are raised by ``_RAISED`` of themselves. Their profile is
+Rounding: all masses at positive losses are raised by a share of themselves. Their profile is
 then added up from positive terms; should it be too small at some vertex, they grow by the factor
-that is lacking there. The rest of the mass, at 0, gets ``_SHIFTED`` more than is left.
+that is lacking there. The rest of the mass, at 0, gets a little more than is left.
 """
 
 from __future__ import annotations
@@ -22,30 +22,41 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from skdp.accounting.pld.grid.estimates import atoms_cumulants
-from skdp.accounting.pld.pairs.base import Array, Complex, atoms_transform, place
+from skdp.accounting.pld.pairs.base import Array, Complex, atoms_transform
 from skdp.accounting.pld.pairs.discrete import AtomicPair
 
-_DEEPEST = 1e-100  # profile below which losses count as infinite
-_DEEP = 1e-14  # profile below which the nodes may be coarse
-_TOLERANCE, _DEEP_TOLERANCE = 1e-4, 0.3  # relative height of chords above the bound
-_LARGEST_EPSILON = 1e9
-_STAGNANT = 0.999  # ratio of bounds at an epsilon and its double from which on there is a floor
-_FIRST_NODES, _HALVINGS = 64, 60
-_ROUGH = 16
-_LARGEST_DEPTH = 14
-_LARGEST_NODES = 6000
-_RAISED = 1e-9
-_LOWERED = 2.0**-50  # share of mirrored masses, so that Q has no more mass than P
-_SHIFTED = 1e-12  # mass added at a loss of zero, above all rounding of the total
-_SKETCHED = 2000
-_BLOCK = 2**21  # terms of transforms at once
-_LARGEST_WORK = 2**24
+
+@dataclass(frozen=True)
+class _Limits:
+    """How close to a bound a list of losses comes, and how long it may be."""
+
+    deepest: float = 1e-100  # profile below which losses count as infinite
+    deep: float = 1e-14  # profile below which the nodes may be coarse
+    tolerance: float = 1e-4  # relative height of chords above the bound
+    deep_tolerance: float = 0.3  # the same where the profile is below the deep one
+    largest_epsilon: float = 1e9  # losses above it count as infinite
+    # ratio of bounds at an epsilon and its double from which on there is a floor
+    stagnant: float = 0.999
+    first_nodes: int = 64  # equidistant nodes to begin with
+    halvings: int = 60  # nodes besides, at halves of halves of the last one
+    rough: int = 16  # nodes of either kind of the first, rough hull
+    largest_depth: int = 14  # how often the distance of two nodes is halved
+    largest_nodes: int = 6000  # nodes in all
+    raised: float = 1e-9  # share by which masses at positive losses are raised
+    lowered: float = 2.0**-50  # share of mirrored masses, so that Q has no more mass than P
+    shifted: float = 1e-12  # mass added at a loss of zero, above all rounding of the total
+    block: int = 2**21  # terms of transforms at once
+    largest_work: int = 2**24  # terms of transforms in all
+
+
+_LIMITS = _Limits()
 
 Bound = Callable[[float], float]
 
@@ -70,17 +81,9 @@ class ListedPair(AtomicPair):
         """All of them."""
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return losses and their probabilities under P, and what lies above them.
+        """Return losses, their probabilities under P, and a bound on what lies above.
 
-        Parameters
-        ----------
-        tail : float
-            Probability that may lie on either side.
-
-        Returns
-        -------
-        tuple
-            Losses, masses, and a bound on the mass above.
+        A probability ``tail`` may lie on either side.
         """
         losses, masses, _ = self._atoms
         first = int(np.searchsorted(np.cumsum(masses), 0.5 * tail, side="right"))
@@ -91,27 +94,8 @@ class ListedPair(AtomicPair):
         kept[0] += float(np.sum(masses[:first]))
         return losses[first:last], kept, float(np.sum(masses[last:]))
 
-    def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
-        losses, _, _ = self.atoms(tail)
-        return float(losses[0]), float(losses[-1])
-
-    def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
-        losses, masses, _ = self.atoms(tail)
-        if len(losses) <= _SKETCHED:
-            return losses, masses
-        step = (losses[-1] - losses[0]) / _SKETCHED
-        indices, nodes = place(losses, masses, step)
-        return step * indices, nodes.masses
-
     def _losses(self, numbers: Array, aligned: bool) -> Array:
         return numbers
-
-    @property
-    def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach: that of one unlikely loss."""
-        return 1e6 / max(self.span(1e-12)[1], 1e-12)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
         """Return the log moment of the loss and its first two derivatives, estimated."""
@@ -120,12 +104,12 @@ class ListedPair(AtomicPair):
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
         """Return log E[e^(zL)] over finite losses, and bounds on its absolute error; see `Pair`."""
         losses, masses, _ = self._atoms
-        if len(z) * len(losses) > _LARGEST_WORK:
+        if len(z) * len(losses) > _LIMITS.largest_work:
             real = z[:1].real.astype(np.complex128)
             value, error = atoms_transform(losses, masses, real)
             largest = float(value[0].real + error[0])
             return np.full(len(z), largest, dtype=np.complex128), np.full(len(z), math.inf)
-        size = max(1, _BLOCK // len(losses))
+        size = max(1, _LIMITS.block // len(losses))
         blocks = [
             atoms_transform(losses, masses, z[start : start + size])
             for start in range(0, len(z), size)
@@ -136,24 +120,27 @@ class ListedPair(AtomicPair):
 class ProfilePair(ListedPair):
     """The discrete pair above all profiles that a bound allows.
 
-    Parameters
-    ----------
-    bound : callable
-        Upper bound on the profile at any ``epsilon >= 0``, in both orders of the pair.
-    largest_loss : float, default=inf
-        An epsilon at which the profile is zero.
+    The bound holds at any ``epsilon >= 0`` in both orders, and is zero at ``largest_loss``.
     """
 
     def __init__(self, bound: Bound, largest_loss: float = math.inf) -> None:
         self._bound = bound
         self.largest_loss = largest_loss
         self._end, last = last_node(bound, largest_loss)
-        self.failure = min(1.0, last * (1.0 + 2.0 * _RAISED))  # no less than the atoms say
-        # Whether the bound is convex shows at a few nodes; only where it is not, more are needed.
-        shares = np.concatenate([np.linspace(0.0, 1.0, _ROUGH), 0.5 ** np.arange(_ROUGH)])
+        self.failure = min(1.0, last * (1.0 + 2.0 * _LIMITS.raised))  # no less than the atoms say
+
+    @cached_property
+    def variation(self) -> float:
+        """A bound on the total variation distance."""
+        return min(1.0, self._bound(0.0), _profile_of(self._rough, 0.0))
+
+    @cached_property
+    def _rough(self) -> Atoms:
+        """A hull of few nodes: whether the bound is convex shows there; if not, more are needed."""
+        count = _LIMITS.rough
+        shares = np.concatenate([np.linspace(0.0, 1.0, count), 0.5 ** np.arange(count)])
         nodes = self._end * np.unique(shares)
-        self._rough = hull_atoms(nodes, np.array([min(1.0, bound(node)) for node in nodes]))
-        self.variation = min(1.0, bound(0.0), _profile_of(self._rough, 0.0))
+        return hull_atoms(nodes, np.array([min(1.0, self._bound(node)) for node in nodes]))
 
     @cached_property
     def nodes(self) -> tuple[Array, Array]:
@@ -179,62 +166,36 @@ def _profile_of(atoms: Atoms, epsilon: float) -> float:
 
 
 def last_node(bound: Bound, largest_loss: float = math.inf) -> tuple[float, float]:
-    """Return an epsilon at which a bound is negligible or does not fall any more, and its value.
-
-    Parameters
-    ----------
-    bound : callable
-        Upper bound on a profile at any ``epsilon >= 0``.
-    largest_loss : float, default=inf
-        An epsilon at which the profile is zero.
-
-    Returns
-    -------
-    tuple of float
-        Epsilon and bound.
-    """
+    """Return an epsilon at which a bound is negligible or does not fall any more, and its value."""
     if math.isfinite(largest_loss):
         return largest_loss, 0.0
     epsilon = 1.0
     value = min(1.0, bound(epsilon))
-    while value > _DEEPEST and epsilon < _LARGEST_EPSILON:
+    while value > _LIMITS.deepest and epsilon < _LIMITS.largest_epsilon:
         following = min(value, bound(2.0 * epsilon))
         # A floor far below one, seen twice; near one, the losses may only be large.
-        if value < 0.5 and following > _STAGNANT * value:
-            if min(following, bound(16.0 * epsilon)) > _STAGNANT * value:
+        if value < 0.5 and following > _LIMITS.stagnant * value:
+            if min(following, bound(16.0 * epsilon)) > _LIMITS.stagnant * value:
                 break
         epsilon, value = 2.0 * epsilon, following
     return epsilon, value
 
 
 def choose_nodes(bound: Bound, end: float) -> tuple[Array, Array]:
-    """Choose epsilons between which chords are close to a bound.
-
-    Parameters
-    ----------
-    bound : callable
-        Upper bound on a profile at any ``epsilon >= 0``.
-    end : float
-        The last epsilon.
-
-    Returns
-    -------
-    tuple of ndarray
-        Increasing epsilons from 0 to ``end``, and bounds there.
-    """
-    start = set(np.linspace(0.0, end, _FIRST_NODES + 1).tolist())
-    start |= {end * 0.5**k for k in range(_HALVINGS) if end * 0.5**k > 1e-12}
+    """Choose epsilons from 0 to ``end`` between which chords are close to a bound; return both."""
+    start = set(np.linspace(0.0, end, _LIMITS.first_nodes + 1).tolist())
+    start |= {end * 0.5**k for k in range(_LIMITS.halvings) if end * 0.5**k > 1e-12}
     known = {epsilon: min(1.0, bound(epsilon)) for epsilon in sorted(start)}
     ordered = sorted(known)
     pending = [(a, b, 0) for a, b in itertools.pairwise(ordered)]
-    while pending and len(known) < _LARGEST_NODES:
+    while pending and len(known) < _LIMITS.largest_nodes:
         following = []
         for a, b, depth in pending:
             middle = 0.5 * (a + b)
             known[middle] = value = min(1.0, bound(middle))
             chord = known[a] + (known[b] - known[a]) * _share(a, middle, b)
-            tolerance = _TOLERANCE if value > _DEEP else _DEEP_TOLERANCE
-            if abs(chord - value) > tolerance * value and depth < _LARGEST_DEPTH:
+            tolerance = _LIMITS.tolerance if value > _LIMITS.deep else _LIMITS.deep_tolerance
+            if abs(chord - value) > tolerance * value and depth < _LIMITS.largest_depth:
                 following += [(a, middle, depth + 1), (middle, b, depth + 1)]
         pending = following
     epsilons = sorted(known)
@@ -254,17 +215,7 @@ def _share_of_all(middle: float, high: float) -> float:
 def hull_atoms(epsilons: Array, values: Array) -> Atoms:
     """Return the atoms of the pair above all profiles that are below given values.
 
-    Parameters
-    ----------
-    epsilons : ndarray
-        Increasing epsilons, at least 0.
-    values : ndarray
-        Bounds on the profile there, which holds in both orders of the pair.
-
-    Returns
-    -------
-    Atoms
-        Losses, masses under P, and the mass at infinity.
+    The epsilons increase from 0 or more; the values bound the profile there in both orders.
     """
     losses, curve = hull(epsilons, values)
     if not len(losses):
@@ -275,54 +226,26 @@ def hull_atoms(epsilons: Array, values: Array) -> Atoms:
     before = np.append((1.0 - curve[0]) / (1.0 + math.exp(-losses[0])), drops / -np.expm1(-gaps))
     with np.errstate(over="ignore"):
         after = np.append(drops / np.expm1(gaps), 0.0)
-    masses = np.maximum(before - after, 0.0) * (1.0 + _RAISED)
-    infinite = min(1.0, float(curve[-1]) * (1.0 + _RAISED))
+    masses = np.maximum(before - after, 0.0) * (1.0 + _LIMITS.raised)
+    infinite = min(1.0, float(curve[-1]) * (1.0 + _LIMITS.raised))
     masses *= _lacking_factor(losses, masses, curve, infinite)
     positive = losses > 0.0
     return mirrored(losses[positive], masses[positive], infinite)
 
 
 def mirrored(losses: Array, masses: Array, infinite: float) -> Atoms:
-    """Complete the positive losses of a symmetric pair.
-
-    Parameters
-    ----------
-    losses : ndarray
-        Increasing losses above 0.
-    masses : ndarray
-        Their probabilities under P, no less than they are.
-    infinite : float
-        Probability of an infinite loss.
-
-    Returns
-    -------
-    Atoms
-        The same with their images, and with what is left at a loss of 0.
-    """
-    down = masses * np.exp(-losses) * (1.0 - _LOWERED)
-    middle = max(0.0, 1.0 - infinite - float(np.sum(masses)) - float(np.sum(down))) + _SHIFTED
+    """Complete the positive losses of a symmetric pair by their images, and what is left at 0."""
+    down = masses * np.exp(-losses) * (1.0 - _LIMITS.lowered)
+    middle = max(0.0, 1.0 - infinite - float(np.sum(masses)) - float(np.sum(down)))
     return Atoms(
         np.concatenate([-losses[::-1], [0.0], losses]),
-        np.concatenate([down[::-1], [middle], masses]),
+        np.concatenate([down[::-1], [middle + _LIMITS.shifted], masses]),
         infinite,
     )
 
 
 def hull(epsilons: Array, values: Array) -> tuple[Array, Array]:
-    """Return the vertices of the largest symmetric profile below given values.
-
-    Parameters
-    ----------
-    epsilons : ndarray
-        Ascending epsilons, at least 0.
-    values : ndarray
-        Bounds on a profile there, which holds in both orders of the pair.
-
-    Returns
-    -------
-    tuple of ndarray
-        Epsilons and values of the vertices; none where nothing is below 1.
-    """
+    """Return the vertices of the largest symmetric profile below given values, if any is < 1."""
     at: list[float] = []
     heights: list[float] = []
     for epsilon, value in zip(epsilons.tolist(), values.tolist(), strict=True):
@@ -350,7 +273,7 @@ def _lacking_factor(losses: Array, masses: Array, curve: Array, infinite: float)
         under_q += float(masses[k + 1])  # of this loss and all above, in units of 1 / y there
         value += under_q * -math.expm1(-gap)
         under_q *= math.exp(-gap)
-        wanted = float(curve[k]) * (1.0 + 0.5 * _RAISED)
+        wanted = float(curve[k]) * (1.0 + 0.5 * _LIMITS.raised)
         if wanted > value > infinite:
             factor = max(factor, (wanted - infinite) / (value - infinite))
     return factor

@@ -14,15 +14,7 @@ _PROFILE_ROUNDING = 1e-14
 
 
 class RandomisedResponsePair(AtomicPair):
-    """The pair that dominates every (epsilon, delta)-DP mechanism (Kairouz, Oh, Viswanath, 2015).
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy parameter in nats.
-    delta : float, default=0.0
-        Failure probability.
-    """
+    """The pair that dominates all (epsilon, delta)-DP releases (Kairouz, Oh, Viswanath, 2015)."""
 
     def __init__(self, epsilon: float, delta: float = 0.0) -> None:
         self.largest_loss = epsilon

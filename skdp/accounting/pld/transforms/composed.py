@@ -5,61 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from skdp.accounting.pld.pairs.base import Array
-
-_UNIT_ROUNDOFF = 2.0**-53
-_SMALLEST_TILT = 1.5  # in units of the inverse standard deviation
-_CLOSE = 0.2  # of a tilt, in the same units
-_LARGEST_TRIALS = 60
-_ROUNDING = 1e-12
-_LARGE = 690.0
-
-Complex = NDArray[np.complex128]
+from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF
+from skdp.accounting.pld.pairs.base import Array, Complex, Transformable
 
 
-class Transformable(Protocol):
-    """What is needed of the loss of one release; see `Pair`.
+@dataclass(frozen=True)
+class _Limits:
+    """How the search for a tilt ends."""
 
-    ``failure`` is the probability under P of an infinite loss, ``cut_mass`` that of losses left
-    out, both not contained in the moments.
-    """
+    smallest_tilt: float = 1.5  # least tilt, in units of the inverse standard deviation
+    close: float = 0.2  # step of the tilt that ends the search, in the same units
+    largest_trials: int = 60  # tilts that are tried
+    rounding: float = 1e-12  # relative error of the mass outside the moments, generously
 
-    failure: float
 
-    @property
-    def cut_mass(self) -> float:
-        """Probability under P of losses left out."""
-
-    @property
-    def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach."""
-
-    def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment and its first two derivatives, estimated."""
-
-    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return the logarithm of the moments and bounds on its absolute error."""
-
-    def decay(self, theta: float, frequency: float) -> float:
-        """Bound how much smaller the moments are at all frequencies from a given one on."""
+_LIMITS = _Limits()
 
 
 class ComposedLoss:
-    """The moment generating function of a composition.
-
-    Parameters
-    ----------
-    pairs : sequence of (Transformable, int)
-        The losses of single releases and how often each is composed.
-    mu : float, default=0.0
-        Total shift of unsampled Gaussian releases.
-    """
+    """The moments of composed losses with counts, and of Gaussian ones of total shift mu."""
 
     def __init__(self, pairs: Sequence[tuple[Transformable, int]], mu: float = 0.0) -> None:
         self.pairs = list(pairs)
@@ -72,8 +40,8 @@ class ComposedLoss:
         cut = math.fsum(count * pair.cut_mass for pair, count in self.pairs)
         # Bounds on the probability of the losses that the moments do not contain.
         self.outside = (
-            failure * (1.0 - _ROUNDING),
-            failure * (1.0 + _ROUNDING) + cut * (1.0 + _ROUNDING),
+            failure * (1.0 - _LIMITS.rounding),
+            failure * (1.0 + _LIMITS.rounding) + cut * (1.0 + _LIMITS.rounding),
         )
 
     @property
@@ -82,17 +50,9 @@ class ComposedLoss:
         return min((pair.largest_tilt for pair, _ in self.pairs), default=math.inf)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment and its first two derivatives at a real argument.
+        """Return the log moment and its first two derivatives at ``theta >= 0``.
 
-        Parameters
-        ----------
-        theta : float
-            The argument, at least 0.
-
-        Returns
-        -------
-        tuple of float
-            Estimates, not bounds; not finite where the moment overflows.
+        They are estimates; not finite where the moment overflows.
         """
         square = self.mu * self.mu
         total = np.array([0.5 * theta * (theta + 1.0), theta + 0.5, 1.0]) * square
@@ -101,21 +61,13 @@ class ComposedLoss:
         return float(total[0]), float(total[1]), float(total[2])
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return ``Lambda(z)`` and a bound on its error.
+        """Return ``Lambda(z)``, for a common real part, and bounds on the error.
 
-        Parameters
-        ----------
-        z : ndarray of complex
-            Arguments with a common real part.
-
-        Returns
-        -------
-        tuple of ndarray
-            Logarithms and absolute errors; see `Pair.log_transform`. Where the error is infinite,
-            the real part bounds the true one from above and the imaginary part says nothing.
+        Where that is infinite, the real part bounds the true one from above and the imaginary
+        part says nothing.
         """
         values = 0.5 * self.mu * self.mu * z * (z + 1.0)
-        errors = 8.0 * _UNIT_ROUNDOFF * np.abs(values)
+        errors = 8.0 * UNIT_ROUNDOFF * np.abs(values)
         unknown = np.zeros(len(z), dtype=bool)
         with np.errstate(invalid="ignore"):
             for pair, count in self.pairs:
@@ -123,7 +75,7 @@ class ComposedLoss:
                 values = values + count * part
                 unknown |= ~np.isfinite(error)
                 # Each of the sums rounds what was added before.
-                roundings = (4.0 + len(self.pairs)) * _UNIT_ROUNDOFF
+                roundings = (4.0 + len(self.pairs)) * UNIT_ROUNDOFF
                 known = count * error + roundings * np.abs(count * part)
                 errors = errors + np.where(np.isfinite(known), known, 0.0)
         # Where one real part is but a bound from above, so is the sum with the other errors.
@@ -131,39 +83,16 @@ class ComposedLoss:
         return values, np.where(unknown, math.inf, errors)
 
     def log_moment(self, theta: float) -> float:
-        """Return an upper bound on ``Lambda`` at a real argument.
-
-        Parameters
-        ----------
-        theta : float
-            The argument, positive.
-
-        Returns
-        -------
-        float
-            The bound, infinite where nothing is known.
-        """
+        """Bound ``Lambda`` at a positive argument from above; infinite where nothing is known."""
         values, errors = self.log_transform(np.array([theta + 0j]))
         bound = float(values[0].real + errors[0])
         return bound if math.isfinite(bound) else math.inf
 
     def log_decay(self, theta: float, frequency: float) -> float:
-        """Bound the fall of the modulus at all frequencies from a given one on.
-
-        Parameters
-        ----------
-        theta : float
-            Real part of the argument.
-        frequency : float
-            Imaginary part, positive.
-
-        Returns
-        -------
-        float
-            At most 0.
-        """
+        """Bound the fall of the modulus at all frequencies from a given one on; at most 0."""
         parts = (count * pair.decay(theta, frequency) for pair, count in self.pairs)
-        return math.fsum(parts) - 0.5 * (self.mu * frequency) ** 2
+        fall = math.fsum(parts) - 0.5 * (self.mu * frequency) ** 2
+        return fall * (1.0 - 8.0 * UNIT_ROUNDOFF)
 
 
 @dataclass(frozen=True)
@@ -188,7 +117,7 @@ def _describe(loss: ComposedLoss, theta: float) -> Saddle | None:
         return None
     half = math.sqrt(0.5 * variance)
     factor = 0.5 * float(erfcx(theta * half) - erfcx((theta + 1.0) * half))
-    if not moment - theta * mean < _LARGE:
+    if not moment - theta * mean < LARGEST_EXPONENT:
         return None
     log_delta = moment - theta * mean + math.log(max(factor, 1e-300))
     return Saddle(theta, moment, mean, math.sqrt(variance), log_delta)
@@ -197,21 +126,9 @@ def _describe(loss: ComposedLoss, theta: float) -> Saddle | None:
 def find_saddle(
     loss: ComposedLoss, *, log_delta: float | None = None, epsilon: float | None = None
 ) -> Saddle | None:
-    """Find the tilt that suits a target delta or a target epsilon.
+    """Find the tilt that suits a target delta or a target epsilon, exactly one of which is given.
 
-    Parameters
-    ----------
-    loss : ComposedLoss
-        The composition.
-    log_delta : float, optional
-        Target of the profile's logarithm.
-    epsilon : float, optional
-        Target of the argument; exactly one of the two is given.
-
-    Returns
-    -------
-    Saddle or None
-        None where moments overflow before the target is reached.
+    None where moments overflow before the target is reached.
     """
     start = _describe(loss, 0.0)
     if start is None:
@@ -224,7 +141,7 @@ def find_saddle(
     theta = min(theta, loss.largest_tilt)
     low, high = 0.0, math.inf
     below = above = None
-    for _ in range(_LARGEST_TRIALS):
+    for _ in range(_LIMITS.largest_trials):
         here = _describe(loss, theta)
         step = 0.0
         if here is None:
@@ -237,14 +154,14 @@ def find_saddle(
                 assert epsilon is not None
                 lacking = epsilon - here.epsilon
                 step = lacking / here.deviation**2
-            if lacking > 0.0 or theta * here.deviation < _SMALLEST_TILT:
+            if lacking > 0.0 or theta * here.deviation < _LIMITS.smallest_tilt:
                 low, below = theta, here
-                step = max(step, _SMALLEST_TILT / here.deviation - theta)
+                step = max(step, _LIMITS.smallest_tilt / here.deviation - theta)
             else:
                 high, above = theta, here
-            if abs(step) * here.deviation < _CLOSE:
+            if abs(step) * here.deviation < _LIMITS.close:
                 return here
-        if above is not None and (high - low) * above.deviation < _CLOSE:
+        if above is not None and (high - low) * above.deviation < _LIMITS.close:
             return above
         if high < math.inf and high - low <= 1e-6 * high:
             break

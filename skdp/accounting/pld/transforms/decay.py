@@ -15,24 +15,30 @@ shifted component's (complex) share of M.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from skdp.accounting.analysis import log_mixture
+from skdp.accounting.numerics.bracket import narrow_bracket
 from skdp.accounting.pld.pairs.base import Array
-from skdp.accounting.pld.transforms.gaussian_rules import Mixture
+from skdp.accounting.pld.transforms.mixtures import Mixture, Term
 
-_REACH = 8.5  # standard deviations around the ends of what the tilted density can weigh
-_SHARE = 0.9  # of the strip around the real line in which the integrand is analytic
-_ONSET = 1.0  # over which the contour leaves the real line at the ends of the range
-_FINENESS = 8.0  # cells in the distance over which the tilted density may bend
-_CELLS = (400, 4000)
-_BISECTIONS = 60
-_STEEP = 0.3  # shift from which more than one contour is tried
-_ROUNDING = 1e-11  # relative, generously
 
-Term = tuple[float, float]  # the sign s and the power e of a factor M(s x)^e
+@dataclass(frozen=True)
+class _Limits:
+    """Where the contour goes, and how finely it is cut."""
+
+    reach: float = 8.5  # standard deviations around the ends of what the tilted density can weigh
+    share: float = 0.9  # of the strip around the real line in which the integrand is analytic
+    fineness: float = 8.0  # cells in the distance over which the tilted density may bend
+    cells: tuple[int, int] = (400, 4000)  # fewest and most cells
+    steep: float = 0.3  # shift from which more than one contour is tried
+    rounding: float = 1e-11  # relative error of the sums, generously
+
+
+_LIMITS = _Limits()
 
 
 class _Cells(NamedTuple):
@@ -53,47 +59,21 @@ class _Part(NamedTuple):
 
 
 def log_decay(mixture: Mixture, theta: float, frequency: float) -> float:
-    """Bound how much smaller the transform is at all frequencies from a given one on.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair; its rate lies in (0, 1).
-    theta : float
-        Real part of the argument, at least 0.
-    frequency : float
-        The frequency ``u``, at least 0.
-
-    Returns
-    -------
-    float
-        An upper bound on ``log |E e^((theta + i v) L)| - log E e^(theta L)`` for all ``v >= u``,
-        at most 0.
-    """
+    """Bound ``log |E e^((theta + i v) L)| - log E e^(theta L)`` for all v from a frequency on."""
     # Any contour gives a bound. Where the slope is exponential, the first is the best; where the
     # shifted component dominates, the second.
     best = _along(mixture, theta, frequency, 1.0)
-    return min(best, _along(mixture, theta, frequency, 0.0)) if mixture.mu > _STEEP else best
+    return min(best, _along(mixture, theta, frequency, 0.0)) if mixture.mu > _LIMITS.steep else best
 
 
 def _along(mixture: Mixture, theta: float, frequency: float, restraint: float) -> float:
     """Bound the fall by the integral along one contour."""
-    kind, rate, mu, _ = mixture
-    raised, lowered = (1.0, 1.0 + theta), (1.0, -theta)
-    products: list[list[Term]] = {
-        "remove": [[raised]],
-        "add": [[lowered]],
-        "poisson-replace-one": [[raised, (-1.0, -theta)]],
-        "uniform-replace-one": [[raised], [lowered]],
-    }[kind]
     cells = _cells(mixture, theta, frequency, restraint)
     if cells is None:
         return 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        parts = [_bound(mixture, cells, terms, frequency) for terms in products]
-    # A loss of zero, whose transform does not fall.
-    half_line = kind == "uniform-replace-one"
-    still = (1.0 - rate) * math.erf(0.5 * mu / math.sqrt(2.0)) if half_line else 0.0
+        parts = [_bound(mixture, cells, terms, frequency) for terms in mixture.products(theta)]
+    still = mixture.still  # it does not fall
     least = still + math.fsum(part.least for part in parts)
     most = still + math.fsum(part.most for part in parts)
     shifted = still + math.fsum(part.shifted for part in parts)
@@ -105,66 +85,57 @@ def _along(mixture: Mixture, theta: float, frequency: float, restraint: float) -
     best = math.log1p(change / most) if -change < most else 0.0
     if math.isfinite(shifted):
         best = min(best, math.log(shifted / least))
-    return min(best * (1.0 - _ROUNDING), 0.0)
+    return min(best * (1.0 - _LIMITS.rounding), 0.0)
 
 
 def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -> _Cells | None:
     """Choose the range, its cells, and how high the contour passes over each node."""
-    kind, rate, mu, cut = mixture
-    half_line = kind == "uniform-replace-one"
-    replace = kind == "poisson-replace-one"
-    top = mu * (1.0 + 2.0 * theta if replace else (1.0 if kind == "add" else 1.0 + theta))
-    if half_line:
+    rate, mu, cut, replace = mixture.rate, mixture.mu, mixture.cut, mixture.two_sided
+    if mixture.half_line:
         start = 0.5 * mu
-    elif kind == "add":
+    elif not mixture.rises:
         start = _left_of_falling(rate, mu, theta)
     else:
-        start = max(-_REACH - mu * replace, -cut if replace else -math.inf)
-    end = min(top + _REACH, cut)
+        start = max(-_LIMITS.reach - mu * replace, -cut if replace else -math.inf)
+    end = min(mixture.top(theta) + _LIMITS.reach, cut)
     if not start < end:
         return None
     bend = math.sqrt(1.0 + 0.25 * mu * mu * (1.0 + 2.0 * theta))
-    count = int(min(max(_FINENESS * bend * (end - start), _CELLS[0]), _CELLS[1]))
+    count = int(np.clip(_LIMITS.fineness * bend * (end - start), *_LIMITS.cells))
     x = np.linspace(start, end, count + 1)
     slope = mu * _share(rate, mu * (x - 0.5 * mu))
     if replace:
         slope = slope + mu * _share(rate, -mu * (x + 0.5 * mu))
-    limit = _SHARE * (math.pi if kind == "remove" else 0.5 * math.pi) / mu
+    limit = _LIMITS.share * (0.5 * math.pi if mixture.falls else math.pi) / mu
     # What resists: the normal density, the length of the contour, and M^-theta.
-    resistance = 1.0 + restraint * mu * mu + (theta * mu * slope if kind == "add" else 0.0)
+    resistance = 1.0 + restraint * mu * mu + (0.0 if mixture.rises else theta * mu * slope)
     pull = frequency / resistance
     # The contour has to start and to end where the integral does, or on the real line.
-    onset = np.tanh((x - x[0]) / _ONSET) * np.tanh((x[-1] - x) / _ONSET)
+    onset = np.tanh(x - x[0]) * np.tanh(x[-1] - x)
     heights = limit * np.tanh(pull * slope / limit) * onset
-    ends = [0] if not half_line and not (replace and start == -cut) else []
+    ends = [0] if not mixture.half_line and not (replace and start == -cut) else []
     return _Cells(x, heights, tuple(ends + ([count] if end < cut else [])))
 
 
 def _left_of_falling(rate: float, mu: float, theta: float) -> float:
-    """Return where ``M^-theta`` times the normal density still rises by `_REACH` nats a unit.
+    """Return where ``M^-theta`` times the normal density still rises by `reach` nats a unit.
 
     Its logarithm has the slope ``-x - theta mu p``, which is larger still to the left of there.
     """
 
-    def short(x: float) -> bool:
+    def exceed(x: float) -> float:
         share = float(_share(rate, np.array([mu * (x - 0.5 * mu)]))[0])
-        return -x - theta * mu * share < _REACH
+        return -x - theta * mu * share - _LIMITS.reach
 
-    high = -_REACH
-    if not short(high):
-        return high
-    low = 2.0 * high
-    while short(low):
+    low = high = -_LIMITS.reach
+    while exceed(low) < 0.0:
         low *= 2.0
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if short(middle) else (middle, high)
-    return low
+    return low if low == high else narrow_bracket(exceed, low, high, 1e-12)[0]
 
 
 def _bound(mixture: Mixture, cells: _Cells, terms: list[Term], frequency: float) -> _Part:
     """Bound the tilted mass, and the integral of the modulus, for one product of factors."""
-    _, rate, mu, _ = mixture
+    rate, mu = mixture.rate, mixture.mu
     x, heights, open_ends = cells
     widths = np.diff(x)
     tangents = np.diff(heights) / widths
@@ -188,10 +159,11 @@ def _bound(mixture: Mixture, cells: _Cells, terms: list[Term], frequency: float)
         off_line = highest * third * (1.0 + 2.0 * np.abs(tangents) + squares)
         change_bend += abs(power) * (off_line + squares * second[1])
         change_bend += frequency * (off_line + 2.0 * np.abs(tangents) * second[1])
-    slack = 0.125 * widths * widths * density_bend + _ROUNDING
+    slack = 0.125 * widths * widths * density_bend + _LIMITS.rounding
     size = size + 0.5 * heights * heights + frequency * turn
-    total = 0.5 * heights * heights + growth - frequency * turn + _ROUNDING * size
-    stretch = 0.5 * np.log1p(squares) * (1.0 + _ROUNDING) + 0.125 * widths * widths * change_bend
+    total = 0.5 * heights * heights + growth - frequency * turn + _LIMITS.rounding * size
+    stretch = 0.5 * np.log1p(squares) * (1.0 + _LIMITS.rounding)
+    stretch = stretch + 0.125 * widths * widths * change_bend
     left, right = total[:-1] + stretch, total[1:] + stretch
     near, far = _halves(np.diff(log_density))
     mass = widths * np.exp(log_density[:-1])
@@ -201,8 +173,8 @@ def _bound(mixture: Mixture, cells: _Cells, terms: list[Term], frequency: float)
     change = _weighted(near, np.expm1(left), down, up)
     change += _weighted(far, np.expm1(right), down, up)
     moved = near * np.exp(left) + far * np.exp(right)
-    # On the real line outside, densities fall at least as a normal one beyond `_REACH`.
-    outside = float(np.sum(np.exp(log_density[list(open_ends)]))) / _REACH
+    # On the real line outside, densities fall at least as a normal one beyond `_LIMITS.reach`.
+    outside = float(np.sum(np.exp(log_density[list(open_ends)]))) / _LIMITS.reach
     return _Part(
         float(np.sum((near + far) * down)),
         float(np.sum((near + far) * up)) + outside,

@@ -16,20 +16,6 @@ def equidistant_sums(losses: Array, weights: Array, frequencies: Array) -> Compl
 
     With ``v = a + b``, e^(iv) - 1 is the product of e^(ia) - 1 and e^(ib) - 1 plus their sum, which
     keeps the error small against the losses.
-
-    Parameters
-    ----------
-    losses : ndarray
-        Nodes.
-    weights : ndarray
-        Their weights.
-    frequencies : ndarray
-        Equidistant.
-
-    Returns
-    -------
-    ndarray of complex
-        The sums.
     """
     short = math.isqrt(len(frequencies)) + 1
     step = frequencies[1] - frequencies[0] if len(frequencies) > 1 else 0.0

@@ -1,47 +1,38 @@
 """Moment generating functions of the losses of Gaussian mixtures, off the real axis.
 
-Let ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and ``w = 1 + z``. With x standard normal, the pairs of
-`gaussian_mixtures` have the moments ``E_P[e^(z L)]``
-
-- ``"remove"``: E[M^w]; ``"add"``: E[M^(-z)];
-- ``"poisson-replace-one"``: E[M(x)^w M(-x)^(-z)];
-- ``"uniform-replace-one"``: 1 + E[(M^w + M^(-z) - M - 1) 1(x > mu/2)].
-
-Since ``E[M] = 1``, a multiple of ``M - 1`` may be subtracted from each integrand, after which it is
-of second order in the loss; so ``E_P[e^(z L)] - 1`` comes out with an error that is small against
-the *loss* of one release, and the moments of 10^10 releases are as accurate as those of one.
-
-The integrands are analytic near the real line, and the rules of `gaussian_rules` converge fast.
+The integrands of `mixtures` are analytic near the real line, and the rules of `gaussian_rules`
+converge fast.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.analysis import log_mixture
+from skdp.accounting.numerics.floats import SMALLEST_TAIL, UNIT_ROUNDOFF
 from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.transforms.decay import log_decay
 from skdp.accounting.pld.transforms.fourier_sums import equidistant_sums
-from skdp.accounting.pld.transforms.gaussian_rules import (
-    Mixture,
-    Rule,
-    line_rule,
-    panel_rule,
-    survey,
-)
+from skdp.accounting.pld.transforms.gaussian_rules import Rule, line_rule, panel_rule, survey
+from skdp.accounting.pld.transforms.mixtures import Mixture
 
-_UNIT_ROUNDOFF = 2.0**-53
-_DIGITS = 60.0  # nats to which moments are computed; counts go up to 10^10
-_LONG_RULE = 2000  # nodes, beyond which panels of different lengths may need fewer
-# In units of roundoff: a pairwise sum adds at most 40, no term has a dozen operations besides, and
-# elementary functions are off by a few.
-_SUMMATION = 128.0
-_SMALLEST = 1e-300
-_LARGEST_DIRECT = 1_000_000  # sines of one evaluation
+
+@dataclass(frozen=True)
+class _Limits:
+    """How exactly moments are computed, and how much work that may be."""
+
+    digits: float = 60.0  # nats to which moments are computed; counts go up to 10^10
+    long_rule: int = 2000  # nodes, beyond which panels of different lengths may need fewer
+    # roundings of a term: a pairwise sum adds 40, elementary functions a few each
+    summation: float = 128.0
+    largest_direct: int = 1_000_000  # sines of one evaluation
+
+
+_LIMITS = _Limits()
 
 
 class TiltedNodes(NamedTuple):
@@ -62,29 +53,15 @@ class TiltedNodes(NamedTuple):
 def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float) -> TiltedNodes:
     """Return a quadrature rule that serves all frequencies up to the given one.
 
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair; its rate lies in (0, 1).
-    theta : float
-        Real part of the argument, at least 0.
-    frequency : float
-        Largest imaginary part, at least 0.
-    digits : float
-        Errors of quadrature and truncation stay below about ``e^-digits``.
-
-    Returns
-    -------
-    TiltedNodes
-        Nodes, weights and errors, the latter infinite where numbers overflow or the rule would be
-        too long.
+    Errors of quadrature and truncation stay below about ``e^-digits``; they are infinite where
+    numbers overflow or the rule would be too long.
     """
     digits += math.log(4.0 + 4.0 * theta + 2.0 * frequency)
     landscape = survey(mixture, theta, frequency, digits)
     rule = None
-    if mixture.kind != "uniform-replace-one" and mixture.cut == math.inf:
+    if not mixture.half_line and mixture.cut == math.inf:
         rule = line_rule(mixture, theta, frequency, digits, landscape)
-    if rule is None or len(rule.points) > _LONG_RULE:
+    if rule is None or len(rule.points) > _LIMITS.long_rule:
         panels = panel_rule(mixture, theta, frequency, digits, landscape)
         if rule is None or (panels is not None and len(panels.points) < len(rule.points)):
             rule = panels
@@ -97,62 +74,15 @@ def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float
     return nodes
 
 
-class _Integrand(NamedTuple):
-    """What the moments integrate, at the nodes of a rule, on one or two branches.
-
-    Each branch has its losses, the logarithm of the tilt, and bounds on the order and the size of
-    that logarithm. ``linear`` is what is subtracted, ``constant`` and ``drift`` what that leaves;
-    ``ratio`` bounds M - 1, ``steep`` the slope of log M.
-    """
-
-    branches: list[tuple[Array, Array, float, Array]]
-    linear: Array
-    constant: float
-    drift: float
-    ratio: Array
-    steep: Array
-
-
-def _integrand(mixture: Mixture, theta: float, x: Array, weights: Array) -> _Integrand:
-    """Evaluate the integrand of each kind of pair."""
-    kind, rate, mu, _ = mixture
-    power = 1.0 + theta
-    up = log_mixture(rate, mu * (x - 0.5 * mu))
-    ratio = np.expm1(up)
-    size = np.abs(up)
-    lost, missing = mixture.cut_gain, mixture.cut_base
-    steep = mu * (ratio + rate) / (1.0 + ratio)
-    if kind == "uniform-replace-one":
-        branches = [(up, power * up, power, size), (-up, -theta * up, theta, size)]
-        return _Integrand(branches, ratio, -(mixture.cut_up + missing), 0.0, ratio, steep)
-    if kind == "poisson-replace-one":
-        down = log_mixture(rate, -mu * (x + 0.5 * mu))
-        fall = np.expm1(down)
-        return _Integrand(
-            [(up - down, power * up - theta * down, power, size + np.abs(down))],
-            power * ratio - theta * fall,
-            -(lost + mixture.cut_loss) - 2.0 * missing,  # on both sides
-            0.0,
-            np.abs(ratio) + np.abs(fall),
-            steep + mu * (fall + rate) / (1.0 + fall),
-        )
-    drift = float(np.sum(weights * ratio)) + lost
-    if kind == "add":
-        branches = [(-up, -theta * up, theta, size)]
-        return _Integrand(branches, -theta * ratio, theta * lost - missing, -drift, ratio, steep)
-    branches = [(up, power * up, power, size)]
-    return _Integrand(branches, power * ratio, -power * lost - missing, drift, ratio, steep)
-
-
 def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
     """Weigh the losses at the nodes of a rule, and count what rounding does to their sums."""
     mu, x, power = mixture.mu, rule.points, 1.0 + theta
     weights = np.exp(rule.log_weights)
-    branches, linear, constant, drift, ratio, steep = _integrand(mixture, theta, x, weights)
+    branches, linear, constant, drift, ratio, steep = mixture.evaluate(theta, x, weights)
     # In units of roundoff: e^x has an error of about |x|, log M one of about 1 + |t| relative to
     # itself with t its exponent, a pairwise sum one of the logarithm of its length.
-    ulps = _SUMMATION + 2.0 * x * x + 8.0 * mu * (np.abs(x) + 0.5 * mu)
-    moved = rule.displacement / _UNIT_ROUNDOFF
+    ulps = _LIMITS.summation + 2.0 * x * x + 8.0 * mu * (np.abs(x) + 0.5 * mu)
+    moved = rule.displacement / UNIT_ROUNDOFF
     excess = constant - float(np.sum(weights * linear))
     size = 256.0 * (power + theta) * (mixture.cut_up + mixture.cut_base)
     change = ulps * np.abs(ratio) + moved * (np.abs(x * ratio) + steep * (1.0 + np.abs(ratio)))
@@ -178,7 +108,7 @@ def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
         excess,
         drift,
         rule.error * (total + size),
-        (_UNIT_ROUNDOFF * size, _UNIT_ROUNDOFF * spread),
+        (UNIT_ROUNDOFF * size, UNIT_ROUNDOFF * spread),
     )
 
 
@@ -188,28 +118,16 @@ _UNKNOWN = TiltedNodes(np.zeros(1), np.ones(1), math.inf, 0.0, math.inf, (math.i
 def transform(
     nodes: TiltedNodes, frequencies: Array, largest_sums: float = math.inf
 ) -> tuple[NDArray[np.complex128], Array]:
-    """Evaluate log E[e^((theta + i u) L)] and bound the error.
+    """Evaluate log E[e^((theta + i u) L)], many u being equidistant, and bound the error.
 
-    Parameters
-    ----------
-    nodes : TiltedNodes
-        A rule that serves these frequencies.
-    frequencies : ndarray
-        The imaginary parts ``u``, a multiple of the first difference each if there are many.
-    largest_sums : float, default=inf
-        Number of terms of all sums, beyond which nothing is evaluated.
-
-    Returns
-    -------
-    tuple of ndarray
-        Complex logarithms and absolute errors. Where the error is infinite, the real part bounds
-        the true one from above and the imaginary part says nothing.
+    Where that is infinite, as beyond ``largest_sums`` terms, the real part bounds the true one from
+    above and the imaginary part says nothing.
     """
     if not (math.isfinite(nodes.error) and len(frequencies) * len(nodes.losses) <= largest_sums):
         unknown = np.full(len(frequencies), math.inf)
         return unknown.astype(np.complex128), unknown
     error = nodes.error + nodes.rounding[0] + np.abs(frequencies) * nodes.rounding[1]
-    if len(frequencies) * len(nodes.losses) <= _LARGEST_DIRECT:
+    if len(frequencies) * len(nodes.losses) <= _LIMITS.largest_direct:
         angles = np.multiply.outer(0.5 * frequencies, nodes.losses)
         sines = np.sin(angles)
         products = sines * nodes.weights
@@ -223,49 +141,30 @@ def transform(
             np.abs(frequencies) * np.dot(nodes.weights, np.abs(nodes.losses)),
         )
         # A product of complex matrices may add its terms in any order, each as four products.
-        error = error + 12.0 * _UNIT_ROUNDOFF * (len(nodes.losses) + 20.0) * size
+        error = error + 12.0 * UNIT_ROUNDOFF * (len(nodes.losses) + 20.0) * size
     return log_with_error(real + nodes.excess, imaginary - frequencies * nodes.drift, error)
 
 
 def log_with_error(
     real: Array, imaginary: Array, error: Array
 ) -> tuple[NDArray[np.complex128], Array]:
-    """Return the logarithm of one plus a number known up to an error, and its own error.
-
-    Parameters
-    ----------
-    real, imaginary : ndarray
-        The number.
-    error : ndarray
-        Bounds on the error of its modulus.
-
-    Returns
-    -------
-    tuple of ndarray
-        As from `transform`.
-    """
+    """Return log(1 + u), and its error, for a number u known up to an error of its modulus."""
     with np.errstate(over="ignore", invalid="ignore"):
         square = real * (2.0 + real) + imaginary**2
     modulus = np.hypot(1.0 + real, imaginary)
     small = error >= 0.25 * modulus
-    log_modulus = np.log(np.maximum(modulus + np.where(small, error, 0.0), _SMALLEST))
+    log_modulus = np.log(np.maximum(modulus + np.where(small, error, 0.0), SMALLEST_TAIL))
     values = np.empty(len(real), dtype=np.complex128)
     near = (np.abs(square) < 0.5) & ~small
     values.real = np.where(near, 0.5 * np.log1p(np.clip(square, -0.5, 0.5)), log_modulus)
     values.imag = np.arctan2(imaginary, 1.0 + real)
-    relative = -np.log1p(-np.where(small, 0.0, error / np.maximum(modulus, _SMALLEST)))
-    errors = relative + 4.0 * _UNIT_ROUNDOFF * np.abs(values)
+    relative = -np.log1p(-np.where(small, 0.0, error / np.maximum(modulus, SMALLEST_TAIL)))
+    errors = relative + 4.0 * UNIT_ROUNDOFF * np.abs(values)
     return values, np.where(small, math.inf, errors)
 
 
 class GaussianMixtureLoss:
-    """The transform of the loss of one release, its largest losses perhaps cut off.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair.
-    """
+    """The transform of the loss of one release, its largest losses perhaps cut off."""
 
     failure = 0.0
     largest_sums = 400_000_000  # terms of one evaluation
@@ -281,13 +180,13 @@ class GaussianMixtureLoss:
     @property
     def largest_tilt(self) -> float:
         """A tilt at which moments are not yet out of reach."""
-        if self.mixture.kind == "add" or self.mixture.cut < math.inf:
+        if not self.mixture.rises or self.mixture.cut < math.inf:
             return math.inf
         return 12.0 / self.mixture.mu + 2.0
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
         """Return the log moment and its first two derivatives, estimated."""
-        nodes = tilted_nodes(self.mixture, theta, 0.0, _DIGITS)
+        nodes = tilted_nodes(self.mixture, theta, 0.0, _LIMITS.digits)
         total = 1.0 + nodes.excess
         if not (0.0 < total < math.inf):
             return math.inf, math.inf, math.inf
@@ -299,7 +198,7 @@ class GaussianMixtureLoss:
         """Return the logarithm of the moments and bounds on its absolute error; see `Pair`."""
         frequencies = z.imag
         reach = float(np.max(frequencies))
-        nodes = tilted_nodes(self.mixture, float(z[0].real), reach, _DIGITS)
+        nodes = tilted_nodes(self.mixture, float(z[0].real), reach, _LIMITS.digits)
         return transform(nodes, frequencies, self.largest_sums)
 
     def decay(self, theta: float, frequency: float) -> float:

@@ -3,7 +3,7 @@
 On the whole line the trapezoidal rule converges geometrically, on a part of it Gauss-Legendre
 panels do; both errors are bounded by the size of the integrand off the real line (Trefethen and
 Weideman, 2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). There, for ``M`` as in
-`gaussian_transforms`, ``|M(x + ia)| <= M(x)``; ``|arg M(x + ia)|`` is at most ``mu a`` and at most
+`mixtures`, ``|M(x + ia)| <= M(x)``; ``|arg M(x + ia)|`` is at most ``mu a`` and at most
 ``mu a`` times the odds of the shifted component; and for ``mu a <= pi / 2``
 ``|M(x + ia)| >= max(M(x) cos(mu a / 2), 1 - q)``.
 """
@@ -11,68 +11,36 @@ Weideman, 2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). There, for ``M`` as 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from skdp.accounting.analysis import log_mixture
+from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.pairs.base import Array
+from skdp.accounting.pld.transforms.mixtures import Mixture
 
-_UNIT_ROUNDOFF = 2.0**-53
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-_CELLS = 256  # of the survey of a tilted density, at least
-_CELLS_PER_DEVIATION = 8  # if the survey is long
-_STEP_BITS = 20  # of a step, so that its multiples are exact
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """How long rules are, and how finely a tilted density is surveyed."""
+
+    cells: int = 256  # of the survey of a tilted density, at least
+    cells_per_deviation: int = 8  # of a long survey
+    step_bits: int = 20  # of a step, so that its multiples are exact
+    panel_nodes: int = 36  # nodes of a panel
+    # sums of the semi-axes of ellipses around a panel, over its half-width
+    ellipses: tuple[float, float] = (3.0, 5.0)
+    largest_rule: int = 50_000  # nodes of a rule
+    longest: float = 1e4  # range of a rule, in standard deviations
+
+
+_LIMITS = _Limits()
 _HEIGHTS = np.array([0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0])
-_PANEL_NODES = 36
-_ELLIPSES = (3.0, 5.0)  # sums of the semi-axes of ellipses around a panel, over its half-width
-_LARGEST_RULE = 50_000  # nodes
-_LONGEST = 1e4  # range of a rule, in standard deviations
-_LARGE = 700.0
-
-
-class Mixture(NamedTuple):
-    """A pair of `gaussian_mixtures`, its losses cut off where x exceeds ``cut``.
-
-    ``"add"``, whose losses are bounded, is never cut. The symmetric pairs are cut on both sides:
-    ``"poisson-replace-one"`` where ``|x|`` exceeds it, ``"uniform-replace-one"`` on both branches.
-    """
-
-    kind: str
-    rate: float
-    mu: float
-    cut: float = math.inf
-
-    @property
-    def cut_base(self) -> float:
-        """Standard normal probability of what is cut off."""
-        return float(ndtr(-self.cut))
-
-    @property
-    def cut_gain(self) -> float:
-        """What (1 - q) N(0) + q N(mu) gives more to what is cut off than N(0) does."""
-        return self.rate * (float(ndtr(self.mu - self.cut)) - self.cut_base)
-
-    @property
-    def cut_loss(self) -> float:
-        """The same for (1 - q) N(0) + q N(-mu); negative."""
-        return self.rate * (float(ndtr(-self.mu - self.cut)) - self.cut_base)
-
-    @property
-    def cut_up(self) -> float:
-        """Probability of what is cut off under (1 - q) N(0) + q N(mu)."""
-        return self.cut_base + self.cut_gain
-
-    @property
-    def cut_mass(self) -> float:
-        """Probability under P of what is cut off."""
-        if self.kind == "add":
-            return self.cut_base
-        if self.kind == "poisson-replace-one":
-            return self.cut_up + self.cut_base + self.cut_loss
-        return self.cut_up + (self.cut_base if self.kind == "uniform-replace-one" else 0.0)
 
 
 class Rule(NamedTuple):
@@ -107,42 +75,24 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
 
     The cells go so far that it stays below that beyond them at any admissible distance from the
     real line, where it has the factor ``e^(frequency |arg M|)``.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair.
-    theta : float
-        The tilt, at least 0.
-    frequency : float
-        Largest imaginary part of the argument, at least 0.
-    digits : float
-        Densities below ``e^-digits`` do not matter.
-
-    Returns
-    -------
-    Landscape
-        The cells and the range.
     """
-    kind, rate, mu, cut = mixture
-    replace = kind == "poisson-replace-one"
+    rate, mu, cut, replace = mixture.rate, mixture.mu, mixture.cut, mixture.two_sided
     reach = math.sqrt(2.0 * digits)
-    # Beyond `top` the tilted density falls as a standard normal one does. To the left it is at most
-    # that, but for a constant factor where M^-theta stays above one.
-    top = mu * (1.0 + 2.0 * theta if replace else (1.0 if kind == "add" else 1.0 + theta))
-    rise = -theta * math.log1p(-rate) if kind == "add" else 0.0
+    # To the left of its top the tilted density falls as a standard normal one does, but for a
+    # constant factor where M^-theta stays above one.
+    rise = 0.0 if mixture.rises else -theta * math.log1p(-rate)
     turning = frequency * min(mu * reach, math.pi) * (2.0 if replace else 1.0)
     beyond = math.sqrt(8.0 * digits + 2.0 * turning)
-    start = 0.5 * mu if kind == "uniform-replace-one" else -(mu + beyond if replace else reach)
-    start, end = start - math.sqrt(2.0 * rise), min(top + beyond, cut)
+    start = 0.5 * mu if mixture.half_line else -(mu + beyond if replace else reach)
+    start, end = start - math.sqrt(2.0 * rise), min(mixture.top(theta) + beyond, cut)
     if replace:
         start = max(start, -cut)
-    cells = max(_CELLS, math.ceil(min(end - start, 1e4) * _CELLS_PER_DEVIATION))
+    cells = max(_LIMITS.cells, math.ceil(min(end - start, 1e4) * _LIMITS.cells_per_deviation))
     edges = np.linspace(start, end, cells + 1)
     left, right = edges[:-1], edges[1:]
     up = log_mixture(rate, mu * (edges - 0.5 * mu))
     nearest = np.minimum(np.abs(left), np.abs(right)) * (left * right > 0.0)
-    if kind == "add":
+    if not mixture.rises:
         peaks = -theta * up[:-1] - 0.5 * nearest**2
     else:
         # log M is convex: on a cell it is at most its chord, which meets a parabola.
@@ -157,7 +107,7 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
     high = min(max(float(right[last]), mu + reach), cut)
     if replace:
         low = max(low, -cut)
-    if kind == "uniform-replace-one":
+    if mixture.half_line:
         low = start
     return Landscape(left, right, peaks, low, high)
 
@@ -165,46 +115,28 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
 def line_rule(
     mixture: Mixture, theta: float, frequency: float, digits: float, landscape: Landscape
 ) -> Rule | None:
-    """Return a trapezoidal rule on the whole line.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair.
-    theta : float
-        The tilt, at least 0.
-    frequency : float
-        Largest imaginary part of the argument, at least 0.
-    digits : float
-        The error stays below ``4 e^-digits``.
-    landscape : Landscape
-        From `survey`.
-
-    Returns
-    -------
-    Rule or None
-        None where it would be too long.
-    """
-    kind, rate, mu, _ = mixture
-    widest = (0.95 if kind == "remove" else 0.5) * math.pi / mu
+    """Return a trapezoidal rule with an error below ``4 e^-digits``, if not too long."""
+    rate, mu = mixture.rate, mixture.mu
+    widest = (0.5 if mixture.falls else 0.95) * math.pi / mu
     heights = min(math.sqrt(2.0 * digits), widest) * _HEIGHTS
     steepness = _steepness(rate, mu, landscape.right)
-    if kind == "poisson-replace-one":
+    if mixture.two_sided:
         steepness = steepness + _steepness(rate, mu, -landscape.left)
     moduli = landscape.peaks + frequency * np.multiply.outer(heights, steepness)
-    if kind != "remove":
-        shifted = landscape.left if kind == "add" else -landscape.right
+    if mixture.falls:
+        shifted = -landscape.right if mixture.two_sided else landscape.left
         log_m = log_mixture(rate, mu * (shifted - 0.5 * mu))
         cosines = -np.log(np.cos(0.5 * mu * heights))[:, None]
         moduli = moduli + theta * np.minimum(cosines, log_m - math.log1p(-rate))
     width = math.log(landscape.right[-1] - landscape.left[0] + 1.0)
     sizes = np.maximum(np.max(moduli, axis=1), 0.0) + width + 0.5 * heights**2
     step = float(np.max(2.0 * math.pi * heights / (digits + sizes)))
-    if not (landscape.high - landscape.low) / step < _LARGEST_RULE:
+    if not (landscape.high - landscape.low) / step < _LIMITS.largest_rule:
         return None
     # A step of few bits: its multiples are exact, so that no node is out of place.
     fraction, exponent = math.frexp(step)
-    step = math.ldexp(math.floor(math.ldexp(fraction, _STEP_BITS)), exponent - _STEP_BITS)
+    bits = _LIMITS.step_bits
+    step = math.ldexp(math.floor(math.ldexp(fraction, bits)), exponent - bits)
     first, last = math.floor(landscape.low / step), math.ceil(landscape.high / step)
     x: Array = step * np.arange(first, last + 1, dtype=np.float64)
     log_weights = math.log(step) - _LOG_SQRT_2PI - 0.5 * x * x
@@ -220,39 +152,24 @@ def _steepness(rate: float, mu: float, x: Array) -> Array:
 def panel_rule(
     mixture: Mixture, theta: float, frequency: float, digits: float, landscape: Landscape
 ) -> Rule | None:
-    """Return Gauss-Legendre panels on the range that matters.
+    """Return Gauss-Legendre panels on the range that matters, if not too many.
 
-    Parameters
-    ----------
-    mixture : Mixture
-        The pair.
-    theta : float
-        The tilt, at least 0.
-    frequency : float
-        Largest imaginary part of the argument, at least 0.
-    digits : float
-        The error stays below about ``5 e^-digits``.
-    landscape : Landscape
-        From `survey`.
-
-    Returns
-    -------
-    Rule or None
-        None where it would be too long.
+    Their error is below about ``5 e^-digits``.
     """
-    points, gauss = gauss_legendre(_PANEL_NODES)
+    points, gauss = gauss_legendre(_LIMITS.panel_nodes)
     length = landscape.high - landscape.low
-    if not length < _LONGEST:
+    if not length < _LIMITS.longest:
         return None
     edges = np.linspace(landscape.low, landscape.high, max(math.ceil(length / 5.0), 1) + 1)
     while True:
         centres, halves = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
-        errors = np.min(
-            [_panel_errors(mixture, theta, frequency, centres, halves, e) for e in _ELLIPSES],
-            axis=0,
+        tried = (
+            _panel_errors(mixture, theta, frequency, centres, halves, ellipse)
+            for ellipse in _LIMITS.ellipses
         )
+        errors = np.min(list(tried), axis=0)
         coarse = ~(errors <= math.exp(-digits))
-        if (len(centres) + np.sum(coarse)) * _PANEL_NODES > _LARGEST_RULE:
+        if (len(centres) + np.sum(coarse)) * _LIMITS.panel_nodes > _LIMITS.largest_rule:
             return None
         if not np.any(coarse):
             break
@@ -260,7 +177,7 @@ def panel_rule(
         edges = np.sort(np.concatenate([edges, centres[coarse]]))
     x = (centres[:, None] + halves[:, None] * points).ravel()
     log_weights = np.log(np.outer(halves, gauss)).ravel() - _LOG_SQRT_2PI - 0.5 * x * x
-    displacement = 4.0 * _UNIT_ROUNDOFF * float(np.max(np.abs(edges)))
+    displacement = 4.0 * UNIT_ROUNDOFF * float(np.max(np.abs(edges)))
     return Rule(x, log_weights, float(np.sum(errors)) + 4.0 * math.exp(-digits), displacement)
 
 
@@ -273,7 +190,7 @@ def _panel_errors(
     ellipse: float,
 ) -> Array:
     """Bound the error of each panel by the integrand's modulus on an ellipse around it."""
-    kind, rate, mu, _ = mixture
+    rate, mu = mixture.rate, mixture.mu
     reach = 0.5 * halves * (ellipse + 1.0 / ellipse)
     # Where the ellipse would come too near the zeros of M, the panel counts as too long.
     beyond = mu * 0.5 * halves * (ellipse - 1.0 / ellipse) > 0.45 * math.pi
@@ -284,7 +201,7 @@ def _panel_errors(
     largest = log_mixture(rate, mu * (right - 0.5 * mu))
     turns = frequency * height * _steepness(rate, mu, right)
     linear = np.logaddexp(largest, 0.0) + math.log(2.0 + 2.0 * theta + frequency)
-    if kind == "poisson-replace-one":
+    if mixture.two_sided:
         smallest = log_mixture(rate, -mu * (right + 0.5 * mu)) + log_cosine
         turns = turns + frequency * height * _steepness(rate, mu, -left)
         other = log_mixture(rate, -mu * (left + 0.5 * mu))
@@ -293,13 +210,13 @@ def _panel_errors(
         smallest = log_mixture(rate, mu * (left - 0.5 * mu)) + log_cosine
     falling = -theta * np.maximum(smallest, math.log1p(-rate)) + turns
     rising = (1.0 + theta) * largest + turns
-    moduli = {
-        "remove": rising,
-        "add": falling,
-        "poisson-replace-one": rising + falling - turns,
-        "uniform-replace-one": np.logaddexp(rising, falling),
-    }[kind]
+    if mixture.half_line:
+        moduli = np.logaddexp(rising, falling)
+    elif mixture.two_sided:
+        moduli = rising + falling - turns
+    else:
+        moduli = rising if mixture.rises else falling
     moduli = np.logaddexp(moduli, linear) + 0.5 * height**2 - 0.5 * nearest**2 - _LOG_SQRT_2PI
-    decay = -2.0 * _PANEL_NODES * math.log(ellipse)
-    errors = 5.0 * halves * np.exp(np.minimum(moduli + decay, _LARGE))
+    decay = -2.0 * _LIMITS.panel_nodes * math.log(ellipse)
+    errors = 5.0 * halves * np.exp(np.minimum(moduli + decay, LARGEST_EXPONENT))
     return np.where(beyond, math.inf, errors)

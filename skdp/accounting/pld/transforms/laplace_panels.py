@@ -6,7 +6,7 @@ a panel of half-width h around c, with ``G(c + h t) = sum of a_k P_k(t)`` in Leg
     int e^(i v x) G(x) dx = 2 h e^(i v c) sum of i^k a_k j_k(v h)
 
 with the spherical Bessel functions j_k, which their recurrence gives for all frequencies v above
-``_TURNED / h``. Below, a Gauss-Legendre rule is as good. So panels need not be shorter where the
+`turned`/h. Below, a Gauss-Legendre rule is as good. So panels need not be shorter where the
 frequency is higher.
 
 *Panels.* With the odds ``o = q e^(2u - s) / (1 - q)`` of the shifted component, G is ``e^-u (1 + o)
@@ -24,25 +24,34 @@ by ``5 C e^(2.4 v h) 5^(-2N) h``.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from skdp.accounting.analysis import log_mixture
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.pairs.base import Array, Complex
 from skdp.accounting.pld.transforms.fourier_sums import equidistant_sums
 
-_UNIT_ROUNDOFF = 2.0**-53
-_NODES = 48
-_TERMS = 32
-_TURNED = 40.0  # radians on a half-panel, from which the expansion is used
-_WIDTH = 0.3  # of a panel
-_STEEP = 2.0  # nats that the tilt may change over a half-panel
-_MOST_PANELS = 4000
-_EXPANSION = 8e4 * 5.0**-_TERMS  # relative errors, see above
-_RULE = 4e4 * math.exp(2.4 * _TURNED) * 5.0 ** (-2 * _NODES)
+
+@dataclass(frozen=True)
+class _Limits:
+    """Panels, and the relative errors of their rules; see the head of this module."""
+
+    nodes: int = 48  # of a panel
+    terms: int = 32  # of an expansion
+    turned: float = 40.0  # radians on a half-panel, from which the expansion is used
+    width: float = 0.3  # of a panel, in u
+    steep: float = 2.0  # nats that the tilt may change over a half-panel
+    most_panels: int = 4000  # in all
+    expansion: float = 8e4 * 5.0**-terms  # relative error of an expansion
+    rule: float = 4e4 * math.exp(2.4 * turned) * 5.0 ** (-2 * nodes)  # relative error of a rule
+
+
+_LIMITS = _Limits()
 
 
 class Branch(NamedTuple):
@@ -76,25 +85,9 @@ class _Panels(NamedTuple):
 def tilted_sums(
     rate: float, shift: float, least: float, branches: list[Branch], frequencies: Array
 ) -> Sums | None:
-    """Sum over the panels between the atoms.
+    """Sum over the panels between the atoms, ``least`` being subtracted from ``log M``.
 
-    Parameters
-    ----------
-    rate : float
-        Sampling probability, in (0, 1).
-    shift : float
-        Sensitivity over scale.
-    least : float
-        What to subtract from ``log M``.
-    branches : list of Branch
-        What to take the mean of.
-    frequencies : ndarray
-        Equidistant, ascending from 0, at least two.
-
-    Returns
-    -------
-    Sums or None
-        None where there would be too many panels.
+    Frequencies are equidistant from 0, at least two. None where there would be too many panels.
     """
     power = max(abs(branch.power) for branch in branches)
     edges = _edges(rate, shift, power)
@@ -105,7 +98,8 @@ def tilted_sums(
     values = np.zeros(len(frequencies), dtype=np.complex128)
     step = float(frequencies[1])
     # How many frequencies turn by little on each panel.
-    slow = np.minimum(_TURNED / (panels.halves * step), len(frequencies) - 1.0).astype(int) + 1
+    slow = np.minimum(_LIMITS.turned / (panels.halves * step), len(frequencies) - 1.0)
+    slow = slow.astype(int) + 1
     wide = slow < len(frequencies)
     total, mean, turned = 0.0, 0.0, 0.0
     for branch in branches:
@@ -128,10 +122,10 @@ def tilted_sums(
         turned += 2000.0 * float(np.sum(weights[wide]))
     long = 12.0 * (losses.size + 20.0) / 256.0  # a product of matrices may add in any order
     size = (1.0 + long) * np.minimum(2.0 * total, frequencies * mean)
-    errors = _UNIT_ROUNDOFF * (size + (frequencies * panels.halves.max() > _TURNED) * turned)
-    errors += _UNIT_ROUNDOFF * frequencies * mean
+    errors = UNIT_ROUNDOFF * (size + (frequencies * panels.halves.max() > _LIMITS.turned) * turned)
+    errors += UNIT_ROUNDOFF * frequencies * mean
     # Over a panel G changes by less than e^3 from its centre, the total counts it 256 times.
-    errors += total * (_RULE + wide.any() * _EXPANSION)
+    errors += total * (_LIMITS.rule + wide.any() * _LIMITS.expansion)
     return Sums(values, errors)
 
 
@@ -142,16 +136,16 @@ def _edges(rate: float, shift: float, power: float) -> Array | None:
     while edges[-1] > 0.0:
         exponent = log_odds + 2.0 * edges[-1] - shift
         share = 1.0 / (1.0 + math.exp(-exponent)) if exponent > -700.0 else 0.0
-        width = min(_WIDTH, _STEEP / max(power * share, 1e-300))
+        width = min(_LIMITS.width, _LIMITS.steep / max(power * share, 1e-300))
         edges.append(max(edges[-1] - width, 0.0))
-        if len(edges) > _MOST_PANELS:
+        if len(edges) > _LIMITS.most_panels:
             return None
     return np.array(edges[::-1])
 
 
 def _panels(rate: float, shift: float, least: float, edges: Array) -> _Panels:
     """Place nodes on panels of the loss."""
-    points, weights = gauss_legendre(_NODES)
+    points, weights = gauss_legendre(_LIMITS.nodes)
     odds = rate / (1.0 - rate) * np.exp(2.0 * edges - shift)
     low = odds[:-1]
     half = 0.5 * np.log1p((odds[1:] - low) / (1.0 + low))
@@ -172,9 +166,9 @@ def _panels(rate: float, shift: float, least: float, edges: Array) -> _Panels:
 @lru_cache(maxsize=1)
 def _projection() -> Array:
     """Return what takes weighted values at the nodes to ``h a_k``."""
-    points, _ = gauss_legendre(_NODES)
-    legendre = np.polynomial.legendre.legvander(points, _TERMS - 1).T
-    return np.asarray((np.arange(_TERMS) + 0.5)[:, None] * legendre)
+    points, _ = gauss_legendre(_LIMITS.nodes)
+    legendre = np.polynomial.legendre.legvander(points, _LIMITS.terms - 1).T
+    return np.asarray((np.arange(_LIMITS.terms) + 0.5)[:, None] * legendre)
 
 
 def _expansion(coefficients: Array, half: float, centre: float, frequencies: Array) -> Complex:
@@ -186,7 +180,7 @@ def _expansion(coefficients: Array, half: float, centre: float, frequencies: Arr
     inverse = 1.0 / x
     before, here = np.cos(x) * inverse, np.sin(x) * inverse  # of orders -1 and 0
     sums = [np.zeros(len(x)), np.zeros(len(x))]
-    for k in range(_TERMS):
+    for k in range(_LIMITS.terms):
         sign = -1.0 if k % 4 >= 2 else 1.0
         sums[k % 2] += (sign * coefficients[k]) * here
         before, here = here, (2 * k + 1) * inverse * here - before

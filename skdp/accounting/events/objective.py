@@ -1,31 +1,15 @@
-"""The event of objective perturbation: a minimiser of a randomly tilted objective."""
+"""Objective perturbation: a minimiser of a randomly tilted objective."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-
-from scipy.special import ndtr
 
 from skdp.accounting.checks import check_integer, check_noise_multiplier, check_real
-from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.profile_events import ProfileEvent
-from skdp.accounting.releases.objective_profile import record_profile, replacement_profile
+from skdp.accounting.events.guarantees import ProfileEvent
+from skdp.accounting.numerics.objective_profile import SLOPES, Objective
 
 _OWNER = "ObjectivePerturbationEvent"
-_SLOPES = ("logistic", "known-sign", "any-sign")
-# Beyond, squares overflow, and the bound stays what it is here.
-_LARGEST_EPSILON = 1e12
-# Losses of the final noise, in its standard deviations, at which its tail is cut off.
-_CUTS = (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 14.0, 20.0, 38.0)
-
-
-@lru_cache(maxsize=64)
-def _passed(spread: float) -> tuple[tuple[float, float], ...]:
-    """Return losses of the second release, and how much it exceeds each (its own profile)."""
-    losses = [spread * (cut + 0.5 * spread) for cut in _CUTS]
-    return tuple((loss, gaussian_profile.delta(spread, loss)) for loss in losses)
 
 
 @dataclass(frozen=True)
@@ -100,8 +84,8 @@ class ObjectivePerturbationEvent(ProfileEvent):
             if not (math.isfinite(value) and value >= 0.0):
                 raise ValueError(f"{_OWNER}: {name} must be a finite number >= 0, got {value!r}.")
             object.__setattr__(self, name, value)
-        if self.slope not in _SLOPES:
-            raise ValueError(f"{_OWNER}: slope must be one of {_SLOPES}, got {self.slope!r}.")
+        if self.slope not in SLOPES:
+            raise ValueError(f"{_OWNER}: slope must be one of {SLOPES}, got {self.slope!r}.")
         outputs = check_integer(_OWNER, "outputs", self.outputs, 1)
         if outputs > 1 and self.slope == "any-sign":
             raise ValueError(
@@ -125,64 +109,7 @@ class ObjectivePerturbationEvent(ProfileEvent):
         float
             The bound in [0, 1]; it never rises with epsilon.
         """
-        if epsilon == math.inf:
-            return 0.0
-        epsilon = min(epsilon, _LARGEST_EPSILON)
-        if self.approximation == 0.0:
-            return self._exact(epsilon, adjacency)
-        spread = self.approximation
-        best = 1.0
-        for shift, factor, mu, start in self._gaussian_parts(adjacency):
-            excess = epsilon - shift
-            if excess >= start:
-                tail = float(ndtr(0.5 * spread - (excess - start) / spread)) * (1.0 + 1e-12)
-                main = gaussian_profile.delta(math.hypot(mu, spread), excess)
-                best = min(best, factor * main + tail)
-        least = self._exact(epsilon, adjacency)
-        for passed, tail in _passed(spread):
-            if least + tail < best:
-                best = min(best, self._exact(epsilon - passed, adjacency) + tail)
-        return best
-
-    def _exact(self, epsilon: float, adjacency: str) -> float:
-        """Bound the profile of exact minimisers, at any real epsilon."""
-        mu = 1.0 / self.noise_multiplier
-        profile = record_profile if adjacency == "add-remove" else replacement_profile
-        known_sign = self.slope != "any-sign"
-        best = min(1.0, profile(mu, epsilon - self._determinants, self.outputs, known_sign))
-        if self.slope == "logistic" and self.outputs == 1:
-            _, _, mu, start = self._saturated(adjacency)
-            if epsilon >= start:
-                best = min(best, gaussian_profile.delta(mu, epsilon))
-        return best
-
-    @property
-    def _determinants(self) -> float:
-        """Return the largest logarithm of a ratio of determinants of neighbours."""
-        return self.outputs * math.log1p(self.curvature) * (1.0 + 1e-15)
-
-    def _saturated(self, adjacency: str) -> tuple[float, float, float, float]:
-        """Return shift, factor, mu and start of the logistic loss's own bound."""
-        mu = 1.0 / self.noise_multiplier
-        if adjacency == "add-remove":
-            return 0.0, 1.0, mu, 4.0 * self.curvature
-        return 0.0, 1.0, 2.0 * mu, max(8.0 * self.curvature, mu * mu)
-
-    def _gaussian_parts(self, adjacency: str) -> list[tuple[float, float, float, float]]:
-        """Return where the profile is at most a multiple of a Gaussian one.
-
-        Each (shift, factor, mu, start) says ``factor * delta_G(epsilon - shift; mu)`` for
-        ``epsilon - shift >= start``.
-        """
-        if self.outputs > 1:
-            return []
-        mu = 1.0 / self.noise_multiplier
-        double = adjacency == "replace-one"
-        if self.slope == "any-sign":
-            mu *= 2.0 if double else 1.0
-            return [(self._determinants, 2.0, mu, 0.5 * mu * mu)]
-        start = mu * mu if double else 0.0
-        parts = [(self._determinants, 1.0, 2.0 * mu if double else mu, start)]
-        if self.slope == "logistic":
-            parts.append(self._saturated(adjacency))
-        return parts
+        objective = Objective(
+            1.0 / self.noise_multiplier, self.curvature, self.slope, self.outputs, adjacency
+        )
+        return objective.profile(epsilon, self.approximation)

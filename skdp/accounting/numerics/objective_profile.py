@@ -1,4 +1,4 @@
-"""Bounds on the privacy profile of objective perturbation, piece by piece.
+"""Bounds on the privacy profile of objective perturbation, as a whole and piece by piece.
 
 ``mu`` is the bound on one record's gradient over the standard deviation of the noise, ``excess``
 is epsilon minus what the determinants may contribute, any real number. Proofs, numbered as here:
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, log_ndtr, ndtr, ndtri_exp
@@ -17,6 +18,11 @@ from skdp.accounting.numerics import gaussian_profile
 
 _ROUND_UP = 1e-14
 _LARGEST_EXPONENT = 700.0
+SLOPES = ("logistic", "known-sign", "any-sign")
+# Beyond, squares overflow, and the bound stays what it is here.
+_LARGEST_EPSILON = 1e12
+# Losses of the final noise, in its standard deviations, at which its tail is cut off.
+_CUTS = (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 14.0, 20.0, 38.0)
 
 
 def _normal(x: float) -> float:
@@ -36,21 +42,7 @@ def _above(excess: float, log_mass: float) -> float:
 def record_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> float:
     """Bound delta between tables with and without a record, in both orders (Theorem 2).
 
-    Parameters
-    ----------
-    mu : float
-        Bound on the gradient over the noise, positive.
-    excess : float
-        Epsilon minus the logarithm of the largest ratio of determinants.
-    outputs : int
-        Number of problems with the same rows and independent noise; 1 unless the sign is known.
-    known_sign : bool
-        Whether the sign of the loss's derivative is known given the record.
-
-    Returns
-    -------
-    float
-        The bound; it may exceed 1.
+    The bound may exceed 1; several outputs need a known sign.
     """
     if not known_sign:
         if excess >= 0.5 * mu * mu:
@@ -96,18 +88,7 @@ def _moments(mu: float, outputs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def replacement_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> float:
-    """Bound delta between tables in which one record is replaced (Theorem 3).
-
-    Parameters
-    ----------
-    mu, excess, outputs, known_sign
-        As for :func:`record_profile`.
-
-    Returns
-    -------
-    float
-        The bound; it may exceed 1.
-    """
+    """Bound delta between tables in which one record is replaced (Theorem 3); perhaps above 1."""
     if not known_sign:
         return record_profile(2.0 * mu, excess, outputs, known_sign)
     if outputs == 1:
@@ -135,3 +116,82 @@ def _replacement_of_one(mu: float, excess: float) -> float:
     if straight:
         return _above(excess, math.log(2.0 * held - 1.0))
     return _above(excess, _log_normal(float(ndtri_exp(min(0.0, log_held))) - mu))
+
+
+@lru_cache(maxsize=64)
+def _passed(spread: float) -> tuple[tuple[float, float], ...]:
+    """Return losses of the second release, and how much it exceeds each (its own profile)."""
+    losses = [spread * (cut + 0.5 * spread) for cut in _CUTS]
+    return tuple((loss, gaussian_profile.delta(spread, loss)) for loss in losses)
+
+
+class Objective(NamedTuple):
+    """What the bounds need to know of an objective, as `ObjectivePerturbationEvent` says it."""
+
+    mu: float
+    curvature: float
+    slope: str
+    outputs: int
+    adjacency: str
+
+    def profile(self, epsilon: float, spread: float) -> float:
+        """Bound delta if noise hides that the minimiser is only ``spread`` of its units near."""
+        if epsilon == math.inf:
+            return 0.0
+        epsilon = min(epsilon, _LARGEST_EPSILON)
+        if spread == 0.0:
+            return self._exact(epsilon)
+        best = 1.0
+        for shift, factor, mu, start in self._gaussian_parts():
+            excess = epsilon - shift
+            if excess >= start:
+                tail = float(ndtr(0.5 * spread - (excess - start) / spread)) * (1.0 + 1e-12)
+                main = gaussian_profile.delta(math.hypot(mu, spread), excess)
+                best = min(best, factor * main + tail)
+        least = self._exact(epsilon)
+        for passed, tail in _passed(spread):
+            if least + tail < best:
+                best = min(best, self._exact(epsilon - passed) + tail)
+        return best
+
+    def _exact(self, epsilon: float) -> float:
+        """Bound the profile of exact minimisers, at any real epsilon."""
+        profile = record_profile if self.adjacency == "add-remove" else replacement_profile
+        known_sign = self.slope != "any-sign"
+        best = min(1.0, profile(self.mu, epsilon - self._determinants, self.outputs, known_sign))
+        if self.slope == "logistic" and self.outputs == 1:
+            _, _, mu, start = self._saturated()
+            if epsilon >= start:
+                best = min(best, gaussian_profile.delta(mu, epsilon))
+        return best
+
+    @property
+    def _determinants(self) -> float:
+        """Return the largest logarithm of a ratio of determinants of neighbours."""
+        return self.outputs * math.log1p(self.curvature) * (1.0 + 1e-15)
+
+    def _saturated(self) -> tuple[float, float, float, float]:
+        """Return shift, factor, mu and start of the logistic loss's own bound."""
+        mu = self.mu
+        if self.adjacency == "add-remove":
+            return 0.0, 1.0, mu, 4.0 * self.curvature
+        return 0.0, 1.0, 2.0 * mu, max(8.0 * self.curvature, mu * mu)
+
+    def _gaussian_parts(self) -> list[tuple[float, float, float, float]]:
+        """Return where the profile is at most a multiple of a Gaussian one.
+
+        Each (shift, factor, mu, start) says ``factor * delta_G(epsilon - shift; mu)`` for
+        ``epsilon - shift >= start``.
+        """
+        if self.outputs > 1:
+            return []
+        mu = self.mu
+        double = self.adjacency == "replace-one"
+        if self.slope == "any-sign":
+            mu *= 2.0 if double else 1.0
+            return [(self._determinants, 2.0, mu, 0.5 * mu * mu)]
+        start = mu * mu if double else 0.0
+        parts = [(self._determinants, 1.0, 2.0 * mu if double else mu, start)]
+        if self.slope == "logistic":
+            parts.append(self._saturated())
+        return parts

@@ -1,0 +1,56 @@
+"""What happened: immutable descriptions of private releases.
+
+An event says which randomised mechanism was run and with which parameters; it holds no data and
+no verdict. Its card in `skdp.accounting.releases` says what is proved about it. Events are
+hashable, compare by value and survive a round trip through plain dictionaries.
+
+**Charter.** Ledgers keep events for ever. The meaning of an event or of one of its parameters never
+changes, and no parameter is removed; a new parameter has a default that says what was true before
+it was there. A new meaning is a new event.
+"""
+
+from skdp.accounting.events.base import Event, check_event
+from skdp.accounting.events.compositions import (
+    ComposedEvent,
+    OneOfEvent,
+    RepeatedEvent,
+    leaf_counts,
+)
+from skdp.accounting.events.guarantees import (
+    ApproxDPEvent,
+    ProfileEvent,
+    PureDPEvent,
+    RenyiEvent,
+)
+from skdp.accounting.events.last_iterate import LastIterateEvent
+from skdp.accounting.events.noise import (
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+)
+from skdp.accounting.events.objective import ObjectivePerturbationEvent
+from skdp.accounting.events.samples import PoissonSampledEvent, UniformSampledEvent
+from skdp.accounting.events.selection import RepeatAndSelectEvent
+
+__all__ = [
+    "ApproxDPEvent",
+    "ComposedEvent",
+    "DiscreteGaussianEvent",
+    "DiscreteLaplaceEvent",
+    "Event",
+    "GaussianEvent",
+    "LaplaceEvent",
+    "LastIterateEvent",
+    "ObjectivePerturbationEvent",
+    "OneOfEvent",
+    "PoissonSampledEvent",
+    "ProfileEvent",
+    "PureDPEvent",
+    "RenyiEvent",
+    "RepeatAndSelectEvent",
+    "RepeatedEvent",
+    "UniformSampledEvent",
+    "check_event",
+    "leaf_counts",
+]

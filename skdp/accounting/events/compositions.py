@@ -1,0 +1,109 @@
+"""Several releases: one after the other, or one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from skdp.accounting.checks import check_integer
+from skdp.accounting.events.base import Event, check_event
+
+
+@dataclass(frozen=True)
+class RepeatedEvent(Event):
+    """The same event, a number of times fixed in advance.
+
+    Parameters
+    ----------
+    event : Event
+        The event that is repeated; later runs may look at the results of earlier ones.
+    count : int
+        How often, at least 0.
+    """
+
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        check_event("RepeatedEvent", "event", self.event)
+        count = check_integer("RepeatedEvent", "count", self.count, 0)
+        object.__setattr__(self, "count", count)
+
+
+@dataclass(frozen=True)
+class ComposedEvent(Event):
+    """A list of events, fixed in advance, on the same records.
+
+    Parameters
+    ----------
+    events : iterable of Event
+        The events; none at all stands for "nothing was released".
+    """
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        _check_events(self)
+
+
+@dataclass(frozen=True)
+class OneOfEvent(Event):
+    """Several releases of which exactly one concerns any one record.
+
+    Such are releases on disjoint parts of the data, or one release drawn by a public coin. The cost
+    is at most that of the most revealing one, not of all together.
+
+    Parameters
+    ----------
+    events : iterable of Event
+        The releases, at least one. A part with several of them is a `ComposedEvent`.
+
+    Notes
+    -----
+    Which records are in which part, or how the coin falls, must be independent of the records and
+    of what the parts release: parts by position, or drawn at random beforehand; never
+    stratified by a private column. Under add-remove, adding a record must not move the others.
+
+    Beside other releases in a composition, the parts may also be assigned after these were seen:
+    the cost is that of a release with the largest of the parts' profiles. Where one assignment,
+    made beforehand, decides about several releases, let each part hold all that concerns its
+    records: ``OneOfEvent((ComposedEvent((a, c)), ComposedEvent((b, c))))`` costs less than
+    ``ComposedEvent((OneOfEvent((a, b)), c))``.
+    """
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        _check_events(self)
+        if not self.events:
+            raise ValueError("OneOfEvent: events must hold at least one event, got none.")
+
+
+def _check_events(event: ComposedEvent | OneOfEvent) -> None:
+    owner, events = type(event).__name__, event.events
+    if isinstance(events, Event) or not isinstance(events, Iterable):
+        raise TypeError(f"{owner}: events must be a sequence, got {events!r}.")
+    object.__setattr__(event, "events", tuple(events))
+    for part in event.events:
+        check_event(owner, "each of events", part)
+
+
+def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:
+    """Flatten compositions and repetitions into leaves with their counts, equal ones merged.
+
+    The order of a composition does not matter to its cost.
+    """
+    counts: dict[Event, int] = {}
+    stack = [(event, count)]
+    while stack:
+        current, times = stack.pop()
+        if times == 0:
+            continue
+        # Of these types exactly: what a subclass means is not known here.
+        if type(current) is RepeatedEvent:
+            stack.append((current.event, times * current.count))
+        elif type(current) is ComposedEvent:
+            stack.extend((part, times) for part in reversed(current.events))
+        else:
+            counts[current] = counts.get(current, 0) + times
+    return counts

@@ -1,0 +1,188 @@
+"""Releases of which a guarantee is known: a pair, a profile, or Renyi divergences."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from skdp.accounting.checks import check_epsilon, check_real
+from skdp.accounting.distributions import Distribution
+from skdp.accounting.events.base import Event
+from skdp.accounting.numerics.renyi_divergences import check_comparable, log_moment
+
+
+@dataclass(frozen=True)
+class PureDPEvent(Event):
+    """A release known to satisfy epsilon-differential privacy, and nothing more about it.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``; inside a
+        `PoissonSampledEvent`, for a record that joins or leaves the sample.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self)
+
+
+@dataclass(frozen=True)
+class ApproxDPEvent(Event):
+    """A release known to satisfy (epsilon, delta)-differential privacy, and nothing more about it.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``; inside a
+        `PoissonSampledEvent`, for a record that joins or leaves the sample.
+    delta : float
+        Failure probability, in [0, 1].
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self)
+        dlt = check_real("ApproxDPEvent", "delta", self.delta)
+        if not 0 <= dlt <= 1:
+            raise ValueError(f"ApproxDPEvent: delta must lie in [0, 1], got {dlt!r}.")
+        object.__setattr__(self, "delta", dlt)
+
+
+@dataclass(frozen=True)
+class ProfileEvent(Event, ABC):
+    """A release whose privacy profile has a proved upper bound.
+
+    The profile is the smallest ``delta(epsilon)`` with which the release is (epsilon, delta)-DP. A
+    subclass is a frozen dataclass that says what happened and implements `profile_bound`;
+    `PLDAccountant` then composes it with everything else.
+    """
+
+    @abstractmethod
+    def profile_bound(self, epsilon: float, adjacency: str) -> float:
+        """Return an upper bound on delta that holds in both orders of two neighbours.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy parameter in nats, ``>= 0``, however large.
+        adjacency : {"add-remove", "replace-one"}
+            The relation between neighbouring data sets, a supported one.
+
+        Returns
+        -------
+        float
+            The bound in [0, 1]; it never rises with epsilon.
+        """
+
+    def supports_adjacency(self, adjacency: str) -> bool:
+        """Tell whether the bound is proved under a relation.
+
+        Parameters
+        ----------
+        adjacency : {"add-remove", "replace-one"}
+            The relation between neighbouring data sets.
+
+        Returns
+        -------
+        bool
+            True, unless a subclass knows better.
+        """
+        return True
+
+    def largest_loss(self, adjacency: str) -> float:
+        """Return an epsilon with which the release is (epsilon, 0)-DP.
+
+        Parameters
+        ----------
+        adjacency : {"add-remove", "replace-one"}
+            The relation between neighbouring data sets.
+
+        Returns
+        -------
+        float
+            The bound in nats; infinite, unless a subclass knows better.
+        """
+        return math.inf
+
+
+@dataclass(frozen=True)
+class RenyiEvent(Event):
+    """One release whose outcomes on neighbouring data sets are known distributions.
+
+    Parameters
+    ----------
+    left, right : Distribution
+        Two distributions of one class of `skdp.accounting.distributions`, such that at
+        every order and for every pair of neighbouring data sets under the adjacency in force,
+        in either order, the Renyi divergence of the outcomes is at most the larger of those of
+        `left` from `right` and of `right` from `left`. That is for the caller to prove: the
+        distributions must be a public worst case, not those of the data at hand.
+
+    Raises
+    ------
+    TypeError
+        If there is no closed form for these classes.
+    ValueError
+        If the dimensions differ.
+
+    Notes
+    -----
+    Neighbours may stand in either order, and in a composition not always in the same: what a later
+    release is asked may depend on earlier results. So the larger of both divergences is taken
+    release by release and then added up; the larger of the two sums would understate the cost.
+
+    Examples
+    --------
+    >>> from skdp.accounting import GenericAccountant, RenyiEvent
+    >>> from skdp.accounting.distributions import Gamma
+    >>> step = RenyiEvent(Gamma(2.5, 0.8), Gamma(2.5, 1.0))
+    >>> round(GenericAccountant().compose(step, count=3).epsilon(1e-5), 4)
+    5.6289
+    """
+
+    left: Distribution
+    right: Distribution
+
+    def __post_init__(self) -> None:
+        check_comparable(self.left, self.right)
+
+    def log_moment(self, order: float) -> float:
+        """Return ``order - 1`` times the larger Renyi divergence of the two.
+
+        Parameters
+        ----------
+        order : float
+            Order of the divergence, above 1.
+
+        Returns
+        -------
+        float
+            The larger log moment in nats, rounded up; infinite where a divergence is.
+        """
+        return max(
+            log_moment(self.left, self.right, order), log_moment(self.right, self.left, order)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dictionary of plain values, fit for JSON.
+
+        Returns
+        -------
+        dict
+            ``"type"`` names the class; the other keys are its distributions.
+        """
+        return {
+            "type": type(self).__name__,
+            "left": self.left.to_dict(),
+            "right": self.right.to_dict(),
+        }
+
+    @classmethod
+    def _from_parameters(cls, parameters: dict[str, Any]) -> RenyiEvent:
+        return cls(**{key: Distribution.from_dict(value) for key, value in parameters.items()})

@@ -1,0 +1,105 @@
+"""Releases with noise of a known kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skdp.accounting.checks import check_noise_multiplier, check_sensitivity
+from skdp.accounting.events.base import Event
+
+
+@dataclass(frozen=True)
+class GaussianEvent(Event):
+    """One release with Gaussian noise.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over a public bound, positive. Standing alone, the bound is
+        the L2 sensitivity of the query under the adjacency in force, so the release is exactly
+        ``1 / noise_multiplier``-GDP. Inside a sampled event, the bound is the largest L2 norm of
+        one record's contribution to the sum.
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        check_noise_multiplier(self)
+
+
+@dataclass(frozen=True)
+class LaplaceEvent(Event):
+    """One release with Laplace noise, of density proportional to ``e^(-|x| / b)``.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Scale ``b`` of the noise over a public bound, positive. Standing alone, the bound is the L1
+        sensitivity of the query under the adjacency in force, so the release is exactly
+        ``1 / noise_multiplier``-DP. Inside a sampled event, the bound is the largest L1 norm of one
+        record's contribution to the sum.
+
+    Notes
+    -----
+    Vectors with independent noise in each coordinate are covered. With coordinates shifted by
+    ``t_1 >= t_2 >= ...`` (in units of b) the release is at most as revealing as a single coordinate
+    shifted by their sum. A shift t has the profile ``h(eps) = 1 - e^((eps - t)/2)`` for ``|eps| <=
+    t``, and 0 above. A further one, by ``s <= t``, is dominated by randomised response, which turns
+    it at ``eps >= 0`` into at most ``p h(eps - s) + (1 - p) h(eps + s)``, ``p = 1/(1 + e^-s)``.
+    For ``eps <= t - s`` this is ``1 - e^((eps - t)/2) / cosh(s/2)``, and ``cosh(s/2) <= e^(s/2)``;
+    above it is ``p (1 - e^((eps - s - t)/2))``: either way at most ``1 - e^((eps - s - t)/2)``.
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        check_noise_multiplier(self)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianEvent(Event):
+    """One release of an integer with discrete Gaussian noise (Canonne, Kamath and Steinke, 2020).
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        ``sigma / sensitivity``, positive, where ``P(X = x)`` is proportional to
+        ``e^(-x^2 / (2 sigma^2))`` on the integers. ``sigma`` is not quite the standard deviation.
+    sensitivity : int, default=1
+        Largest change of the query, a single integer, under the adjacency in force; inside a
+        sampled event, the largest contribution of one record.
+    """
+
+    noise_multiplier: float
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        check_sensitivity(self)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplaceEvent(Event):
+    """One release of integers with discrete Laplace (two-sided geometric) noise.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        ``b / sensitivity``, positive, where ``P(X = x)`` is proportional to ``e^(-|x| / b)`` on
+        the integers. The release is exactly ``1 / noise_multiplier``-DP.
+    sensitivity : int, default=1
+        Largest change of the query under the adjacency in force: of an integer, or in the L1 norm
+        of a vector of integers with independent noise. Inside a sampled event, the largest
+        contribution of one record.
+
+    Notes
+    -----
+    At losses that it attains, the profile is that of a `LaplaceEvent` with the same multiplier, and
+    between them linear in ``e^eps``: a little more, and most at a sensitivity of 1, where this is
+    randomised response.
+    """
+
+    noise_multiplier: float
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        check_sensitivity(self)

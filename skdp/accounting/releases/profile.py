@@ -1,0 +1,69 @@
+"""Releases of which a bound on the privacy profile is known."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+from skdp.accounting.analysis import (
+    Analysis,
+    DominatingPairs,
+    Guarantee,
+    Reading,
+    card_of,
+)
+from skdp.accounting.events import ProfileEvent
+from skdp.accounting.pld.pairs.profile import ProfilePair
+
+
+class KnownProfile(Analysis):
+    """A release below the pair whose profile is the bound (``private_selection.md``, section 2)."""
+
+    def is_known(self) -> bool:
+        """Tell whether the bound is proved under this relation."""
+        raise NotImplementedError
+
+    def profile(self, epsilon: float) -> float:
+        """Return an upper bound on delta that holds in both orders of two neighbours."""
+        raise NotImplementedError
+
+    def largest_loss(self) -> float:
+        """Return an epsilon with which the release is (epsilon, 0)-DP; perhaps infinite."""
+        raise NotImplementedError
+
+    def pairs(self) -> DominatingPairs | None:
+        """Return the pair above all losses with this profile."""
+        return DominatingPairs(lambda _: _profile_pair(self)) if self.is_known() else None
+
+    def stated(self, read: Reading = Fraction) -> Guarantee | None:
+        """Return the largest loss, if there is one."""
+        largest = self.largest_loss() if self.is_known() else math.inf
+        return Guarantee(read(largest), Fraction(0)) if math.isfinite(largest) else None
+
+
+@lru_cache(maxsize=64)
+def _profile_pair(card: KnownProfile) -> ProfilePair | None:
+    largest = card.largest_loss()
+    if largest <= 0.0 or card.profile(0.0) <= 0.0:
+        return None
+    return ProfilePair(card.profile, largest)
+
+
+@card_of(ProfileEvent)
+class OwnProfile(KnownProfile):
+    """An event that brings its bound along."""
+
+    event: ProfileEvent
+
+    def is_known(self) -> bool:
+        """Ask the event."""
+        return self.event.supports_adjacency(self.adjacency)
+
+    def profile(self, epsilon: float) -> float:
+        """Ask the event."""
+        return self.event.profile_bound(epsilon, self.adjacency)
+
+    def largest_loss(self) -> float:
+        """Ask the event."""
+        return self.event.largest_loss(self.adjacency)

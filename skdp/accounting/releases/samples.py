@@ -1,0 +1,249 @@
+"""Any release on a sample, by the profile of what is done with the sample itself.
+
+That profile holds in both orders of neighbours, so a symmetric list of losses l with masses p under
+P, and p e^-l under Q, is above it, and may stand for the release in either order. Rounding: masses
+and losses of these lists may only grow, which raises every divergence. Proofs, and the numbers
+below: ``docs/proofs/sampled_releases.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skdp.accounting.analysis import (
+    SMALLEST,
+    Analysis,
+    Array,
+    DominatingPairs,
+    Guarantee,
+    Reading,
+    analysis_of,
+    card_of,
+    log_mixture,
+)
+from skdp.accounting.events import (
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    LastIterateEvent,
+    PoissonSampledEvent,
+    UniformSampledEvent,
+)
+from skdp.accounting.pld.curves import profile_curve
+from skdp.accounting.pld.directions import is_supported
+from skdp.accounting.pld.pairs.profile import Atoms, ListedPair, hull_atoms, mirrored
+from skdp.accounting.releases.laplace import SampledLaplace, largest_loss
+from skdp.accounting.releases.noise import Noise
+from skdp.accounting.releases.sampled_gaussian import SampledGaussian
+from skdp.accounting.releases.selection import largest_stated
+
+_LEAST_RATE = 1e-100  # rates below count as this one, which can only raise a bound
+_LARGEST_LOSS = 300.0  # beyond which losses on the sample count as infinite
+_RAISED = 1e-11  # above the rounding of a sum of all masses
+_UNIT_ROUNDOFF = 2.0**-53
+
+
+@card_of(PoissonSampledEvent, UniformSampledEvent)
+def sampled(event: PoissonSampledEvent | UniformSampledEvent, adjacency: str) -> Analysis:
+    """Return the card of a sample: noise with mixtures of its own, or any other release."""
+    if type(event.event) is GaussianEvent:
+        return SampledGaussian(event, adjacency)
+    if type(event.event) is LaplaceEvent and isinstance(event, PoissonSampledEvent):
+        return SampledLaplace(event, adjacency)
+    return GeneralSample(event, adjacency)
+
+
+class Sample(NamedTuple):
+    """How a sample is drawn, and the event whose profile between samples counts."""
+
+    kind: str
+    rate: float
+    event: Event
+    adjacency: str
+
+
+class GeneralSample(Analysis):
+    """A release on a sample of which only its profile on the sample itself is used."""
+
+    event: PoissonSampledEvent | UniformSampledEvent
+
+    def sample(self) -> Sample | None:
+        """Return what the theorems need; None where they do not apply."""
+        event = self.event
+        if any(isinstance(part, LastIterateEvent) for part in _parts(event)):
+            return None
+        if isinstance(event, PoissonSampledEvent):
+            kind = f"poisson-{self.adjacency}"
+            return Sample(kind, event.sample_rate, event.event, "add-remove")
+        if self.adjacency == "add-remove":
+            return None
+        if any(size != event.batch_size for size in _sizes(event.event)):
+            return None
+        rate = max(event.batch_size / event.dataset_size, SMALLEST)
+        return Sample("uniform-replace-one", rate, of_two_records(event.event), self.adjacency)
+
+    def pairs(self) -> DominatingPairs | None:
+        """Return the pairs of Theorems 1 to 3."""
+        sample = self.sample()
+        if sample is None or not is_supported(sample.event, sample.adjacency):
+            return None
+        directed = sample.kind == "poisson-add-remove"
+        return DominatingPairs(
+            lambda direction: sampled_pair(sample, direction if directed else None), directed
+        )
+
+    def stated(self, read: Reading = Fraction) -> Guarantee | None:
+        """Return the largest loss, if what is done with the sample has one."""
+        sample = self.sample()
+        inner = math.inf if sample is None else largest_stated(sample.event, sample.adjacency)
+        if sample is None or math.isinf(inner):
+            return None
+        return Guarantee(Fraction(largest_loss(sample.kind, sample.rate, inner)), Fraction(0))
+
+    def of_two(self) -> Event | None:
+        """Return the release on a Poisson sample itself: what is inside is about single records."""
+        if not isinstance(self.event, PoissonSampledEvent):
+            return None
+        known = GeneralSample(self.event, "replace-one").pairs()
+        return None if known is None else self.event
+
+
+def of_two_records(event: Event) -> Event:
+    """Count noise over one record's contribution against two of them, outside samples."""
+    card = analysis_of(event, "add-remove")
+    if isinstance(card, Noise):
+        return card.of_two()
+    if isinstance(event, PoissonSampledEvent | UniformSampledEvent):
+        return event
+    changed: dict[str, Any] = {}
+    for name, value in _fields(event):
+        if isinstance(value, Event):
+            changed[name] = of_two_records(value)
+        elif isinstance(value, tuple):
+            changed[name] = tuple(
+                of_two_records(part) if isinstance(part, Event) else part for part in value
+            )
+    return replace(event, **changed) if changed else event
+
+
+def _fields(event: Event) -> Iterator[tuple[str, Any]]:
+    return ((field.name, getattr(event, field.name)) for field in fields(event))
+
+
+def _children(event: Event) -> Iterator[Event]:
+    for _, value in _fields(event):
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Event):
+                yield part
+
+
+def _parts(event: Event) -> Iterator[Event]:
+    """Yield an event and all events inside it, of whatever kind."""
+    yield event
+    for part in _children(event):
+        yield from _parts(part)
+
+
+def _sizes(event: Event) -> Iterator[int]:
+    """Yield how many records there are, by the samples of fixed size that are drawn from them."""
+    if isinstance(event, UniformSampledEvent):
+        yield event.dataset_size
+        return
+    for part in _children(event):
+        yield from _sizes(part)
+
+
+class SampledPair(ListedPair):
+    """A pair with the given increasing losses, of which some are positive."""
+
+    def __init__(self, atoms: Atoms) -> None:
+        self._list = atoms
+        self.failure = atoms.infinite
+        self.largest_loss = max(float(atoms.losses[-1]), 0.0)
+        self.variation = self.profile(0.0)[1]
+
+    @property
+    def _atoms(self) -> Atoms:
+        return self._list
+
+    def profile(self, epsilon: float) -> tuple[float, float]:
+        """Return zero and the pair's divergence: no release is known to attain it."""
+        above = self._list.losses > epsilon
+        shares = -np.expm1(epsilon - self._list.losses[above])
+        value = float(self._list.masses[above] @ shares) + self.failure
+        return 0.0, min(1.0, value * (1.0 + _RAISED))
+
+
+@lru_cache(maxsize=64)
+def sampled_pair(sample: Sample, direction: str | None) -> SampledPair | None:
+    """Return the pair that dominates a release on a sample; None if nothing is ever released."""
+    curve = profile_curve(sample.event, sample.adjacency)
+    equal = len(curve.values) > 0 and curve.values[0] == curve.epsilons[0] == 0.0
+    if sample.rate == 0.0 or equal:
+        return None
+    losses, masses, infinite = hull_atoms(curve.epsilons, curve.values)
+    kept = np.abs(losses) <= _LARGEST_LOSS
+    infinite = max(infinite, 0.0) + float(np.sum(masses[losses > _LARGEST_LOSS]))
+    inner, rate = Atoms(losses[kept], masses[kept], infinite), max(sample.rate, _LEAST_RATE)
+    if direction == "add":
+        return SampledPair(_added(inner, rate))
+    if sample.kind == "poisson-replace-one":
+        return SampledPair(_replaced(inner, rate))
+    atoms = _removed(inner, rate)
+    if direction is None:
+        up = atoms.losses > 0.0
+        atoms = mirrored(atoms.losses[up], atoms.masses[up], atoms.infinite)
+    return SampledPair(atoms)
+
+
+def _removed(inner: Atoms, rate: float) -> Atoms:
+    """Return the mixture of P and Q against Q (Theorem 1); first what only Q can have."""
+    alone = (1.0 - rate) * inner.infinite
+    masses = (1.0 - rate) * inner.masses * np.exp(-inner.losses) + rate * inner.masses
+    losses = log_mixture(rate, np.append(-math.inf, inner.losses))
+    return _listed(losses, np.append(alone, masses), rate * inner.infinite)
+
+
+def _added(inner: Atoms, rate: float) -> Atoms:
+    """Return P against the mixture of P and Q, Q standing for the record (Theorem 1)."""
+    losses = -log_mixture(rate, -np.append(inner.losses, math.inf))
+    return _listed(losses, np.append(inner.masses, inner.infinite), 0.0)
+
+
+def _replaced(inner: Atoms, rate: float) -> Atoms:
+    """Return the mixtures of Q with two others whose ratios to Q run in opposite directions (3)."""
+    falling, masses = inner.losses[::-1], inner.masses[::-1]
+    # Ratios e^high fall and e^-low rise from left to right; steps end somewhat too far right.
+    ends = np.cumsum(masses * np.exp(-falling)) * (1.0 + _RAISED)
+    mirrored_ends = np.cumsum(np.append(inner.infinite, masses)) * (1.0 + _RAISED)
+    edges = np.union1d(ends, mirrored_ends)
+    starts = np.append(0.0, edges[:-1])
+    high = np.append(falling, -math.inf)[np.searchsorted(ends, starts, side="right")]
+    at = np.searchsorted(mirrored_ends, starts, side="right")
+    low = np.append(math.inf, falling)[np.minimum(at, len(falling))]
+    up = high > -low
+    high, low, widths = high[up][::-1], low[up][::-1], (edges - starts)[up][::-1]
+    one, other = log_mixture(rate, high), log_mixture(rate, -low)
+    losses = one - other + 32.0 * _UNIT_ROUNDOFF * (np.abs(one) + np.abs(other))
+    found = _listed(losses, widths * ((1.0 - rate) + rate * np.exp(high)), rate * inner.infinite)
+    return mirrored(*found)
+
+
+def _listed(losses: Array, masses: Array, infinite: float) -> Atoms:
+    """Leave out what has no mass, and round everything else up."""
+    infinite += float(np.sum(masses[losses == math.inf]))
+    kept = (masses > 0.0) & (losses < math.inf)
+    losses, masses = losses[kept], masses[kept]
+    raised = 1.0 + 32.0 * _UNIT_ROUNDOFF
+    infinite = min(1.0, infinite * raised)
+    if not len(losses):
+        return Atoms(np.zeros(1), np.zeros(1), infinite)
+    losses = np.maximum.accumulate(losses + 32.0 * _UNIT_ROUNDOFF * np.abs(losses))
+    return Atoms(losses, masses * raised, infinite)

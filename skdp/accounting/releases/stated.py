@@ -1,0 +1,95 @@
+"""Releases of which nothing but an (epsilon, delta) is known."""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from functools import partial
+
+from skdp.accounting.analysis import (
+    Analysis,
+    DominatingPairs,
+    Guarantee,
+    LogMoments,
+    Reading,
+    card_of,
+)
+from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
+from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
+
+_MARGIN = 1e-13  # relative rounding error of a sum of positive terms, generously
+_LARGE = 600.0  # exponents above which exponentials may overflow
+# Guarantees below these count as these: squares of what is as small would vanish.
+_LEAST_EPSILON = 1e-100
+_LEAST_FAILURE = 1e-290
+
+
+@card_of(PureDPEvent, ApproxDPEvent)
+class Stated(Analysis):
+    """Randomised response that may fail dominates, and is one of these releases.
+
+    Kairouz, Oh and Viswanath (2015), Theorem 3.2: so nothing better can be said.
+    """
+
+    event: PureDPEvent | ApproxDPEvent
+    only_stated = True
+
+    @property
+    def _delta(self) -> float:
+        return self.event.delta if isinstance(self.event, ApproxDPEvent) else 0.0
+
+    def pairs(self) -> DominatingPairs:
+        """Return randomised response in both directions."""
+        epsilon, delta = self.event.epsilon, self._delta
+        pair = None
+        if max(epsilon, delta) > 0.0:
+            pair = RandomisedResponsePair(
+                max(epsilon, _LEAST_EPSILON) if epsilon > 0.0 else 0.0,
+                max(delta, _LEAST_FAILURE) if delta > 0.0 else 0.0,
+            )
+        near = 0.0 < epsilon < _LEAST_EPSILON or 0.0 < delta < _LEAST_FAILURE
+        return DominatingPairs(lambda _: pair, attained=not near)
+
+    def log_moments(self) -> LogMoments:
+        """Return the divergences of randomised response, if it does not fail."""
+        kept = math.log1p(-self._delta) if self._delta < 1.0 else -math.inf
+        moment = partial(log_moment_randomised_response, self.event.epsilon)
+        return LogMoments(moment, log_kept=kept, closed_form=True)
+
+    def stated(self, read: Reading = Fraction) -> Guarantee:
+        """Return what is stated."""
+        return Guarantee(read(self.event.epsilon), read(self._delta))
+
+    def of_two(self) -> Event:
+        """Return the guarantee for groups of two (`group_privacy`), also as decimals rounded up."""
+        epsilon = _doubled(self.event.epsilon)
+        if self._delta == 0.0:
+            return PureDPEvent(epsilon)
+        try:
+            factor = (1.0 + math.exp(self.event.epsilon)) * (1.0 + 1e-12)
+        except OverflowError:
+            factor = math.inf
+        return ApproxDPEvent(epsilon, min(1.0, factor * self._delta))
+
+
+def _doubled(number: float) -> float:
+    """Return twice a number, at least twice what is written, too."""
+    double = 2.0 * number
+    while math.isfinite(double) and Fraction(repr(double)) < 2 * Fraction(repr(number)):
+        double = math.nextafter(double, math.inf)
+    return double
+
+
+def log_moment_randomised_response(epsilon: float, order: float) -> float:
+    """Return the log moment of randomised response, which dominates pure privacy."""
+    if epsilon == 0.0:
+        return 0.0
+    if order * epsilon <= _LARGE:
+        # cosh((order - 1/2) epsilon) / cosh(epsilon / 2), as what it is above one.
+        added = math.sinh(0.5 * order * epsilon) * math.sinh(0.5 * (order - 1.0) * epsilon)
+        value = math.log1p(2.0 * added / math.cosh(0.5 * epsilon))
+    else:
+        value = (order - 1.0) * epsilon + math.log1p(math.exp(-(2.0 * order - 1.0) * epsilon))
+        value -= math.log1p(math.exp(-epsilon))
+    return max(value * (1.0 + _MARGIN), sys.float_info.min)

@@ -1,0 +1,7 @@
+"""Models: what a plan trains. Plans and defaults know the protocol alone."""
+
+from skdp.models.linear import LinearModel, LinearProblem
+from skdp.models.protocol import Model, Problem, require
+from skdp.models.units import ScaledUnits
+
+__all__ = ["LinearModel", "LinearProblem", "Model", "Problem", "ScaledUnits", "require"]

@@ -1,0 +1,159 @@
+"""Linear models: scores are products of weights and rows.
+
+Rows are in scaled units, and an intercept adds a column of constant value ``s``. Weights ``u`` of
+the scaled problem give ``coef = u / R`` and ``intercept = s * u_last``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.losses.base import Loss, kernel_arguments
+from skdp.models.units import ScaledUnits
+from skdp.solvers import RegularisedObjective, Rows, run_steps, sum_gradients
+
+Weights = NDArray[np.float64]
+
+# Row norms are bounded by 1 up to a few rounding errors; every bound below includes this margin.
+_ROUNDING = 1.0 + 1e-12
+
+
+@dataclass(frozen=True)
+class LinearProblem:
+    """A loss of linear scores on the rows of a table."""
+
+    rows: Rows
+    loss: Loss
+
+    def sum_clipped(
+        self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights
+    ) -> None:
+        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``."""
+        sum_gradients(self.rows, self.loss, weights, out, index, clip)
+
+    def sum_losses(self, weights: Weights) -> float:
+        """Return the sum of the losses of all rows."""
+        unused = np.zeros_like(weights)
+        return sum_gradients(self.rows, self.loss, weights, unused, values=True)
+
+    def run_steps(self, *steps: Any, **options: Any) -> None:
+        """Take many noisy steps in one compiled loop; see :func:`skdp.solvers.run_steps`."""
+        run_steps(self.rows, self.loss, *steps, **options)
+
+    def objective(self, penalty: float, tilt: Weights | None = None) -> RegularisedObjective:
+        """Return the mean loss plus a quadratic penalty and, perhaps, a linear term."""
+        return RegularisedObjective(self.rows, self.loss, penalty, tilt)
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Loss and public shape of a linear model in scaled units.
+
+    `n_outputs` is the number of scores that a row gets: 1 for two classes, else their number.
+    `intercept_value` is the value ``s`` of the constant column, 0 without intercept.
+    """
+
+    loss: Loss
+    n_rows: int
+    n_features: int
+    n_outputs: int
+    intercept_value: float
+    units: ScaledUnits = field(default_factory=ScaledUnits)
+
+    def __post_init__(self) -> None:
+        # Before anything is charged; solvers would refuse it too, but afterwards.
+        kernel_arguments(self.part_loss)
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """What theorems may rest on."""
+        known = {
+            "linear": True,
+            "convex": self.loss.convex,
+            "Lipschitz": math.isfinite(self.lipschitz),
+            "smooth": math.isfinite(self.smoothness),
+            "of a slope of known sign": self.part_loss.slope_sign != 0,
+        }
+        return frozenset(name for name, holds in known.items() if holds)
+
+    @property
+    def name(self) -> str:
+        """What messages call the loss."""
+        return type(self.part_loss).__name__
+
+    @property
+    def part_loss(self) -> Any:
+        """Loss of one problem: the binary one where several are solved side by side."""
+        return self.loss.part
+
+    @property
+    def n_parts(self) -> int:
+        """Number of binary problems solved side by side; 1 but for one-vs-rest."""
+        return self.n_outputs if self.part_loss is not self.loss else 1
+
+    @property
+    def row_norm(self) -> float:
+        """Bound on the norm of a scaled row with its constant column."""
+        return math.sqrt(1.0 + self.intercept_value**2) * _ROUNDING
+
+    @property
+    def n_weights_per_output(self) -> int:
+        """Number of features, plus one for the intercept."""
+        return self.n_features + (self.intercept_value > 0.0)
+
+    @property
+    def n_weights(self) -> int:
+        """Length of the whole weight vector."""
+        return self.n_outputs * self.n_weights_per_output
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound on the norm of one record's gradient."""
+        return self.loss.lipschitz(self.row_norm)
+
+    @property
+    def smoothness(self) -> float:
+        """Lipschitz constant of one record's gradient."""
+        return self.loss.smoothness(self.row_norm)
+
+    def gradient_gap(self, weight_norm: float | None = None) -> float:
+        """Return a bound on the distance of two records' gradients at weights up to that norm."""
+        return self.loss.gradient_gap(self.row_norm, weight_norm)
+
+    def zero_out_gap(self, weight_norm: float | None = None) -> float:
+        """Return a bound on the norm of one record's gradient at weights up to that norm."""
+        return self.loss.zero_out_gap(self.row_norm, weight_norm)
+
+    def minimiser_norm(self, penalty: float) -> float:
+        """Return a bound on the norm of the weights of each part that minimise its objective."""
+        return self.part_loss.minimiser_norm_bound(self.row_norm, penalty)
+
+    def bind(self, X: Any, targets: NDArray[Any]) -> list[LinearProblem]:
+        """Return the problems of a table; targets are positions in the label set, or real."""
+        kind = self.part_loss.target_kind
+        each = [targets]
+        if kind == "signs":
+            labels = range(self.n_parts) if self.n_parts > 1 else [1]
+            each = [np.where(targets == label, 1, -1).astype(np.int8) for label in labels]
+        rows = Rows.from_matrix(X, each[0], self.units.data_norm, self.intercept_value, kind)
+        parts = [rows, *(rows.with_targets(other, kind) for other in each[1:])]
+        return [LinearProblem(part, self.part_loss) for part in parts]
+
+    def unpack(self, weights: Weights) -> tuple[Weights, Weights]:
+        """Return coefficients (n_outputs, n_features) and intercepts in the user's units."""
+        table = weights.reshape(self.n_outputs, self.n_weights_per_output)
+        coef = table[:, : self.n_features] / self.units.data_norm
+        if self.intercept_value > 0.0:
+            return coef, table[:, -1] * self.intercept_value
+        return coef, np.zeros(self.n_outputs)
+
+    @staticmethod
+    def scores(X: Any, *unpacked: Weights) -> Weights:
+        """Return the scores of rows, one column for each output."""
+        coef, intercept = unpacked
+        return np.asarray(X @ coef.T) + intercept

@@ -1,0 +1,94 @@
+"""What plans ask of a model: a public side with constants, and one that is bound to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.models.units import ScaledUnits
+
+Weights = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+class Problem(Protocol):
+    """A model, or one of its parts, bound to rows; nothing it returns may leave without noise."""
+
+    @property
+    def run_steps(self) -> Callable[..., None] | None:
+        """Take many noisy steps in one call; None where they have to be taken one by one."""
+
+    def sum_clipped(self, weights: Weights, index: Index | None, clip: float, out: Weights) -> None:
+        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``."""
+
+    def sum_losses(self, weights: Weights) -> float:
+        """Return the sum of the losses of all rows."""
+
+
+class Model(Protocol):
+    """The public side of what a plan trains, in scaled units.
+
+    Weights are those of `n_parts` problems that are solved side by side, one after the other. The
+    constants hold for one record's gradient with respect to all of them: infinite where nothing
+    is proved. `facts` name what is: "linear", "convex", "Lipschitz", "smooth" and so on.
+    """
+
+    @property
+    def units(self) -> ScaledUnits:
+        """What a unit of the scaled problem is in the user's."""
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """What theorems may rest on."""
+
+    @property
+    def name(self) -> str:
+        """What messages call the loss."""
+
+    @property
+    def n_parts(self) -> int:
+        """Number of problems solved side by side."""
+
+    @property
+    def n_weights(self) -> int:
+        """Length of the whole weight vector."""
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound on the norm of one record's gradient."""
+
+    @property
+    def smoothness(self) -> float:
+        """Lipschitz constant of one record's gradient."""
+
+    def gradient_gap(self, weight_norm: float | None = None) -> float:
+        """Return a bound on the distance of two records' gradients at weights up to that norm."""
+
+    def zero_out_gap(self, weight_norm: float | None = None) -> float:
+        """Return a bound on the norm of one record's gradient at weights up to that norm."""
+
+    def minimiser_norm(self, penalty: float) -> float:
+        """Return a bound on the norm of the weights of each part that minimise its objective."""
+
+    def bind(self, X: Any, targets: NDArray[Any]) -> Sequence[Problem]:
+        """Return the problems of a table, one for each part."""
+
+    def unpack(self, weights: Weights) -> tuple[Weights, ...]:
+        """Return the weights in the user's units, as estimators publish them."""
+
+    def scores(self, X: Any, *unpacked: Weights) -> Weights:
+        """Return what is predicted for rows by such weights: one column for each output."""
+
+
+def require(model: Model, method: str, *wanted: str) -> None:
+    """Refuse a model without the facts that a method's theorem rests on."""
+    missing = [fact for fact in wanted if fact not in model.facts]
+    if missing:
+        asked = ", ".join(fact for fact in wanted if fact != "linear")
+        raise ValueError(
+            f"{method} is proved for {'linear models with ' if 'linear' in wanted else ''}losses "
+            f"that are {asked}, with public constants; {model.name} is not {', '.join(missing)}."
+        )

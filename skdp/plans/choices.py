@@ -1,0 +1,48 @@
+"""What a user may choose of a noisy-gradient fit; None leaves a choice to the public rules.
+
+Lengths and step sizes are in scaled units; `batch_size` and `max_iter` are as the user gave them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from skdp.plans.noisy_gradient import Calibration, Sampling
+
+StepSizes = Literal["constant", "strongly-convex", "convex"]
+
+
+@dataclass(frozen=True)
+class GradientPerturbationChoices:
+    """The user's part of a plan of gradient perturbation."""
+
+    penalty: float | None
+    batch_size: int | None
+    max_iter: int | None
+    step_sizes: StepSizes
+    initial_step: float | None
+    radius: float | None
+    average: bool | float
+    sampling: Sampling
+    calibration: Calibration
+
+
+@dataclass(frozen=True)
+class DPSGDChoices:
+    """The user's part of a plan of DP-SGD."""
+
+    penalty: float | None
+    noise_multiplier: float | None
+    max_grad_norm: float | None
+    batch_size: int | None
+    max_iter: int | None
+    solver: Literal["sgd", "adam"]
+    momentum: float | None
+    beta_1: float
+    beta_2: float
+    learning_rate: Literal["constant", "linear"]
+    initial_step: float | None
+    final_share: float
+    decay_share: float
+    average: bool | float

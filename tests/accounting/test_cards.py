@@ -1,0 +1,163 @@
+"""The contract of cards: what has none is refused by name, and answers agree with each other."""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+
+from skdp.accounting import (
+    ApproxDPEvent,
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    GaussianEvent,
+    HiddenStateAccountant,
+    LaplaceEvent,
+    LastIterateEvent,
+    ObjectivePerturbationEvent,
+    OneOfEvent,
+    PLDAccountant,
+    PoissonSampledEvent,
+    ProfileEvent,
+    PureDPEvent,
+    RDPAccountant,
+    RenyiEvent,
+    RepeatAndSelectEvent,
+    RepeatedEvent,
+    UniformSampledEvent,
+)
+from skdp.accounting.accountants.registry import accountants
+from skdp.accounting.analysis import _CARDS, ADJACENCIES, analysis_of
+from skdp.accounting.distributions import Laplace
+from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.floats import round_up
+from skdp.exceptions import UnsupportedEventError
+
+
+@dataclass(frozen=True)
+class UnknownEvent(Event):
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class HeavierGaussianEvent(GaussianEvent):
+    """Means something else than its base, and forgets to say so."""
+
+
+@dataclass(frozen=True)
+class MoreOftenEvent(RepeatedEvent):
+    """As above."""
+
+
+@dataclass(frozen=True)
+class RarerSampleEvent(PoissonSampledEvent):
+    """As above."""
+
+
+@dataclass(frozen=True)
+class OtherObjectiveEvent(ObjectivePerturbationEvent):
+    """As above: the bound is its base's."""
+
+
+STRANGERS = [
+    UnknownEvent(),
+    HeavierGaussianEvent(2.0),
+    MoreOftenEvent(GaussianEvent(2.0), 3),
+    RarerSampleEvent(0.1, GaussianEvent(2.0)),
+    OtherObjectiveEvent(3.0, 0.1),
+    *(
+        wrap(HeavierGaussianEvent(2.0))
+        for wrap in (
+            lambda inner: PoissonSampledEvent(0.1, inner),
+            lambda inner: UniformSampledEvent(1, 10, inner),
+            lambda inner: OneOfEvent((GaussianEvent(1.0), inner)),
+            lambda inner: RepeatAndSelectEvent(inner, 3.0, 1.0),
+            lambda inner: LastIterateEvent(inner, 10, 0.25),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("cls", accountants().values())
+@pytest.mark.parametrize("event", STRANGERS, ids=repr)
+def test_what_has_no_card_is_refused_by_name(event, cls, adjacency):
+    assert not cls(adjacency).supports(event)
+    with pytest.raises(UnsupportedEventError, match=type(event).__name__):
+        cls(adjacency).compose(ComposedEvent((GaussianEvent(1.0), event)))
+
+
+STEP = PoissonSampledEvent(0.05, GaussianEvent(2.0))
+EXAMPLES = [
+    GaussianEvent(2.0),
+    LaplaceEvent(3.0),
+    DiscreteGaussianEvent(1.5, 2),
+    DiscreteLaplaceEvent(2.0, 3),
+    STEP,
+    PoissonSampledEvent(1.0, GaussianEvent(3.0)),
+    PoissonSampledEvent(0.0, LaplaceEvent(3.0)),
+    PoissonSampledEvent(0.1, LaplaceEvent(1.0)),
+    PoissonSampledEvent(0.1, PureDPEvent(1.0)),
+    UniformSampledEvent(1, 20, GaussianEvent(2.0)),
+    UniformSampledEvent(1, 20, LaplaceEvent(2.0)),
+    PureDPEvent(0.7),
+    ApproxDPEvent(0.7, 1e-5),
+    ObjectivePerturbationEvent(3.0, 0.05),
+    OneOfEvent((PureDPEvent(0.5), RepeatedEvent(LaplaceEvent(8.0), 3))),
+    OneOfEvent((GaussianEvent(2.0), GaussianEvent(4.0))),
+    RepeatAndSelectEvent(PureDPEvent(0.2), 5.0, 1.0),
+    RenyiEvent(Laplace(0.0, 1.0), Laplace(1.0, 1.0)),
+    LastIterateEvent(GaussianEvent(20.0), 50, 0.25, 0.01),
+    LastIterateEvent(STEP, 50, 0.25, 0.01, dataset_size=1000),
+]
+CASES = [
+    pytest.param(event, adjacency, id=f"{event!r}, {adjacency}")
+    for event in EXAMPLES
+    for adjacency in ADJACENCIES
+]
+
+
+def test_every_card_has_an_example():
+    kinds = {type(event) for event in EXAMPLES}
+    assert set(_CARDS) == kinds - {ObjectivePerturbationEvent} | {ProfileEvent}
+
+
+@pytest.mark.parametrize(("event", "adjacency"), CASES)
+def test_answers_agree(event, adjacency):
+    card, whole = analysis_of(event, adjacency), PLDAccountant(adjacency)
+    mu, stated, moments = card.mu(), card.stated(), card.log_moments()
+    assert whole.supports(event) == (mu is not None or card.pairs() is not None)
+    if whole.supports(event):
+        lower = whole.compose(event).delta
+        if stated is not None:
+            assert lower(round_up(stated.epsilon)).upper <= float(stated.delta) * (1 + 1e-9)
+        if mu is not None:
+            assert lower(0.3).upper <= gaussian_profile.delta(mu, 0.3) * (1 + 1e-9)
+        if card.mu_squared() is not None:
+            square = math.sqrt(card.mu_squared())
+            assert lower(0.3).upper <= gaussian_profile.delta(square, 0.3) * (1 + 1e-9)
+        if moments is not None and moments.finite:
+            assert lower(0.3).lower <= RDPAccountant(adjacency).compose(event).delta(0.3)
+    if moments is not None:
+        values = [moments.of(order) for order in (1.5, 2.0, 4.0, 7.5)]
+        assert all(0.0 <= a <= b * (1 + 1e-9) for a, b in pairwise(values))
+
+
+@pytest.mark.parametrize("event", EXAMPLES, ids=repr)
+def test_two_records_cost_no_less_than_one(event):
+    two = analysis_of(event, "add-remove").of_two()
+    if two is None:
+        return
+    one, both = HiddenStateAccountant("add-remove"), HiddenStateAccountant("replace-one")
+    assert both.compose(two).delta(0.3) >= one.compose(event).delta(0.3).lower * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("event", "adjacency"), CASES)
+def test_what_dominates_costs_no_less(event, adjacency):
+    known = analysis_of(event, adjacency).dominated_by()
+    if known is None or not HiddenStateAccountant(adjacency).supports(event):
+        return
+    least = HiddenStateAccountant(adjacency).compose(event).delta(0.5)
+    assert PLDAccountant(adjacency).compose(known.event).delta(0.5) >= least * (1 - 1e-9)

@@ -1,0 +1,126 @@
+"""The linear model keeps the contract that plans rest on; plans need nothing else of a model."""
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.models import LinearModel, ScaledUnits
+from skdp.plans import carry_out
+from skdp.plans.carry_out import carry_out_noisy_gradient
+from skdp.plans.choices import DPSGDChoices
+from skdp.plans.defaults import PublicNumbers
+from skdp.plans.dpsgd import build_dpsgd
+from skdp.plans.noisy_gradient import Execution
+from skdp.plans.output_perturbation import OutputPerturbationPlan
+
+LOSSES = [LogisticLoss(), SoftmaxLoss(3), OneVsRestLoss(SmoothedHingeLoss(0.5), 3)]
+CHOICES = DPSGDChoices(
+    *(0.1, 5.0, 0.5, 20, 30, "sgd", None, 0.9, 0.99, "constant", None, 0.1, 0.5, True)
+)
+NUMBERS = PublicNumbers(200, 4, 3, None, 1e-5, "add-remove")
+
+
+def table():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((200, 4)), rng.integers(0, 3, 200)
+
+
+def make_model(loss):
+    return LinearModel(loss, 200, 4, loss.n_outputs, 0.5, ScaledUnits(2.0))
+
+
+def test_weights_in_the_users_units():
+    model = make_model(OneVsRestLoss(LogisticLoss(), 2))
+    coef, intercept = model.unpack(np.arange(10.0))
+    np.testing.assert_array_equal(coef, [[0, 0.5, 1, 1.5], [2.5, 3, 3.5, 4]])
+    np.testing.assert_array_equal(intercept, [2.0, 4.5])
+    bare = replace(make_model(LogisticLoss()), intercept_value=0.0)
+    np.testing.assert_array_equal(bare.unpack(np.arange(4.0))[1], [0.0])
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+def test_clipped_sums_are_those_of_single_rows(loss):
+    X, codes = table()
+    model = make_model(loss)
+    weights = np.random.default_rng(1).standard_normal(model.n_weights // model.n_parts)
+    for problem in model.bind(X, codes):
+        total, expected = np.zeros_like(weights), np.zeros_like(weights)
+        problem.sum_clipped(weights, np.arange(7), 0.3, total)
+        for row in range(7):
+            one = np.zeros_like(weights)
+            problem.sum_clipped(weights, np.array([row]), np.inf, one)
+            expected += one * min(1.0, 0.3 / np.linalg.norm(one))
+        np.testing.assert_allclose(total, expected, rtol=1e-12, atol=1e-14)
+        step = 1e-6 * np.ones_like(weights)
+        slope = np.zeros_like(weights)
+        problem.sum_clipped(weights, None, np.inf, slope)
+        change = problem.sum_losses(weights + step) - problem.sum_losses(weights - step)
+        assert change == pytest.approx(2.0 * step @ slope, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+def test_plans_that_differ_in_execution_alone_are_one_plan(loss, monkeypatch):
+    X, codes = table()
+    monkeypatch.setattr(carry_out, "_INDICES_AHEAD", 1)  # so that both draw lots one by one
+    plan = build_dpsgd(make_model(loss), NUMBERS, CHOICES)
+    pieces = replace(plan, execution=Execution(physical_batch_size=3))
+    assert pieces == plan and pieces.event == plan.event
+    released = [
+        carry_out_noisy_gradient(each, plan.model.bind(X, codes), RandomStream.from_seed(3))
+        for each in (plan, pieces)
+    ]
+    np.testing.assert_allclose(*released, rtol=1e-9, atol=1e-12)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of clipped rows, by steps on squared distances: no loss, no targets, no kernel."""
+
+    n_features: int
+    units = ScaledUnits()
+    facts: frozenset = frozenset({"convex", "Lipschitz", "smooth"})
+    name = "Mean"
+    n_parts = 1
+    lipschitz = smoothness = 1.0
+
+    @property
+    def n_weights(self):
+        return self.n_features
+
+    def gradient_gap(self, weight_norm=None):
+        return 2.0
+
+    def zero_out_gap(self, weight_norm=None):
+        return 1.0
+
+    def minimiser_norm(self, penalty):
+        return 1.0
+
+    def bind(self, X, targets):
+        def sum_clipped(weights, index, clip, out):
+            rows = weights - (X if index is None else X[index])
+            norms = np.linalg.norm(rows, axis=1)
+            out += np.minimum(1.0, clip / np.maximum(norms, 1e-300)) @ rows
+
+        return [SimpleNamespace(sum_clipped=sum_clipped, run_steps=None)]
+
+
+def test_noisy_gradients_train_whatever_keeps_the_protocol():
+    X = np.array([0.3, -0.2, 0.1, 0.0]) + 1e-3 * np.random.default_rng(0).standard_normal((200, 4))
+    choices = replace(CHOICES, noise_multiplier=1e-4, penalty=0.0, momentum=0.0)
+    plan = build_dpsgd(Mean(4), NUMBERS, choices)
+    weights = carry_out_noisy_gradient(plan, plan.model.bind(X, None), RandomStream.from_seed(0))
+    np.testing.assert_allclose(weights, X.mean(axis=0), atol=1e-3)
+
+
+def test_theorems_on_linear_models_refuse_others():
+    with pytest.raises(ValueError, match=r"for linear models .* Mean is not linear"):
+        OutputPerturbationPlan.build(
+            Mean(4),
+            **{"penalty": 0.1, "adjacency": "replace-one", "epsilon": 1.0, "delta": 1e-5},
+            **{"solver": "newton", "max_iter": 9},
+        )
