@@ -12,28 +12,13 @@ PAGE = Path(__file__).parents[1] / "docs" / "design.md"
 
 # Modules on the map that are not there yet, and modules that are to go: a folder and names a line.
 COMING = """
-skdp fitting
-skdp/accounting/events base compositions guarantees last_iterate noise objective samples selection
-skdp/accounting/numerics contractions floats objective_profile order_conversion
 skdp/accounting/pld/grid targets
-skdp/accounting/pld/pairs cells largest_losses
-skdp/accounting/pld/transforms mixtures
-skdp/accounting/releases choice discrete gaussian laplace noise profile samples stated
+skdp/budget desk
 skdp/budget/currencies _box mixed
-skdp/losses base
-skdp/models __init__ linear protocol units
-skdp/plans choices
-tests/accounting test_cards
 """
 GOING = """
-skdp/accounting events profile_events
-skdp/accounting/pld choices cut_mixtures lattice_interval lattice_lower noise_pairs parted_plans
-skdp/accounting/pld rare_bounds rare_losses sampled_pairs
-skdp/accounting/releases noise_moments objective objective_profile selection_moments
+skdp/accounting/pld cut_mixtures lattice_interval lattice_lower parted_plans rare_bounds rare_losses
 skdp/budget/currencies _stated
-skdp/estimators callbacks
-skdp/losses _margin kinds
-skdp/plans linear_model
 """
 
 
