@@ -61,45 +61,10 @@ NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 
 # Modules that still import each other in circles; a module that is in none any more goes.
 KNOWN_CIRCLES = {
-    "accounting": {
-        "skdp.accounting.accountants.advanced_composition",
-        "skdp.accounting.accountants.base",
-        "skdp.accounting.accountants.basic_composition",
-        "skdp.accounting.accountants.bayesian",
-        "skdp.accounting.accountants.gdp",
-        "skdp.accounting.accountants.generic",
-        "skdp.accounting.accountants.hidden_state",
-        "skdp.accounting.accountants.moments",
-        "skdp.accounting.accountants.optimal_composition",
-        "skdp.accounting.accountants.pld",
-        "skdp.accounting.accountants.rdp",
-        "skdp.accounting.accountants.registry",
-        "skdp.accounting.accountants.stepwise",
-        "skdp.accounting.pld.choices",
-        "skdp.accounting.pld.curves",
-        "skdp.accounting.pld.directions",
-        "skdp.accounting.pld.sampled_pairs",
-        "skdp.accounting.releases.selection",
-        "skdp.accounting.releases.selection_moments",
-        "skdp.accounting.releases.selection_profile",
-    },
     "budget": {
         "skdp.budget.accountant",
         "skdp.budget.charging",
         "skdp.budget.committed",
-    },
-    "losses": {
-        "skdp.losses._margin",
-        "skdp.losses.clipped",
-        "skdp.losses.kinds",
-        "skdp.losses.logistic",
-        "skdp.losses.scalar",
-        "skdp.losses.smoothed_hinge",
-        "skdp.losses.softmax",
-    },
-    "plans": {
-        "skdp.plans.gradient_perturbation",
-        "skdp.plans.last_iterate",
     },
 }
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdp.preprocessing.schema.base import Column
+from skdp.preprocessing.schema.base import Column, SchemaPart
 from skdp.preprocessing.schema.columns import NumericColumn
 from skdp.preprocessing.schema.frames import import_pandas
 from skdp.preprocessing.schema.io import (
@@ -41,14 +41,12 @@ _LAYOUT = (
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
-class SchemaFiles:
+class SchemaFiles(SchemaPart):
     """The part of a schema that reads and writes it."""
 
     # Fields of the schema.
     columns: tuple[Column, ...]
     label: LabelColumn | None
-    unit: PrivacyUnit
-    clip_norm: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values.
@@ -58,16 +56,12 @@ class SchemaFiles:
         dict
             With the format's name and version; `from_dict` gives an equal schema back.
         """
+        given = self.given()
         tree: dict[str, Any] = {"format": FORMAT, "version": VERSION}
-        for key in ("name", "description", "source"):
-            if getattr(self, key):
-                tree[key] = getattr(self, key)
-        if self.unit != PrivacyUnit():
-            tree["unit"] = part_to_dict(self.unit)
-        if self.label is not None:
-            tree["label"] = part_to_dict(self.label)
-        if self.clip_norm is not None:
-            tree["clip_norm"] = self.clip_norm
+        for key in ("name", "description", "source", "unit", "label", "clip_norm"):
+            if key in given:
+                part = given[key]
+                tree[key] = part_to_dict(part) if isinstance(part, SchemaPart) else part
         return {**tree, "columns": [column_to_dict(column) for column in self.columns]}
 
     @classmethod
@@ -243,8 +237,8 @@ class SchemaFiles:
         path : path-like
             The file.
         """
-        yaml = Path(path).suffix.lower() in (".yaml", ".yml")
-        Path(path).write_text(self.to_yaml() if yaml else self.to_json(), encoding="utf-8")
+        text = self.to_yaml() if _is_yaml(path) else self.to_json()
+        Path(path).write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: Any) -> Self:
@@ -261,8 +255,11 @@ class SchemaFiles:
             The schema.
         """
         text = Path(path).read_text(encoding="utf-8")
-        yaml = Path(path).suffix.lower() in (".yaml", ".yml")
-        return cls.from_yaml(text) if yaml else cls.from_json(text)
+        return cls.from_yaml(text) if _is_yaml(path) else cls.from_json(text)
+
+
+def _is_yaml(path: Any) -> bool:
+    return Path(path).suffix.lower() in (".yaml", ".yml")
 
 
 def _cells_of_texts(part: Any, texts: list[str]) -> np.ndarray:

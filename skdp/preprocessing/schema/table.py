@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp.exceptions import PrivacyWarning
 from skdp.pipelines import behind_others
-from skdp.preprocessing.schema.base import Column, FeatureColumn, SchemaPart
+from skdp.preprocessing.schema.base import Column, FeatureColumn
 from skdp.preprocessing.schema.columns import IgnoredColumn
 from skdp.preprocessing.schema.encoder import SchemaEncoder, norm_of
 from skdp.preprocessing.schema.files import SchemaFiles
@@ -27,7 +27,7 @@ from skdp.preprocessing.schema.values import series_cells
 
 
 @dataclass(frozen=True, repr=False)
-class TableSchema(SchemaFiles, SchemaPart):
+class TableSchema(SchemaFiles):
     """A public description of a table: its columns, their bounds, its label, its unit of privacy.
 
     Everything in it comes from a code book, a device or physiology; nothing is read off the rows.
