@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses._bounds import ROUND_UP
-from skdp.losses._margin import MarginLoss
+from skdp.losses.base import Loss, MarginLoss, TargetKind
 
 
-class ClippedLoss:
+@dataclass(frozen=True)
+class ClippedLoss(Loss):
     r"""A margin loss that goes on as a straight line where its gradient would exceed a norm.
 
     The slope of the record with row x is cut at ``clip / ||x||``. The cut depends on the record
@@ -34,37 +37,34 @@ class ClippedLoss:
     (0.1, 0.09)
     """
 
-    n_outputs = 1
+    unclipped: MarginLoss
+    clip: float
+
+    target_kind: ClassVar[TargetKind] = "signs"
     convex = True
     slope_sign = -1
+    slope_law = "known-sign"
+    piecewise_quadratic = False
 
-    def __init__(self, unclipped: MarginLoss, clip: float) -> None:
-        if not 0.0 < clip < math.inf:
-            raise ValueError(f"clip must be a positive finite number, got {clip}.")
-        if not (getattr(unclipped, "convex", False) and getattr(unclipped, "slope_sign", 0) == -1):
+    def __post_init__(self) -> None:
+        if not 0.0 < self.clip < math.inf:
+            raise ValueError(f"clip must be a positive finite number, got {self.clip}.")
+        base = self.unclipped
+        if not (isinstance(base, MarginLoss) and base.convex and base.slope_sign == -1):
             raise ValueError(
                 "Slopes can be cut of a convex loss of the margin that never rises, got "
-                f"{type(unclipped).__name__}."
+                f"{type(base).__name__}."
             )
-        self.unclipped = unclipped
-        self.clip = float(clip)
-        self.width = unclipped.width
+
+    @property
+    def kernel_loss(self) -> Loss:
+        """The loss whose scalar functions kernels are given; they cut its slopes."""
+        return self.unclipped
 
     def values_of_rows(
         self, margins: NDArray[np.float64], row_norms: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the loss of rows of given norms at given margins.
-
-        Parameters
-        ----------
-        margins, row_norms : ndarray of shape (n,)
-            Margins, and norms of the (augmented) rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Losses.
-        """
+        """Return the loss of (augmented) rows of given norms at given margins."""
         caps = np.minimum(self.clip / np.maximum(row_norms, 1e-300), self.unclipped.largest_slope)
         joints = np.maximum(margins, self.unclipped.margin_of_slope(caps))
         return self.unclipped.value(joints) + caps * (joints - margins)
@@ -84,8 +84,7 @@ class ClippedLoss:
         """Return the Lipschitz constant of one record's gradient.
 
         For a row of norm r it is r^2 times the largest second derivative where the slope is at
-        most clip/r, and that is largest at ``row_norm``: for the logistic loss C (r - C) as soon
-        as r > 2C, else r^2/4.
+        most clip/r, and that is largest at ``row_norm``.
         """
         cap = min(self.unclipped.largest_slope, self.clip / row_norm)
         return row_norm * row_norm * self.unclipped.largest_curvature(cap)
@@ -93,12 +92,11 @@ class ClippedLoss:
     def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:
         """Return a bound on the norm of the regularised minimiser that no data set exceeds.
 
-        Cutting slopes makes ``-m l'(m)`` no larger, so that the base's bound holds, and so does
-        the bound L / penalty with the smaller L.
+        Cutting slopes makes ``-m l'(m)`` no larger: the base's bound holds, and L / penalty.
         """
         base = self.unclipped.minimiser_norm_bound(row_norm, penalty)
         return min(base, self.lipschitz(row_norm) / penalty * ROUND_UP)
 
-    def smoother_losses(self) -> tuple[ClippedLoss, ...]:
+    def smoother_losses(self) -> tuple[Loss, ...]:
         """Return the base's easier losses, clipped to the same norm."""
         return tuple(ClippedLoss(loss, self.clip) for loss in self.unclipped.smoother_losses())

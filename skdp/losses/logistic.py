@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
 from skdp.losses._bounds import ROUND_UP, lambert_over_e, logistic_gradient_gap
-from skdp.losses._margin import MarginLoss
+from skdp.losses.base import MarginLoss
 
 
+@dataclass(frozen=True)
 class LogisticLoss(MarginLoss):
     r"""Logistic loss :math:`\log(1 + e^{-m})` of the margin m.
 
@@ -28,25 +31,19 @@ class LogisticLoss(MarginLoss):
     largest_slope = 1.0
     slope_sign = -1
     curvature = 0.25
+    slope_law = "logistic"
+
+    def scalar_functions(self) -> tuple[Any, ...]:
+        """Return what kernels compute, and the numbers it takes."""
+        from skdp.losses.scalar import LOGISTIC
+
+        return (LOGISTIC,)
 
     def gradient_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
-        r"""Return a bound on the difference of two records' gradients at the same weights.
+        r"""Return a bound on the distance of two records' gradients: 2B, or B G(WB) at ||w|| <= W.
 
-        Without a bound on the weights it is 2B. With ||w|| <= W it is B G(WB), where
         :math:`G(W) = \max_t 2 \cos t\; \sigma(W \sin t)`: two gradients of nearly full norm must
         both have a negative margin, so they cannot point in opposite directions.
-
-        Parameters
-        ----------
-        row_norm : float
-            Public bound B on the norm of every (augmented) row.
-        weight_norm_bound : float, optional
-            Public bound W on the norm of the weights at which the gradients are compared.
-
-        Returns
-        -------
-        float
-            The certified bound, in [B, 2B].
         """
         if weight_norm_bound is None:
             return 2.0 * row_norm

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 from skdp.losses._bounds import ROUND_UP
+from skdp.losses.base import Loss, TargetKind
 
 
-class OneVsRestLoss:
+@dataclass(frozen=True)
+class OneVsRestLoss(Loss):
     """Sum over the classes of a margin loss of "this class" against "the rest".
 
     Its weights are the K binary weight vectors side by side. The sum separates, so that solvers
@@ -23,11 +26,29 @@ class OneVsRestLoss:
         Number K of classes.
     """
 
-    def __init__(self, base: Any, n_classes: int) -> None:
-        self.base = base
-        self.n_outputs = n_classes
-        self.convex = base.convex
-        self._root = math.sqrt(n_classes) * ROUND_UP
+    base: Loss
+    n_classes: int
+
+    target_kind: ClassVar[TargetKind] = "codes"
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        """Number K of scores."""
+        return self.n_classes
+
+    @property
+    def convex(self) -> bool:
+        """Whether the binary loss is."""
+        return self.base.convex
+
+    @property
+    def part(self) -> Loss:
+        """The binary loss."""
+        return self.base
+
+    @property
+    def _root(self) -> float:
+        return math.sqrt(self.n_classes) * ROUND_UP
 
     def lipschitz(self, row_norm: float) -> float:
         """Return the bound on one record's joint gradient: ``sqrt(K)`` times the binary one."""
@@ -38,10 +59,7 @@ class OneVsRestLoss:
         return self.base.smoothness(row_norm)
 
     def gradient_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
-        """Return the bound on the distance of two records' joint gradients.
-
-        `weight_norm_bound` bounds the joint vector and hence each block.
-        """
+        """Return the bound on the distance of two joint gradients; each block's weights obey it."""
         return self._root * self.base.gradient_gap(row_norm, weight_norm_bound)
 
     def zero_out_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:

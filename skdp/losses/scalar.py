@@ -1,101 +1,188 @@
 """Compiled scalar functions of the losses, shared by every kernel.
 
-Margin losses are told apart by an integer ``kind`` and a float ``width`` so that one compiled
-kernel serves them all: choosing by a branch costs nothing beside the exponential, while one
-specialisation per loss would multiply the time spent compiling.
+Numba compiles a kernel once for each loss and keeps it on disk, which it does not do for kernels
+that are given functions. So they are given a tag: an empty array whose only field is named by a
+digest of the functions' code. It costs nothing to pass, and no reference to a function is stored.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
 from skdp.losses.elementary import FAST, STRICT, exp_negative, log_one_plus
-from skdp.losses.kinds import LOGISTIC, SMOOTHED_HINGE
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def check_margin_kind(kind: int) -> None:
-    """Refuse a number that no branch of the kernels stands for."""
-    if kind != LOGISTIC and kind != SMOOTHED_HINGE:
-        raise ValueError("Kernels do not know this kind of margin loss.")
+def logistic_value(numbers: tuple[()], margin: float, target: float) -> float:
+    """Return the logistic loss."""
+    return max(-margin, 0.0) + log_one_plus(exp_negative(abs(margin)))
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def logistic_slope(margin: float) -> float:
+def logistic_slope(numbers: tuple[()], margin: float, target: float) -> float:
     """Return the derivative of the logistic loss."""
     tail = exp_negative(abs(margin))
     return -(tail if margin >= 0.0 else 1.0) / (1.0 + tail)
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def logistic_value(margin: float) -> float:
-    """Return the logistic loss."""
-    return max(-margin, 0.0) + log_one_plus(exp_negative(abs(margin)))
+def logistic_curvature(numbers: tuple[()], margin: float, target: float) -> float:
+    """Return the second derivative of the logistic loss."""
+    tail = exp_negative(abs(margin))
+    return tail / ((1.0 + tail) * (1.0 + tail))
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def hinge_slope(margin: float, width: float) -> float:
-    """Return the derivative of the smoothed hinge loss."""
-    return -0.5 * (min(max((1.0 - margin) / width, -1.0), 1.0) + 1.0)
-
-
-@njit(cache=True, nogil=True, fastmath=STRICT)
-def hinge_value(margin: float, width: float) -> float:
+def hinge_value(numbers: tuple[float], margin: float, target: float) -> float:
     """Return the smoothed hinge loss."""
-    gap = 1.0 - margin
+    gap, width = 1.0 - margin, numbers[0]
     # The parabola up to its end, then the line; both are smooth there.
     inner = min(max(gap, -width), width) + width
     return 0.25 * inner * inner / width + max(gap - width, 0.0)
 
 
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def hinge_slope(numbers: tuple[float], margin: float, target: float) -> float:
+    """Return the derivative of the smoothed hinge loss."""
+    return -0.5 * (min(max((1.0 - margin) / numbers[0], -1.0), 1.0) + 1.0)
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def hinge_curvature(numbers: tuple[float], margin: float, target: float) -> float:
+    """Return the second derivative of the smoothed hinge loss, a generalised one at its kinks."""
+    return 0.5 / numbers[0] if abs(1.0 - margin) <= numbers[0] else 0.0
+
+
+# By digest, as losses are seen.
+_SEEN: dict[str, ScalarFunctions] = {}
+
+
+@dataclass(frozen=True)
+class ScalarFunctions:
+    """What kernels compute of a loss: functions of (numbers, margin or score, target).
+
+    `family` says how a record enters: by its "margin", the product of score and label; by its
+    "score", beside a target of any kind; or by all scores of the "softmax", in a kernel of its own.
+    """
+
+    family: str
+    value: Any = None
+    slope: Any = None
+    curvature: Any = None
+
+    @functools.cached_property
+    def tag(self) -> np.ndarray:
+        """What compiled code knows these functions by."""
+        digest = hashlib.sha256(repr(_code_of(self)).encode()).hexdigest()
+        _SEEN[digest] = self
+        return np.empty(0, dtype=[(digest, np.int8)])
+
+
+def find_functions(tag: Any) -> ScalarFunctions:
+    """Return the functions of a tag, given numba's type of it."""
+    return _SEEN[next(iter(tag.dtype.fields))]
+
+
+def _code_of(value: Any) -> Any:
+    """Return what the result of a compiled function, or of several, depends on."""
+    if isinstance(value, ScalarFunctions):
+        return [value.family, *map(_code_of, (value.value, value.slope, value.curvature))]
+    if not hasattr(value, "py_func"):
+        return value if isinstance(value, float | int | tuple) else ""
+    code, known = value.py_func.__code__, value.py_func.__globals__
+    parts = [_code_of(known.get(name)) for name in code.co_names]
+    return [code.co_code, code.co_consts, code.co_names, parts]
+
+
+LOGISTIC = ScalarFunctions("margin", logistic_value, logistic_slope, logistic_curvature)
+SMOOTHED_HINGE = ScalarFunctions("margin", hinge_value, hinge_slope, hinge_curvature)
+SOFTMAX = ScalarFunctions("softmax")
+
+
+def _choose(choice: Callable[[ScalarFunctions], Any]) -> Callable[..., float]:
+    """Return what compiled code calls for the function that a tag chooses."""
+
+    def stub(tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
+        raise NotImplementedError("scalar functions are chosen in compiled code only")
+
+    @overload(stub)
+    def choose(tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
+        function = choice(find_functions(tag))
+
+        def call(tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
+            return function(numbers, entry, target)
+
+        return call
+
+    return stub
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def apply_sign(numbers: Any, entry: float, target: float) -> float:
+    """Return a score as a margin, or a derivative in the margin as one in the score."""
+    return target * entry
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def ignore_sign(numbers: Any, entry: float, target: float) -> float:
+    """Return the score, or the derivative in it."""
+    return entry
+
+
+in_terms_of = _choose(lambda loss: apply_sign if loss.family == "margin" else ignore_sign)
+loss_value = _choose(lambda loss: loss.value)
+loss_slope = _choose(lambda loss: loss.slope)
+loss_curvature = _choose(lambda loss: loss.curvature)
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
 def slopes_in_place(
-    kind: int, width: float, margins: np.ndarray, count: int, want_values: bool
+    tag: np.ndarray,
+    numbers: Any,
+    entries: np.ndarray,
+    targets: np.ndarray,
+    count: int,
+    want_values: bool,
 ) -> float:
-    """Turn the first ``count`` margins into slopes; return the sum of their losses if wanted."""
-    check_margin_kind(kind)
+    """Turn margins, or scores, into slopes in them; return the sum of the losses if wanted."""
     total = 0.0
-    if kind == LOGISTIC:
-        if want_values:
-            for k in range(count):
-                total += logistic_value(margins[k])
+    if want_values:
         for k in range(count):
-            margins[k] = logistic_slope(margins[k])
-    else:
-        if want_values:
-            for k in range(count):
-                total += hinge_value(margins[k], width)
-        for k in range(count):
-            margins[k] = hinge_slope(margins[k], width)
+            total += loss_value(tag, numbers, entries[k], targets[k])
+    for k in range(count):
+        entries[k] = loss_slope(tag, numbers, entries[k], targets[k])
     return total
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def margin_curvature(kind: int, width: float, margin: float) -> float:
-    """Return the second derivative of a margin loss (a generalised one at the hinge's kinks)."""
-    if kind == LOGISTIC:
-        tail = exp_negative(abs(margin))
-        return tail / ((1.0 + tail) * (1.0 + tail))
-    return 0.5 / width if abs(1.0 - margin) <= width else 0.0
-
-
-@njit(cache=True, nogil=True, fastmath=STRICT)
-def evaluate_margins(
-    kind: int, width: float, order: int, margins: np.ndarray, out: np.ndarray
+def evaluate_scores(
+    tag: np.ndarray,
+    numbers: Any,
+    order: int,
+    scores: np.ndarray,
+    targets: np.ndarray,
+    out: np.ndarray,
 ) -> None:
-    """Write the derivative of the given ``order`` (0, 1 or 2) of a margin loss into ``out``."""
-    check_margin_kind(kind)
-    for i in range(margins.size):
-        m = margins[i]
+    """Write the derivative of the given ``order`` (0, 1 or 2) in the score into ``out``."""
+    for i in range(scores.size):
+        entry = in_terms_of(tag, numbers, scores[i], targets[i])
         if order == 0:
-            out[i] = logistic_value(m) if kind == LOGISTIC else hinge_value(m, width)
+            out[i] = loss_value(tag, numbers, entry, targets[i])
         elif order == 1:
-            out[i] = logistic_slope(m) if kind == LOGISTIC else hinge_slope(m, width)
+            out[i] = in_terms_of(
+                tag, numbers, loss_slope(tag, numbers, entry, targets[i]), targets[i]
+            )
         else:
-            out[i] = margin_curvature(kind, width, m)
+            out[i] = loss_curvature(tag, numbers, entry, targets[i])
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)

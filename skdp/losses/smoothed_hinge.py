@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.losses._margin import MarginLoss
+from skdp.losses.base import MarginLoss
 
 
+@dataclass(frozen=True)
 class SmoothedHingeLoss(MarginLoss):
     """Hinge loss whose kink is replaced by a parabola over margins in [1 - h, 1 + h].
 
@@ -22,35 +26,42 @@ class SmoothedHingeLoss(MarginLoss):
         Half-width h of the smoothed interval, > 0.
     """
 
+    half_width: float = 0.5
+
     convex = True
     largest_slope = 1.0
     slope_sign = -1
+    piecewise_quadratic = True
 
-    def __init__(self, half_width: float = 0.5) -> None:
-        if not 0.0 < half_width < float("inf"):
+    def __post_init__(self) -> None:
+        if not 0.0 < self.half_width < float("inf"):
             raise ValueError(
-                f"half_width must be a positive finite number, got {half_width}; 0.5 is usual."
+                f"half_width must be a positive finite number, got {self.half_width}; 0.5 is usual."
             )
-        self.half_width = half_width
-        self.width = float(half_width)
+
+    def scalar_functions(self) -> tuple[Any, ...]:
+        """Return what kernels compute, and the numbers it takes."""
+        from skdp.losses.scalar import SMOOTHED_HINGE
+
+        return SMOOTHED_HINGE, self.half_width
 
     @property
     def curvature(self) -> float:
         """Second derivative of the parabola, which slopes of any size reach."""
-        return 0.5 / self.width
+        return 0.5 / self.half_width
 
     def margin_of_slope(self, slopes: ArrayLike) -> NDArray[np.float64]:
         """Return the margin on the parabola with each slope; its end for 1."""
-        return 1.0 + self.width - 2.0 * self.width * np.asarray(slopes, dtype=np.float64)
+        return 1.0 + self.half_width - 2.0 * self.half_width * np.asarray(slopes, dtype=np.float64)
 
-    def smoother_losses(self) -> tuple[MarginLoss, ...]:
+    def smoother_losses(self) -> tuple[SmoothedHingeLoss, ...]:
         """Return hinges wide enough for every row to have curvature at zero, down to this one.
 
         A narrow hinge is a straight line around the origin, where Newton's method has no curvature
         to go by.
         """
         wider = []
-        width = 2.0 * self.width
+        width = 2.0 * self.half_width
         while width < 4.0:
             wider.append(SmoothedHingeLoss(width))
             width *= 2.0
@@ -58,6 +69,6 @@ class SmoothedHingeLoss(MarginLoss):
 
     def _product_bound(self) -> float:
         # -u H'(u) rises up to u = 1 - h and is the parabola u (1 + h - u) / 2h after it.
-        if 3.0 * self.width >= 1.0:
-            return (1.0 + self.width) ** 2 / (8.0 * self.width)
-        return 1.0 - self.width
+        if 3.0 * self.half_width >= 1.0:
+            return (1.0 + self.half_width) ** 2 / (8.0 * self.half_width)
+        return 1.0 - self.half_width

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses._bounds import ROUND_UP, lambert_over_e
+from skdp.losses.base import Loss, TargetKind
 
 
-class SoftmaxLoss:
+@dataclass(frozen=True)
+class SoftmaxLoss(Loss):
     r"""Cross-entropy of the softmax of K scores, :math:`-\log \mathrm{softmax}_y(Wx)`.
 
     The gradient with respect to W is (p - e_y) x^T, so for rows of norm at most B it has norm at
@@ -23,30 +27,28 @@ class SoftmaxLoss:
         Number of classes K, at least 2.
     """
 
+    n_classes: int
+
+    target_kind: ClassVar[TargetKind] = "codes"
     convex = True
 
-    def __init__(self, n_classes: int) -> None:
-        if n_classes < 2:
-            raise ValueError(f"n_classes must be at least 2, got {n_classes}.")
-        self.n_classes = int(n_classes)
-        self.n_outputs = self.n_classes
-        self.width = float(n_classes)
+    def __post_init__(self) -> None:
+        if self.n_classes < 2:
+            raise ValueError(f"n_classes must be at least 2, got {self.n_classes}.")
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        """Number K of scores."""
+        return self.n_classes
+
+    def scalar_functions(self) -> tuple[Any, ...]:
+        """Return what kernels compute, and the numbers it takes."""
+        from skdp.losses.scalar import SOFTMAX
+
+        return SOFTMAX, self.n_classes
 
     def value(self, scores: ArrayLike, codes: ArrayLike) -> NDArray[np.float64]:
-        """Return the loss of each row.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n, n_classes)
-            Scores.
-        codes : array-like of shape (n,)
-            Classes, integers in 0, ..., n_classes - 1.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Losses.
-        """
+        """Return the loss of each row of ``scores`` (n, n_classes) with its class in ``codes``."""
         return self._evaluate(scores, codes)[1]
 
     def gradient(self, scores: ArrayLike, codes: ArrayLike) -> NDArray[np.float64]:
@@ -71,27 +73,11 @@ class SoftmaxLoss:
         """Return the Lipschitz constant of one record's gradient."""
         return 0.5 * row_norm * row_norm
 
-    def gradient_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
-        """Return a bound on the difference of two records' gradients: twice the zero-out gap."""
-        return 2.0 * self.zero_out_gap(row_norm, weight_norm_bound)
-
     def zero_out_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
-        r"""Return a bound on the norm of one record's gradient at weights of bounded norm.
+        r"""Return a bound on the norm of one record's gradient, sqrt(2) (1 - p_y) B.
 
-        The norm is at most sqrt(2) (1 - p_y) B. With ||W||_F <= W the scores of two classes differ
-        by at most sqrt(2) W B, so (1 - p_y) / p_y <= (K - 1) exp(sqrt(2) W B).
-
-        Parameters
-        ----------
-        row_norm : float
-            Public bound B on the norm of every (augmented) row.
-        weight_norm_bound : float, optional
-            Public bound W on the (Frobenius) norm of the weights.
-
-        Returns
-        -------
-        float
-            The bound, at most :meth:`lipschitz`.
+        With ||W||_F <= W the scores of two classes differ by at most sqrt(2) W B, so
+        (1 - p_y) / p_y <= (K - 1) exp(sqrt(2) W B).
         """
         if weight_norm_bound is None:
             return self.lipschitz(row_norm)
@@ -102,29 +88,12 @@ class SoftmaxLoss:
     def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:
         r"""Return a bound on the norm of the regularised minimiser that no data set exceeds.
 
-        Taking the inner product of the gradient with W gives penalty ||W||^2 = mean of
-        sum_k p_k (s_y - s_k). With d_k = s_y - s_k this is
-        f = sum d_k e^{-d_k} / (1 + sum e^{-d_k}) over the K - 1 other classes, and f >= v iff
-        sum (d_k - v) e^{-d_k} >= v; each term is at most e^{-(v+1)}, so the largest f solves
-        v e^v = (K - 1)/e. Also penalty ||W|| <= L. The smaller of the two bounds is returned.
-
-        Parameters
-        ----------
-        row_norm : float
-            Public bound on the norm of every row.
-        penalty : float
-            Coefficient of the penalty, > 0.
-
-        Returns
-        -------
-        float
-            The bound.
+        There penalty ||W||^2 is the mean of f = sum_k p_k (s_y - s_k), and penalty ||W|| <= L.
         """
+        # With d_k = s_y - s_k over the K - 1 other classes, f = sum d_k e^-d_k / (1 + sum e^-d_k),
+        # and f >= v iff sum (d_k - v) e^-d_k >= v; each term is at most e^-(v + 1), so that the
+        # largest f solves v e^v = (K - 1) / e.
         if not penalty > 0:
             raise ValueError(f"penalty must be positive for a minimiser to exist, got {penalty}.")
         by_product = math.sqrt(lambert_over_e(self.n_classes - 1.0) / penalty)
         return min(by_product, self.lipschitz(row_norm) / penalty) * ROUND_UP
-
-    def smoother_losses(self) -> tuple[SoftmaxLoss, ...]:
-        """Return easier losses to start from: none are needed."""
-        return ()

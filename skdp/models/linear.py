@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.losses.kinds import kernel_kind
+from skdp.losses.base import Loss, kernel_arguments
 from skdp.models.units import ScaledUnits
 from skdp.solvers import RegularisedObjective, Rows, run_steps, sum_gradients
 
@@ -28,7 +28,7 @@ class LinearProblem:
     """A loss of linear scores on the rows of a table."""
 
     rows: Rows
-    loss: Any
+    loss: Loss
 
     def sum_clipped(
         self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights
@@ -58,7 +58,7 @@ class LinearModel:
     `intercept_value` is the value ``s`` of the constant column, 0 without intercept.
     """
 
-    loss: Any
+    loss: Loss
     n_rows: int
     n_features: int
     n_outputs: int
@@ -67,17 +67,17 @@ class LinearModel:
 
     def __post_init__(self) -> None:
         # Before anything is charged; solvers would refuse it too, but afterwards.
-        kernel_kind(self.part_loss)
+        kernel_arguments(self.part_loss)
 
     @property
     def facts(self) -> frozenset[str]:
-        """What theorems may rest on; a loss that does not say that it has one has it not."""
+        """What theorems may rest on."""
         known = {
             "linear": True,
-            "convex": getattr(self.loss, "convex", False),
+            "convex": self.loss.convex,
             "Lipschitz": math.isfinite(self.lipschitz),
             "smooth": math.isfinite(self.smoothness),
-            "of a slope of known sign": getattr(self.part_loss, "slope_sign", 0) != 0,
+            "of a slope of known sign": self.part_loss.slope_sign != 0,
         }
         return frozenset(name for name, holds in known.items() if holds)
 
@@ -89,7 +89,7 @@ class LinearModel:
     @property
     def part_loss(self) -> Any:
         """Loss of one problem: the binary one where several are solved side by side."""
-        return getattr(self.loss, "base", self.loss)
+        return self.loss.part
 
     @property
     def n_parts(self) -> int:
@@ -134,17 +134,14 @@ class LinearModel:
         return self.part_loss.minimiser_norm_bound(self.row_norm, penalty)
 
     def bind(self, X: Any, targets: NDArray[Any]) -> list[LinearProblem]:
-        """Return the problems of a table; targets are positions in the label set."""
-
-        def against_rest(label: int) -> NDArray[np.int8]:
-            return np.where(targets == label, 1, -1).astype(np.int8)
-
-        if self.n_parts > 1:
-            each = [against_rest(label) for label in range(self.n_parts)]
-        else:
-            each = [targets if self.n_outputs > 1 else against_rest(1)]
-        rows = Rows.from_matrix(X, each[0], self.units.data_norm, self.intercept_value)
-        parts = [rows, *(rows.with_targets(other) for other in each[1:])]
+        """Return the problems of a table; targets are positions in the label set, or real."""
+        kind = self.part_loss.target_kind
+        each = [targets]
+        if kind == "signs":
+            labels = range(self.n_parts) if self.n_parts > 1 else [1]
+            each = [np.where(targets == label, 1, -1).astype(np.int8) for label in labels]
+        rows = Rows.from_matrix(X, each[0], self.units.data_norm, self.intercept_value, kind)
+        parts = [rows, *(rows.with_targets(other, kind) for other in each[1:])]
         return [LinearProblem(part, self.part_loss) for part in parts]
 
     def unpack(self, weights: Weights) -> tuple[Weights, Weights]:

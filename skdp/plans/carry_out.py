@@ -96,7 +96,7 @@ def carry_out_noisy_gradient(
         _run_at_once(plan, loops, states, sampler, mechanism, on_step)
     else:
         _run_stepwise(plan, problems, states, sampler, mechanism, on_step)
-    return np.concatenate([state.averaged() for state in states])
+    return np.concatenate([state.average_iterates() for state in states])
 
 
 def _run_at_once(

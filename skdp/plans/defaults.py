@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 
 from skdp.accounting.numerics import gaussian_profile
-from skdp.losses import ClippedLoss, LogisticLoss
 from skdp.mechanisms.contribution import Adjacency
 from skdp.models import LinearModel, Model
 from skdp.plans.objective_perturbation import smallest_penalty
@@ -21,19 +20,7 @@ from skdp.plans.objective_perturbation import smallest_penalty
 
 @dataclass(frozen=True)
 class PublicNumbers:
-    """What the defaults may depend on.
-
-    Parameters
-    ----------
-    n_rows, n_features, n_classes : int
-        Size of the table.
-    epsilon : float or None
-        Target of the fit; None if only a noise multiplier is given.
-    delta : float
-        Target of the fit.
-    adjacency : {"replace-one", "add-remove"}
-        The neighbour relation.
-    """
+    """What the defaults may depend on; epsilon is None if only a noise multiplier is given."""
 
     n_rows: int
     n_features: int
@@ -58,19 +45,7 @@ class PublicNumbers:
 
 @dataclass(frozen=True)
 class DescentDefaults:
-    """Defaults of a noisy descent, in scaled units.
-
-    Parameters
-    ----------
-    initial_step : float
-        Step size on the noisy mean gradient.
-    momentum : float
-        Heavy-ball coefficient.
-    penalty : float
-        L2 penalty.
-    average_share : float
-        Share of the last iterates that are averaged.
-    """
+    """Defaults of a noisy descent, in scaled units."""
 
     initial_step: float
     momentum: float
@@ -109,12 +84,10 @@ def default_intercept_value() -> float:
 
 
 def default_output_penalty(model: Model, numbers: PublicNumbers) -> float:
-    """Return the L2 penalty of output perturbation, in scaled units.
-
-    It is set by the noise that each released weight shall get: 0.3 for small tables, and less in
-    proportion to the cube root of the signal-to-noise ratio for large ones, the rate that
-    balances the penalty's bias against the variance of the noise.
-    """
+    """Return the L2 penalty of output perturbation, in scaled units."""
+    # The noise of each released weight is to be 0.3 for small tables, and less in proportion to the
+    # cube root of the signal-to-noise ratio for large ones, the rate that balances the penalty's
+    # bias against the variance of the noise.
     ratio = numbers.signal_to_noise
     noise = 0.3 * min(1.0, (5e3 / ratio) ** (1.0 / 3.0))
     return model.lipschitz / (noise * ratio)
@@ -123,53 +96,29 @@ def default_output_penalty(model: Model, numbers: PublicNumbers) -> float:
 def default_objective_clip(model: LinearModel, numbers: PublicNumbers) -> float | None:
     """Return the norm to which objective perturbation clips gradients, or None for no clipping.
 
-    Parameters
-    ----------
-    model : LinearModel
-        The unclipped loss and the shape.
-    numbers : PublicNumbers
-        Table size and target.
-
-    Returns
-    -------
-    float or None
-        A share of the largest gradient norm that grows slowly with the signal-to-noise ratio; None
-        for the hinge, whose clipped version is a hinge of another width.
+    Of a loss whose clipped version is one of its own kind, only wider, nothing is clipped.
     """
-    if not isinstance(model.part_loss, LogisticLoss):
+    if model.part_loss.piecewise_quadratic:
         return None
-    share = 0.2 * _shared_out(model, numbers) ** 0.12
+    share = 0.2 * _ratio_of_part(model, numbers) ** 0.12
     return share * model.part_loss.lipschitz(model.row_norm) if share < 1.0 else None
 
 
 def default_objective_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
-    """Return the L2 penalty of objective perturbation, in scaled units.
-
-    Without any rows the noise in a weight would be that of the linear term over the penalty; it is
-    fixed at a value that grows with the signal-to-noise ratio, as it is large only in directions
-    about which the rows say nothing. And the curvature of one record may cost a fifth of epsilon.
-
-    Parameters
-    ----------
-    model : LinearModel
-        The loss, clipped if it is to be, and the shape.
-    numbers : PublicNumbers
-        Table size and target.
-
-    Returns
-    -------
-    float
-        The penalty.
-    """
-    ratio = _shared_out(model, numbers)
-    hinge = not isinstance(model.part_loss, LogisticLoss | ClippedLoss)
-    noise = max(0.5, 0.3 * ratio**0.3 if hinge else 0.2 * ratio**0.4)
+    """Return the L2 penalty of objective perturbation, in scaled units."""
+    # Without any rows the noise in a weight would be that of the linear term over the penalty; it
+    # is fixed at a value that grows with the signal-to-noise ratio, as it is large only in
+    # directions about which the rows say nothing. And the curvature of one record may cost a fifth
+    # of epsilon.
+    ratio = _ratio_of_part(model, numbers)
+    straight = model.part_loss.piecewise_quadratic
+    noise = max(0.5, 0.3 * ratio**0.3 if straight else 0.2 * ratio**0.4)
     wanted = model.part_loss.lipschitz(model.row_norm) / (noise * ratio)
     floor = smallest_penalty(model, numbers.target_epsilon, _SHARE_OF_CURVATURE)
     return max(wanted, floor, _SMALLEST_DEFAULT_PENALTY)
 
 
-def _shared_out(model: Model, numbers: PublicNumbers) -> float:
+def _ratio_of_part(model: Model, numbers: PublicNumbers) -> float:
     """Return the signal-to-noise ratio of each of several problems that share one target."""
     return numbers.signal_to_noise / math.sqrt(model.n_parts)
 
@@ -199,18 +148,6 @@ def default_last_iterate_penalty(model: Model, numbers: PublicNumbers) -> float:
 
     Run to its limit, such a descent has the noise of output perturbation where the table has no
     curvature, and less elsewhere: the more there is to learn, the more of the former it can bear.
-
-    Parameters
-    ----------
-    model : Model
-        Loss and public shape.
-    numbers : PublicNumbers
-        Table size and target.
-
-    Returns
-    -------
-    float
-        The penalty.
     """
     ratio = numbers.signal_to_noise
     noise = 0.3 * max(1.0, ratio / 100.0) ** (1.0 / 3.0)
@@ -222,24 +159,8 @@ def default_last_iterate_steps(
 ) -> int:
     """Return the number of steps of a run that pays for its last iterate alone.
 
-    Parameters
-    ----------
-    model : Model
-        Loss and public shape.
-    numbers : PublicNumbers
-        Table size and target.
-    batch_size : int or None
-        The user's lot size; None for all rows.
-    relaxation : float
-        Number of steps in which distances shrink by a factor e, or after which the noise stops
-        growing.
-
-    Returns
-    -------
-    int
-        As many as bring iterates close to the limit, or as are affordable, since further ones
-        cost little privacy; the steps of a descent that pays for all iterates where not even early
-        ones would be forgotten.
+    `relaxation` is the number of steps after which early ones are forgotten, or the noise stops
+    growing. Where that is not affordable, it is the number for a run that pays for all iterates.
     """
     rule = default_steps(model, numbers, batch_size)
     lot = numbers.n_rows if batch_size is None else batch_size
@@ -283,31 +204,11 @@ def noisy_descent_defaults(
 ) -> DescentDefaults:
     """Return step size, momentum, penalty and averaging of a noisy descent.
 
-    After T steps of size eta with momentum m the iterates have travelled for
-    ``T eta / (1 - m)``, and the noise in each weight is about that times ``bound`` over the
-    signal-to-noise ratio, however many steps there are and whatever their lots. Rows have norm 1,
-    so that this is the noise of a margin too: the rule fixes it.
-
-    Parameters
-    ----------
-    model : Model
-        Loss and public shape.
-    steps : int
-        Number of steps.
-    signal_to_noise : float
-        Lot size times the root of the number of steps over the noise multiplier.
-    bound : float
-        Norm that one record may contribute to a sum.
-    clipped : bool
-        Whether gradients are clipped to it; clipping tolerates more noise.
-    momentum, penalty : float or None
-        The user's, which the step size follows.
-
-    Returns
-    -------
-    DescentDefaults
-        The defaults.
+    `bound` is what one record may contribute; momentum and penalty are the user's, or None.
     """
+    # After T steps of size eta with momentum m the iterates have travelled for T eta / (1 - m), and
+    # the noise in each weight is about that times the bound over the signal-to-noise ratio, however
+    # many steps there are and whatever their lots. Rows have norm 1: it is that of a margin too.
     noise = _margin_noise(signal_to_noise, clipped=clipped)
     momentum = _MOMENTUM if momentum is None else momentum
     penalty = 0.15 * bound / signal_to_noise if penalty is None else penalty

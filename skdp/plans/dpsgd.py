@@ -27,22 +27,7 @@ from skdp.solvers import UpdateRule
 
 
 def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> NoisyGradientPlan:
-    """Derive lots, steps, noise and step sizes from public numbers and the user's choices.
-
-    Parameters
-    ----------
-    model : Model
-        Loss and public shape.
-    numbers : PublicNumbers
-        Table size, target and adjacency; without an epsilon if there is a noise multiplier.
-    choices : DPSGDChoices
-        The user's part.
-
-    Returns
-    -------
-    NoisyGradientPlan
-        The plan.
-    """
+    """Derive lots, steps, noise and step sizes from public numbers and the user's choices."""
     lots = choose_lots(model, numbers, "poisson", choices.batch_size, choices.max_iter)
     steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)
     multiplier = choices.noise_multiplier or _calibrated_multiplier(lots, numbers, steps)

@@ -45,28 +45,7 @@ def lipschitz_contribution(model: Model) -> ContributionBound:
 def build_gradient_perturbation(
     model: Model, numbers: PublicNumbers, choices: GradientPerturbationChoices
 ) -> NoisyGradientPlan:
-    """Derive lots, steps, noise and step sizes from public numbers and the user's choices.
-
-    Parameters
-    ----------
-    model : Model
-        Loss and public shape.
-    numbers : PublicNumbers
-        Table size, target and adjacency.
-    choices : GradientPerturbationChoices
-        The user's part.
-
-    Returns
-    -------
-    NoisyGradientPlan
-        The plan.
-
-    Raises
-    ------
-    ValueError
-        If the step sizes need a positive penalty and there is none, or if the choices are not
-        those of a run whose early iterates may be forgotten, for ``calibration="hidden-state"``.
-    """
+    """Derive lots, steps, noise and step sizes from public numbers and the user's choices."""
     require(model, "Gradient perturbation", "Lipschitz")
     if choices.calibration == "hidden-state":
         size = choices.batch_size or numbers.n_rows
@@ -139,22 +118,7 @@ def averaging_start(average: bool | float, defaults: DescentDefaults, steps: int
 def refuse_divergence(
     model: Model, schedule: LearningRateSchedule, defaults: DescentDefaults
 ) -> None:
-    """Refuse steps so long that the penalty alone would make weights grow without bound.
-
-    Parameters
-    ----------
-    model : Model
-        For its units.
-    schedule : LearningRateSchedule
-        Step sizes.
-    defaults : DescentDefaults
-        Penalty and momentum.
-
-    Raises
-    ------
-    ValueError
-        If the first step times the penalty exceeds 2 (1 + momentum).
-    """
+    """Refuse steps so long that the penalty alone would make weights grow without bound."""
     if schedule.initial * defaults.penalty > 2.0 * (1.0 + defaults.momentum):
         raise ValueError(
             f"learning_rate_init={model.units.learning_rate(schedule.initial):.6g} is too long "

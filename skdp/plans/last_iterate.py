@@ -32,21 +32,7 @@ _SIX_DIGITS_DOWN = 1.0 - 5e-6  # a number that is printed so is not above its li
 
 @dataclass(frozen=True)
 class Descent:
-    """A constant-step descent on a smooth convex objective.
-
-    Parameters
-    ----------
-    loss_smoothness : float
-        Smoothness of one record's loss.
-    penalty : float
-        L2 penalty.
-    lots : Lots
-        Which rows each step reads.
-    steps : int
-        Number of steps.
-    delta : float
-        Target of the fit.
-    """
+    """A constant-step descent on a smooth convex objective."""
 
     loss_smoothness: float
     penalty: float
@@ -61,11 +47,9 @@ class Descent:
 
     @property
     def longest_step(self) -> float:
-        """The longest step that moves no two points apart.
-
-        That is 2/M. Poisson lots may be larger than their divisor: their step must not move points
-        apart, and must contract as much as the penalty can, on all but very rare lots.
-        """
+        """The longest step that moves no two points apart, 2/M for lots of a fixed size."""
+        # Poisson lots may be larger than their divisor: their step must not move points apart, and
+        # must contract as much as the penalty can, on all but very rare lots.
         if self.lots.sampling != "poisson":
             return 2.0 / self.smoothness
         largest = largest_likely_batch(
@@ -86,29 +70,7 @@ def build_last_iterate(
     choices: GradientPerturbationChoices,
     lots: Lots,
 ) -> NoisyGradientPlan:
-    """Derive a plan that meets the conditions of the last-iterate theorem.
-
-    Parameters
-    ----------
-    model : Model
-        Loss and public shape.
-    numbers : PublicNumbers
-        Table size, target and adjacency.
-    choices : GradientPerturbationChoices
-        The user's part.
-    lots : Lots
-        Which rows each step reads.
-
-    Returns
-    -------
-    NoisyGradientPlan
-        The plan; its event is a `LastIterateEvent`.
-
-    Raises
-    ------
-    ValueError
-        If a choice contradicts the theorem; the message lists every condition that fails.
-    """
+    """Derive a plan that meets the conditions of the last-iterate theorem, or list what fails."""
     require(model, "calibration='hidden-state'", "convex", "Lipschitz", "smooth")
     penalty = choices.penalty
     if penalty is None:
@@ -151,22 +113,7 @@ def build_last_iterate(
 def unmet_conditions(
     model: Model, choices: GradientPerturbationChoices, descent: Descent
 ) -> list[str]:
-    """Say which conditions of the theorem the user's choices break, and how to meet them.
-
-    Parameters
-    ----------
-    model : Model
-        For its loss and units.
-    choices : GradientPerturbationChoices
-        The user's part.
-    descent : Descent
-        What follows from it.
-
-    Returns
-    -------
-    list of str
-        One sentence for each condition; empty if all are met.
-    """
+    """Say which conditions of the theorem the user's choices break, and how to meet them."""
     unmet = []
     if choices.step_sizes != "constant":
         unmet.append(
@@ -203,17 +150,7 @@ def _refuse(unmet: list[str]) -> None:
 def contribution_in_ball(model: Model, radius: float) -> ContributionBound:
     """Bound one record's gradient at weights inside the ball that iterates are projected onto.
 
-    Parameters
-    ----------
-    model : Model
-        Loss and public shape.
-    radius : float
-        Radius of the ball, of each one where several problems are solved side by side.
-
-    Returns
-    -------
-    ContributionBound
-        The bound. Gradients of two records cannot be both long and opposite at short weights.
+    Gradients of two records cannot be both long and opposite at short weights.
     """
     largest = model.lipschitz
     norm = min(model.zero_out_gap(radius), largest)

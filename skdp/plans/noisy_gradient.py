@@ -39,21 +39,11 @@ LARGEST_WEIGHTS = 1e100
 
 @dataclass(frozen=True)
 class Lots:
-    """How the rows of each step are chosen.
-
-    Parameters
-    ----------
-    sampling : {"full", "poisson", "uniform"}
-        All rows; each row independently; or a uniform subset of fixed size.
-    n_rows : int
-        Public number of rows.
-    size : float
-        Expected lot size, the public divisor; an integer for ``"uniform"``.
-    """
+    """How the rows of each step are chosen: all, each independently, or a subset of fixed size."""
 
     sampling: Sampling
     n_rows: int
-    size: float
+    size: float  # expected, and the public divisor; a whole number for "uniform"
 
     @property
     def sample_rate(self) -> float:
@@ -61,15 +51,9 @@ class Lots:
         return 1.0 if self.sampling == "full" else self.size / self.n_rows
 
     def event(self, noise_multiplier: float, sensitivity_ratio: float) -> Event:
-        """Return the event of one step.
+        """Return the event of one step; noise is in units of the bound on one record's norm.
 
-        Parameters
-        ----------
-        noise_multiplier : float
-            Noise on the sum over the bound on one record's norm.
-        sensitivity_ratio : float
-            Sensitivity of the full sum over that bound (1 for add-remove, up to 2 for
-            replace-one); it matters for full lots only.
+        So is the sensitivity of the full sum (1 to 2), which matters for full lots only.
         """
         if self.sampling == "full":
             return GaussianEvent(noise_multiplier / sensitivity_ratio)
@@ -89,59 +73,29 @@ class Lots:
 
 @dataclass(frozen=True)
 class Execution:
-    """What changes time and memory and nothing else: no accounting reads it.
+    """What changes time and memory and nothing else: no accounting reads it."""
 
-    At most `physical_batch_size` rows are handled at once; None sets no limit.
-    """
-
-    physical_batch_size: int | None = None
+    physical_batch_size: int | None = None  # rows handled at once, at most
 
 
 @dataclass(frozen=True)
 class NoisyGradientPlan:
-    """Everything that must agree in one fit by noisy gradients.
-
-    Parameters
-    ----------
-    model : Model
-        Loss and public shape.
-    adjacency : {"replace-one", "add-remove"}
-        The neighbour relation.
-    lots : Lots
-        Which rows each step reads.
-    steps : int
-        Number of steps, the same for every data set.
-    bound : ContributionBound
-        One record's part in the sum.
-    clip : float
-        Norm to which each record's gradient is clipped; ``inf`` where the loss bounds it.
-    sigma : float
-        Standard deviation of the noise on the *sum*.
-    schedule : LearningRateSchedule
-        Step sizes.
-    rule : UpdateRule
-        Public divisor, L2 penalty, projection radius, and momentum or Adam.
-    average_from : int
-        The released weights are the mean of the iterates from this step (counted from 0) on;
-        ``steps - 1`` releases the last.
-    last_iterate_only : bool, default=False
-        Whether the event relies on earlier iterates staying hidden; then steps must be plain,
-        equally long, unclipped and not averaged.
-    execution : Execution
-        How it is run; plans that differ only here are equal.
-    """
+    """Everything that must agree in one fit by noisy gradients."""
 
     model: Model
     adjacency: Adjacency
     lots: Lots
-    steps: int
-    bound: ContributionBound
-    clip: float
-    sigma: float
+    steps: int  # the same for every data set
+    bound: ContributionBound  # one record's part in the sum
+    clip: float  # norm to which each record's gradient is clipped; inf where the loss bounds it
+    sigma: float  # standard deviation of the noise on the *sum*
     schedule: LearningRateSchedule
     rule: UpdateRule
+    # Released is the mean of the iterates from this step, counted from 0, on.
     average_from: int
+    # Whether the event relies on earlier iterates staying hidden.
     last_iterate_only: bool = False
+    # Plans that differ only here are equal.
     execution: Execution = field(default=Execution(), compare=False)
 
     def __post_init__(self) -> None:
@@ -210,27 +164,8 @@ def calibrate_sigma(
 ) -> float:
     """Return the least noise on the sum that keeps all steps within (epsilon, delta).
 
-    Parameters
-    ----------
-    lots : Lots
-        Which rows each step reads.
-    bound : ContributionBound
-        One record's part in the sum.
-    adjacency : {"replace-one", "add-remove"}
-        The neighbour relation.
-    epsilon, delta : float
-        The target for all steps together.
-    steps : int
-        Number of steps.
-    calibration : {"pld", "composition"}
-        Numerical composition of privacy-loss distributions (exact Gaussian composition for
-        full lots), or the analytic Gaussian mechanism in each step with amplification by
-        subsampling and advanced composition.
-
-    Returns
-    -------
-    float
-        Standard deviation of the noise.
+    By composition of privacy-loss distributions ("pld"), or by the analytic Gaussian mechanism in
+    each step with amplification by subsampling and advanced composition ("composition").
     """
     if calibration == "composition":
         return _composition_sigma(lots, bound, adjacency, epsilon, delta, steps)

@@ -15,7 +15,6 @@ from scipy.optimize import brentq
 
 from skdp.accounting import ObjectivePerturbationEvent
 from skdp.accounting.numerics import gaussian_profile
-from skdp.losses import LogisticLoss
 from skdp.mechanisms.contribution import Adjacency
 from skdp.models import LinearModel, require
 from skdp.solvers.objective import smallest_tolerance
@@ -36,50 +35,19 @@ _LARGEST_MULTIPLIER = 1e12
 
 
 def curvature_ratio(model: LinearModel, penalty: float) -> float:
-    """Return one record's largest curvature over the penalty on the sum of losses.
-
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and shape.
-    penalty : float
-        L2 penalty on the mean loss, positive.
-
-    Returns
-    -------
-    float
-        ``sup l'' |x|^2 / (n penalty)``.
-    """
+    """Return one record's largest curvature over the penalty on the sum: sup l'' |x|^2 / (n m)."""
     return model.part_loss.smoothness(model.row_norm) / (model.n_rows * penalty)
 
 
 def smallest_penalty(model: LinearModel, epsilon: float, share: float = 1.0) -> float:
-    """Return the penalty at which determinants may cost a given share of epsilon.
-
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and shape.
-    epsilon : float
-        Target, positive.
-    share : float, default=1.0
-        In (0, 1].
-
-    Returns
-    -------
-    float
-        L2 penalty on the mean loss, in scaled units.
-    """
+    """Return the penalty on the mean loss at which determinants may cost a share of epsilon."""
     allowed = math.expm1(min(700.0, share * epsilon / model.n_parts))
     return model.part_loss.smoothness(model.row_norm) / (model.n_rows * allowed)
 
 
 @dataclass(frozen=True)
 class ObjectivePerturbationPlan:
-    """Everything that must agree in one fit by objective perturbation.
-
-    Build one with :meth:`build`.
-    """
+    """Everything that must agree in one fit by objective perturbation; see `build`."""
 
     model: LinearModel
     penalty: float
@@ -106,33 +74,7 @@ class ObjectivePerturbationPlan:
         solver: ObjectiveSolver = "newton",
         max_iter: int = 100,
     ) -> ObjectivePerturbationPlan:
-        """Derive both noises and the tolerance from public numbers.
-
-        Parameters
-        ----------
-        model : LinearModel
-            Loss and public shape; the loss is one of a margin, or one-vs-rest of these.
-        penalty : float
-            L2 penalty on the mean loss, in scaled units.
-        adjacency : {"replace-one", "add-remove"}
-            The neighbour relation.
-        epsilon, delta : float
-            The guarantee to calibrate to.
-        solver : {"newton", "lbfgs"}, default="newton"
-            Fast phase of the minimiser, which reaches the same tolerance either way.
-        max_iter : int, default=100
-            Limit on the fast phase.
-
-        Returns
-        -------
-        ObjectivePerturbationPlan
-            The plan.
-
-        Raises
-        ------
-        ValueError
-            If the penalty is too small for the theorem; the message says how small it may be.
-        """
+        """Derive both noises and the tolerance from public numbers."""
         facts = ("linear", "convex", "Lipschitz", "smooth", "of a slope of known sign")
         require(model, "Objective perturbation", *facts)
         if not penalty >= _SMALLEST_PENALTY:
@@ -178,28 +120,10 @@ def least_noise_event(
     outputs: int = 1,
     approximation: float = 0.0,
 ) -> ObjectivePerturbationEvent | None:
-    """Return the event with the least noise that meets a target.
+    """Return the event with the least noise that meets a target; None if no noise does.
 
-    Parameters
-    ----------
-    curvature : float
-        As in `ObjectivePerturbationEvent`.
-    slope : {"logistic", "known-sign", "any-sign"}
-        As in `ObjectivePerturbationEvent`.
-    adjacency : {"replace-one", "add-remove"}
-        The neighbour relation.
-    epsilon, delta : float
-        The target.
-    outputs : int, default=1
-        As in `ObjectivePerturbationEvent`.
-    approximation : float, default=0.0
-        Distance of approximate minima over the final noise, as a share of the total mu that the
-        exact ones cost.
-
-    Returns
-    -------
-    ObjectivePerturbationEvent or None
-        The event; None if no noise meets the target.
+    `approximation` is the distance of approximate minima over the final noise, as a share of the
+    total mu that the exact ones cost; the rest is as in `ObjectivePerturbationEvent`.
     """
     factor = math.sqrt(outputs) * (2.0 if adjacency == "replace-one" else 1.0)
 
@@ -231,7 +155,7 @@ def _calibrate(
     """Return the event of a model with the least noise; refuse a penalty that allows none."""
     event = least_noise_event(
         curvature_ratio(model, penalty),
-        "logistic" if isinstance(model.part_loss, LogisticLoss) else "known-sign",
+        model.part_loss.slope_law,
         adjacency,
         epsilon,
         delta,

@@ -32,18 +32,6 @@ def default_tolerance(model: LinearModel, penalty: float) -> float:
 
     It is ``1e-3 L / n``, so that it raises the sensitivity by about 0.1 %, but no less than what
     double precision can promise; for huge n or tiny penalties the sensitivity grows accordingly.
-
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and shape.
-    penalty : float
-        L2 penalty, positive.
-
-    Returns
-    -------
-    float
-        Bound on the norm of the joint gradient of all parts.
     """
     lipschitz = model.lipschitz
     part_floor = smallest_tolerance(model.part_loss, model.row_norm, penalty)
@@ -54,25 +42,10 @@ def default_tolerance(model: LinearModel, penalty: float) -> float:
 def minimiser_sensitivity(
     model: LinearModel, penalty: float, tolerance: float, adjacency: Adjacency
 ) -> float:
-    """Return the L2 sensitivity of an approximate minimiser of a regularised mean loss.
+    """Return the L2 sensitivity ``(G + 2 n tau) / (n m)`` of an approximate minimiser.
 
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and shape.
-    penalty : float
-        Strong convexity ``m`` of the objective, from the L2 penalty on all weights; positive.
-    tolerance : float
-        Bound ``tau`` on the gradient norm that the solver reaches on *every* data set.
-    adjacency : {"replace-one", "add-remove"}
-        Add-remove keeps the public divisor n: a removed record contributes nothing.
-
-    Returns
-    -------
-    float
-        ``(G + 2 n tau) / (n m)``, with G the largest distance of two records' gradients
-        (replace-one) or the largest norm of one (add-remove), at weights no longer than an
-        approximate minimiser can be.
+    The solver reaches a gradient of norm ``tau`` on *every* data set; G is what one record changes
+    of the sum of gradients. Add-remove keeps the public divisor n.
     """
     reach = model.loss.minimiser_norm_bound(model.row_norm, penalty) + tolerance / penalty
     gap = _gradient_gap(model, reach, adjacency)
@@ -84,29 +57,8 @@ def descent_sensitivity(
 ) -> float:
     """Return the L2 sensitivity of T steps of gradient descent from zero.
 
-    Parameters
-    ----------
-    model : LinearModel
-        Loss and shape.
-    penalty : float
-        Strong convexity ``m``; zero is allowed.
-    steps : int
-        Number T of steps, the same for every data set.
-    step_size : float
-        Constant step ``eta``, in ``(0, 2 / M]`` with M the smoothness.
-    adjacency : {"replace-one", "add-remove"}
-        As in :func:`minimiser_sensitivity`.
-
-    Returns
-    -------
-    float
-        ``(eta G / n) (1 + c + ... + c**(T - 1))`` with the contraction factor
-        ``c = max(|1 - eta m|, |1 - eta M|)``.
-
-    Raises
-    ------
-    ValueError
-        If the step is too long for the map to be non-expansive.
+    It is ``(eta G / n) (1 + c + ... + c**(T - 1))`` with the contraction factor
+    ``c = max(|1 - eta m|, |1 - eta M|)``, for a step eta in ``(0, 2 / M]``; m may be zero.
     """
     smoothness = model.smoothness + penalty
     if not 0.0 < step_size <= 2.0 / smoothness:
@@ -144,10 +96,7 @@ def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: fl
 
 @dataclass(frozen=True)
 class OutputPerturbationPlan:
-    """Everything that must agree in one fit by output perturbation.
-
-    Build one with :meth:`build`.
-    """
+    """Everything that must agree in one fit by output perturbation; see `build`."""
 
     model: LinearModel
     penalty: float
@@ -176,32 +125,8 @@ class OutputPerturbationPlan:
     ) -> OutputPerturbationPlan:
         """Derive sensitivity and noise from public numbers.
 
-        Parameters
-        ----------
-        model : LinearModel
-            Loss and public shape.
-        penalty : float
-            L2 penalty in scaled units; zero only with ``solver="gd"``.
-        adjacency : {"replace-one", "add-remove"}
-            The neighbour relation.
-        epsilon, delta : float
-            The guarantee to calibrate to.
-        solver : {"newton", "lbfgs", "gd"}
-            ``"gd"`` is the T-step descent; the others reach the minimiser to a fixed tolerance.
-        max_iter : int
-            T for ``"gd"``; for the others a limit on the fast phase only.
-        step_size : float or None
-            Step of ``"gd"`` in scaled units; by default the inverse smoothness.
-
-        Returns
-        -------
-        OutputPerturbationPlan
-            The plan.
-
-        Raises
-        ------
-        ValueError
-            If the penalty is too small where strong convexity is needed, or the step too long.
+        `max_iter` is the number T of steps of "gd", which alone takes a penalty of zero; for the
+        others, which reach a minimiser to a fixed tolerance, it limits the fast phase only.
         """
         require(model, "Output perturbation", "linear", "convex", "Lipschitz", "smooth")
         tolerance = 0.0

@@ -12,22 +12,10 @@ ScheduleKind = Literal["constant", "inverse", "inverse-sqrt", "linear"]
 
 @dataclass(frozen=True)
 class LearningRateSchedule:
-    """Step sizes as a function of the step number t = 1, 2, ...
+    """Step sizes as a function of the step number t = 1, 2, ...; none is longer than `cap`.
 
-    Parameters
-    ----------
-    kind : {"constant", "inverse", "inverse-sqrt", "linear"}
-        ``initial``; ``initial / t`` (strongly convex losses, with ``initial = 1 / mu``);
-        ``initial / sqrt(t)`` (convex losses, with ``initial = R / G``); or linear from `initial`
-        to `final` over `decay_steps` and constant from there (Abadi et al. 2016, section 5.2).
-    initial : float
-        First step size, positive.
-    final : float
-        Last step size of ``"linear"``.
-    decay_steps : int
-        Length of the decay of ``"linear"``.
-    cap : float
-        Upper limit on every step, ``inf`` for none.
+    ``initial / t`` is for strongly convex losses, ``initial / sqrt(t)`` for convex ones; "linear"
+    goes to `final` over `decay_steps` and stays there (Abadi et al. 2016, section 5.2).
     """
 
     kind: ScheduleKind

@@ -1,14 +1,15 @@
-"""Gradient sums of margin losses over dense rows, margins and gradient in one pass."""
+"""Gradient sums of losses of one score over dense rows, scores and gradient in one pass."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 from skdp.losses.elementary import FAST, STRICT
-from skdp.losses.scalar import slopes_in_place
+from skdp.losses.scalar import in_terms_of, slopes_in_place
 from skdp.solvers._prefetch import prefetch
 
 # A block of rows is at most so many rows, and so many bytes unless four rows are more.
@@ -137,7 +138,7 @@ def clip_slopes(
             i = members[k]
             norm = math.hypot(scaled_norm(X, i, scale[i]), intercept)
             if abs(slopes[k]) * norm > clip:
-                slopes[k] = -clip / norm
+                slopes[k] = math.copysign(clip / norm, slopes[k])
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -150,8 +151,8 @@ def accumulate(
     index: np.ndarray,
     start: int,
     stop: int,
-    kind: int,
-    width: float,
+    tag: np.ndarray,
+    numbers: Any,
     clip: float,
     want_values: bool,
     scratch: tuple[np.ndarray, np.ndarray],
@@ -165,7 +166,8 @@ def accumulate(
     d = X.shape[1]
     gather = index.size > 0
     bias = weights[d] * intercept if intercept > 0.0 else 0.0
-    part, slopes, members = scratch[0][:d], scratch[0][d:], scratch[1]
+    part, members = scratch[0][:d], scratch[1]
+    slopes, labels = scratch[0][d : d + members.size], scratch[0][d + members.size :]
     size = LARGEST_BLOCK
     while size > 4 and size * d * X.itemsize > CACHE_BYTES:
         size //= 2
@@ -189,13 +191,14 @@ def accumulate(
             score = scale[i] * slopes[k]
             if not abs(slopes[k]) < LARGE:
                 score = careful_product(X, i, scale[i], weights)
-            slopes[k] = targets[i] * (score + bias)
-        total += slopes_in_place(kind, width, slopes, count, want_values)
+            slopes[k] = in_terms_of(tag, numbers, score + bias, targets[i])
+            labels[k] = targets[i]
+        total += slopes_in_place(tag, numbers, slopes, labels, count, want_values)
         if clip < math.inf:
             clip_slopes(X, scale, intercept, members, count, clip, slopes)
         for k in range(count):
             i = members[k]
-            slope = slopes[k] * targets[i]
+            slope = in_terms_of(tag, numbers, slopes[k], targets[i])
             bias_slope += slope
             slopes[k] = slope * scale[i]
         slopes[count : count + 3] = 0.0

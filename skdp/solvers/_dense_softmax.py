@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -54,8 +55,8 @@ def accumulate(
     index: np.ndarray,
     start: int,
     stop: int,
-    kind: int,
-    width: float,
+    tag: np.ndarray,
+    numbers: Any,
     clip: float,
     want_values: bool,
     scratch: tuple[np.ndarray, np.ndarray],
@@ -63,10 +64,10 @@ def accumulate(
 ) -> float:
     """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``; return the loss.
 
-    As for margin losses; ``width`` is the number of classes and ``scratch`` holds the scores.
+    As for losses of one score; ``scratch`` holds the scores.
     """
     d = X.shape[1]
-    scores = scratch[0][: int(width)]
+    scores = scratch[0][: int(numbers[0])]
     stride = weights.size // scores.size
     gather = index.size > 0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)

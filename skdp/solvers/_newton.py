@@ -36,38 +36,19 @@ def newton(
     sample: Index | None = None,
     max_iter: int = 100,
 ) -> Vector:
-    """Return weights at which the gradient norm is at most ``target``.
+    """Return weights at which the norm of the gradient over ``rows`` is at most ``target``.
 
-    Steps are minus the inverse of a metric times the exact gradient. The metric is a Hessian, from
-    a sample of the rows at first, corrected by the last few steps as in limited-memory BFGS. All
-    of these have eigenvalues bounded in terms of the penalty m and the smoothness b, so every step
-    is a descent direction at a bounded angle to the gradient. A step is accepted
-    if the slope along it is still not positive at its end, so that by convexity the objective went
-    down all the way, or if the gradient norm is half the smallest seen. The first decreases the
-    objective by at least a constant times the squared gradient norm, for steps not longer than
-    |slope| / (b ||p||^2) always have it; the second happens finitely often. So the loop ends.
-    Neither test compares values of the objective, which rounding would blur near the minimiser.
-
-    Parameters
-    ----------
-    objective : RegularisedObjective
-        The objective, with a positive penalty.
-    weights : ndarray of shape (n_weights,)
-        Starting point.
-    target : float
-        Bound on the norm of the gradient.
-    rows : ndarray of int64, optional
-        Minimise the mean over these rows only; all rows by default.
-    sample : ndarray of int64, optional
-        Rows that the metric is first taken from; ``rows`` by default.
-    max_iter : int, default=100
-        Iterations after which the metric is the Hessian of all ``rows``, fresh at every step.
-
-    Returns
-    -------
-    ndarray of shape (n_weights,)
-        The weights.
+    The metric is first that of ``sample``; after ``max_iter`` steps it is fresh at every one.
     """
+    # Steps are minus the inverse of a metric times the exact gradient. The metric is a Hessian,
+    # from a sample of the rows at first, corrected by the last few steps as in limited-memory BFGS.
+    # All of these have eigenvalues bounded in terms of the penalty m and the smoothness b, so every
+    # step is a descent direction at a bounded angle to the gradient. A step is accepted if the
+    # slope along it is still not positive at its end, so that by convexity the objective went down
+    # all the way, or if the gradient norm is half the smallest seen. The first decreases the
+    # objective by at least a constant times the squared gradient norm, for steps not longer than
+    # |slope| / (b ||p||^2) always have it; the second happens finitely often. So the loop ends.
+    # Neither test compares values of the objective, which rounding would blur near the minimiser.
     gradient = objective.gradient(weights, rows)
     norm = best = _norm(gradient)
     metric_rows = rows if sample is None else sample
@@ -80,7 +61,7 @@ def newton(
         fresh = metric is None
         if metric is None:
             metric, pairs = _inverse(objective, weights, metric_rows), []
-        direction = _corrected(metric, pairs, gradient)
+        direction = _correct(metric, pairs, gradient)
         new, new_gradient = _step(objective, weights, gradient, direction, best, rows)
         moved, turned = new - weights, new_gradient - gradient
         weights, gradient = new, new_gradient
@@ -97,9 +78,7 @@ def newton(
     return weights
 
 
-def _corrected(
-    metric: Solve, pairs: list[tuple[Vector, Vector, float]], gradient: Vector
-) -> Vector:
+def _correct(metric: Solve, pairs: list[tuple[Vector, Vector, float]], gradient: Vector) -> Vector:
     """Apply the inverse metric after the BFGS updates by ``pairs`` (two-loop recursion)."""
     vector = gradient.copy()
     factors = []

@@ -7,20 +7,13 @@ its number of stored entries and not the number of columns.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 from skdp.losses.elementary import STRICT
-from skdp.losses.scalar import (
-    LOGISTIC,
-    check_margin_kind,
-    hinge_slope,
-    hinge_value,
-    logistic_slope,
-    logistic_value,
-    softmax_in_place,
-)
+from skdp.losses.scalar import in_terms_of, loss_slope, loss_value, softmax_in_place
 from skdp.solvers._dense_kernels import LARGE, SMALL, careful_norm
 from skdp.solvers._dense_softmax import clip_factor
 from skdp.solvers._prefetch import AHEAD, prefetch
@@ -92,8 +85,8 @@ def accumulate(
     index: np.ndarray,
     start: int,
     stop: int,
-    kind: int,
-    width: float,
+    tag: np.ndarray,
+    numbers: Any,
     clip: float,
     want_values: bool,
     scratch: tuple[np.ndarray, np.ndarray],
@@ -103,7 +96,6 @@ def accumulate(
 
     Rows are positions in ``index``, or row numbers themselves when it is empty.
     """
-    check_margin_kind(kind)
     data, indices, indptr = matrix
     last = weights.size - 1
     gather = index.size > 0
@@ -117,18 +109,14 @@ def accumulate(
             if p + AHEAD < stop:
                 prefetch_row(matrix, scale, targets, index[p + AHEAD])
         begin, end = indptr[i], indptr[i + 1]
-        margin = targets[i] * (row_product(matrix, begin, end, scale[i], weights, 0) + bias)
-        if kind == LOGISTIC:
-            slope = logistic_slope(margin)
-            total += logistic_value(margin) if want_values else 0.0
-        else:
-            slope = hinge_slope(margin, width)
-            total += hinge_value(margin, width) if want_values else 0.0
+        score = row_product(matrix, begin, end, scale[i], weights, 0) + bias
+        entry = in_terms_of(tag, numbers, score, targets[i])
+        slope = in_terms_of(tag, numbers, loss_slope(tag, numbers, entry, targets[i]), targets[i])
+        total += loss_value(tag, numbers, entry, targets[i]) if want_values else 0.0
         if abs(slope) * longest > clip:
             norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)
             if abs(slope) * norm > clip:
-                slope = -clip / norm
-        slope *= targets[i]
+                slope = math.copysign(clip / norm, slope)
         coefficient = slope * scale[i]
         for e in range(begin, end):
             out[indices[e]] += coefficient * data[e]
@@ -147,8 +135,8 @@ def accumulate_softmax(
     index: np.ndarray,
     start: int,
     stop: int,
-    kind: int,
-    width: float,
+    tag: np.ndarray,
+    numbers: Any,
     clip: float,
     want_values: bool,
     scratch: tuple[np.ndarray, np.ndarray],
@@ -156,10 +144,10 @@ def accumulate_softmax(
 ) -> float:
     """Add to ``out`` the clipped softmax gradients of rows ``start`` to ``stop``; return the loss.
 
-    As :func:`accumulate`; ``width`` is the number of classes and ``scratch`` holds the scores.
+    As :func:`accumulate`; ``scratch`` holds the scores.
     """
     data, indices, indptr = matrix
-    scores = scratch[0][: int(width)]
+    scores = scratch[0][: int(numbers[0])]
     stride = weights.size // scores.size
     gather = index.size > 0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)

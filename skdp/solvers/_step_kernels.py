@@ -11,6 +11,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from skdp.losses.elementary import FAST, STRICT
+from skdp.losses.scalar import find_functions
 from skdp.solvers import _dense_kernels, _dense_softmax, _sparse_kernels
 
 # Any other code is descent with momentum.
@@ -69,16 +70,15 @@ def update(
 def accumulate_rows(*args: Any) -> float:
     """Call the ``accumulate`` kernel of the matrix's layout and the loss's family.
 
-    It exists in compiled code only. The choice is made by type: margin losses have int8 targets
-    and softmax int32 ones.
+    It exists in compiled code only; the choice is made by the types of the two.
     """
     raise NotImplementedError("accumulate_rows exists in compiled code only")
 
 
 @overload(accumulate_rows)
 def _accumulate_rows(*args: Any) -> Callable[..., float]:
-    matrix, targets = args[0], args[3]
-    dense, softmax = isinstance(matrix, types.Array), targets.dtype == types.int32
+    matrix, tag = args[0], args[8]
+    dense, softmax = isinstance(matrix, types.Array), find_functions(tag).family == "softmax"
     kernel: Any
     if dense:
         kernel = _dense_softmax.accumulate if softmax else _dense_kernels.accumulate
@@ -97,8 +97,8 @@ def run_steps(
     scale: np.ndarray,
     intercept: float,
     targets: np.ndarray,
-    kind: int,
-    width: float,
+    tag: np.ndarray,
+    numbers: Any,
     clip: float,
     index: np.ndarray,
     offsets: np.ndarray,
@@ -123,8 +123,8 @@ def run_steps(
             index,
             offsets[t],
             offsets[t + 1],
-            kind,
-            width,
+            tag,
+            numbers,
             clip,
             False,
             scratch,

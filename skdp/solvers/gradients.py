@@ -4,33 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.losses.kinds import kernel_kind
-from skdp.solvers.rows import Rows
-
-
-class Loss(Protocol):
-    """What solvers need to know of a loss."""
-
-    width: float
-    n_outputs: int
-
-    def lipschitz(self, row_norm: float) -> float:
-        """Return a bound on the norm of one record's gradient."""
-
-    def smoothness(self, row_norm: float) -> float:
-        """Return the Lipschitz constant of one record's gradient."""
-
-    def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:
-        """Return a bound on the norm of the regularised minimiser."""
-
-    def smoother_losses(self) -> tuple[Loss, ...]:
-        """Return easier losses whose minimisers are starting points."""
-
+from skdp.losses.base import Loss, kernel_arguments
+from skdp.solvers.rows import TARGETS, Rows
 
 # Rows of one call of a kernel over all rows: a level of summation above the kernels' own blocks.
 CHUNK = 1 << 16
@@ -39,44 +19,38 @@ SPARSE_CHUNK = 1 << 10
 ALL_ROWS = np.empty(0, dtype=np.int64)
 
 
-def accumulate_kernel(rows: Rows, loss: Loss) -> Callable[..., float]:
-    """Return the compiled gradient sum for the layout of the rows and the family of the loss."""
-    check_targets(rows, loss)
-    if rows.is_sparse:
+def accumulate_kernel(is_sparse: bool, family: str) -> Callable[..., float]:
+    """Return the compiled gradient sum for a layout of rows and a family of losses."""
+    if is_sparse:
         from skdp.solvers import _sparse_kernels
 
-        if loss.n_outputs > 1:
-            return _sparse_kernels.accumulate_softmax
-        return _sparse_kernels.accumulate
-    if loss.n_outputs > 1:
-        from skdp.solvers import _dense_softmax
+        softmax = family == "softmax"
+        return _sparse_kernels.accumulate_softmax if softmax else _sparse_kernels.accumulate
+    from skdp.solvers import _dense_kernels, _dense_softmax
 
-        return _dense_softmax.accumulate
-    from skdp.solvers import _dense_kernels
-
-    return _dense_kernels.accumulate
+    return _dense_softmax.accumulate if family == "softmax" else _dense_kernels.accumulate
 
 
-def check_targets(rows: Rows, loss: Loss) -> None:
-    """Refuse losses that no kernel computes, and targets that do not belong to the loss."""
-    kernel_kind(loss)
-    wanted = np.dtype(np.int32 if loss.n_outputs > 1 else np.int8)
-    if rows.targets.dtype != wanted:
+def check_targets(rows: Rows, loss: Loss) -> Any:
+    """Return the loss as kernels take it; refuse one without, and targets of another kind."""
+    arguments = kernel_arguments(loss)
+    if rows.target_kind != loss.target_kind:
         raise ValueError(
-            f"{type(loss).__name__} needs {wanted} targets, got {rows.targets.dtype}: margin "
-            "losses take labels -1 and +1 (int8), the softmax loss class codes (int32)."
+            f"{type(loss).__name__} takes {TARGETS[loss.target_kind]}, got "
+            f"{TARGETS[rows.target_kind]}."
         )
     if rows.n_codes > loss.n_outputs > 1:
         raise ValueError(
             f"targets hold {rows.n_codes} class codes but the loss has {loss.n_outputs} classes."
         )
+    return arguments
 
 
 def scratch_for(rows: Rows, loss: Loss) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the scratch memory that the kernels of these rows and this loss need."""
     # A block has at most 64 rows and is filled up to a multiple of four.
     block = 68
-    numbers = 0 if rows.is_sparse else rows.n_features + block
+    numbers = 0 if rows.is_sparse else rows.n_features + 2 * block
     return np.empty(numbers + loss.n_outputs), np.empty(block, dtype=np.int64)
 
 
@@ -106,8 +80,8 @@ def sum_gradients(
     ----------
     rows : Rows
         The rows.
-    loss : LogisticLoss, SmoothedHingeLoss or SoftmaxLoss
-        The loss.
+    loss : Loss
+        A loss with a kernel.
     weights : ndarray of shape (n_weights,)
         Weights at which gradients are taken.
     out : ndarray of shape (n_weights,)
@@ -125,10 +99,11 @@ def sum_gradients(
     float
         The sum of the losses, or 0.0 when ``values`` is false.
     """
-    kernel = accumulate_kernel(rows, loss)
+    functions, numbers = check_targets(rows, loss)
+    kernel = accumulate_kernel(rows.is_sparse, functions.family)
     scratch = scratch_for(rows, loss)
     shared = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, weights)
-    options = (kernel_kind(loss), loss.width, float(clip), values, scratch)
+    options = (functions.tag, numbers, float(clip), values, scratch)
     if index is not None:
         index = check_index(index, rows.n_rows)
         return kernel(*shared, index, 0, index.size, *options, out)

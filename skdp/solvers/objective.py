@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp.solvers.gradients import Loss, check_targets, sum_gradients
+from skdp.losses.base import Loss, evaluate
+from skdp.solvers.gradients import check_targets, sum_gradients
 from skdp.solvers.rows import Rows
 
 Vector = NDArray[np.float64]
@@ -22,29 +23,14 @@ _BLOCK_ELEMENTS = 1 << 16
 def smallest_tolerance(
     loss: Loss, row_norm: float, penalty: float, tilt_norm: float = 0.0
 ) -> float:
-    """Return the smallest gradient norm that rounding lets a minimiser promise.
+    """Return the smallest gradient norm that rounding lets a minimiser promise, by public numbers.
 
-    It depends on public numbers only. A score is off by a few units in the last place of
-    ||w|| B, which moves the gradient by the smoothness times as much; the sum of gradients
-    adds a relative error that block summation keeps near the unit, and where a linear term is
-    undone by the penalty both are rounded, however large the penalty.
-
-    Parameters
-    ----------
-    loss : LogisticLoss, SmoothedHingeLoss or SoftmaxLoss
-        The loss.
-    row_norm : float
-        Public bound B on the norm of a row.
-    penalty : float
-        Coefficient of the L2 penalty, > 0.
-    tilt_norm : float, default=0.0
-        Norm of the linear term; it lengthens the minimiser by ``tilt_norm / penalty`` at most.
-
-    Returns
-    -------
-    float
-        The tolerance.
+    The linear term's norm lengthens the minimiser by ``tilt_norm / penalty`` at most.
     """
+    # A score is off by a few units in the last place of ||w|| B, which moves the gradient by the
+    # smoothness times as much; the sum of gradients adds a relative error that block summation
+    # keeps near the unit, and where a linear term is undone by the penalty both are rounded,
+    # however large the penalty.
     size = loss.minimiser_norm_bound(row_norm, penalty) + tilt_norm / penalty
     scores = 8.0 * np.finfo(float).eps * loss.smoothness(1.0) * row_norm * row_norm * size
     undone = 32.0 * np.finfo(float).eps * tilt_norm
@@ -61,8 +47,8 @@ class RegularisedObjective:
     ----------
     rows : Rows
         The rows.
-    loss : LogisticLoss, SmoothedHingeLoss or SoftmaxLoss
-        The loss.
+    loss : Loss
+        A loss with a kernel.
     penalty : float
         Coefficient of the L2 penalty, >= 0, in scaled units. It covers the intercept too.
     tilt : ndarray of shape (n_weights,), optional
@@ -79,7 +65,7 @@ class RegularisedObjective:
         self.loss = loss
         self.penalty = float(penalty)
         self.n_weights = rows.n_weights(loss.n_outputs)
-        self._clip = float(getattr(loss, "clip", math.inf))
+        self._clip = loss.clip
         self.tilt = tilt
         if tilt is not None and tilt.shape != (self.n_weights,):
             raise ValueError(f"tilt must have shape ({self.n_weights},), got {tilt.shape}.")
@@ -134,16 +120,16 @@ class RegularisedObjective:
         value = value / count + 0.5 * self.penalty * float(weights @ weights)
         if self.tilt is not None:
             value += float(self.tilt @ weights)
-        return value, self._regularised(gradient, count, weights)
+        return value, self._regularise(gradient, count, weights)
 
     def gradient(self, weights: Vector, index: NDArray[np.int64] | None = None) -> Vector:
         """Return the gradient alone; see :meth:`value_and_gradient`."""
         count = self.rows.n_rows if index is None else index.size
         gradient = np.zeros(self.n_weights)
         sum_gradients(self.rows, self.loss, weights, gradient, index, clip=self._clip)
-        return self._regularised(gradient, count, weights)
+        return self._regularise(gradient, count, weights)
 
-    def _regularised(self, gradient: Vector, count: int, weights: Vector) -> Vector:
+    def _regularise(self, gradient: Vector, count: int, weights: Vector) -> Vector:
         """Turn a sum of gradients into the gradient of the objective, in place."""
         gradient /= count
         gradient += self.penalty * weights
@@ -233,16 +219,15 @@ class RegularisedObjective:
     def _curvature(self, block: Any, table: NDArray, targets: NDArray) -> NDArray:
         """Return what the second derivatives of each row's loss in its scores are made of.
 
-        For margin losses the derivatives themselves, (n, 1); for softmax the probabilities p,
+        For losses of one score the derivatives themselves, (n, 1); for softmax the probabilities p,
         (n, K), of the matrix ``diag(p) - p p^T``.
         """
         loss: Any = self.loss
         scores = np.asarray(block @ table.T)
         if self.loss.n_outputs == 1:
-            margins = targets[:, None] * scores
             if self._clip < math.inf:
-                return loss.curvature_of_rows(margins, _norms(block)[:, None])
-            return loss.second_derivative(margins)
+                return loss.curvature_of_rows(targets[:, None] * scores, _norms(block)[:, None])
+            return evaluate(loss, 2, scores, targets[:, None])
         p = loss.gradient(scores, np.zeros(len(scores), dtype=np.int32))
         p[:, 0] += 1.0
         return p

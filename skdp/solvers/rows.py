@@ -10,6 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from skdp.losses.base import TargetKind
+
+TARGETS = {
+    "signs": "labels -1 and +1 (int8)",
+    "codes": "class codes (int32)",
+    "real": "real numbers (float64)",
+}
+_STORED_AS = {"signs": np.int8, "codes": np.int32, "real": np.float64}
+
 
 class _WritableView:
     """Re-describes the memory of an array without its read-only flag."""
@@ -43,7 +52,7 @@ class Rows:
     row_scale : ndarray of shape (n_rows,)
         The factors r_i.
     targets : ndarray of shape (n_rows,)
-        int8 labels -1 and +1 for margin losses, int32 class codes for the softmax loss.
+        Labels -1 and +1, class codes or real numbers, as `target_kind` says.
     intercept_value : float
         The constant s of the intercept's column; 0.0 for no intercept.
     n_rows, n_features : int
@@ -57,17 +66,23 @@ class Rows:
         targets: NDArray[Any],
         row_scale: NDArray[np.float64],
         intercept_value: float,
+        target_kind: TargetKind | None = None,
     ) -> None:
         self.matrix = matrix
         self.n_features = n_features
         self.n_rows = row_scale.shape[0]
         self.row_scale = row_scale
         self.intercept_value = intercept_value
-        self.targets = self._check_targets(targets)
+        self.targets = self._check_targets(targets, target_kind)
 
     @classmethod
     def from_matrix(
-        cls, X: Any, targets: ArrayLike, data_norm: float, intercept_value: float = 0.0
+        cls,
+        X: Any,
+        targets: ArrayLike,
+        data_norm: float,
+        intercept_value: float = 0.0,
+        target_kind: TargetKind | None = None,
     ) -> Rows:
         """Wrap a matrix; one compiled pass finds the row scales.
 
@@ -76,12 +91,13 @@ class Rows:
         X : ndarray or CSR matrix of shape (n, d)
             C-contiguous float32 or float64 array, or CSR matrix of these types. Finite.
         targets : array-like of shape (n,)
-            Labels -1 and +1 as int8 (or floats) for margin losses; class codes 0, ..., K-1 as
-            int32 or int64 for the softmax loss. The type alone tells which.
+            Labels -1 and +1, class codes 0, ..., K-1, or real numbers.
         data_norm : float
             Public bound R on the norm of a row, > 0; longer rows are scaled down to it.
         intercept_value : float, default=0.0
             Value s >= 0 of the constant column, in scaled units; 0.0 for no intercept.
+        target_kind : {"signs", "codes", "real"}, optional
+            Which of the three; by default codes where they are int32 or int64, else signs.
 
         Returns
         -------
@@ -126,25 +142,30 @@ class Rows:
 
             matrix = kernel_view(X)
             row_scales(matrix, float(data_norm), row_scale)
-        return cls(matrix, X.shape[1], np.asarray(targets), row_scale, float(intercept_value))
+        shift = float(intercept_value)
+        return cls(matrix, X.shape[1], np.asarray(targets), row_scale, shift, target_kind)
 
-    def _check_targets(self, targets: NDArray[Any]) -> NDArray[Any]:
+    def _check_targets(self, targets: NDArray[Any], kind: TargetKind | None) -> NDArray[Any]:
         if targets.shape != (self.n_rows,):
             raise ValueError(
                 f"targets must have shape ({self.n_rows},), one for each row, got {targets.shape}."
             )
-        codes = targets.dtype in (np.int32, np.int64)
-        if codes and targets.size and targets.min() < 0:
+        if kind is None:
+            kind = "codes" if targets.dtype in (np.int32, np.int64) else "signs"
+        self.target_kind: TargetKind = kind
+        if kind == "codes" and targets.size and targets.min() < 0:
             raise ValueError("Class codes must be >= 0; give labels -1 and +1 as int8.")
-        if not codes and not (np.abs(targets) == 1).all():
+        if kind == "signs" and not (np.abs(targets) == 1).all():
             raise ValueError("Labels must be -1 or +1; give class codes as int32.")
-        self.n_codes = int(targets.max()) + 1 if codes and targets.size else 0
-        return np.ascontiguousarray(targets, dtype=np.int32 if codes else np.int8)
+        if kind == "real" and not np.isfinite(targets).all():
+            raise ValueError("Real targets must be finite.")
+        self.n_codes = int(targets.max()) + 1 if kind == "codes" and targets.size else 0
+        return np.ascontiguousarray(targets, dtype=_STORED_AS[kind])
 
-    def with_targets(self, targets: ArrayLike) -> Rows:
+    def with_targets(self, targets: ArrayLike, kind: TargetKind | None = None) -> Rows:
         """Return the same rows with other targets, sharing the matrix and the row scales."""
         other = copy.copy(self)
-        other.targets = other._check_targets(np.asarray(targets))
+        other.targets = other._check_targets(np.asarray(targets), kind)
         return other
 
     @property

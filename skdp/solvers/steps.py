@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.losses.kinds import kernel_kind
-from skdp.solvers.gradients import Loss, check_index, check_targets, scratch_for
+from skdp.losses.base import Loss
+from skdp.solvers.gradients import check_index, check_targets, scratch_for
 from skdp.solvers.rows import Rows
 
 _MOMENTUM = 0.0
@@ -140,7 +140,7 @@ class StepState:
             self.counter,
         )
 
-    def averaged(self) -> NDArray[np.float64]:
+    def average_iterates(self) -> NDArray[np.float64]:
         """Return the weighted average of the iterates, or the last one if none was averaged."""
         if self.total_weight[0] > 0.0:
             return self.average / self.total_weight[0]
@@ -210,7 +210,7 @@ def run_steps(
     from skdp.solvers import _step_kernels
 
     kernel: Any = _step_kernels.run_steps
-    check_targets(rows, loss)
+    functions, numbers = check_targets(rows, loss)
     indices = check_index(indices, rows.n_rows)
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     rates = np.ascontiguousarray(learning_rates, dtype=np.float64)
@@ -227,6 +227,6 @@ def run_steps(
     if (np.diff(offsets) < 0).any() or offsets[0] < 0 or offsets[-1] > indices.size:
         raise ValueError("offsets must not decrease and must stay within indices.")
     data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets)
-    spec = (kernel_kind(loss), loss.width, float(clip), indices, offsets, noise, rates, averaging)
+    spec = (functions.tag, numbers, float(clip), indices, offsets, noise, rates, averaging)
     scratch = (scratch_for(rows, loss), np.empty(n_weights))
     kernel(*data, *spec, rule.as_array(), state.arrays(), *scratch)

@@ -16,9 +16,7 @@ MARGIN_LOSSES = [
     SmoothedHingeLoss(0.05),
     SmoothedHingeLoss(2.0),
 ]
-margin_losses = pytest.mark.parametrize(
-    "loss", MARGIN_LOSSES, ids=lambda x: f"{type(x).__name__}-{x.width}"
-)
+margin_losses = pytest.mark.parametrize("loss", MARGIN_LOSSES, ids=repr)
 
 
 @margin_losses

@@ -51,7 +51,7 @@ def test_derivatives_match_multiprecision_differentiation(loss, exact):
     smooth = (
         MARGINS
         if isinstance(loss, LogisticLoss)
-        else MARGINS[np.abs(np.abs(1 - MARGINS) - loss.width) > 1e-6]
+        else MARGINS[np.abs(np.abs(1 - MARGINS) - loss.half_width) > 1e-6]
     )
     with mp.workdps(50):
         first = np.array([float(mp.diff(exact, mp.mpf(m), 1, h=mp.mpf(10) ** -18)) for m in smooth])

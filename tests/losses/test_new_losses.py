@@ -1,15 +1,27 @@
 """A loss that nobody thought through gets no sensitivity, no plan and no kernel."""
 
 import math
+import pickle
+from dataclasses import dataclass, replace
 
 import mpmath as mp
 import numpy as np
 import pytest
+from numba import njit, typeof
+from scipy import sparse
 
-from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
-from skdp.losses._margin import MarginLoss
-from skdp.losses.kinds import KINDS, kernel_kind
+from skdp.losses import (
+    ClippedLoss,
+    LogisticLoss,
+    OneVsRestLoss,
+    SmoothedHingeLoss,
+    SoftmaxLoss,
+    scalar,
+)
+from skdp.losses.base import Loss, MarginLoss, kernel_arguments
+from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import LinearModel
+from skdp.plans.carry_out import carry_out_noisy_gradient, carry_out_output_perturbation
 from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
@@ -25,8 +37,6 @@ FACTS = {"convex", "largest_slope", "slope_sign", "curvature"}
 
 class Careless(MarginLoss):
     """What the old base asked for, with slopes to 3 of either sign."""
-
-    width = 1.0
 
     def smoothness(self, row_norm):
         return 3.0 * row_norm * row_norm
@@ -48,7 +58,7 @@ class Steep(Careless):
 @pytest.fixture
 def compiled(monkeypatch):
     """Pretend that kernels compute the loss, to reach what stands behind that check."""
-    monkeypatch.setitem(KINDS, Steep, 0)
+    monkeypatch.setattr(Steep, "scalar_functions", LogisticLoss.scalar_functions, raising=False)
 
 
 def test_a_loss_that_states_no_facts_cannot_be_made():
@@ -88,21 +98,6 @@ def test_solvers_refuse_a_loss_without_a_kernel():
         Steep().value([0.0])
 
 
-@pytest.mark.parametrize("matrix", ["dense", "sparse"])
-def test_kernels_have_no_branch_for_anything_else(matrix, monkeypatch):
-    from scipy import sparse
-
-    monkeypatch.setitem(KINDS, Steep, 7)
-    X = np.eye(3) if matrix == "dense" else sparse.csr_matrix(np.eye(3))
-    rows = Rows.from_matrix(X, np.ones(3, dtype=np.int8), 1.0)
-    for call in (
-        lambda: Steep().value([0.0]),
-        lambda: sum_gradients(rows, Steep(), np.zeros(3), np.zeros(3)),
-    ):
-        with pytest.raises(ValueError, match="Kernels do not know"):
-            call()
-
-
 def test_slopes_are_cut_of_falling_convex_losses_only(compiled):
     for loss in (Steep(), SoftmaxLoss(3), OneVsRestLoss(LogisticLoss(), 3)):
         with pytest.raises(ValueError, match="Slopes can be cut"):
@@ -115,10 +110,12 @@ def model_of(loss):
 
 NUMBERS = PublicNumbers(500, 3, 2, 1.0, 1e-5, "replace-one")
 TARGET = {"adjacency": "replace-one", "epsilon": 1.0, "delta": 1e-5}
+OUTPUT = {"penalty": 0.1, "solver": "newton", "max_iter": 9, **TARGET}
+DPSGD = (0.1, 5.0, 0.5, 100, 20, "sgd", None, 0.9, 0.99, "constant", None, 0.1, 0.5, False)
 
 
 def output(model, solver):
-    return OutputPerturbationPlan.build(model, penalty=0.1, solver=solver, max_iter=9, **TARGET)
+    return OutputPerturbationPlan.build(model, **{**OUTPUT, "solver": solver})
 
 
 def objective(model):
@@ -133,10 +130,7 @@ def gradient(model, calibration):
 
 
 def clipped(model):
-    choices = DPSGDChoices(
-        *(0.1, 5.0, 0.5, 100, 20, "sgd", None, 0.9, 0.99, "constant", None, 0.1, 0.5, False)
-    )
-    return build_dpsgd(model, NUMBERS, choices)
+    return build_dpsgd(model, NUMBERS, DPSGDChoices(*DPSGD))
 
 
 PLANS = {
@@ -204,9 +198,7 @@ SHIPPED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("loss", "exact"), SHIPPED, ids=[f"{type(loss).__name__}-{loss.width}" for loss, _ in SHIPPED]
-)
+@pytest.mark.parametrize(("loss", "exact"), SHIPPED, ids=[repr(loss) for loss, _ in SHIPPED])
 def test_facts_hold_in_high_precision(loss, exact):
     step = mp.mpf(10) ** -15
     with mp.workdps(60):
@@ -238,7 +230,105 @@ def test_joint_constants_are_rounded_up(n_classes):
 
 
 def test_every_kernel_belongs_to_a_shipped_loss():
-    assert [
-        kernel_kind(loss) for loss in (LogisticLoss(), SmoothedHingeLoss(), SoftmaxLoss(3))
-    ] == [*(0, 1, 2)]
-    assert kernel_kind(ClippedLoss(LogisticLoss(), 0.1)) == 0
+    assert kernel_arguments(LogisticLoss()) == (scalar.LOGISTIC, ())
+    assert kernel_arguments(SoftmaxLoss(3)) == (scalar.SOFTMAX, (3.0,))
+    assert kernel_arguments(ClippedLoss(SmoothedHingeLoss(0.3), 0.1)) == (
+        *(scalar.SMOOTHED_HINGE, (0.3,)),
+    )
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        LogisticLoss(),
+        SmoothedHingeLoss(),
+        SoftmaxLoss(3),
+        ClippedLoss(LogisticLoss(), 0.1),
+        Steep(),
+    ],
+    ids=lambda loss: type(loss).__name__,
+)
+def test_constants_cannot_be_set(loss):
+    for name in ("convex", "largest_slope", "curvature", "clip", "half_width", "anything"):
+        with pytest.raises(AttributeError):
+            setattr(loss, name, 9.0)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def huber_value(numbers, score, target):
+    """Half a square near the target, straight lines beyond."""
+    gap = abs(score - target)
+    near = min(gap, numbers[0])
+    return near * (gap - 0.5 * near)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def huber_slope(numbers, score, target):
+    return min(max(score - target, -numbers[0]), numbers[0])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def huber_curvature(numbers, score, target):
+    return 1.0 if abs(score - target) <= numbers[0] else 0.0
+
+
+HUBER = scalar.ScalarFunctions("score", huber_value, huber_slope, huber_curvature)
+
+
+@dataclass(frozen=True)
+class HuberLoss(Loss):
+    """All that a new loss takes, here one of a real target."""
+
+    width: float
+    target_kind = "real"
+    convex = True
+
+    def scalar_functions(self):
+        return HUBER, self.width
+
+    def lipschitz(self, row_norm):
+        return self.width * row_norm
+
+    def smoothness(self, row_norm):
+        return row_norm * row_norm
+
+    def minimiser_norm_bound(self, row_norm, penalty):
+        return self.lipschitz(row_norm) / penalty
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_a_new_loss_is_a_class_and_its_scalar_functions(convert):
+    rng = np.random.default_rng(0)
+    X, loss = rng.uniform(-1, 1, (500, 3)) / 2.0, HuberLoss(0.7)
+    y = X @ [1.0, -2.0, 0.5] + rng.standard_normal(500)
+    model = LinearModel(loss, 500, 3, 1, 0.0)
+    weights, total = rng.standard_normal(3), np.zeros(3)
+    (problem,) = model.bind(convert(X), y)
+    for clip in (np.inf, 0.2):
+        total[:] = 0.0
+        problem.sum_clipped(weights, None, clip, total)
+        slopes = np.clip(X @ weights - y, -0.7, 0.7)
+        caps = clip / np.linalg.norm(X, axis=1)
+        np.testing.assert_allclose(total, np.clip(slopes, -caps, caps) @ X, rtol=1e-12)
+    plan = build_dpsgd(model, NUMBERS, DPSGDChoices(*DPSGD))
+    assert np.all(np.isfinite(carry_out_noisy_gradient(plan, [problem], RandomStream.from_seed(0))))
+    quiet = OutputPerturbationPlan.build(model, **{**OUTPUT, "epsilon": 1e9})
+    found = carry_out_output_perturbation(quiet, [problem], RandomStream.from_seed(0))
+    assert np.linalg.norm(problem.objective(0.1).gradient(found)) < 1e-4
+    with pytest.raises(ValueError, match="HuberLoss takes real numbers"):
+        RegularisedObjective(problem.rows.with_targets(np.sign(y)), loss, 0.1)
+
+
+def test_a_loss_is_known_on_disk_by_the_code_of_its_functions():
+    """A reference to it could not be followed where its module is missing, or has changed."""
+
+    @njit
+    def other_slope(numbers, score, target):
+        return 2.0 * min(max(score - target, -numbers[0]), numbers[0])
+
+    changed = replace(HUBER, slope=other_slope)
+    kinds = [typeof(functions.tag) for functions in (HUBER, changed, scalar.LOGISTIC)]
+    assert len(set(kinds)) == 3
+    for kind in kinds:
+        assert pickle.loads(pickle.dumps(kind)) == kind
+        assert b"test_new_losses" not in pickle.dumps(kind)

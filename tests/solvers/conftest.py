@@ -32,7 +32,8 @@ def _per_example(A, loss, targets, weights):
     """Return losses (n,) and per-example gradients (n, n_weights)."""
     scores = A @ weights.reshape(loss.n_outputs, -1).T
     if loss.n_outputs == 1:
-        value, slope = _margin_parts(type(loss).__name__, loss.width, targets * scores[:, 0])
+        width = getattr(loss, "half_width", 1.0)
+        value, slope = _margin_parts(type(loss).__name__, width, targets * scores[:, 0])
         return value, (slope * targets)[:, None] * A
     scores = scores - scores.max(axis=1, keepdims=True)
     log_p = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))

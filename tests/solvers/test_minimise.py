@@ -47,7 +47,7 @@ PROBLEMS = adversarial_problems()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("loss", MARGIN_LOSSES, ids=lambda x: f"{type(x).__name__}-{x.width}")
+@pytest.mark.parametrize("loss", MARGIN_LOSSES, ids=repr)
 @pytest.mark.parametrize("method, max_iter", [("newton", 100), ("newton", 0), ("lbfgs", 3)])
 @pytest.mark.parametrize("penalty", [1e2, 1e-3, 1e-8])
 def test_tolerance_is_met_whatever_the_data(name, loss, method, max_iter, penalty, reference):
@@ -154,7 +154,7 @@ def test_softmax_minimiser_equals_scikit_learn():
     np.testing.assert_allclose(weights.reshape(3, 5), model.coef_, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", MARGIN_LOSSES, ids=lambda x: f"{type(x).__name__}-{x.width}")
+@pytest.mark.parametrize("loss", MARGIN_LOSSES, ids=repr)
 def test_margin_minimisers_equal_scipy(loss, reference):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(120, 4))

@@ -58,9 +58,9 @@ def test_updates_match_numpy(name):
         np.testing.assert_allclose(state.weights, expected.weights, rtol=1e-11, atol=1e-13)
         assert np.linalg.norm(state.weights) <= RULES[name].radius * (1 + 1e-14)
         if t == 10:
-            np.testing.assert_array_equal(state.averaged(), state.weights)
+            np.testing.assert_array_equal(state.average_iterates(), state.weights)
     np.testing.assert_allclose(
-        state.averaged(), expected.average / expected.total_weight, rtol=1e-11
+        state.average_iterates(), expected.average / expected.total_weight, rtol=1e-11
     )
     assert state.counter[0] == 50
 

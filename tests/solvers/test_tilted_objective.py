@@ -13,7 +13,7 @@ LOSSES = [
     ClippedLoss(SmoothedHingeLoss(0.5), 0.3),
     ClippedLoss(SmoothedHingeLoss(0.02), 0.3),
 ]
-losses = pytest.mark.parametrize("loss", LOSSES, ids=lambda x: f"{type(x).__name__}-{x.width}")
+losses = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 layouts = pytest.mark.parametrize(
     "layout", [lambda X: X, lambda X: X.astype(np.float32), sparse.csr_matrix]
 )
@@ -56,7 +56,7 @@ def test_hessian_leaves_clipped_rows_out(loss, layout):
     np.testing.assert_allclose(
         objective.hessian_operator(weights)(weights), hessian @ weights, atol=1e-12
     )
-    if loss.width < 0.1:
+    if getattr(loss, "half_width", 1.0) < 0.1:
         return  # rows cross the kinks within any difference quotient
     for j, unit in enumerate(np.eye(weights.size)):
         step = 1e-6

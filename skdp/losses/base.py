@@ -1,0 +1,184 @@
+"""What a loss says of itself: its constants, which sensitivities are made of, and its kernel."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.losses._bounds import ROUND_UP
+
+# Labels -1 and +1, positions in the label set, or numbers within public bounds.
+TargetKind = Literal["signs", "codes", "real"]
+
+
+class Loss(ABC):
+    """Base of all losses; facts that a theorem may rest on have no default to be inherited.
+
+    Constants are functions of a public bound on the norm of every (augmented) row, leave the
+    regulariser out, which does not depend on the data, and never change.
+    """
+
+    n_outputs: int = 1
+    target_kind: ClassVar[TargetKind]
+    # -1 for a loss that never rises with its margin, 1 for one that never falls, 0 for any other.
+    slope_sign: Any = 0
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(
+            f"{type(self).__name__}.{name} cannot be set: sensitivities rest on it."
+        )
+
+    @property
+    @abstractmethod
+    def convex(self) -> bool:
+        """Whether the second derivative is nowhere negative."""
+
+    @abstractmethod
+    def lipschitz(self, row_norm: float) -> float:
+        """Return a bound on the norm of one record's gradient."""
+
+    @abstractmethod
+    def smoothness(self, row_norm: float) -> float:
+        """Return the Lipschitz constant of one record's gradient."""
+
+    @abstractmethod
+    def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:
+        """Return a bound on the norm of the minimiser that no data set exceeds, penalty > 0."""
+
+    def zero_out_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
+        """Return a bound on the norm of one record's gradient at weights up to a public norm."""
+        return self.lipschitz(row_norm)
+
+    def gradient_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
+        """Return a bound on the distance of two records' gradients at the same such weights."""
+        return 2.0 * self.zero_out_gap(row_norm, weight_norm_bound)
+
+    def smoother_losses(self) -> tuple[Loss, ...]:
+        """Return easier losses whose minimisers, in this order, are starting points for this."""
+        return ()
+
+    # Kernels compute a loss by what its method `scalar_functions` returns: `ScalarFunctions` of
+    # `losses/scalar.py`, and its numbers. Where `clip` is finite they cut gradients to that norm.
+
+    clip: float = math.inf
+
+    @property
+    def part(self) -> Loss:
+        """Loss of one problem, where several are solved side by side."""
+        return self
+
+    @property
+    def kernel_loss(self) -> Loss:
+        """The loss whose scalar functions kernels are given."""
+        return self
+
+
+def kernel_arguments(loss: Loss) -> tuple[Any, tuple[float, ...]]:
+    """Return a loss as kernels take it; refuse one that names no scalar functions of its own.
+
+    Subclasses of a loss with a kernel are others: kernels would compute their base.
+    """
+    known = loss.kernel_loss
+    if "scalar_functions" not in vars(type(known)):
+        raise TypeError(
+            f"{type(known).__name__} has no compiled kernel: a loss names its scalar functions "
+            "by a method `scalar_functions` of its own, and inherits none."
+        )
+    functions, *numbers = known.scalar_functions()  # type: ignore[attr-defined]
+    return functions, tuple(map(float, numbers))
+
+
+def evaluate(
+    loss: Loss, order: int, scores: ArrayLike, targets: ArrayLike = 1.0
+) -> NDArray[np.float64]:
+    """Return the loss of each score, or its derivative in the score of the given ``order``."""
+    functions, numbers = kernel_arguments(loss)
+    from skdp.losses.scalar import evaluate_scores
+
+    at = np.asarray(scores, dtype=np.float64)
+    flat = np.array(at, dtype=np.float64, order="C").reshape(-1)
+    labels = np.broadcast_to(np.asarray(targets, dtype=np.float64), at.shape).reshape(-1)
+    out = np.empty_like(flat)
+    evaluate_scores(functions.tag, numbers, order, flat, np.array(labels), out)
+    return out.reshape(at.shape)
+
+
+class MarginLoss(Loss):
+    """Base of losses that depend on the margin m = t * score, with labels t in {-1, +1}.
+
+    Subclasses state the facts below, from which all constants follow.
+    """
+
+    target_kind: ClassVar[TargetKind] = "signs"
+    # Whether the derivative is a line between two constants, as that of the clipped loss then is.
+    piecewise_quadratic: bool = False
+
+    @property
+    @abstractmethod
+    def largest_slope(self) -> float:
+        """Supremum of the size of the derivative; infinite if there is none."""
+
+    @property
+    @abstractmethod
+    def slope_sign(self) -> int:
+        """-1 for a loss that never rises, 1 for one that never falls, 0 for any other."""
+
+    @property
+    @abstractmethod
+    def curvature(self) -> float:
+        """Lipschitz constant of the derivative; infinite if there is none."""
+
+    @abstractmethod
+    def margin_of_slope(self, slopes: ArrayLike) -> NDArray[np.float64]:
+        """Return the margin at which the derivative is minus each of the positive ``slopes``."""
+
+    @abstractmethod
+    def _product_bound(self) -> float:
+        """Return the supremum kappa of ``-m * derivative(m)`` over all margins."""
+
+    def smoother_losses(self) -> tuple[MarginLoss, ...]:
+        """Return easier losses whose minimisers, in this order, are starting points for this."""
+        return ()
+
+    @property
+    def slope_law(self) -> str:
+        """What the theorem of objective perturbation may use of the slope."""
+        return "known-sign" if self.slope_sign else "any-sign"
+
+    def value(self, margins: ArrayLike) -> NDArray[np.float64]:
+        """Return the loss at each margin, in float64."""
+        return evaluate(self, 0, margins)
+
+    def derivative(self, margins: ArrayLike) -> NDArray[np.float64]:
+        """Return the derivative with respect to the margin."""
+        return evaluate(self, 1, margins)
+
+    def second_derivative(self, margins: ArrayLike) -> NDArray[np.float64]:
+        """Return the (generalised) second derivative."""
+        return evaluate(self, 2, margins)
+
+    def lipschitz(self, row_norm: float) -> float:
+        """Return a bound on the norm of one record's gradient, for rows of norm <= ``row_norm``."""
+        return self.largest_slope * row_norm
+
+    def smoothness(self, row_norm: float) -> float:
+        """Return the Lipschitz constant of one record's gradient."""
+        return self.curvature * row_norm * row_norm
+
+    def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:
+        """Return a bound on the norm of the regularised minimiser that no data set exceeds.
+
+        There penalty ||w||^2 = mean(-m l'(m)) <= kappa, and penalty ||w|| <= L.
+        """
+        if not penalty > 0:
+            raise ValueError(f"penalty must be positive for a minimiser to exist, got {penalty}.")
+        by_product = math.sqrt(self._product_bound() / penalty)
+        return min(by_product, self.lipschitz(row_norm) / penalty) * ROUND_UP
+
+    def largest_curvature(self, cap: float) -> float:
+        """Bound the second derivative where the slope is at most ``cap``, in (0, largest_slope]."""
+        return self.curvature
