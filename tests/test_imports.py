@@ -27,16 +27,17 @@ MAY_IMPORT = {
         *("config", "notices"),
     },
     "reporting": {"accounting", "mechanisms", "exceptions", "parameters"},
+    "fitting": {"budget", "reporting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
-        *("models", "plans", "budget", "reporting", "mechanisms", "accounting", "losses"),
+        *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
         *("exceptions", "inputs", "parameters", "row_bounds", "seeding"),
     },
     "preprocessing": {
-        *("budget", "reporting", "mechanisms", "accounting", "plans"),
+        *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
         *("exceptions", "inputs", "parameters", "row_bounds", "seeding"),
     },
     "model_selection": {
-        *("estimators", "budget", "reporting", "mechanisms", "accounting"),
+        *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
         *("exceptions", "inputs", "parameters", "row_bounds"),
     },
     "inputs": set(),
@@ -50,7 +51,7 @@ MAY_IMPORT = {
 }
 SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
-    "datasets",
+    *("datasets", "fitting"),
 }
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 

@@ -1,60 +1,55 @@
-"""What all private linear classifiers share: validation, charging, fitting order, prediction."""
+"""What all private linear models share, whatever they predict."""
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
-from skdp.estimators.callbacks import (
-    FRAMES_OF_WITH_CALLBACKS,
-    CallbackSupportMixin,
-    FitProgress,
-    with_callbacks,
-)
-from skdp.estimators.labels import encode_labels
-from skdp.exceptions import PrivacyWarning
+from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_callbacks
 from skdp.inputs import canonical_rows, validate_private_data
-from skdp.losses import LogisticLoss, OneVsRestLoss, SoftmaxLoss
-from skdp.mechanisms.contribution import ADJACENCIES
+from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.models import LinearModel, ScaledUnits
-from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.parameters import check_choice, check_real
 from skdp.plans.defaults import PublicNumbers, default_intercept_value
 from skdp.reporting import PrivacySpent
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.seeding import fit_context
 
 
-class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """Base of the private linear classifiers.
+@dataclass(frozen=True)
+class Table:
+    """Valid rows, their targets as the model takes them, and the label set of a classifier."""
 
-    A fit keeps this order: parameters and shapes are validated (no value of a row but a
-    non-finite one decides an error), the plan is built from public numbers, the accountant is
-    charged, and only then are the rows used.
-    """
+    X: Any
+    targets: np.ndarray
+    labels: np.ndarray | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+
+class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
+    """Base of the private linear models; a mixin says what they predict, and from what loss."""
 
     # Parameters that all of them have; subclasses declare them in their own signature.
-    epsilon: float | None
-    delta: float
-    adjacency: Any
     data_norm: float | None
-    classes: Any
     alpha: Any
     fit_intercept: bool
     intercept_scaling: Any
-    accountant: Any
-    random_state: Any
-    verbose: int
+
+    _released: tuple[str, ...] = ("coef_", "intercept_")
 
     @with_callbacks
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Any:
-        """Fit the classifier under differential privacy.
+        """Fit the model under differential privacy.
 
         Parameters
         ----------
@@ -80,88 +75,13 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
         BudgetExceededError
             If the accountant cannot take the charge; the rows are not used then.
         """
-        self._refuse_fit_params(fit_params)
-        self._check_parameters()
-        given = X
-        X, y = validate_private_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
-        warn_of_unbounded_rows(self, (X, given), 2 + FRAMES_OF_WITH_CALLBACKS)
-        X = canonical_rows(X)
-        labels, codes = encode_labels(y, self.classes)
-        numbers = self._public_numbers(X.shape, labels.size)
-        if self.delta >= 1.0 / numbers.n_rows:
-            warnings.warn(
-                f"delta={self.delta:g} is not below 1/n={1.0 / numbers.n_rows:.3g}: such a delta "
-                "permits publishing whole rows at random. Choose delta well below 1/n.",
-                PrivacyWarning,
-                stacklevel=2 + FRAMES_OF_WITH_CALLBACKS,
-            )
-        model = self._linear_model(numbers)
-        plan = self._build_plan(model, numbers)
-        seeded = is_seeded(self.random_state)
-        spent = self._account(plan, seeded)
-        charge_fit(self, spent)
-        if self.verbose:
-            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
-        progress = FitProgress(self, self._public_steps(plan))
-        progress.begin()
-        stream = resolve_random_state(
-            self.random_state, fit_context(self, X, codes) if seeded else b""
-        )
-        problems = model.bind(X, codes)
-        weights = self._carry_out(plan, problems, stream, progress)
-        self.classes_ = labels
-        self.coef_, self.intercept_ = model.unpack(weights)
-        self.privacy_spent_ = spent
-        self._publish(plan)
-        progress.end()
-        return self
+        return self._fit(X, y, fit_params)
 
-    def privacy_plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacySpent:
-        """Return what `fit` would spend on a table of a given public shape.
-
-        Nothing is charged and no data are needed: the noise of a fit depends on the parameters
-        and on public numbers alone.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of rows.
-        n_features : int
-            Number of columns that the classifier will see.
-        n_classes : int, default=2
-            Number of labels; ignored where `classes` lists them.
-
-        Returns
-        -------
-        PrivacySpent
-            The record that `privacy_spent_` would be.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For bad parameters, as `fit` does.
-        """
-        self._check_parameters()
-        n_samples = check_integer("n_samples", n_samples, at_least=1)
-        n_features = check_integer("n_features", n_features, at_least=1)
-        if self.classes is not None:
-            n_classes = np.unique(np.asarray(self.classes)).size
-        n_classes = check_integer("n_classes", n_classes, at_least=2)
-        numbers = self._public_numbers((n_samples, n_features), n_classes)
-        plan = self._build_plan(self._linear_model(numbers), numbers)
-        return self._account(plan, is_seeded(self.random_state))
-
-    # What each method fills in.
+    # What a method of training fills in.
 
     @abstractmethod
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> Any:
         """Return the plan that the parameters and the public numbers determine."""
-
-    @abstractmethod
-    def _account(self, plan: Any, seeded: bool) -> PrivacySpent:
-        """Return the record of what carrying out the plan will spend."""
 
     @abstractmethod
     def _carry_out(
@@ -169,35 +89,28 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
     ) -> np.ndarray:
         """Run the plan and return the noisy weights."""
 
+    # What classifiers and regressors fill in.
+
     @abstractmethod
-    def _binary_loss(self) -> Any:
-        """Return the margin loss of a two-class problem."""
+    def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the targets as the model takes them, and the label set of a classifier."""
 
-    def _public_steps(self, plan: Any) -> int:
-        """Return the number of steps to announce to callbacks; 0 where it is not public."""
-        return 0
+    @abstractmethod
+    def _part_loss(self) -> Any:
+        """Return the loss of one score: of two classes, or of a number."""
 
-    def _publish(self, plan: Any) -> None:
-        """Set further released attributes; they come from the plan alone."""
+    @abstractmethod
+    def _loss(self, n_classes: int) -> Loss:
+        """Return the loss for a number of classes, 1 for numbers."""
 
-    # Validation and charging.
+    @abstractmethod
+    def _about_targets(self) -> str:
+        """Say what the guarantee takes for granted of the targets."""
+
+    # The order of a fit.
 
     def _check_parameters(self) -> None:
-        check_real(
-            "epsilon",
-            self.epsilon,
-            above=0.0,
-            allowed=self._special_epsilons,
-            remedy="Smaller means more private; 1.0 is a common choice.",
-        )
-        check_real(
-            "delta",
-            self.delta,
-            at_least=SMALLEST_DELTA,
-            below=1.0,
-            remedy="Choose it well below 1/n, for example 1e-6.",
-        )
-        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        super()._check_parameters()
         check_real(
             "data_norm",
             self.data_norm,
@@ -217,33 +130,24 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
                 at_most=1e10,
                 remedy="The intercept's column is to be comparable to a row.",
             )
-        check_integer(
-            "verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose
-        )
-        check_accountant(self.accountant)
-
-    _special_epsilons: tuple[str | None, ...] = ()
 
     @property
     def _row_bound(self) -> float:
         return resolve_data_norm(self.data_norm)
 
-    def _refuse_fit_params(self, fit_params: dict[str, Any]) -> None:
-        if "sample_weight" in fit_params:
-            raise TypeError(
-                f"{type(self).__name__}.fit takes no sample_weight: a weight multiplies one "
-                "record's influence and so the noise that hides it. Leave it out; to protect "
-                "people with several rows, merge their rows first."
-            )
-        if fit_params:
-            raise TypeError(
-                f"{type(self).__name__}.fit takes X and y only, got {', '.join(fit_params)}."
-            )
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Table:
+        given = X
+        X, y = validate_private_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        )
+        warn_of_unbounded_rows(self, (X, given), 4 + self._frames_above)
+        return Table(canonical_rows(X), *self._encode_targets(y))
 
-    # From parameters to the public side of the model.
+    def _plan(self, table: Table) -> Any:
+        return self._plan_shape(table.X.shape, 1 if table.labels is None else table.labels.size)
 
-    def _public_numbers(self, shape: tuple[int, int], n_classes: int) -> PublicNumbers:
-        return PublicNumbers(
+    def _plan_shape(self, shape: tuple[int, int], n_classes: int) -> Any:
+        numbers = PublicNumbers(
             n_rows=shape[0],
             n_features=shape[1],
             n_classes=n_classes,
@@ -251,6 +155,7 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
             delta=self.delta,
             adjacency=self.adjacency,
         )
+        return self._build_plan(self._linear_model(numbers), numbers)
 
     def _linear_model(self, numbers: PublicNumbers) -> LinearModel:
         units = ScaledUnits(self._row_bound)
@@ -261,72 +166,40 @@ class PrivateLinearClassifier(ChargesBudget, CallbackSupportMixin, ClassifierMix
                 if self.intercept_scaling == "auto"
                 else units.feature(self.intercept_scaling)
             )
-        loss = self._binary_loss()
-        if numbers.n_classes > 2:
-            loss = (
-                SoftmaxLoss(numbers.n_classes)
-                if isinstance(loss, LogisticLoss)
-                else OneVsRestLoss(loss, numbers.n_classes)
-            )
+        loss = self._loss(numbers.n_classes)
         return LinearModel(
             loss=loss,
             n_rows=numbers.n_rows,
             n_features=numbers.n_features,
-            n_outputs=1 if numbers.n_classes == 2 else numbers.n_classes,
+            n_outputs=loss.n_outputs,
             intercept_value=float(intercept_value),
             units=units,
         )
 
+    def _use_rows(self, plan: Any, table: Table, progress: FitProgress) -> np.ndarray:
+        context = fit_context(self, table.X, table.targets) if is_seeded(self.random_state) else b""
+        stream = resolve_random_state(self.random_state, context)
+        problems = plan.model.bind(table.X, table.targets)
+        return self._carry_out(plan, problems, stream, progress)
+
+    def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
+        self.coef_, self.intercept_ = plan.model.unpack(released)
+
     def _assumptions(self, *more: str) -> tuple[str, ...]:
         """Return what the guarantee takes for granted, public inputs first."""
-        labels = (
-            "the label set was read from y and is taken to be public"
-            if self.classes is None
-            else "the label set classes= is public"
-        )
         return (
             f"rows are clipped to the public norm data_norm={self._row_bound:g}",
             "the number of rows, the columns and all parameters are public",
-            labels,
+            self._about_targets(),
             *more,
         )
 
-    # Prediction: plain linear algebra on released weights.
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the linear scores of rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores; for two classes, of ``classes_[1]``.
-        """
+    def _scores(self, X: Any) -> np.ndarray:
+        """Return the scores of rows: plain linear algebra on released weights."""
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
         scores = LinearModel.scores(X, self.coef_, self.intercept_)
         return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the label with the largest score.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,17 +6,20 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from skdp.estimators._mixins import ProbabilityMixin
-from skdp.estimators._noisy_gradient import NoisyGradientClassifier
+import numpy as np
+
+from skdp.estimators._mixins import LogisticMixin
+from skdp.estimators._noisy_gradient import NoisyGradientModel
 from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_real
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
 from skdp.plans.noisy_gradient import NoisyGradientPlan
+from skdp.reporting import PrivacySpent
 
 
-class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
+class DPSGDClassifier(LogisticMixin, NoisyGradientModel):
     r"""Logistic or softmax regression trained by DP-SGD.
 
     In each step, true Poisson lots are drawn, every record's gradient is clipped to
@@ -26,19 +29,19 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
     Parameters
     ----------
     epsilon : float or None, default=1.0
-        Privacy parameter of one fit, positive. With `noise_multiplier` given it is a ceiling:
-        a fit that would spend more is refused before rows are used; None sets no ceiling.
+        Privacy parameter of one fit, positive. With `noise_multiplier` given it is a ceiling: a fit
+        that would spend more is refused before rows are used; None sets no ceiling.
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     noise_multiplier : float or None, default=None
         Standard deviation of the noise over `max_grad_norm`. None calibrates it to
         (epsilon, delta).
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Neighbouring tables: one row added or removed, or one replaced.
+    adjacency : {"replace-one", "add-remove"}, default="add-remove"
+        Neighbouring tables: one row replaced, or one added or removed.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
-        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
-        It sets the scale of the other defaults; the guarantee rests on `max_grad_norm`.
+        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that. It
+        sets the scale of the other defaults; the guarantee rests on `max_grad_norm`.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
@@ -46,7 +49,8 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept; it is part of the row norm.
+        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
+        takes a fixed share of `data_norm`.
     max_grad_norm : float or "auto", default="auto"
         Norm to which each record's gradient is clipped, in units of the loss per weight.
     batch_size : int or "auto", default="auto"
@@ -76,10 +80,12 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
     physical_batch_size : int or None, default=None
         At most so many rows are handled at once; it bounds memory, not the lots.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used; None takes a fresh one.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
     random_state : int, RandomState or None, default=None
-        None draws lots and noise from a cryptographic stream keyed by the operating system. A
-        seed is for tests: the guarantee does not hold against whoever knows it.
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
         If positive, print what the fit will spend.
 
@@ -243,7 +249,7 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
             decay_share=self.decay_share,
             average=self.average,
         )
-        return self._executed(build_dpsgd(model, numbers, choices))
+        return self._set_execution(build_dpsgd(model, numbers, choices))
 
     def _claim(self, epsilon: float) -> float:
         if self.noise_multiplier is None:
@@ -261,6 +267,6 @@ class DPSGDClassifier(ProbabilityMixin, NoisyGradientClassifier):
             )
         return epsilon
 
-    def _publish(self, plan: NoisyGradientPlan) -> None:
-        super()._publish(plan)
+    def _publish(self, plan: Any, table: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+        super()._publish(plan, table, released, spent)
         self.noise_multiplier_ = plan.noise_multiplier

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
-from skdp.estimators._noisy_gradient import NoisyGradientClassifier
+from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
+from skdp.estimators._noisy_gradient import NoisyGradientModel
 from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_real
 from skdp.plans.choices import GradientPerturbationChoices
@@ -16,7 +16,7 @@ from skdp.plans.gradient_perturbation import (
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 
 
-class _GrpuaClassifier(NoisyGradientClassifier):
+class _GrpuaModel(NoisyGradientModel):
     """Gradient perturbation with public gradient bounds."""
 
     learning_rate: Any
@@ -50,10 +50,10 @@ class _GrpuaClassifier(NoisyGradientClassifier):
             sampling=self.sampling,
             calibration=self.calibration,
         )
-        return self._executed(build_gradient_perturbation(model, numbers, choices))
+        return self._set_execution(build_gradient_perturbation(model, numbers, choices))
 
 
-class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):
+class GrpuaLogisticRegression(LogisticMixin, _GrpuaModel):
     r"""Logistic regression with gradient perturbation (GRPUA, repaired).
 
     Runs gradient descent on ``mean(log-loss) + alpha / 2 * |weights|^2`` with Gaussian noise on
@@ -78,7 +78,8 @@ class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept; it is part of the row norm.
+        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
+        takes a fixed share of `data_norm`.
     batch_size : int or "auto", default="auto"
         Expected lot size, at most n. 1 is the paper's; ``"auto"`` takes all rows unless there
         are very many, since noise per step matters more than the number of steps.
@@ -109,10 +110,12 @@ class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):
     physical_batch_size : int or None, default=None
         At most so many rows are handled at once; it bounds memory, not the lots.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used; None takes a fresh one.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
     random_state : int, RandomState or None, default=None
-        None draws lots and noise from a cryptographic stream keyed by the operating system. A
-        seed is for tests: the guarantee does not hold against whoever knows it.
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
         If positive, print what the fit will spend.
 
@@ -211,7 +214,7 @@ class GrpuaLogisticRegression(ProbabilityMixin, _GrpuaClassifier):
         self.verbose = verbose
 
 
-class GrpuaSVC(SmoothedHingeMixin, _GrpuaClassifier):
+class GrpuaSVC(SmoothedHingeMixin, _GrpuaModel):
     r"""Linear support vector classifier with gradient perturbation (GRPUA, repaired).
 
     Runs gradient descent on ``mean(H(margin)) + alpha / 2 * |weights|^2``, where H is the hinge
@@ -235,11 +238,12 @@ class GrpuaSVC(SmoothedHingeMixin, _GrpuaClassifier):
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included.
     half_width : float, default=0.5
-        Half-width h of the smoothed kink.
+        Half-width h of the smoothed kink; the loss is ``1/(2h)``-smooth in the margin.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept.
+        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
+        takes a fixed share of `data_norm`.
     batch_size : int or "auto", default="auto"
         Expected lot size; see `GrpuaLogisticRegression`.
     max_iter : int or "auto", default="auto"
@@ -259,9 +263,12 @@ class GrpuaSVC(SmoothedHingeMixin, _GrpuaClassifier):
     physical_batch_size : int or None, default=None
         At most so many rows are handled at once; it bounds memory, not the lots.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used; None takes a fresh one.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
     random_state : int, RandomState or None, default=None
-        None draws lots and noise from a cryptographic stream keyed by the operating system.
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
         If positive, print what the fit will spend.
 

@@ -1,4 +1,4 @@
-"""What depends on the loss alone: probabilities, and the parameters of a loss."""
+"""What private linear models predict, and from which loss."""
 
 from __future__ import annotations
 
@@ -6,13 +6,109 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin
 
-from skdp.losses import LogisticLoss, SmoothedHingeLoss
-from skdp.parameters import check_real
+from skdp.estimators._base import Table
+from skdp.estimators.labels import encode_labels
+from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
+from skdp.losses.base import Loss
+from skdp.parameters import check_integer, check_real
+from skdp.reporting import PrivacySpent
 
 
-class ProbabilityMixin:
-    """Class probabilities of models whose loss is a log-likelihood."""
+class LinearClassifierMixin(ClassifierMixin):
+    """Labels of linear models; comes before their base."""
+
+    classes: Any
+    classes_: Any
+
+    _released: tuple[str, ...] = ("coef_", "intercept_", "classes_")
+
+    def privacy_plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacySpent:
+        """Return what `fit` would spend on a table of a given public shape.
+
+        Nothing is charged and no data are needed: the noise of a fit depends on the parameters
+        and on public numbers alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        n_features : int
+            Number of columns that the classifier will see.
+        n_classes : int, default=2
+            Number of labels; ignored where `classes` lists them.
+
+        Returns
+        -------
+        PrivacySpent
+            The record that `privacy_spent_` would be.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters, as `fit` does.
+        """
+        self._check_parameters()
+        n_samples = check_integer("n_samples", n_samples, at_least=1)
+        n_features = check_integer("n_features", n_features, at_least=1)
+        if self.classes is not None:
+            n_classes = np.unique(np.asarray(self.classes)).size
+        n_classes = check_integer("n_classes", n_classes, at_least=2)
+        return self._account(self._plan_shape((n_samples, n_features), n_classes))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the linear scores of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores; for two classes, of ``classes_[1]``.
+        """
+        return self._scores(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    def _loss(self, n_classes: int) -> Loss:
+        loss: Loss = self._part_loss()
+        return loss if n_classes == 2 else OneVsRestLoss(loss, n_classes)
+
+    def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        labels, codes = encode_labels(y, self.classes)
+        return codes, labels
+
+    def _about_targets(self) -> str:
+        if self.classes is None:
+            return "the label set was read from y and is taken to be public"
+        return "the label set classes= is public"
+
+    def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
+        super()._publish(plan, table, released, spent)
+        self.classes_ = table.labels
+
+
+class LogisticMixin(LinearClassifierMixin):
+    """Classifiers whose loss is a log-likelihood, and their probabilities."""
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities.
@@ -27,7 +123,7 @@ class ProbabilityMixin:
         ndarray of shape (n_samples, n_classes)
             Probabilities in the order of ``classes_``.
         """
-        scores = self.decision_function(X)  # type: ignore[attr-defined]
+        scores = self.decision_function(X)
         if scores.ndim == 2:
             return softmax(scores, axis=1)
         return np.column_stack([expit(-scores), expit(scores)])
@@ -45,23 +141,26 @@ class ProbabilityMixin:
         ndarray of shape (n_samples, n_classes)
             Log-probabilities in the order of ``classes_``.
         """
-        scores = self.decision_function(X)  # type: ignore[attr-defined]
+        scores = self.decision_function(X)
         if scores.ndim == 2:
             return log_softmax(scores, axis=1)
         return np.column_stack([log_expit(-scores), log_expit(scores)])
 
-    def _binary_loss(self) -> LogisticLoss:
+    def _part_loss(self) -> LogisticLoss:
         return LogisticLoss()
 
+    def _loss(self, n_classes: int) -> Loss:
+        return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
 
-class SmoothedHingeMixin:
+
+class SmoothedHingeMixin(LinearClassifierMixin):
     """The smoothed hinge loss of the private support vector classifiers."""
 
     half_width: float
 
-    def _binary_loss(self) -> SmoothedHingeLoss:
+    def _part_loss(self) -> SmoothedHingeLoss:
         return SmoothedHingeLoss(half_width=float(self.half_width))
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]
+        super()._check_parameters()
         check_real("half_width", self.half_width, at_least=1e-3, at_most=1e3)

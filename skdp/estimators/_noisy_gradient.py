@@ -9,9 +9,9 @@ import numpy as np
 
 from skdp.accounting import Accountant
 from skdp.accounting.calibration.noise import resolve_accountant
-from skdp.estimators._base import PrivateLinearClassifier
-from skdp.estimators.callbacks import FitProgress
-from skdp.mechanisms.random_stream import RandomStream
+from skdp.estimators._base import PrivateLinearModel
+from skdp.fitting import FitProgress
+from skdp.mechanisms.random_stream import RandomStream, is_seeded
 from skdp.parameters import check_integer, check_real
 from skdp.plans.noisy_gradient import Execution, NoisyGradientPlan
 from skdp.reporting import PrivacySpent
@@ -35,7 +35,7 @@ _LAST_ITERATE_THEOREM = (
 )
 
 
-class NoisyGradientClassifier(PrivateLinearClassifier):
+class NoisyGradientModel(PrivateLinearModel):
     """A private linear classifier trained by noisy gradient steps."""
 
     batch_size: Any
@@ -70,11 +70,11 @@ class NoisyGradientClassifier(PrivateLinearClassifier):
                 "Take a smaller one, or batch_size='auto'."
             )
 
-    def _executed(self, plan: NoisyGradientPlan) -> NoisyGradientPlan:
+    def _set_execution(self, plan: NoisyGradientPlan) -> NoisyGradientPlan:
         """Return the plan to be run as the user wants, which changes nothing else."""
         return replace(plan, execution=Execution(self.physical_batch_size))
 
-    def _account(self, plan: NoisyGradientPlan, seeded: bool) -> PrivacySpent:
+    def _account(self, plan: NoisyGradientPlan) -> PrivacySpent:
         accountant: Accountant = resolve_accountant(plan.accountant)(adjacency=plan.adjacency)
         epsilon = accountant.compose(plan.event).epsilon(self.delta)
         theorem = _THEOREM[plan.lots.sampling, plan.adjacency]
@@ -96,8 +96,8 @@ class NoisyGradientClassifier(PrivateLinearClassifier):
                 *self._what_is_paid_for(plan),
                 plan.bound.reason,
             ),
-            released=("coef_", "intercept_", "classes_"),
-            seeded=seeded,
+            released=self._released,
+            seeded=is_seeded(self.random_state),
         )
 
     def _what_is_paid_for(self, plan: NoisyGradientPlan) -> tuple[str, ...]:
@@ -137,5 +137,6 @@ class NoisyGradientClassifier(PrivateLinearClassifier):
     def _public_steps(self, plan: NoisyGradientPlan) -> int:
         return plan.steps
 
-    def _publish(self, plan: NoisyGradientPlan) -> None:
+    def _publish(self, plan: Any, table: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+        super()._publish(plan, table, released, spent)
         self.n_iter_ = plan.steps

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, logsumexp
 
-from skdp.estimators._base import PrivateLinearClassifier
-from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
-from skdp.estimators.callbacks import FitProgress
+from skdp.estimators._base import PrivateLinearModel
+from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
+from skdp.fitting import FitProgress
 from skdp.losses import ClippedLoss, OneVsRestLoss
-from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.random_stream import RandomStream, is_seeded
 from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import (
@@ -24,7 +24,7 @@ from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.reporting import PrivacySpent
 
 
-class _ObjectiveClassifier(PrivateLinearClassifier):
+class _ObjectiveModel(PrivateLinearModel):
     """Objective perturbation with approximate minima."""
 
     max_grad_norm: Any
@@ -48,7 +48,7 @@ class _ObjectiveClassifier(PrivateLinearClassifier):
     def _linear_model(self, numbers: PublicNumbers) -> LinearModel:
         """Return the model with clipped losses, one problem per class if there are several."""
         model = super()._linear_model(numbers)
-        loss = self._binary_loss()
+        loss = self._part_loss()
         model = replace(model, loss=_one_vs_rest(loss, model.n_outputs))
         clip = self._clip(model, numbers)
         if clip is not None and clip < loss.lipschitz(model.row_norm):
@@ -78,7 +78,7 @@ class _ObjectiveClassifier(PrivateLinearClassifier):
             max_iter=self.max_iter,
         )
 
-    def _account(self, plan: ObjectivePerturbationPlan, seeded: bool) -> PrivacySpent:
+    def _account(self, plan: ObjectivePerturbationPlan) -> PrivacySpent:
         parts = plan.model.n_parts
         joint = "" if parts == 1 else f" of each of {parts} one-vs-rest problems"
         return PrivacySpent(
@@ -96,8 +96,8 @@ class _ObjectiveClassifier(PrivateLinearClassifier):
                 "(scaled units; theorem and proof in docs/proofs/objective_perturbation.md)"
             ),
             assumptions=self._assumptions(),
-            released=("coef_", "intercept_", "classes_"),
-            seeded=seeded,
+            released=self._released,
+            seeded=is_seeded(self.random_state),
         )
 
     def _carry_out(
@@ -116,7 +116,7 @@ def _one_vs_rest(loss: Any, n_outputs: int) -> Any:
     return loss if n_outputs == 1 else OneVsRestLoss(loss, n_outputs)
 
 
-class ObjectivePerturbationLogisticRegression(ProbabilityMixin, _ObjectiveClassifier):
+class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
     r"""Logistic regression with objective perturbation.
 
     Minimises ``mean(log-loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus a
@@ -131,8 +131,8 @@ class ObjectivePerturbationLogisticRegression(ProbabilityMixin, _ObjectiveClassi
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one row made to contribute nothing while the
-        public n stays the divisor.
+        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
+        nothing, while the public n stays the divisor.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
         1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
@@ -140,8 +140,8 @@ class ObjectivePerturbationLogisticRegression(ProbabilityMixin, _ObjectiveClassi
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included. ``"auto"`` chooses it from n, epsilon,
-        delta, adjacency and `data_norm`. It must not be too small for epsilon; the error says
-        how small it may be.
+        delta, adjacency and `data_norm`. It must not be too small for epsilon; the error says how
+        small it may be.
     max_grad_norm : float, "auto" or None, default="auto"
         Norm C to which each record's gradient is clipped, in units of the loss per weight: the
         log-loss of a row x goes on as a straight line where its slope exceeds C/|x|. It bounds what
@@ -150,17 +150,18 @@ class ObjectivePerturbationLogisticRegression(ProbabilityMixin, _ObjectiveClassi
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept; it is part of the row norm.
-        ``"auto"`` chooses a fixed share of `data_norm`.
+        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
+        takes a fixed share of `data_norm`.
     solver : {"newton", "lbfgs"}, default="newton"
         Fast phase of the minimiser. Both end at a fixed gradient tolerance on every data set.
     max_iter : int, default=100
         Limit on the fast phase, after which a slower method with a guarantee takes over.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used; None takes that of the enclosing ``with`` block,
-        if any.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
     random_state : int, RandomState or None, default=None
-        None draws the noise from a cryptographic stream keyed by the operating system. A seed
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
         is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
         If positive, print what the fit will spend.
@@ -278,7 +279,7 @@ class ObjectivePerturbationLogisticRegression(ProbabilityMixin, _ObjectiveClassi
         return logarithms - logsumexp(logarithms, axis=1, keepdims=True)
 
 
-class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveClassifier):
+class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):
     r"""Linear support vector classifier with objective perturbation.
 
     Minimises ``mean(H(margin)) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus
@@ -293,19 +294,19 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveClassifier):
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one row made to contribute nothing while the
-        public n stays the divisor.
+        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
+        nothing, while the public n stays the divisor.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
         1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
-        L2 penalty on all weights, the intercept included; see
+        L2 penalty on all weights, the intercept included. See
         `ObjectivePerturbationLogisticRegression`.
     half_width : float, default=0.5
-        Half-width h of the smoothed kink; the loss is ``1/(2h)``-smooth in the margin. A wider
-        kink needs less penalty.
+        Half-width h of the smoothed kink; the loss is ``1/(2h)``-smooth in the margin. A wider kink
+        needs less penalty.
     max_grad_norm : float, "auto" or None, default="auto"
         Norm to which each record's gradient is clipped; see
         `ObjectivePerturbationLogisticRegression`. ``"auto"`` does not clip: the hinge is a clipped
@@ -313,16 +314,19 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept.
+        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
+        takes a fixed share of `data_norm`.
     solver : {"newton", "lbfgs"}, default="newton"
         See `ObjectivePerturbationLogisticRegression`.
     max_iter : int, default=100
         See `ObjectivePerturbationLogisticRegression`.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used; None takes that of the enclosing ``with`` block,
-        if any.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
     random_state : int, RandomState or None, default=None
-        None draws the noise from a cryptographic stream keyed by the operating system.
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
         If positive, print what the fit will spend.
 

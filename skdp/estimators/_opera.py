@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from skdp.estimators._base import PrivateLinearClassifier
-from skdp.estimators._mixins import ProbabilityMixin, SmoothedHingeMixin
-from skdp.estimators.callbacks import FitProgress
+from skdp.estimators._base import PrivateLinearModel
+from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
+from skdp.fitting import FitProgress
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
-from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.random_stream import RandomStream, is_seeded
 from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import PublicNumbers, default_output_penalty
@@ -18,7 +18,7 @@ from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.reporting import PrivacySpent
 
 
-class _OperaClassifier(PrivateLinearClassifier):
+class _OperaModel(PrivateLinearModel):
     """Output perturbation with the analytic Gaussian mechanism."""
 
     solver: Any
@@ -50,7 +50,7 @@ class _OperaClassifier(PrivateLinearClassifier):
             step_size=None if step is None else model.units.step(step),
         )
 
-    def _account(self, plan: OutputPerturbationPlan, seeded: bool) -> PrivacySpent:
+    def _account(self, plan: OutputPerturbationPlan) -> PrivacySpent:
         achieved = analytic_gaussian_epsilon(plan.sigma, plan.delta, plan.sensitivity)
         if plan.solver == "gd":
             theorem = f"{plan.max_iter} steps of gradient descent (contraction bound)"
@@ -69,8 +69,8 @@ class _OperaClassifier(PrivateLinearClassifier):
                 "analytic Gaussian mechanism (Balle & Wang 2018, Theorem 8)"
             ),
             assumptions=self._assumptions(),
-            released=("coef_", "intercept_", "classes_"),
-            seeded=seeded,
+            released=self._released,
+            seeded=is_seeded(self.random_state),
         )
 
     def _carry_out(
@@ -85,7 +85,7 @@ class _OperaClassifier(PrivateLinearClassifier):
         return carry_out_output_perturbation(plan, problems, stream)
 
 
-class OperaLogisticRegression(ProbabilityMixin, _OperaClassifier):
+class OperaLogisticRegression(LogisticMixin, _OperaModel):
     r"""Logistic regression with output perturbation (OPERA).
 
     Minimises ``mean(log-loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` and
@@ -99,8 +99,8 @@ class OperaLogisticRegression(ProbabilityMixin, _OperaClassifier):
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one row made to contribute nothing while the
-        public n stays the divisor.
+        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
+        nothing, while the public n stays the divisor.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
         1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
@@ -112,8 +112,8 @@ class OperaLogisticRegression(ProbabilityMixin, _OperaClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept; it is part of the row norm.
-        ``"auto"`` chooses a fixed share of `data_norm`.
+        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
+        takes a fixed share of `data_norm`.
     solver : {"newton", "lbfgs", "gd"}, default="newton"
         ``"newton"`` and ``"lbfgs"`` solve to a fixed gradient tolerance on every data set;
         ``"gd"`` is the paper's `max_iter` steps of gradient descent from zero.
@@ -123,9 +123,11 @@ class OperaLogisticRegression(ProbabilityMixin, _OperaClassifier):
     learning_rate_init : float or None, default=None
         Step of ``"gd"`` on the mean loss; None takes the inverse smoothness.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used; None takes a fresh one.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
     random_state : int, RandomState or None, default=None
-        None draws the noise from a cryptographic stream keyed by the operating system. A seed
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
         is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
         If positive, print what the fit will spend.
@@ -207,7 +209,7 @@ class OperaLogisticRegression(ProbabilityMixin, _OperaClassifier):
         self.verbose = verbose
 
 
-class OperaSVC(SmoothedHingeMixin, _OperaClassifier):
+class OperaSVC(SmoothedHingeMixin, _OperaModel):
     r"""Linear support vector classifier with output perturbation (OPERA).
 
     Minimises ``mean(H(margin)) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)``
@@ -222,21 +224,22 @@ class OperaSVC(SmoothedHingeMixin, _OperaClassifier):
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one row made to contribute nothing while the
-        public n stays the divisor.
+        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
+        nothing, while the public n stays the divisor.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
         1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     alpha : float or "auto", default="auto"
-        L2 penalty on all weights, the intercept included; see `OperaLogisticRegression`.
+        L2 penalty on all weights, the intercept included. See `OperaLogisticRegression`.
     half_width : float, default=0.5
         Half-width h of the smoothed kink; the loss is ``1/(2h)``-smooth in the margin.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept.
+        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
+        takes a fixed share of `data_norm`.
     solver : {"newton", "lbfgs", "gd"}, default="newton"
         See `OperaLogisticRegression`.
     max_iter : int, default=100
@@ -244,9 +247,12 @@ class OperaSVC(SmoothedHingeMixin, _OperaClassifier):
     learning_rate_init : float or None, default=None
         Step of ``"gd"`` on the mean loss; None takes the inverse smoothness.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used; None takes a fresh one.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
     random_state : int, RandomState or None, default=None
-        None draws the noise from a cryptographic stream keyed by the operating system.
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
         If positive, print what the fit will spend.
 

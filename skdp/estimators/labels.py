@@ -9,27 +9,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 
 def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted label set and each row's position in it.
+    """Return the sorted label set and each row's position in it, as int32.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-        Labels.
-    classes : array-like or None
-        Public label set; None reads it from `y`.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_classes,)
-        Sorted labels.
-    codes : ndarray of int32, shape (n_rows,)
-        Positions in `classes`.
-
-    Raises
-    ------
-    ValueError
-        If `y` is no classification target, holds one class only, or holds a label that is not
-        in `classes`. Messages name no label of any row.
+    None for `classes` reads the set from `y`. Messages name no label of any row.
     """
     if y.dtype.kind not in "biu":  # whole numbers are labels; looking through them takes time
         check_classification_targets(y)

@@ -27,9 +27,11 @@ class PrivateGridSearchCV(PrivateSearch):
     param_grid : dict or list of dict
         Parameters and their values, as for `GridSearchCV`. A public choice.
     epsilon : float, default=1.0
-        Privacy parameter of the whole search, positive.
+        Privacy parameter of one fit, positive. That fit is the whole search, the final model
+        included.
     delta : float, default=1e-6
-        Privacy parameter of the whole search, in (0, 1); keep it well below 1/n.
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n. That fit is the whole
+        search.
     method : {"random-stopping", "fixed", "holdout", "cv"}, default="random-stopping"
         How candidates are compared. ``"random-stopping"``: a random number of runs, each of
         a candidate drawn at random; the model of the run with the best noisy score is released.
@@ -39,7 +41,8 @@ class PrivateGridSearchCV(PrivateSearch):
         trained on one part of the rows, compared on the other. ``"cv"``: by cross-validation,
         whose price grows with candidates times folds.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables, for the search and all its fits.
+        Neighbouring tables: one row replaced, or one added or removed. It is that of the search and
+        of all its fits.
     scoring : {"accuracy", "neg_brier_score"} or RowScorer, default="accuracy"
         A score that is a sum over rows of bounded values, see `make_row_scorer`; others are
         refused.
@@ -72,14 +75,16 @@ class PrivateGridSearchCV(PrivateSearch):
         Relative epsilon of the private steps of a pipeline by name. By default a final step has 1
         and every private transformer 0.25; delta is divided evenly.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge, once, before rows are used.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget. The search is charged once.
     n_jobs : int or None, default=None
         Number of runs at a time, by joblib.
     random_state : int, RandomState or None, default=None
-        None draws everything from a cryptographic stream keyed by the operating system. A seed
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
         is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
-        If positive, print what the search will spend. Runs are not reported.
+        If positive, print what the fit will spend. Runs are not reported.
 
     Attributes
     ----------
@@ -208,13 +213,16 @@ class PrivateRandomizedSearchCV(PrivateSearch):
     n_iter : int, default=10
         Number of candidates.
     epsilon : float, default=1.0
-        Privacy parameter of the whole search, positive.
+        Privacy parameter of one fit, positive. That fit is the whole search, the final model
+        included.
     delta : float, default=1e-6
-        Privacy parameter of the whole search, in (0, 1); keep it well below 1/n.
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n. That fit is the whole
+        search.
     method : {"random-stopping", "fixed", "holdout", "cv"}, default="random-stopping"
         How candidates are compared; see `PrivateGridSearchCV`.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables, for the search and all its fits.
+        Neighbouring tables: one row replaced, or one added or removed. It is that of the search and
+        of all its fits.
     scoring : {"accuracy", "neg_brier_score"} or RowScorer, default="accuracy"
         A score that is a sum over rows of bounded values, see `make_row_scorer`.
     cv : int or KFold, default=5
@@ -237,13 +245,16 @@ class PrivateRandomizedSearchCV(PrivateSearch):
     step_weights : dict or None, default=None
         Relative epsilon of the private steps of a pipeline by name.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge, once, before rows are used.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget. The search is charged once.
     n_jobs : int or None, default=None
         Number of runs at a time, by joblib.
     random_state : int, RandomState or None, default=None
-        Source of candidates, parts and noise; see `PrivateGridSearchCV`.
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
-        If positive, print what the search will spend.
+        If positive, print what the fit will spend. Runs are not reported.
 
     Attributes
     ----------

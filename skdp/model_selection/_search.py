@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
+from dataclasses import dataclass
 from inspect import signature
 from numbers import Integral
 from typing import Any
@@ -14,22 +14,14 @@ from sklearn.base import clone
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel
 
-from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
-from skdp.estimators.callbacks import (
-    FRAMES_OF_WITH_CALLBACKS,
-    CallbackSupportMixin,
-    FitProgress,
-    with_callbacks,
-)
 from skdp.estimators.labels import encode_labels
-from skdp.exceptions import PrivacyWarning
-from skdp.mechanisms.contribution import ADJACENCIES
+from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_callbacks
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.model_selection import _words
 from skdp.model_selection._delegation import DelegatesToBest
 from skdp.model_selection._methods import Candidate, Choice, Search
 from skdp.model_selection._plan import Design, SearchPlan, plan_search
-from skdp.model_selection._prepare import released
+from skdp.model_selection._prepare import released as make_public
 from skdp.model_selection._runs import Table
 from skdp.model_selection._scoring import resolve_scoring
 from skdp.model_selection._splits import assign_folds, assign_holdout, check_parts, resolve_cv
@@ -41,7 +33,7 @@ from skdp.model_selection._steps import (
     refuse_searched,
 )
 from skdp.model_selection._table import checked_table, digest, n_columns, n_rows, parameter_table
-from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.parameters import check_choice, check_integer, check_real
 from skdp.reporting import PrivacySpent
 from skdp.row_bounds import known_bound, warn_of_unbounded_rows
 
@@ -51,18 +43,26 @@ METHODS = ("random-stopping", "fixed", "holdout", "cv")
 _SELECTION_SHARE = {"cv": 0.1, "holdout": 0.25, "fixed": 0.25}
 
 
-class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
-    """Base of the private searches.
+@dataclass(frozen=True)
+class Prepared:
+    """A table, and what follows from its public numbers before a search is planned."""
 
-    A fit keeps the order of every private fit: parameters and shapes are checked, the plan of the
-    whole search is made from public numbers, the budget is charged once, and only then do rows
-    meet an estimator.
-    """
+    data: Table
+    labels: np.ndarray
+    candidates: list[Candidate]
+    parts: list[np.ndarray]
+    public: RandomStream
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return n_rows(self.data.X)
+
+
+class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
+    """Base of the private searches: the plan is that of the whole search, charged once."""
 
     # Parameters that both searches declare in their own signatures.
-    epsilon: float
-    delta: float
-    adjacency: Any
     cv: Any
     holdout_fraction: float
     expected_candidates: Any
@@ -71,10 +71,10 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
     noisy_scores: bool
     refit_share: float
     step_weights: Any
-    accountant: Any
     n_jobs: Any
-    random_state: Any
-    verbose: int
+
+    _fit_takes = None
+    _remedy_for_epsilon = "It is for the whole search."
 
     @abstractmethod
     def _points(self, stream: RandomStream) -> list[dict[str, Any]]:
@@ -107,48 +107,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         BudgetExceededError
             If the accountant cannot take the charge; the rows are not used then.
         """
-        self._check_parameters()
-        fit_params = self._routed(params)
-        X, y, labels = self._checked_table(X, y)
-        table = Table(X, y, fit_params)
-        public = resolve_random_state(self.random_state, self._context(n_rows(X)))
-        candidates = self._candidates(public.spawn("candidates"))
-        check_first_steps((candidate.estimator for candidate in candidates), X)
-        parts = self._parts(n_rows(X), public.spawn("parts"))
-        sizes = tuple(n_rows(X) - len(part) for part in parts)
-        plan = plan_search(
-            self._design(
-                candidates,
-                sizes if self.method == "cv" else (len(parts[0]),),
-                (n_rows(X), n_columns(X), labels.size),
-            )
-        )
-        self._warn_of_delta(n_rows(X))
-        self._warn_of_norm(X, candidates)
-        spent = self._spent(plan)
-        charge_fit(self, spent)
-        if self.verbose:
-            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
-        progress = FitProgress(self, plan.design.public_runs)
-        progress.begin()
-        # One seed on two tables must not give the same noise.
-        stream = public.bound_to(digest(X, y) if public.seeded else b"")
-        search = Search(
-            plan=plan,
-            candidates=candidates,
-            table=table,
-            parts=parts,
-            labels=labels,
-            scorer=resolve_scoring(self.scoring),
-            stream=stream.spawn("runs"),
-            n_jobs=self.n_jobs,
-            announce=progress.steps_done if plan.design.public_runs else None,
-        )
-        choice = search.choose()
-        model = search.refitted(choice.number) if plan.design.refit else choice.model
-        self._publish(plan, spent, candidates, choice, model)
-        progress.end()
-        return self
+        return self._fit(X, y, params)
 
     def privacy_plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacySpent:
         """Return what `fit` would spend on a table of a given public shape.
@@ -185,25 +144,52 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         stream = RandomStream.from_seed(int(seed), self._context(n_samples))
         candidates = self._candidates(stream.spawn("candidates"))
         parts = self._parts(n_samples, stream.spawn("parts"))
-        sizes = tuple(n_samples - len(part) for part in parts)
-        return self._spent(
-            plan_search(
-                self._design(
-                    candidates,
-                    sizes if self.method == "cv" else (len(parts[0]),),
-                    (n_samples, n_features, n_classes),
-                )
-            )
+        return self._account(
+            plan_search(self._design(candidates, parts, (n_samples, n_features, n_classes)))
         )
+
+    # The order of a fit.
+
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Prepared:
+        fit_params = self._route(params)
+        X, y, labels = self._check_table(X, y)
+        public = resolve_random_state(self.random_state, self._context(n_rows(X)))
+        candidates = self._candidates(public.spawn("candidates"))
+        check_first_steps((candidate.estimator for candidate in candidates), X)
+        parts = self._parts(n_rows(X), public.spawn("parts"))
+        self._warn_of_norm(X, candidates)
+        return Prepared(Table(X, y, fit_params), labels, candidates, parts, public)
+
+    def _plan(self, table: Prepared) -> SearchPlan:
+        shape = (table.n_rows, n_columns(table.data.X), table.labels.size)
+        return plan_search(self._design(table.candidates, table.parts, shape))
+
+    def _public_steps(self, plan: SearchPlan) -> int:
+        return plan.design.public_runs
+
+    def _use_rows(self, plan: SearchPlan, table: Prepared, progress: FitProgress) -> Any:
+        data, public = table.data, table.public
+        # One seed on two tables must not give the same noise.
+        stream = public.bound_to(digest(data.X, data.y) if public.seeded else b"")
+        search = Search(
+            plan=plan,
+            candidates=table.candidates,
+            table=data,
+            parts=table.parts,
+            labels=table.labels,
+            scorer=resolve_scoring(self.scoring),
+            stream=stream.spawn("runs"),
+            n_jobs=self.n_jobs,
+            announce=progress.steps_done if plan.design.public_runs else None,
+        )
+        choice = search.choose()
+        return choice, search.refitted(choice.number) if plan.design.refit else choice.model
 
     # Checks.
 
     def _check_parameters(self) -> None:
-        check_real("epsilon", self.epsilon, above=0.0, remedy="It is for the whole search.")
-        remedy = "Choose it well below 1/n."
-        check_real("delta", self.delta, at_least=SMALLEST_DELTA, below=1.0, remedy=remedy)
+        super()._check_parameters()
         check_choice("method", self.method, METHODS)
-        check_choice("adjacency", self.adjacency, ADJACENCIES)
         resolve_scoring(self.scoring)
         resolve_cv(self.cv)
         check_real("holdout_fraction", self.holdout_fraction, above=0.0, below=1.0)
@@ -216,20 +202,12 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         check_real("refit_share", self.refit_share, above=0.0, below=1.0)
         for name, weight in dict(self.step_weights or {}).items():
             check_real(f"step_weights[{name!r}]", weight, above=0.0)
-        is_truth_value = isinstance(self.verbose, bool)
-        check_integer("verbose", int(self.verbose) if is_truth_value else self.verbose)
-        check_accountant(self.accountant)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             raise ValueError(f"n_jobs must be None or an integer but 0, got {self.n_jobs!r}.")
         # Not all of joblib's backends can do it, and runs begin after the charge.
         Parallel(n_jobs=self.n_jobs, return_as="generator")
 
-    def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
-        if "sample_weight" in params:
-            raise TypeError(
-                f"{type(self).__name__}.fit takes no sample_weight: a weight multiplies one "
-                "record's influence and so the noise that hides it. Leave it out."
-            )
+    def _route(self, params: dict[str, Any]) -> dict[str, Any]:
         if get_config()["enable_metadata_routing"]:
             return dict(process_routing(self, "fit", **params)["estimator"]["fit"])
         for name in params:
@@ -243,7 +221,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
                 )
         return params
 
-    def _checked_table(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    def _check_table(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return the table, its labels as an array, and the label set."""
         if y is None:
             raise ValueError(
@@ -256,21 +234,12 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         labels, _ = encode_labels(y, classes)
         return X, y, labels
 
-    def _warn_of_delta(self, rows: int) -> None:
-        if self.delta >= 1.0 / rows:
-            warnings.warn(
-                f"delta={self.delta:g} is not below 1/n={1.0 / rows:.3g}: such a delta permits "
-                "publishing whole rows at random. Choose delta well below 1/n.",
-                PrivacyWarning,
-                stacklevel=3 + FRAMES_OF_WITH_CALLBACKS,
-            )
-
     def _warn_of_norm(self, X: Any, candidates: list[Candidate]) -> None:
         for candidate in candidates:
             if all(getattr(step.estimator, "data_norm", 1.0) for step in candidate.steps):
                 continue
             for step, bound in bounds_of_rows(candidate.estimator, known_bound(X)):
-                if warn_of_unbounded_rows(step, (), 3 + FRAMES_OF_WITH_CALLBACKS, bound):
+                if warn_of_unbounded_rows(step, (), 5 + self._frames_above, bound):
                     return
 
     # From parameters to the plan.
@@ -313,8 +282,9 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         return self.method == "cv" if self.refit == "auto" else bool(self.refit)
 
     def _design(
-        self, candidates: list[Candidate], train_sizes: tuple[int, ...], shape: tuple[int, int, int]
+        self, candidates: list[Candidate], parts: list[np.ndarray], shape: tuple[int, int, int]
     ) -> Design:
+        sizes = tuple(shape[0] - len(part) for part in parts)
         refit = self._refits()
         share = 1.0
         if self.method == "cv" or refit:
@@ -327,7 +297,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             delta=float(self.delta),
             adjacency=self.adjacency,
             candidates=tuple(candidate.steps for candidate in candidates),
-            train_sizes=train_sizes,
+            train_sizes=sizes if self.method == "cv" else (len(parts[0]),),
             n_rows=shape[0],
             n_columns=shape[1],
             n_classes=shape[2],
@@ -340,7 +310,7 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             assumptions=assumptions_of(candidate.estimator for candidate in candidates),
         )
 
-    def _spent(self, plan: SearchPlan) -> PrivacySpent:
+    def _account(self, plan: SearchPlan) -> PrivacySpent:
         design = plan.design
         return PrivacySpent(
             epsilon=min(plan.accountant().epsilon(design.delta), design.epsilon),
@@ -370,14 +340,11 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
         return float(n_candidates if exactly else 3 * n_candidates)
 
     def _publish(
-        self,
-        plan: SearchPlan,
-        spent: PrivacySpent,
-        candidates: list[Candidate],
-        choice: Choice,
-        model: Any,
+        self, plan: SearchPlan, table: Prepared, released: tuple[Choice, Any], spent: PrivacySpent
     ) -> None:
         """Set the released attributes, and nothing else."""
+        choice, model = released
+        candidates = table.candidates
         scorer = resolve_scoring(self.scoring)
         for name in ("best_estimator_", "best_score_", "noisy_scores_", "feature_names_in_"):
             self.__dict__.pop(name, None)
@@ -391,7 +358,6 @@ class PrivateSearch(ChargesBudget, CallbackSupportMixin, DelegatesToBest):
             if plan.design.method != "random-stopping":
                 self.noisy_scores_ = scores
         if model is not None:
-            self.best_estimator_ = released(model, candidates[choice.number].estimator, spent)
+            self.best_estimator_ = make_public(model, candidates[choice.number].estimator, spent)
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
-        self.privacy_spent_ = spent

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
-from skdp.exceptions import PrivacyWarning
+from skdp.fitting import FitProgress, PrivateFit
 from skdp.inputs import canonical_rows, validate_private_data
-from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.parameters import check_integer
 from skdp.preprocessing._noisy_sums import NoisySums
 from skdp.preprocessing._row_norms import bound_rows
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -23,24 +20,26 @@ from skdp.row_bounds import note_bound, warn_of_unbounded_rows
 from skdp.seeding import fit_context
 
 
-class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
+class Rows(NamedTuple):
+    """Valid rows, and how many."""
+
+    X: Any
+    n_rows: int
+
+
+class PrivateTransformer(PrivateFit, TransformerMixin, BaseEstimator):
     """Base of the transformers that learn from rows under differential privacy.
 
-    A fit keeps this order: parameters and shapes are validated (no value of a row but a
-    non-finite one decides an error), the plan is built from public numbers, the accountant is
-    charged, and only then are the rows used. What was learned is applied row by row, so that
-    neighbouring tables stay neighbours behind the transformer.
+    What was learned is applied row by row, so that neighbouring tables stay neighbours behind the
+    transformer.
     """
 
-    # Parameters that all of them have; subclasses declare them in their own signature.
-    epsilon: float
-    delta: float
-    adjacency: Any
-    accountant: Any
-    random_state: Any
     data_norm_: float
 
     _accepts_sparse: bool = False
+    _frames_above = 0
+    _fit_takes = "X alone"
+    _remedy_for_epsilon = "Smaller means more private; it adds to what the estimator spends."
     _released: tuple[str, ...]
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
@@ -69,26 +68,7 @@ class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
         BudgetExceededError
             If the accountant cannot take the charge; the rows are not used then.
         """
-        self._refuse_fit_params(fit_params)
-        self._check_parameters()
-        given = X
-        X = self._validate(X, reset=True)
-        warn_of_unbounded_rows(self, (X, given), 2)
-        plan = self._build_plan(*X.shape)
-        if self.delta >= 1.0 / X.shape[0]:
-            warnings.warn(
-                f"delta={self.delta:g} is not below 1/n={1.0 / X.shape[0]:.3g}: such a delta "
-                "permits publishing whole rows at random. Choose delta well below 1/n.",
-                PrivacyWarning,
-                stacklevel=2,
-            )
-        seeded = is_seeded(self.random_state)
-        spent = self._account(plan, seeded)
-        charge_fit(self, spent)
-        stream = resolve_random_state(self.random_state, fit_context(self, X) if seeded else b"")
-        self._learn(X, plan, stream)
-        self.privacy_spent_ = spent
-        return self
+        return self._fit(X, None, fit_params)
 
     def transform(self, X: Any) -> np.ndarray:
         """Transform rows, each by itself, with what was learned.
@@ -134,8 +114,7 @@ class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
         n_features = check_integer("n_features", n_features, at_least=1)
-        plan = self._build_plan(n_samples, n_features)
-        return self._account(plan, is_seeded(self.random_state))
+        return self._account(self._build_plan(n_samples, n_features))
 
     # What each transformer fills in.
 
@@ -155,36 +134,23 @@ class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
     def _theorem(self) -> str:
         """Name what is released, for the statement."""
 
-    # Validation and charging.
+    # The order of a fit.
 
-    def _check_parameters(self) -> None:
-        check_real(
-            "epsilon",
-            self.epsilon,
-            above=0.0,
-            remedy="Smaller means more private; it adds to what the estimator spends.",
-        )
-        check_real(
-            "delta",
-            self.delta,
-            at_least=SMALLEST_DELTA,
-            below=1.0,
-            remedy="Choose it well below 1/n, for example 1e-6.",
-        )
-        check_choice("adjacency", self.adjacency, ADJACENCIES)
-        check_accountant(self.accountant)
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Rows:
+        given = X
+        X = self._validate(X, reset=True)
+        warn_of_unbounded_rows(self, (X, given), 4)
+        return Rows(X, X.shape[0])
 
-    def _refuse_fit_params(self, fit_params: dict[str, Any]) -> None:
-        if "sample_weight" in fit_params:
-            raise TypeError(
-                f"{type(self).__name__}.fit takes no sample_weight: a weight multiplies one "
-                "record's influence and so the noise that hides it. Leave it out; to protect "
-                "people with several rows, merge their rows first."
-            )
-        if fit_params:
-            raise TypeError(
-                f"{type(self).__name__}.fit takes X alone, got {', '.join(fit_params)}."
-            )
+    def _plan(self, table: Rows) -> NoisySums:
+        return self._build_plan(*table.X.shape)
+
+    def _use_rows(self, plan: NoisySums, table: Rows, progress: FitProgress) -> None:
+        context = fit_context(self, table.X) if is_seeded(self.random_state) else b""
+        self._learn(table.X, plan, resolve_random_state(self.random_state, context))
+
+    def _publish(self, plan: NoisySums, table: Rows, released: None, spent: PrivacySpent) -> None:
+        """Do nothing more: what is learned is released, and set, bit by bit."""
 
     def _validate(self, X: Any, *, reset: bool) -> Any:
         accepted = "csr" if self._accepts_sparse else False
@@ -193,7 +159,7 @@ class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
         )
         return canonical_rows(X)
 
-    def _account(self, plan: NoisySums, seeded: bool) -> PrivacySpent:
+    def _account(self, plan: NoisySums) -> PrivacySpent:
         times = "one Gaussian vector" if plan.releases == 1 else f"{plan.releases} Gaussian vectors"
         return PrivacySpent(
             epsilon=plan.achieved_epsilon,
@@ -211,7 +177,7 @@ class PrivateTransformer(ChargesBudget, TransformerMixin, BaseEstimator):
                 "the number of rows, the columns and all parameters are public",
             ),
             released=self._released,
-            seeded=seeded,
+            seeded=is_seeded(self.random_state),
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -26,19 +26,9 @@ _SQUARED_MEAN_WEIGHT = 0.5
 def second_moment_bound(n_features: int, squared_mean_weight: float = 0.0) -> ContributionBound:
     """Return the sensitivity of sums of ``(a x, x x^T)`` over rows of norm at most 1.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of features.
-    squared_mean_weight : float, default=0.0
-        ``a^2``, in [0, 2]; 0 leaves the sum of the rows out.
-
-    Returns
-    -------
-    ContributionBound
-        Norm ``sqrt(1 + a^2)`` and diameter ``(2 + a^2) / sqrt(2)``, in the Frobenius norm; both are
-        attained. A single feature has diameter ``max(1, 2 a)`` for ``a^2`` of 0 or at least 0.361.
-        Proof: ``docs/proofs/private_preprocessing.md``.
+    For a^2 in [0, 2], norm ``sqrt(1 + a^2)`` and diameter ``(2 + a^2) / sqrt(2)``, in the Frobenius
+    norm, are attained; a single feature has diameter ``max(1, 2 a)`` for ``a^2`` of 0 or at least
+    0.361.
     """
     norm = math.sqrt(1.0 + squared_mean_weight)
     gap = (2.0 + squared_mean_weight) / math.sqrt(2.0)
@@ -50,19 +40,8 @@ def second_moment_bound(n_features: int, squared_mean_weight: float = 0.0) -> Co
 def packed_moments(rows: np.ndarray, squared_mean_weight: float = 0.0) -> np.ndarray:
     """Return the sums that :func:`second_moment_bound` speaks of, as one vector.
 
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix of shape (n_samples, n_features)
-        Rows of norm at most 1.
-    squared_mean_weight : float, default=0.0
-        ``a^2``; 0 leaves the sum of the rows out.
-
-    Returns
-    -------
-    ndarray
-        The upper triangle of the sum of ``x x^T``, entries off the diagonal multiplied by
-        ``sqrt(2)``, so that the Euclidean norm of the vector is the Frobenius norm of the matrix;
-        then, with centring, the sum of ``a x``.
+    Entries off the diagonal are multiplied by ``sqrt(2)``, so that the Euclidean norm of the packed
+    upper triangle is the Frobenius norm of the matrix; then comes the sum of ``a x``.
     """
     gram = safe_sparse_dot(rows.T, rows, dense_output=True)
     above = np.triu_indices(gram.shape[0])
@@ -74,20 +53,7 @@ def packed_moments(rows: np.ndarray, squared_mean_weight: float = 0.0) -> np.nda
 
 
 def unpack_matrix(packed: np.ndarray, n_features: int) -> np.ndarray:
-    """Return the symmetric matrix behind a packed upper triangle.
-
-    Parameters
-    ----------
-    packed : ndarray of shape (n_features * (n_features + 1) / 2,)
-        What :func:`packed_moments` returns for the matrix.
-    n_features : int
-        Number of rows and columns.
-
-    Returns
-    -------
-    ndarray of shape (n_features, n_features)
-        The matrix.
-    """
+    """Return the symmetric matrix behind a packed upper triangle."""
     above = np.triu_indices(n_features)
     matrix = np.zeros((n_features, n_features))
     matrix[above] = packed / _packing(above)
@@ -115,9 +81,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it, here and
-        in `transform`. None takes 1.0, and `fit` warns unless the rows come from a step of skdp
-        that bounds them by that.
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
+        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
+        `transform` scales rows down to it as well.
     center : bool, default=False
         Whether to release the mean row together with the matrix, at a quarter more noise under
         replace-one, and remove it. False looks for the directions from the origin: right for rows
@@ -126,12 +92,14 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         Whether to divide each component by its private root mean square. The bound
         ``data_norm_`` grows accordingly.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one row made to contribute nothing while the
-        public n stays the divisor.
+        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
+        nothing, while the public n stays the divisor.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used; None takes that of the enclosing ``with`` block.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
     random_state : int, RandomState or None, default=None
-        None draws the noise from a cryptographic stream keyed by the operating system. A seed
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
         is for tests: the guarantee does not hold against whoever knows it.
 
     Attributes

@@ -26,16 +26,7 @@ _DEVIATIONS = 4.0
 def histogram_bound(n_features: int) -> ContributionBound:
     """Return the sensitivity of centred histograms with three cells for every feature.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of features.
-
-    Returns
-    -------
-    ContributionBound
-        One record's vector has norm ``sqrt(2/3)`` and two differ by ``sqrt(2)`` for every feature,
-        times ``sqrt(n_features)``.
+    One record's vector has norm ``sqrt(2/3)``, and two differ by ``sqrt(2)``, for every feature.
     """
     root = math.sqrt(n_features) * ROUND_UP
     return ContributionBound(
@@ -48,17 +39,8 @@ def histogram_bound(n_features: int) -> ContributionBound:
 def centred_histogram(X: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     """Count rows below, between and above two thresholds, less a third of the rows.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Rows.
-    thresholds : ndarray of shape (2, n_features)
-        The thresholds of each feature, the smaller first. A value equal to one lies below it.
-
-    Returns
-    -------
-    ndarray of shape (3, n_features)
-        The sum of one vector for each record: 1 for its cell, less 1/3 for all three.
+    A value equal to a threshold lies below it; one record adds 1 to its cell, less 1/3 to all
+    three.
     """
     counts = np.zeros((3, X.shape[1]))
     # Rounded thresholds that changed places would count a row twice.
@@ -94,15 +76,17 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
     resolution : float, default=1e-3
         Relative precision to which a quantile is located; below `smallest`, relative to that.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one row made to contribute nothing while n
-        stays public.
+        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
+        nothing, while n stays public.
     row_norm : float or None, default=1.0
         As in `BoundedScaler`: every output row is divided by one public constant so that its
         Euclidean norm is at most this. None keeps [-1, 1], with row norm ``sqrt(n_features)``.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used; None takes that of the enclosing ``with`` block.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
     random_state : int, RandomState or None, default=None
-        None draws the noise from a cryptographic stream keyed by the operating system. A seed
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
         is for tests: the guarantee does not hold against whoever knows it.
 
     Attributes
@@ -210,7 +194,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
                 "quartiles from noise: the bounds will be arbitrary. Raise epsilon, narrow lower= "
                 "and upper=, or use public bounds with BoundedScaler.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
         return plan
 
@@ -249,13 +233,8 @@ def _bisect(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Locate two quantiles of every feature with one noisy histogram a step.
 
-    Only the histograms depend on rows, and each is released before it is used.
-
-    Returns
-    -------
-    low, high : ndarray of shape (n_features,)
-        The lower end of the interval that holds the first quantile and the upper end of that
-        which holds the second, on the scale of ``asinh(x / smallest)``.
+    Only the histograms depend on rows, and each is released before it is used. Returned are the
+    outer ends of the intervals that hold the two, on the scale of ``asinh(x / smallest)``.
     """
     n_samples = X.shape[0]
     low, high = (np.stack([limit, limit]) for limit in limits)

@@ -23,23 +23,10 @@ _SQUARE_WEIGHTS: dict[Adjacency, float] = {"replace-one": 1.665, "add-remove": m
 
 
 def moment_bound(n_features: int, weight: float) -> ContributionBound:
-    """Return the sensitivity of joint sums of features and weighted squares.
+    """Return the sensitivity of joint sums of features and weighted squares, weight 0 or >= 1.
 
     One record contributes ``(u_j, w (u_j^2 - c))`` for every feature j, with ``u_j`` in [-1, 1] and
-    ``c = (1 + 1/w^2) / 2``. With w = 0 it contributes the ``u_j`` alone.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of features.
-    weight : float
-        The weight w, 0 or at least 1.
-
-    Returns
-    -------
-    ContributionBound
-        The norm ``(w + 1/w) / 2`` and the diameter of one feature's pairs, times
-        ``sqrt(n_features)``. Both are attained. Proof: ``docs/proofs/private_preprocessing.md``.
+    ``c = (1 + 1/w^2) / 2``; with w = 0 the ``u_j`` alone. Norm and diameter are attained.
     """
     norm, gap = 1.0, 2.0
     if weight > 0.0:
@@ -55,20 +42,7 @@ def moment_bound(n_features: int, weight: float) -> ContributionBound:
 
 
 def moment_sums(units: np.ndarray, weight: float) -> np.ndarray:
-    """Return the sums over rows that :func:`moment_bound` speaks of.
-
-    Parameters
-    ----------
-    units : ndarray of shape (n_samples, n_features)
-        Rows in [-1, 1].
-    weight : float
-        The weight w; 0 leaves the squares out.
-
-    Returns
-    -------
-    ndarray of shape (1 or 2, n_features)
-        Sums of ``u`` and, unless w is 0, of ``w (u^2 - c)``.
-    """
+    """Return the sums over rows in [-1, 1] that :func:`moment_bound` speaks of, one a line."""
     first = units.sum(axis=0)
     if weight == 0.0:
         return first[np.newaxis]
@@ -98,17 +72,19 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     with_std : bool, default=True
         Whether to scale to unit variance.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one row made to contribute nothing while the
-        public n stays the divisor.
+        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
+        nothing, while the public n stays the divisor.
     row_norm : float, "auto" or None, default="auto"
         Output rows longer than this are scaled down to it: the `data_norm` to give to the private
         estimator. ``"auto"`` takes ``sqrt(n_features)``, the root mean square of the norm of
         standardised rows, and None if `with_std` is False. None shortens no row; ``data_norm_``
         then follows from the bounds and the released numbers, and can be large.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used; None takes that of the enclosing ``with`` block.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
     random_state : int, RandomState or None, default=None
-        None draws the noise from a cryptographic stream keyed by the operating system. A seed
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
         is for tests: the guarantee does not hold against whoever knows it.
 
     Attributes
@@ -243,21 +219,9 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
 
 
 def _variances(noisy: np.ndarray, noise: float, weight: float) -> np.ndarray:
-    """Return the variances in [-1, 1] that noisy moments tell, no smaller than their own noise.
+    """Return the variances, in (0, 1], that noisy means of ``u`` and ``w (u^2 - c)`` tell.
 
-    Parameters
-    ----------
-    noisy : ndarray of shape (2, n_features)
-        Noisy means of ``u`` and of ``w (u^2 - c)``.
-    noise : float
-        Standard deviation of their noise.
-    weight : float
-        The weight w.
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-        Variances in (0, 1].
+    None is smaller than its own noise, of which `noise` is the standard deviation.
     """
     mean, second = noisy
     centre = (1.0 + 1.0 / (weight * weight)) / 2.0

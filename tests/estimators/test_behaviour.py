@@ -196,7 +196,7 @@ def test_fit_charges_once_before_rows_are_used(estimator, table, monkeypatch):
         assert entry["label"] == f"{estimator.__name__}.fit"
         raise RuntimeError("power cut")
 
-    monkeypatch.setattr(estimator, "_carry_out", explode)
+    monkeypatch.setattr(estimator, "_use_rows", explode)
     with pytest.raises(RuntimeError, match="power cut"):
         estimator(accountant=budget).fit(X, y)
     assert len(budget.entries()) == 1, "a charge is not refunded"
@@ -207,7 +207,7 @@ def test_exhausted_budget_refuses_before_rows_are_used(estimator, table, monkeyp
     budget = BudgetAccountant(1.5, 1e-3, adjacency=estimator().adjacency, composition="basic")
     model = estimator(accountant=budget).fit(X, y)
     before = model.coef_.copy()
-    monkeypatch.setattr(estimator, "_carry_out", lambda *args: pytest.fail("rows were used"))
+    monkeypatch.setattr(estimator, "_use_rows", lambda *args: pytest.fail("rows were used"))
     with pytest.raises(BudgetExceededError, match="Nothing was charged"):
         model.fit(X, y)
     np.testing.assert_array_equal(model.coef_, before)

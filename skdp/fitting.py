@@ -1,0 +1,176 @@
+"""The order of every private fit, which stands here once: check, plan, charge, carry out, publish.
+
+Parameters and shapes are checked first, and no value of a row but a non-finite one decides an
+error; the plan follows from public numbers; the budget is charged, durably; and only then are rows
+used. What carrying out returns is all that may be published.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
+from skdp.exceptions import PrivacyWarning
+from skdp.mechanisms.contribution import ADJACENCIES
+from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.reporting.privacy_spent import PrivacySpent
+
+# Frames that the decorator puts between a user's call of fit and the method, for warnings.
+FRAMES_OF_WITH_CALLBACKS = 1
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn < 1.9
+    FRAMES_OF_WITH_CALLBACKS = 0
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand-in: this version of scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the method unchanged."""
+        return method
+
+
+class FitProgress:
+    """Announces a fit and a public number of its steps to scikit-learn's callbacks, if there are.
+
+    Rows, labels and iterates are never handed out, and a callback's wish to stop is ignored: it
+    could depend on private values.
+    """
+
+    # A display cannot use more updates than this, and each costs time.
+    _MOST_UPDATES = 200
+
+    def __init__(self, estimator: Any, n_steps: int) -> None:
+        self._estimator = estimator
+        self._n_updates = min(n_steps, self._MOST_UPDATES)
+        self._n_steps = n_steps
+        self._announced = 0
+        self._context = None
+        if hasattr(estimator, "_init_callback_context"):
+            self._context = estimator._init_callback_context(max_subtasks=self._n_updates)
+
+    def begin(self) -> None:
+        """Announce that the fit begins."""
+        if self._context is not None:
+            self._context.call_on_fit_task_begin(estimator=self._estimator)
+
+    def steps_done(self, count: int) -> None:
+        """Announce that `count` steps are done."""
+        if self._context is None:
+            return
+        while self._announced < count * self._n_updates // self._n_steps:
+            task = self._context.subcontext(task_name="steps")
+            task.call_on_fit_task_begin(estimator=self._estimator)
+            task.call_on_fit_task_end(estimator=self._estimator)
+            self._announced += 1
+
+    def end(self) -> None:
+        """Announce that the fit is done."""
+        if self._context is not None:
+            self._context.call_on_fit_task_end(estimator=self._estimator)
+
+
+class PrivateFit(ChargesBudget):
+    """Base of everything that fits privately: estimators, transformers and searches."""
+
+    # Parameters that all of them have; subclasses declare them in their own signature.
+    epsilon: Any
+    delta: float
+    adjacency: Any
+    accountant: Any
+    random_state: Any
+    verbose: int = 0
+
+    _special_epsilons: tuple[str | None, ...] = ()
+    _remedy_for_epsilon = "Smaller means more private; 1.0 is a common choice."
+    # What fit takes, for errors; None passes metadata on.
+    _fit_takes: str | None = "X and y only"
+    # Frames between a user's call of fit and the method, for warnings.
+    _frames_above = FRAMES_OF_WITH_CALLBACKS
+
+    def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
+        """Fit in the order of the guarantee."""
+        self._refuse_fit_params(params)
+        self._check_parameters()
+        table = self._read(X, y, params)
+        plan = self._plan(table)
+        if self.delta >= 1.0 / table.n_rows:
+            warnings.warn(
+                f"delta={self.delta:g} is not below 1/n={1.0 / table.n_rows:.3g}: such a delta "
+                "permits publishing whole rows at random. Choose delta well below 1/n.",
+                PrivacyWarning,
+                stacklevel=3 + self._frames_above,
+            )
+        spent = self._account(plan)
+        charge_fit(self, spent)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
+        progress = FitProgress(self, self._public_steps(plan))
+        progress.begin()
+        self._publish(plan, table, self._use_rows(plan, table, progress), spent)
+        self.privacy_spent_ = spent
+        progress.end()
+        return self
+
+    def _refuse_fit_params(self, params: dict[str, Any]) -> None:
+        if "sample_weight" in params:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes no sample_weight: a weight multiplies one "
+                "record's influence and so the noise that hides it. Leave it out; to protect "
+                "people with several rows, merge their rows first."
+            )
+        if params and self._fit_takes:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes {self._fit_takes}, got {', '.join(params)}."
+            )
+
+    def _check_parameters(self) -> None:
+        check_real(
+            "epsilon",
+            self.epsilon,
+            above=0.0,
+            allowed=self._special_epsilons,
+            remedy=self._remedy_for_epsilon,
+        )
+        check_real(
+            "delta",
+            self.delta,
+            at_least=SMALLEST_DELTA,
+            below=1.0,
+            remedy="Choose it well below 1/n, for example 1e-6.",
+        )
+        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        check_integer(
+            "verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose
+        )
+        check_accountant(self.accountant)
+
+    # What each of them fills in.
+
+    @abstractmethod
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Any:
+        """Check shapes and types, and return the table; it has `n_rows`."""
+
+    @abstractmethod
+    def _plan(self, table: Any) -> Any:
+        """Return the plan that parameters and the table's public numbers determine."""
+
+    @abstractmethod
+    def _account(self, plan: Any) -> PrivacySpent:
+        """Return the record of what carrying out the plan will spend."""
+
+    @abstractmethod
+    def _use_rows(self, plan: Any, table: Any, progress: FitProgress) -> Any:
+        """Carry the plan out, and return what is released."""
+
+    @abstractmethod
+    def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
+        """Set the attributes that come from what is released and from the plan, and no others."""
+
+    def _public_steps(self, plan: Any) -> int:
+        """Return the number of steps to announce to callbacks; 0 where it is not public."""
+        return 0
