@@ -9,7 +9,7 @@ import pytest
 from skdp.accounting import GaussianEvent, RDPAccountant
 from skdp.accounting.numerics.order_conversion import conversion, sum_up
 from skdp.budget.currencies import make_filter
-from skdp.budget.currencies._orders import allowed, best_order, zcdp_epsilon
+from skdp.budget.currencies._orders import allow_divergence, best_order, zcdp_epsilon
 from skdp.budget.currencies._orders import conversion as epsilon_conversion
 
 SCALES = (1e-300, 1e-12, 1e-6, 0.3, 1.0, 17.0, 1e6, 1e12, 1e16, 1e100, 1e250)
@@ -36,7 +36,7 @@ def test_epsilons_and_divergences_imply_delta(order, delta):
     if (added := epsilon_conversion(order, delta)) > 0.0:
         assert log_delta(scale, 0, added) <= mpmath.log(mpmath.mpf(delta))
     for epsilon in (1e-12, 1e-8, 1e-4, 1.0, 30.0):
-        if (divergence := allowed(epsilon, delta, order)) > 0.0:
+        if (divergence := allow_divergence(epsilon, delta, order)) > 0.0:
             assert log_delta(scale, divergence, epsilon) <= mpmath.log(mpmath.mpf(delta))
 
 
