@@ -15,16 +15,16 @@ import numpy as np
 from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.pld.directions import Direction, plan_of
-from skdp.accounting.pld.grid.bounds import compose_pairs, extremes
+from skdp.accounting.pld.grid.bounds import compose_both, extremes
 from skdp.accounting.pld.grid.compose import TiltedLoss, largest_contribution
-from skdp.accounting.pld.grid.estimates import LossEstimate
+from skdp.accounting.pld.grid.targets import Target
 from skdp.accounting.pld.optimistic import profile_at_nodes
 from skdp.accounting.pld.pairs.base import Array, Pair
 from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
 from skdp.accounting.pld.pairs.profile import ProfilePair, choose_nodes, hull, last_node
 
 _LEVELS = (0.3, 1e-2, 1e-4, 1e-7, 1e-11, 1e-16, 1e-22, 1e-30, 1e-40)  # deltas that suit the tilts
-_NEGLECTED = 1e-6  # share of delta that truncations may add, in estimates
+_EXCESS = 1e-4  # of delta, that a grid may add, about
 _NODES = 600  # of each grid
 _ROUNDING = 1e-9
 _UNIT_ROUNDOFF = 2.0**-53
@@ -129,10 +129,13 @@ def _direction_curve(direction: Direction) -> ProfileCurve:
 
 def _level(pairs: list[tuple[Pair, int]], delta: float) -> tuple[Array, Array]:
     """Compose under the tilt that suits a delta; return losses and bounds on the profile there."""
-    total = sum(count for _, count in pairs)
-    estimate = LossEstimate(pairs, max(_NEGLECTED * delta / total, 1e-300))
-    loss = compose_pairs(pairs, estimate, estimate.tilt_for_delta(delta), delta)
-    epsilons, values = bounds_at_losses(loss)
+    target = Target.at_delta(pairs, delta)
+    step, _ = target.choose_step(target.first_step(_EXCESS))
+    bounds = compose_both(target, step, below=False)
+    losses, values = bounds_at_losses(bounds.upper)
+    # Rounded as in `Bounds`, for losses counted from another origin.
+    slip = 1e-14 * (np.abs(losses) + 2.0 * abs(bounds.origin)) + bounds.error
+    epsilons, values = losses + bounds.origin + slip, values * math.exp(bounds.error)
     kept = np.flatnonzero((epsilons >= 0.0) & (values < 1.0))
     if len(kept) > _NODES:
         kept = kept[np.unique(np.linspace(0, len(kept) - 1, _NODES).astype(np.int64))]

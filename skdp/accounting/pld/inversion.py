@@ -32,7 +32,7 @@ import numpy as np
 from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle
 
 _UNIT_ROUNDOFF = 2.0**-53
-_LARGEST_COUNT = 60_000  # of frequencies
+LARGEST_COUNT = 60_000  # of frequencies
 _HALF_WIDTH = math.sqrt(0.5 * math.pi)
 _EXPONENTS = (1.0, 0.4, 0.15, 0.05, 0.015)  # distances of Chernoff exponents that are tried
 _SMALLEST_EXPONENT = 0.05  # in units of the tilt
@@ -67,7 +67,7 @@ class Inversion:
         saddle: Saddle,
         eta: float,
         log_neglected: float,
-        largest_count: int = _LARGEST_COUNT,
+        largest_count: int = LARGEST_COUNT,
     ) -> None:
         self.theta, self.eta = saddle.theta, eta
         self._loss, self._saddle = loss, saddle
