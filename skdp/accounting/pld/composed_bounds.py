@@ -44,11 +44,12 @@ class Limits:
 _LIMITS = Limits()
 
 
-def engines(pairs: Pairs) -> tuple[str, ...]:
-    """Name the engines for a composition, in the order in which they are worth trying."""
-    if not pairs:
-        return (_CLOSED_FORM,)
+def engines(pairs: Pairs, mu: float) -> tuple[str, ...]:
+    """Name the engines for pairs and Gaussians of total shift mu, in the order to try them."""
+    releases = with_gaussian(pairs, mu)
     total = sum(count for _, count in pairs)
+    if not pairs or (len(releases) == total == 1 and releases[0][0].profile(0.0) is not None):
+        return (_CLOSED_FORM,)
     atomic = all(pair.atomic for pair, _ in pairs)
     few = total <= (_LIMITS.few_atoms if atomic else _LIMITS.few)
     return (_GRID, _INVERSION) if few else (_INVERSION, _GRID)
@@ -69,8 +70,8 @@ def epsilon_bounds(
         _GRID: lambda: epsilon_interval(releases, delta, rtol),
     }
     best = _epsilon_of_extremes(releases, delta)
-    for engine in engines(pairs):
-        if best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_epsilon):
+    for engine in engines(pairs, mu):
+        if engine not in run or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_epsilon):
             break
         best = _met(releases, best, _tried(engine, run[engine], math.inf))
     return best
@@ -91,8 +92,8 @@ def delta_bounds(
         _INVERSION: lambda: invert_delta(pairs, mu, epsilon, rtol, best[1]),
         _GRID: lambda: delta_interval(releases, epsilon, rtol),
     }
-    for engine in engines(pairs):
-        if best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_delta):
+    for engine in engines(pairs, mu):
+        if engine not in run or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_delta):
             break
         best = _met(releases, best, _tried(engine, run[engine], 1.0))
     return best

@@ -14,13 +14,13 @@ import numpy as np
 
 from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.pld.composed_bounds import Pairs, with_gaussian
 from skdp.accounting.pld.directions import Direction, plan_of
 from skdp.accounting.pld.grid.bounds import compose_both, extremes
 from skdp.accounting.pld.grid.compose import TiltedLoss, largest_contribution
 from skdp.accounting.pld.grid.targets import Target
 from skdp.accounting.pld.optimistic import profile_at_nodes
-from skdp.accounting.pld.pairs.base import Array, Pair
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.pairs.profile import ProfilePair, choose_nodes, hull, last_node
 
 _LEVELS = (0.3, 1e-2, 1e-4, 1e-7, 1e-11, 1e-16, 1e-22, 1e-30, 1e-40)  # deltas that suit the tilts
@@ -102,9 +102,7 @@ def _direction_curve(direction: Direction) -> ProfileCurve:
     if not pairs:
         end, _ = last_node(lambda epsilon: gaussian_profile.delta(mu, epsilon))
         return ProfileCurve(*choose_nodes(lambda e: gaussian_profile.delta(mu, e), end))
-    everything: list[tuple[Pair, int]] = list(pairs)
-    if mu > 0.0:
-        everything.append((GaussianMixturePair("gaussian", 1.0, mu), 1))
+    everything = with_gaussian(pairs, mu)
     failure, largest, variation = extremes(everything)
     pair, count = everything[0]
     if len(everything) == count == 1 and isinstance(pair, ProfilePair):
@@ -127,7 +125,7 @@ def _direction_curve(direction: Direction) -> ProfileCurve:
     return ProfileCurve(epsilons[order], values[order])
 
 
-def _level(pairs: list[tuple[Pair, int]], delta: float) -> tuple[Array, Array]:
+def _level(pairs: Pairs, delta: float) -> tuple[Array, Array]:
     """Compose under the tilt that suits a delta; return losses and bounds on the profile there."""
     target = Target.at_delta(pairs, delta)
     step, _ = target.choose_step(target.first_step(_EXCESS))
