@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.accounting import LaplaceEvent, PLDAccountant, PoissonSampledEvent
-from skdp.accounting.pld.composed_bounds import with_gaussian
 from skdp.accounting.pld.grid.bounds import delta_interval
+from skdp.accounting.pld.inversion_bounds import with_gaussian
 from skdp.accounting.pld.pairs.laplace import LaplaceMixturePair
 from skdp.accounting.pld.transforms.fourier_sums import equidistant_sums
 from skdp.accounting.pld.transforms.laplace import _many_moments

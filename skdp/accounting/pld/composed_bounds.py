@@ -15,8 +15,12 @@ from operator import itemgetter
 from skdp.accounting.intervals import Interval, Proved, is_narrow, meet, named
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval, extremes
-from skdp.accounting.pld.inversion_bounds import Pairs, invert_delta, invert_epsilon
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.inversion_bounds import (
+    Pairs,
+    invert_delta,
+    invert_epsilon,
+    with_gaussian,
+)
 from skdp.accounting.pld.pairs.profile import ListedPair
 
 _CLOSED_FORM, _EXTREMES = "closed form", "extreme losses"
@@ -97,13 +101,6 @@ def delta_bounds(
             break
         best = _met(releases, best, _tried(engine, run[engine], 1.0))
     return best
-
-
-def with_gaussian(pairs: Pairs, mu: float) -> Pairs:
-    """Return the pairs, and that of unsampled Gaussian releases of total shift mu."""
-    if mu <= 0.0:
-        return list(pairs)
-    return [*pairs, (GaussianMixturePair("gaussian", 1.0, mu), 1)]
 
 
 def _epsilon_of_extremes(releases: Pairs, delta: float) -> Proved:

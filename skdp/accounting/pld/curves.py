@@ -14,11 +14,11 @@ import numpy as np
 
 from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.pld.composed_bounds import Pairs, with_gaussian
 from skdp.accounting.pld.directions import Direction, plan_of
 from skdp.accounting.pld.grid.bounds import compose_both, extremes
 from skdp.accounting.pld.grid.compose import TiltedLoss, largest_contribution
 from skdp.accounting.pld.grid.targets import Target
+from skdp.accounting.pld.inversion_bounds import Pairs, with_gaussian
 from skdp.accounting.pld.optimistic import profile_at_nodes
 from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.pairs.profile import ProfilePair, choose_nodes, hull, last_node

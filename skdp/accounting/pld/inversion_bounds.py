@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skdp.accounting.intervals import Interval, is_narrow, meet
+from skdp.accounting.pld.grid.targets import Target
 from skdp.accounting.pld.inversion import LARGEST_COUNT, Inversion
 from skdp.accounting.pld.pairs.base import Pair
 from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.profile import ListedPair
 from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle, find_saddle
 
 Pairs = Sequence[tuple[Pair, int]]
@@ -23,12 +25,10 @@ class Limits:
     """Sums over frequencies of single releases, and of compositions, that may be tried."""
     frequencies: float = 15_000.0
     """So many frequencies count as one more."""
+    listed: int = 4
+    """So many releases count one whose losses are a list, which is long."""
     rounds: int = 6
     """Sums for one composition, each with a smoothing that suits better."""
-    descents: int = 12
-    """Guesses of how small a delta is."""
-    leap: float = 1e-6
-    """The first descent is at most by this factor; the power doubles each time."""
     shares: tuple[float, ...] = (0.003, 0.3)
     """Of the allowed gap, what the smoothing is meant to use, the first if that is cheap."""
     many: int = 1500
@@ -57,10 +57,11 @@ class Effort:
     def __init__(self) -> None:
         self._left = _LIMITS.effort
 
-    def spend(self, inversion: Inversion, releases: int) -> None:
-        """Count a sum over frequencies for a composition of so many kinds of releases."""
+    def spend(self, inversion: Inversion, loss: ComposedLoss) -> None:
+        """Count a sum over frequencies for a composition."""
         frequencies = inversion.count if inversion.feasible else 0
-        self._left -= 1.0 + releases * (1.0 + frequencies / _LIMITS.frequencies)
+        kinds = len(loss.pairs) + (_LIMITS.listed - 1) * _count_listed(loss)
+        self._left -= 1.0 + kinds * (1.0 + frequencies / _LIMITS.frequencies)
 
     @property
     def is_spent(self) -> bool:
@@ -78,7 +79,9 @@ def invert_delta(
     effort = Effort()
     best = meet((0.0, known), bound_delta(ComposedLoss(pairs, mu), epsilon, rtol, effort))
     if not is_narrow(best, rtol) and any(map(_is_cut, pairs)):
-        loss = _suitably_truncated(pairs, mu, epsilon, rtol, best[1])
+        # How much may be cut off depends on the delta to be found: an estimate descends to it.
+        guess = min(Target.estimated(with_gaussian(pairs, mu), epsilon).delta, best[1])
+        loss = _truncated(pairs, mu, _LIMITS.neglected * rtol * guess)
         best = meet(best, bound_delta(loss, epsilon, rtol, effort))
     return best
 
@@ -94,6 +97,10 @@ def invert_epsilon(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
         loss = _truncated(pairs, mu, _LIMITS.neglected * rtol * delta)
         best = meet(best, _epsilon(loss, delta, rtol, effort, best[1]))
     return best
+
+
+def _count_listed(loss: ComposedLoss) -> int:
+    return sum(isinstance(pair, ListedPair) for pair, _ in loss.pairs)
 
 
 def _is_cut(release: tuple[Pair, int]) -> bool:
@@ -116,20 +123,11 @@ def _truncated(pairs: Pairs, mu: float, tail: float) -> ComposedLoss:
     )
 
 
-def _suitably_truncated(
-    pairs: Pairs, mu: float, epsilon: float, rtol: float, known: float
-) -> ComposedLoss:
-    """Cut off what is small against the delta that is left, by an estimate: descend to it."""
-    guess, leap = known, _LIMITS.leap
-    for _ in range(_LIMITS.descents):
-        loss = _truncated(pairs, mu, _LIMITS.neglected * rtol * guess)
-        saddle = find_saddle(loss, epsilon=epsilon)
-        if saddle is None or saddle.log_delta >= math.log(0.1 * guess):
-            break
-        log_guess = max(saddle.log_delta, math.log(guess) + math.log(leap))
-        guess = max(math.exp(log_guess), _LIMITS.smallest_delta)
-        leap = max(leap * leap, _LIMITS.smallest_delta)
-    return loss
+def with_gaussian(pairs: Pairs, mu: float) -> Pairs:
+    """Return the pairs, and that of unsampled Gaussian releases of total shift mu."""
+    if mu <= 0.0:
+        return list(pairs)
+    return [*pairs, (GaussianMixturePair("gaussian", 1.0, mu), 1)]
 
 
 def bound_delta(loss: ComposedLoss, epsilon: float, rtol: float, effort: Effort) -> Interval:
@@ -198,12 +196,13 @@ def _prepare(
     loss: ComposedLoss, at: Saddle, eta: float, log_neglected: float, effort: Effort
 ) -> Inversion | None:
     """Smooth less than necessary where that costs nothing; None where it costs too much."""
-    counts = [_LIMITS.many] * len(_LIMITS.shares) + [LARGEST_COUNT]
+    largest = LARGEST_COUNT // (_LIMITS.listed if _count_listed(loss) else 1)
+    counts = [_LIMITS.many] * len(_LIMITS.shares) + [largest]
     for share, count in zip((*_LIMITS.shares, _LIMITS.shares[-1]), counts, strict=True):
         if effort.is_spent:
             break
         inversion = Inversion(loss, at, math.sqrt(share) * eta, log_neglected, count)
-        effort.spend(inversion, len(loss.pairs))
+        effort.spend(inversion, loss)
         if inversion.feasible:
             return inversion
     return None

@@ -117,6 +117,7 @@ def delta_interval(pairs: Pairs, epsilon: float, rtol: float = 1e-3) -> tuple[fl
     failure, largest, variation = extremes(pairs)
     if epsilon >= largest:
         return failure * (1.0 - 1e-9), failure
+    least = 1e-290 if all(pair.atomic for pair, _ in pairs) else LIMITS.smallest_delta
     profiles = [pair.profile(epsilon) for pair, _ in pairs]
     best = (max([failure * (1.0 - 1e-9)] + [p[0] for p in profiles if p]), variation)
     # Finer grids cost digits too: begin with one that is not finer than mostly needed.
@@ -130,7 +131,7 @@ def delta_interval(pairs: Pairs, epsilon: float, rtol: float = 1e-3) -> tuple[fl
         before = best[1] - best[0]
         best = (max(best[0], lower), min(best[1], upper))
         gap = best[1] - best[0]
-        if gap <= rtol * best[1] or best[1] <= 1e-290 or effort < LIMITS.fine_cells:
+        if gap <= rtol * max(best[1], least) or effort < LIMITS.fine_cells:
             break
         if best[1] < 1e-3 * target.delta:
             # A tilt suits only a distribution with the same tails: heavy ones are all it sees.

@@ -28,6 +28,8 @@ class Limits:
     """Grids that may be tried."""
     first_share: float = 1e-3
     """Relative distance of the bounds that the first grid aims at, at most."""
+    smallest_delta: float = 1e-30
+    """Deltas below rtol times this are bounded, but not refined, unless all losses are atoms."""
     neglected: float = 1e-9
     """Share of delta that truncations may add."""
     missing: float = 1e-11
