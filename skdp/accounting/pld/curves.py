@@ -31,14 +31,9 @@ _UNIT_ROUNDOFF = 2.0**-53
 
 
 class ProfileCurve:
-    """An upper bound on a profile, linear in ``e^epsilon`` between vertices.
+    """An upper bound on a profile in both orders, linear in ``e^epsilon`` between vertices.
 
-    Parameters
-    ----------
-    epsilons : ndarray
-        Ascending epsilons, at least 0.
-    values : ndarray
-        Bounds on the profile there, in both orders of the pair.
+    The epsilons of these ascend from 0 or more.
     """
 
     def __init__(self, epsilons: Array, values: Array) -> None:
@@ -73,20 +68,7 @@ class ProfileCurve:
 
 @lru_cache(maxsize=64)
 def profile_curve(event: Event, adjacency: str) -> ProfileCurve:
-    """Bound the whole profile of an event.
-
-    Parameters
-    ----------
-    event : Event
-        Any event that `PLDAccountant` supports.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    ProfileCurve
-        The bound.
-    """
+    """Bound the whole profile of an event that `PLDAccountant` supports."""
     plan = plan_of(leaf_counts(event), adjacency)
     if plan is None:
         return ProfileCurve(np.zeros(0), np.zeros(0))
@@ -141,18 +123,7 @@ def _level(pairs: Pairs, delta: float) -> tuple[Array, Array]:
 
 
 def bounds_at_losses(loss: TiltedLoss) -> tuple[Array, Array]:
-    """Return the losses of a composed distribution, and bounds on the profile at each of them.
-
-    Parameters
-    ----------
-    loss : TiltedLoss
-        Upper bound on a composed distribution.
-
-    Returns
-    -------
-    tuple of ndarray
-        Losses in nats and bounds, not cut at 1.
-    """
+    """Return the losses of a composed distribution, and bounds on the profile at each of them."""
     first, size = int(loss.indices[0]), int(loss.indices[-1] - loss.indices[0]) + 1
     weights = np.zeros(size)
     weights[loss.indices - first] = loss.weights
