@@ -208,6 +208,12 @@ def test_quick_accountants_take_any_float(name, adjacency, leaves, delta, epsilo
 )
 @example(
     adjacency="add-remove",
+    leaves=[(GaussianEvent(1e154), 1), (LaplaceEvent(1e154), 1)],
+    delta=0.0,
+    epsilon=0.0,
+)
+@example(
+    adjacency="add-remove",
     leaves=[(PureDPEvent(5e-324), 1), (DiscreteGaussianEvent(1e154, 3), 1)],
     delta=0.0,
     epsilon=0.0,

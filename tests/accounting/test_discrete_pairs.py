@@ -15,7 +15,7 @@ from skdp.accounting import (
     RDPAccountant,
 )
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
+from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval
 from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
 from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair

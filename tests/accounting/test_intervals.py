@@ -66,3 +66,18 @@ def test_nothing_is_close_to_infinity():
     assert is_narrow((0.999, 1.0), 1e-2)
     assert not is_narrow((0.98, 1.0), 1e-2)
     assert is_narrow((0.0, 1e-12), 1e-3, smallest=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("event", "count", "names"),
+    [
+        (GaussianEvent(2.0), 5, ("closed form",)),
+        (LaplaceEvent(2.0), 1, ("closed form",)),
+        (LaplaceEvent(2.0), 3, ("grid", "inversion")),
+        (PoissonSampledEvent(0.01, GaussianEvent(1.0)), 30, ("inversion", "grid")),
+    ],
+)
+def test_engines_are_named_before_and_after(event, count, names):
+    plan = PLDAccountant().compose(event, count)
+    assert plan.engines() == names
+    assert set(plan.epsilon(1e-5).proved_by) | set(plan.delta(0.1).proved_by) <= set(names)

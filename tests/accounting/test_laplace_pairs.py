@@ -10,7 +10,7 @@ from dp_accounting.pld import privacy_loss_distribution as oracle
 from flint import acb, arb
 
 from skdp.accounting import LaplaceEvent, PLDAccountant, PoissonSampledEvent, RDPAccountant
-from skdp.accounting.pld.lattice_interval import delta_interval, epsilon_interval
+from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval
 from skdp.accounting.pld.pairs.laplace import laplace_pair
 
 CASES = [

@@ -9,7 +9,7 @@ from flint import acb, arb
 
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.inversion import Inversion
-from skdp.accounting.pld.inversion_bounds import _delta, invert_delta
+from skdp.accounting.pld.inversion_bounds import Effort, bound_delta, invert_delta
 from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 from skdp.accounting.pld.transforms.composed import ComposedLoss, find_saddle
 from skdp.accounting.pld.transforms.decay import log_decay
@@ -142,10 +142,10 @@ def test_upper_bounds_are_positive_where_delta_underflows():
 @pytest.mark.parametrize("kind", ["remove", "poisson-replace-one", "uniform-replace-one"])
 def test_what_is_cut_off_counts_against_us(kind):
     pair, count = gaussian_pair(kind, 0.05, 1.0), 50
-    whole = _delta(ComposedLoss([(pair, count)]), 1.5, 1e-6)
+    whole = bound_delta(ComposedLoss([(pair, count)]), 1.5, 1e-6, Effort())
     # So much is cut off that it shows: about a fiftieth of the losses that matter.
     cut = ComposedLoss([(pair.truncated(0.02 * whole[1] / count), count)])
-    lower, upper = _delta(cut, 1.5, 1e-6)
+    lower, upper = bound_delta(cut, 1.5, 1e-6, Effort())
     assert lower < whole[0] <= whole[1] <= upper
     assert upper - cut.outside[1] < whole[0]  # without it, the bound would be too low
     assert cut.outside[1] < 0.05 * whole[1]
@@ -157,7 +157,7 @@ def test_short_sums_are_still_bounds(kind, neglected):
     """Aliases and the sum's tail are counted where they are not small."""
     loss = ComposedLoss([(gaussian_pair(kind, 0.02, 0.8), 3000)])
     for epsilon in (1.0, 3.0):
-        truth = _delta(loss, epsilon, 1e-6)
+        truth = bound_delta(loss, epsilon, 1e-6, Effort())
         saddle = find_saddle(loss, epsilon=epsilon)
         for eta in (0.3 / saddle.theta, 0.01 / saddle.theta):
             short = Inversion(loss, saddle, eta, math.log(neglected))
@@ -170,7 +170,7 @@ def test_short_sums_are_still_bounds(kind, neglected):
 def test_sums_that_end_early_are_still_bounds(kind, reach, monkeypatch):
     loss = ComposedLoss([(gaussian_pair(kind, 0.02, 0.8), 3000)])
     epsilon = 2.0
-    truth = _delta(loss, epsilon, 1e-6)
+    truth = bound_delta(loss, epsilon, 1e-6, Effort())
     saddle = find_saddle(loss, epsilon=epsilon)
     eta = 0.1 / saddle.theta
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Self
 
@@ -13,10 +14,9 @@ from skdp.accounting.checks import check_real
 from skdp.accounting.events import Event
 from skdp.accounting.intervals import Interval, Proved, is_narrow, meet, named, provers
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.pld.composed_bounds import delta_bounds, epsilon_bounds
+from skdp.accounting.pld.composed_bounds import Pairs, delta_bounds, engines, epsilon_bounds
 from skdp.accounting.pld.directions import Plan, is_supported, mu_of_all_rows, plan_of
 from skdp.accounting.pld.grid.bounds import extremes
-from skdp.accounting.pld.pairs.base import Pair
 from skdp.accounting.value import PrivacyValue
 
 _LARGE_EPSILON = 20.0  # beyond these two, other bounds are consulted if the interval is wide
@@ -40,8 +40,9 @@ class PLDAccountant(Accountant):
     rtol : float, default=1e-3
         Relative distance of lower and upper bound at which they count as close enough, in (0, 1).
         Most plans come out far closer. Where it is out of reach (where delta is so near its value
-        at an epsilon of 0 that its last permille decides about epsilon, or epsilon below 1e-6 or
-        above 1e3) the bounds hold all the same.
+        at an epsilon of 0 that its last permille decides about epsilon, epsilon below 1e-6 or
+        above 1e3, or rare sampling with little noise and a delta below 1e-11) the bounds hold
+        all the same.
 
     Notes
     -----
@@ -50,8 +51,7 @@ class PLDAccountant(Accountant):
     line through its saddle point as by Alghamdi et al. (2023), but with every error bounded:
     quadrature, aliases, the kernel's kink, the tail of the integral and rounding. Few releases, and
     atoms, are put on a grid instead (Doroshenko et al., 2022) and convolved by Fourier transform
-    with exponential tilting. Where sampling is rare and noise little the largest losses of single
-    releases are set apart first, as what they add is known. Plans of bare Gaussians are exact.
+    with exponential tilting. Plans of bare Gaussians are exact.
 
     Lower bounds are those of the dominating pairs. They are zero where a pair stands for a release
     that it exceeds.
@@ -120,6 +120,26 @@ class PLDAccountant(Accountant):
         """
         return super().delta(epsilon) if rtol is None else self._aiming_at(rtol).delta(epsilon)
 
+    def engines(self) -> tuple[str, ...]:
+        """Name the engines for the plan, without running any.
+
+        Returns
+        -------
+        tuple of str
+            Names as in ``proved_by``, those for each direction in the order in which they are
+            tried until the bounds are close; empty where nothing can be promised.
+
+        Examples
+        --------
+        >>> from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent
+        >>> step = PoissonSampledEvent(0.01, GaussianEvent(4.0))
+        >>> PLDAccountant().compose(step, count=10_000).engines()
+        ('inversion', 'grid')
+        """
+        plan = plan_of(self._counts, self._adjacency)
+        found = () if plan is None else [engines(pairs, mu) for pairs, mu in plan.directions]
+        return tuple(dict.fromkeys(name for names in found for name in names))
+
     def _aiming_at(self, rtol: float) -> Self:
         accountant = type(self)(self._adjacency, rtol=rtol)
         accountant._counts = self._counts
@@ -139,8 +159,7 @@ class PLDAccountant(Accountant):
         if plan is None:
             return 0.0, math.inf
         best = self._worst(
-            plan,
-            [self._one_direction(pairs, mu, delta) for pairs, mu in plan.directions],
+            plan, lambda pairs, mu, floor: self._one_direction(pairs, mu, delta, floor)
         )
         if best[1] > _LARGE_EPSILON and not is_narrow(best, self.rtol):
             # With very little noise the losses of one release span more scales than there are
@@ -160,8 +179,7 @@ class PLDAccountant(Accountant):
             failures = [extremes(pairs)[0] for pairs, _ in plan.directions]
             return 0.0, max(max(failures), float(math.isinf(plan.directions[0].mu)))
         best = self._worst(
-            plan,
-            [delta_bounds(pairs, mu, epsilon, self.rtol) for pairs, mu in plan.directions],
+            plan, lambda pairs, mu, floor: delta_bounds(pairs, mu, epsilon, self.rtol, floor)
         )
         if best[1] > _LARGE_DELTA and not is_narrow(best, self.rtol):
             mu = mu_of_all_rows(self._counts, self._adjacency)
@@ -171,18 +189,23 @@ class PLDAccountant(Accountant):
                 best = meet(best, named((0.0, self._renyi().delta(epsilon).upper), "rdp"))
         return best
 
-    def _one_direction(self, pairs: list[tuple[Pair, int]], mu: float, delta: float) -> Interval:
+    def _one_direction(self, pairs: Pairs, mu: float, delta: float, floor: float) -> Interval:
         """Bound epsilon for one direction, at any delta."""
         if not pairs or delta >= _SMALLEST_DELTA:
-            return epsilon_bounds(pairs, mu, delta, self.rtol)
+            return epsilon_bounds(pairs, mu, delta, self.rtol, floor)
         # What is below all that is ever neglected costs no less than what is not.
         lower, _ = epsilon_bounds(pairs, mu, _SMALLEST_DELTA, self.rtol)
         failure, largest, _ = extremes(pairs)
         return lower, largest if failure == 0.0 == mu else math.inf
 
     @staticmethod
-    def _worst(plan: Plan, intervals: list[Interval]) -> Interval:
+    def _worst(plan: Plan, bound: Callable[[Pairs, float, float], Interval]) -> Interval:
         """Return the larger of each bound: one of the directions has it."""
+        intervals: list[Interval] = []
+        for pairs, mu in plan.directions:
+            # What is below the lower bound of another direction need not be known better.
+            floor = max((lower for lower, _ in intervals), default=0.0)
+            intervals.append(bound(pairs, mu, floor))
         lower, upper = (max(intervals, key=itemgetter(side)) for side in (0, 1))
         least = lower[0] if plan.attained else 0.0
         return Proved((least, upper[1]), (provers(lower)[0], provers(upper)[1]))

@@ -1,7 +1,6 @@
 """Privacy-loss distributions: dominating pairs, and two ways to compose them.
 
 A pair of one release says how its privacy loss is distributed. `inversion` inverts the transform of
-the composed loss along a contour; `lattice` puts the losses on a grid and convolves. `rare_losses`
-sets the largest losses apart before either. All bound on either side what they leave out, and
-`composed_bounds` takes the tightest of what they prove.
+the composed loss along a contour; `grid` puts the losses on a grid and convolves. Both bound on
+either side what they leave out, and `composed_bounds` takes the tightest of what they prove.
 """

@@ -15,30 +15,25 @@ import numpy as np
 from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.pld.directions import Direction, plan_of
-from skdp.accounting.pld.grid.bounds import compose_pairs, extremes
+from skdp.accounting.pld.grid.bounds import compose_both, extremes
 from skdp.accounting.pld.grid.compose import TiltedLoss, largest_contribution
-from skdp.accounting.pld.grid.estimates import LossEstimate
+from skdp.accounting.pld.grid.targets import Target
+from skdp.accounting.pld.inversion_bounds import Pairs, with_gaussian
 from skdp.accounting.pld.optimistic import profile_at_nodes
-from skdp.accounting.pld.pairs.base import Array, Pair
-from skdp.accounting.pld.pairs.gaussian import GaussianPair
+from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.pairs.profile import ProfilePair, choose_nodes, hull, last_node
 
 _LEVELS = (0.3, 1e-2, 1e-4, 1e-7, 1e-11, 1e-16, 1e-22, 1e-30, 1e-40)  # deltas that suit the tilts
-_NEGLECTED = 1e-6  # share of delta that truncations may add, in estimates
+_EXCESS = 1e-4  # of delta, that a grid may add, about
 _NODES = 600  # of each grid
 _ROUNDING = 1e-9
 _UNIT_ROUNDOFF = 2.0**-53
 
 
 class ProfileCurve:
-    """An upper bound on a profile, linear in ``e^epsilon`` between vertices.
+    """An upper bound on a profile in both orders, linear in ``e^epsilon`` between vertices.
 
-    Parameters
-    ----------
-    epsilons : ndarray
-        Ascending epsilons, at least 0.
-    values : ndarray
-        Bounds on the profile there, in both orders of the pair.
+    The epsilons of these ascend from 0 or more.
     """
 
     def __init__(self, epsilons: Array, values: Array) -> None:
@@ -73,20 +68,7 @@ class ProfileCurve:
 
 @lru_cache(maxsize=64)
 def profile_curve(event: Event, adjacency: str) -> ProfileCurve:
-    """Bound the whole profile of an event.
-
-    Parameters
-    ----------
-    event : Event
-        Any event that `PLDAccountant` supports.
-    adjacency : {"add-remove", "replace-one"}
-        The relation between neighbouring data sets.
-
-    Returns
-    -------
-    ProfileCurve
-        The bound.
-    """
+    """Bound the whole profile of an event that `PLDAccountant` supports."""
     plan = plan_of(leaf_counts(event), adjacency)
     if plan is None:
         return ProfileCurve(np.zeros(0), np.zeros(0))
@@ -102,9 +84,7 @@ def _direction_curve(direction: Direction) -> ProfileCurve:
     if not pairs:
         end, _ = last_node(lambda epsilon: gaussian_profile.delta(mu, epsilon))
         return ProfileCurve(*choose_nodes(lambda e: gaussian_profile.delta(mu, e), end))
-    everything: list[tuple[Pair, int]] = list(pairs)
-    if mu > 0.0:
-        everything.append((GaussianPair(mu), 1))
+    everything = with_gaussian(pairs, mu)
     failure, largest, variation = extremes(everything)
     pair, count = everything[0]
     if len(everything) == count == 1 and isinstance(pair, ProfilePair):
@@ -127,12 +107,15 @@ def _direction_curve(direction: Direction) -> ProfileCurve:
     return ProfileCurve(epsilons[order], values[order])
 
 
-def _level(pairs: list[tuple[Pair, int]], delta: float) -> tuple[Array, Array]:
+def _level(pairs: Pairs, delta: float) -> tuple[Array, Array]:
     """Compose under the tilt that suits a delta; return losses and bounds on the profile there."""
-    total = sum(count for _, count in pairs)
-    estimate = LossEstimate(pairs, max(_NEGLECTED * delta / total, 1e-300))
-    loss = compose_pairs(pairs, estimate, estimate.tilt_for_delta(delta), delta)
-    epsilons, values = bounds_at_losses(loss)
+    target = Target.at_delta(pairs, delta)
+    step, _ = target.choose_step(target.first_step(_EXCESS))
+    bounds = compose_both(target, step, below=False)
+    losses, values = bounds_at_losses(bounds.upper)
+    # Rounded as in `Bounds`, for losses counted from another origin.
+    slip = 1e-14 * (np.abs(losses) + 2.0 * abs(bounds.origin)) + bounds.error
+    epsilons, values = losses + bounds.origin + slip, values * math.exp(bounds.error)
     kept = np.flatnonzero((epsilons >= 0.0) & (values < 1.0))
     if len(kept) > _NODES:
         kept = kept[np.unique(np.linspace(0, len(kept) - 1, _NODES).astype(np.int64))]
@@ -140,18 +123,7 @@ def _level(pairs: list[tuple[Pair, int]], delta: float) -> tuple[Array, Array]:
 
 
 def bounds_at_losses(loss: TiltedLoss) -> tuple[Array, Array]:
-    """Return the losses of a composed distribution, and bounds on the profile at each of them.
-
-    Parameters
-    ----------
-    loss : TiltedLoss
-        Upper bound on a composed distribution.
-
-    Returns
-    -------
-    tuple of ndarray
-        Losses in nats and bounds, not cut at 1.
-    """
+    """Return the losses of a composed distribution, and bounds on the profile at each of them."""
     first, size = int(loss.indices[0]), int(loss.indices[-1] - loss.indices[0]) + 1
     weights = np.zeros(size)
     weights[loss.indices - first] = loss.weights

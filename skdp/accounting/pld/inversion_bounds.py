@@ -4,87 +4,107 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from skdp.accounting.intervals import Interval, is_narrow, meet
-from skdp.accounting.pld.inversion import Inversion
+from skdp.accounting.pld.grid.targets import Target
+from skdp.accounting.pld.inversion import LARGEST_COUNT, Inversion
 from skdp.accounting.pld.pairs.base import Pair
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair
+from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair, gaussian_pair
+from skdp.accounting.pld.pairs.profile import ListedPair
 from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle, find_saddle
 
-_ROUNDS = 6
-_LARGEST_DESCENT = 12
-_SHARES = (0.003, 0.3)  # of the allowed gap that the smoothing is meant to use
-_MANY = 1500  # frequencies, beyond which more smoothing is preferred
-_NEGLECTED = 0.01  # of the allowed gap that aliases and the sum's tail may use
-_SMALLEST_EPSILON = 1e-7  # below which a relative gap is not aimed at
-_LARGEST_EPSILON = 1e4  # above which this method is not tried
-_NEWTON_STEPS = 60
-_SMALLEST_DELTA = 1e-300
+Pairs = Sequence[tuple[Pair, int]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one question may cost, and what its answer aims at."""
+
+    effort: float = 40.0
+    """Sums over frequencies of single releases, and of compositions, that may be tried."""
+    frequencies: float = 15_000.0
+    """So many frequencies count as one more."""
+    listed: int = 4
+    """So many releases count one whose losses are a list, which is long."""
+    rounds: int = 6
+    """Sums for one composition, each with a smoothing that suits better."""
+    shares: tuple[float, ...] = (0.003, 0.3)
+    """Of the allowed gap, what the smoothing is meant to use, the first if that is cheap."""
+    many: int = 1500
+    """Frequencies, beyond which more smoothing is preferred."""
+    neglected: float = 0.01
+    """Of the allowed gap, what aliases, the sum's tail and losses cut off may use."""
+    smallest_epsilon: float = 1e-7
+    """Below this a relative gap is not aimed at."""
+    largest_epsilon: float = 1e4
+    """Above this nothing is tried."""
+    smallest_delta: float = 1e-300
+    """What counts for less."""
+    newton_steps: int = 60
+    """Steps towards the epsilon at which the sum is delta."""
+    shifts: int = 10
+    """Trials to find an epsilon beside it that has a proof."""
+
+
+_LIMITS = Limits()
 _SMALLEST_SLOPE = 1e-300
 
-Pairs = Sequence[tuple[Pair, int]]
+
+class Effort:
+    """Counts what has been tried: the same on every machine, so that answers are too."""
+
+    def __init__(self) -> None:
+        self._left = _LIMITS.effort
+
+    def spend(self, inversion: Inversion, loss: ComposedLoss) -> None:
+        """Count a sum over frequencies for a composition."""
+        frequencies = inversion.count if inversion.feasible else 0
+        kinds = len(loss.pairs) + (_LIMITS.listed - 1) * _count_listed(loss)
+        self._left -= 1.0 + kinds * (1.0 + frequencies / _LIMITS.frequencies)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more is to be tried."""
+        return self._left <= 0.0
 
 
 def invert_delta(
     pairs: Pairs, mu: float, epsilon: float, rtol: float, known: float = 1.0
 ) -> Interval:
-    """Bound the profile at one epsilon.
+    """Bound the profile of pairs and Gaussians of total shift mu at one epsilon, in nats.
 
-    Parameters
-    ----------
-    pairs : sequence of (Pair, int)
-        Dominating pairs and how often each is composed.
-    mu : float
-        Total shift of unsampled Gaussian releases.
-    epsilon : float
-        Privacy parameter in nats, at least 0.
-    rtol : float
-        Relative gap aimed at.
-    known : float, default=1.0
-        A bound on delta from elsewhere.
-
-    Returns
-    -------
-    tuple of float
-        Lower and upper bound on delta; 0 and the known one where the method does not apply.
+    The lower bound is 0 and the upper one ``known`` where the method does not apply.
     """
-    best = meet((0.0, known), _delta(ComposedLoss(pairs, mu), epsilon, rtol))
-    if is_narrow(best, rtol):
-        return best
-    # How much may be cut off depends on the delta to be found: descend to it.
-    for _ in range(_LARGEST_DESCENT):
-        before = best[1]
-        tail = _NEGLECTED * rtol * max(before, _SMALLEST_DELTA)
-        best = meet(best, _delta(_truncated(pairs, mu, tail), epsilon, rtol))
-        if is_narrow(best, rtol) or best[1] > 0.1 * before:
-            break
+    effort = Effort()
+    best = meet((0.0, known), bound_delta(ComposedLoss(pairs, mu), epsilon, rtol, effort))
+    if not is_narrow(best, rtol) and any(map(_is_cut, pairs)):
+        # How much may be cut off depends on the delta to be found: an estimate descends to it.
+        guess = min(Target.estimated(with_gaussian(pairs, mu), epsilon).delta, best[1])
+        loss = _truncated(pairs, mu, _LIMITS.neglected * rtol * guess)
+        best = meet(best, bound_delta(loss, epsilon, rtol, effort))
     return best
 
 
 def invert_epsilon(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interval:
-    """Bound the smallest epsilon at one delta.
+    """Bound the smallest epsilon of pairs and Gaussians of total shift mu at a delta above 0.
 
-    Parameters
-    ----------
-    pairs : sequence of (Pair, int)
-        Dominating pairs and how often each is composed.
-    mu : float
-        Total shift of unsampled Gaussian releases.
-    delta : float
-        Target probability, positive.
-    rtol : float
-        Relative gap aimed at.
-
-    Returns
-    -------
-    tuple of float
-        Lower and upper bound on epsilon; 0 and infinity where the method does not apply.
+    In nats; 0 and infinity where the method does not apply.
     """
-    best = _epsilon(ComposedLoss(pairs, mu), delta, rtol)
-    if best[1] > _SMALLEST_EPSILON and not is_narrow(best, rtol):
-        loss = _truncated(pairs, mu, _NEGLECTED * rtol * delta)
-        best = meet(best, _epsilon(loss, delta, rtol, best[1]))
+    effort = Effort()
+    best = _epsilon(ComposedLoss(pairs, mu), delta, rtol, effort)
+    if best[1] > _LIMITS.smallest_epsilon and not is_narrow(best, rtol):
+        loss = _truncated(pairs, mu, _LIMITS.neglected * rtol * delta)
+        best = meet(best, _epsilon(loss, delta, rtol, effort, best[1]))
     return best
+
+
+def _count_listed(loss: ComposedLoss) -> int:
+    return sum(isinstance(pair, ListedPair) for pair, _ in loss.pairs)
+
+
+def _is_cut(release: tuple[Pair, int]) -> bool:
+    return isinstance(release[0], GaussianMixturePair)
 
 
 def _truncated(pairs: Pairs, mu: float, tail: float) -> ComposedLoss:
@@ -93,7 +113,7 @@ def _truncated(pairs: Pairs, mu: float, tail: float) -> ComposedLoss:
     The moments of a Gaussian mixture may be governed by values that are never seen; without these
     they are not.
     """
-    share = max(tail / sum(count for _, count in pairs), _SMALLEST_DELTA)
+    share = max(tail / sum(count for _, count in pairs), _LIMITS.smallest_delta)
     return ComposedLoss(
         [
             (pair.truncated(share) if isinstance(pair, GaussianMixturePair) else pair, count)
@@ -103,29 +123,39 @@ def _truncated(pairs: Pairs, mu: float, tail: float) -> ComposedLoss:
     )
 
 
-def _delta(loss: ComposedLoss, epsilon: float, rtol: float) -> Interval:
+def with_gaussian(pairs: Pairs, mu: float) -> Pairs:
+    """Return the pairs, and that of unsampled Gaussian releases of total shift mu."""
+    if mu <= 0.0:
+        return list(pairs)
+    return [*pairs, (gaussian_pair("gaussian", 1.0, mu), 1)]
+
+
+def bound_delta(loss: ComposedLoss, epsilon: float, rtol: float, effort: Effort) -> Interval:
+    """Bound the profile of finite losses, and of those outside, at an epsilon in nats."""
     best = (0.0, 1.0)
     saddle = find_saddle(loss, epsilon=epsilon)
     if saddle is None:
         return best
     log_delta, gap = saddle.log_delta, rtol
-    for _ in range(_ROUNDS):
+    for _ in range(_LIMITS.rounds):
         # The saddle may be off where the smallest tilt is used.
         at = Saddle(saddle.theta, saddle.log_moment, epsilon, saddle.deviation, log_delta)
         eta = math.sqrt(gap / ((at.theta + 1.0) * (at.theta + 1.0 / at.deviation)))
-        inversion = _prepare(loss, at, eta, math.log(_NEGLECTED * rtol))
-        if not inversion.feasible:
+        inversion = _prepare(loss, at, eta, math.log(_LIMITS.neglected * rtol), effort)
+        if inversion is None:
             break
         found = inversion.delta_bounds(epsilon)
         best = meet(best, found)
         if is_narrow(best, rtol) or not found[1] > 0.0:
             break
         gap *= 0.25 * min(rtol * best[1] / (best[1] - best[0]), 1.0)
-        log_delta = min(log_delta, math.log(max(best[1], _SMALLEST_DELTA)))
+        log_delta = min(log_delta, math.log(max(best[1], _LIMITS.smallest_delta)))
     return best
 
 
-def _epsilon(loss: ComposedLoss, delta: float, rtol: float, known: float = math.inf) -> Interval:
+def _epsilon(
+    loss: ComposedLoss, delta: float, rtol: float, effort: Effort, known: float = math.inf
+) -> Interval:
     best = (0.0, known)
     inner = delta - loss.outside[1]
     saddle = find_saddle(loss, log_delta=math.log(inner)) if inner > 0.0 else None
@@ -133,24 +163,22 @@ def _epsilon(loss: ComposedLoss, delta: float, rtol: float, known: float = math.
         return best
     if saddle.epsilon > known:
         saddle = find_saddle(loss, epsilon=known) or saddle
-    if saddle.epsilon > _LARGEST_EPSILON:
+    if saddle.epsilon > _LIMITS.largest_epsilon:
         return best
     epsilon, gap = max(saddle.epsilon, 0.0), rtol
-    for _ in range(_ROUNDS):
-        scale = max(epsilon, _SMALLEST_EPSILON)
+    for _ in range(_LIMITS.rounds):
+        scale = max(epsilon, _LIMITS.smallest_epsilon)
         at = Saddle(saddle.theta, saddle.log_moment, epsilon, saddle.deviation, math.log(inner))
         slope = saddle.theta + 1.0 + 1.0 / saddle.deviation
         eta = math.sqrt(gap * scale / slope)
-        log_neglected = math.log(_NEGLECTED * rtol) + min(math.log(scale * slope), 0.0)
-        inversion = _prepare(loss, at, eta, log_neglected)
-        if not inversion.feasible:
-            break
-        found = _solve(inversion, epsilon, delta, inner)
+        log_neglected = math.log(_LIMITS.neglected * rtol) + min(math.log(scale * slope), 0.0)
+        inversion = _prepare(loss, at, eta, log_neglected, effort)
+        found = None if inversion is None else _solve(inversion, epsilon, delta, inner)
         if found is None:
             break
         before, best = best, meet(best, found)
         width = best[1] - best[0]
-        if is_narrow(best, rtol) or not _SMALLEST_EPSILON < best[1] < math.inf:
+        if is_narrow(best, rtol) or not _LIMITS.smallest_epsilon < best[1] < math.inf:
             break
         if width > 0.9 * (before[1] - before[0]):
             break  # something else than the smoothing is in the way
@@ -164,20 +192,27 @@ def _epsilon(loss: ComposedLoss, delta: float, rtol: float, known: float = math.
     return best
 
 
-def _prepare(loss: ComposedLoss, at: Saddle, eta: float, log_neglected: float) -> Inversion:
-    """Smooth less than necessary where that costs nothing."""
-    for share in _SHARES:
-        inversion = Inversion(loss, at, math.sqrt(share) * eta, log_neglected, _MANY)
+def _prepare(
+    loss: ComposedLoss, at: Saddle, eta: float, log_neglected: float, effort: Effort
+) -> Inversion | None:
+    """Smooth less than necessary where that costs nothing; None where it costs too much."""
+    largest = LARGEST_COUNT // (_LIMITS.listed if _count_listed(loss) else 1)
+    counts = [_LIMITS.many] * len(_LIMITS.shares) + [largest]
+    for share, count in zip((*_LIMITS.shares, _LIMITS.shares[-1]), counts, strict=True):
+        if effort.is_spent:
+            break
+        inversion = Inversion(loss, at, math.sqrt(share) * eta, log_neglected, count)
+        effort.spend(inversion, loss)
         if inversion.feasible:
             return inversion
-    return Inversion(loss, at, math.sqrt(_SHARES[-1]) * eta, log_neglected)
+    return None
 
 
 def _solve(inversion: Inversion, epsilon: float, delta: float, inner: float) -> Interval | None:
     """Find epsilons at which the bounds on delta prove that they bound the right one."""
     log_inner = math.log(inner)
     slope = -inversion.theta
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(_LIMITS.newton_steps):
         value, rate, _ = inversion.sums(epsilon)
         if not (value > 0.0 and rate > 0.0):
             # So far above the answer that the sum has no correct digit.
@@ -203,7 +238,7 @@ def _shift(
     """Move epsilon until the bound on delta is on the safe side of the target."""
     shift = 0.0
     slope = min(slope, -_SMALLEST_SLOPE)
-    for attempt in range(10):
+    for attempt in range(_LIMITS.shifts):
         at = max(epsilon + shift if upward else epsilon - shift, 0.0)
         if at == 0.0 and not upward:
             return 0.0

@@ -28,21 +28,10 @@ _LARGEST_STRETCH = 300.0  # nats of losses whose masses under Q are compared at 
 
 
 def lowered(step: float, nodes: NodeMasses, zero: int | None = None) -> Array:
-    """Return masses under P of a pair on the same nodes that is dominated.
+    """Return masses under P of a pair on the same nodes, ``step`` nats apart, that is dominated.
 
-    Parameters
-    ----------
-    step : float
-        Distance of the nodes, in nats.
-    nodes : NodeMasses
-        What `spread` made of the pair. Masses beyond the first and the last node are dropped.
-    zero : int, optional
-        The node whose loss is zero, if there is one and the pair has no infinite loss.
-
-    Returns
-    -------
-    ndarray
-        One mass for each node.
+    ``zero`` is the node whose loss is zero, if there is one and the pair has no infinite loss.
+    Masses beyond the first and the last node are dropped.
     """
     inside = bool(np.any(nodes.falling > 0.0) or np.any(nodes.rising > 0.0))
     if not inside and nodes.below == 0.0:
@@ -122,20 +111,7 @@ def _lowering(step: float, falling: Array, rising: Array) -> Array:
 
 
 def profile_at_nodes(step: float, masses: Array) -> Array:
-    """Return the hockey-stick divergence of a discrete pair at each of its losses.
-
-    Parameters
-    ----------
-    step : float
-        Distance of the losses, in nats.
-    masses : ndarray
-        Probabilities under P.
-
-    Returns
-    -------
-    ndarray
-        Divergences, accurate relative to themselves: sums of positive terms from the right.
-    """
+    """Return the divergence of a discrete pair at each of its losses, accurate to itself."""
     size = len(masses)
     out = np.zeros(size)
     stretch = max(1, min(size, int(_LARGEST_STRETCH / step)))

@@ -1,256 +1,61 @@
-"""Bounds for one list of dominating pairs: one direction between two neighbours.
+"""Both bounds for one list of dominating pairs, on one grid that is refined until they are close.
 
-The accountant takes the larger of these over the directions that its plan has.
+Where all losses are atoms at equal distances, that distance is the step and nothing is lost; where
+some are, the step divides it. Else both bounds err by the square of the step (section 8 of
+``docs/proofs/certified_intervals.md``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from skdp.accounting.pld.grid.compose import TiltedLoss, compose, tilt_masses
-from skdp.accounting.pld.grid.estimates import LossEstimate
-from skdp.accounting.pld.pairs.base import Pair
-
-_TOLERANCE = 3e-4  # relative excess of delta due to the grids
-_NEGLECTED = 1e-6  # share of delta that truncations may add
-_MISSING = 1e-10  # share of the tilted weight that a window may miss
-_ROUNDS = 2  # of estimating and composing
-_LARGEST_RETRIES = 4
-_LARGEST_ROUNDS = 45  # of estimating alone
-_SINGLE_STAGE = 256  # counts up to this are composed in one transform
-_FEW = 16  # releases
-_HALVINGS = 10
-_FINE_CELLS = 2**13
-_LARGEST_CELLS = 2**19  # of one release
-_LARGEST_LATTICE = 2**30  # of one release that has only two losses
-_LARGEST_WINDOW = 2**20  # in steps, as estimated
-_LARGEST_SIZE = 2**21  # of a transform
-_LARGEST_FACTOR = 2**13  # between the two grids
-_LARGEST_TILTED_STEP = 20.0  # nats by which the tilt may change from one loss to the next
-_SMALLEST_TAIL = 1e-300
-
-Pairs = Sequence[tuple[Pair, int]]
+from skdp.accounting.pld.grid.compose import (
+    TiltedLoss,
+    compose,
+    compose_from_below,
+    tilt_from_below,
+    tilt_masses,
+)
+from skdp.accounting.pld.grid.estimates import Pairs
+from skdp.accounting.pld.grid.targets import LIMITS, Target
+from skdp.accounting.pld.pairs.base import subdivision
 
 
-def direction_epsilon(pairs: Pairs, delta: float) -> float:
-    """Bound epsilon for one list of dominating pairs.
+class Bounds(NamedTuple):
+    """A composition from above and from below; indices count from ``origin``.
 
-    Parameters
-    ----------
-    pairs : sequence of (Pair, int)
-        Dominating pairs and how often each is composed.
-    delta : float
-        Target probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        Epsilon in nats, possibly infinite.
+    ``error`` is what rounding of the cells' masses may have moved the sum of losses by, and their
+    probabilities relative to themselves (section 8).
     """
-    failure, largest, variation = extremes(pairs)
-    if variation <= delta:
-        return 0.0
-    best = largest if failure <= delta else math.inf
-    target = delta
-    # A smaller delta asks more; its epsilon is a bound too, and where the losses that matter are
-    # many scales below those that delta pays for, it is the one that the grid resolves.
-    for _ in range(_LARGEST_RETRIES):
-        found, expected = _attempt(pairs, target)
-        best = min(best, found)
-        if best <= expected or failure >= 0.01 * target:
-            break
-        target *= 0.01
-    return best
 
+    upper: TiltedLoss
+    lower: TiltedLoss | None
+    failure: float
+    origin: float
+    error: float = 0.0
 
-def _attempt(pairs: Pairs, delta: float) -> tuple[float, float]:
-    """Bound epsilon on one family of grids; return also what epsilon would be unsurprising."""
-    best = math.inf
-    estimate = LossEstimate(pairs, _NEGLECTED * delta / _total(pairs))
-    tilt = estimate.tilt_for_delta(delta)
-    expected = 2.0 * max(estimate.cumulants(tilt)[1], 0.0) + 10.0 * estimate.deviation
-    for _ in range(_ROUNDS):
-        loss = compose_pairs(pairs, estimate, tilt, delta)
-        epsilon = invert(loss, delta)
-        best = min(best, epsilon)
-        if not math.isfinite(epsilon):
-            break
-        # One more round if the estimate was off: the tilt should suit the epsilon found.
-        better = estimate.tilt_for_epsilon(epsilon)
-        if abs(better - tilt) * estimate.deviation <= 0.5 + 0.1 * tilt * estimate.deviation:
-            break
-        tilt = better
-    return best, expected
+    def delta(self, epsilon: float) -> tuple[float, float]:
+        """Return a lower and an upper bound on delta at an epsilon in nats."""
+        return self.delta_from_below(epsilon), self.delta_from_above(epsilon)
 
+    def delta_from_above(self, epsilon: float) -> float:
+        """Return an upper bound on delta at an epsilon in nats."""
+        bound = self.upper.delta(epsilon - self.origin - self._slip(epsilon))
+        return min(1.0, bound * math.exp(self.error))
 
-def direction_delta(pairs: Pairs, epsilon: float) -> float:
-    """Bound delta for one list of dominating pairs.
+    def delta_from_below(self, epsilon: float) -> float:
+        """Return a lower bound on delta at an epsilon in nats."""
+        if self.lower is None:
+            return self.failure
+        bound = self.lower.delta_from_below(epsilon - self.origin + self._slip(epsilon))
+        return max(bound * math.exp(-self.error), self.failure)
 
-    Parameters
-    ----------
-    pairs : sequence of (Pair, int)
-        Dominating pairs and how often each is composed.
-    epsilon : float
-        Privacy parameter in nats.
-
-    Returns
-    -------
-    float
-        Delta, in [0, 1].
-    """
-    failure, largest, variation = extremes(pairs)
-    if epsilon >= largest:
-        return failure
-    estimate, tilt, guess = estimate_at(pairs, epsilon)
-    value = min(variation, compose_pairs(pairs, estimate, tilt, guess).delta(epsilon))
-    return _improved(pairs, epsilon, value)
-
-
-def estimate_at(pairs: Pairs, epsilon: float) -> tuple[LossEstimate, float, float]:
-    """Estimate a composition near an epsilon.
-
-    Parameters
-    ----------
-    pairs : sequence of (Pair, int)
-        Dominating pairs and how often each is composed.
-    epsilon : float
-        Privacy parameter in nats.
-
-    Returns
-    -------
-    LossEstimate
-        Estimates with as much of the tails as matters.
-    float
-        The tilt that suits.
-    float
-        The size of delta, about.
-    """
-    # How far the tails matter depends on the delta to be found: descend to it.
-    following = 1e-3
-    for _ in range(_LARGEST_ROUNDS):
-        guess = following
-        estimate = LossEstimate(pairs, _NEGLECTED * guess / _total(pairs))
-        tilt = estimate.tilt_for_epsilon(epsilon)
-        log_guess, reached = estimate.log_delta(tilt) if tilt > 0.0 else (0.0, epsilon)
-        if reached < 0.99 * epsilon:
-            log_guess = -math.inf  # beyond what these tails contain
-        following = max(math.exp(min(log_guess, 0.0)), 1e-6 * guess)
-        if following > 0.1 * guess:
-            break
-    return estimate, tilt, guess
-
-
-def _improved(pairs: Pairs, epsilon: float, value: float) -> float:
-    """Lower a bound on delta as far as the bounds on epsilon allow.
-
-    Where the losses that matter are hard to find from epsilon, they are easier to find from delta:
-    an epsilon at most the one asked for proves its delta.
-    """
-    if value <= 1e-290 or direction_epsilon(pairs, 0.5 * value) > epsilon:
-        return value
-    high, leap = math.log(0.5 * value), math.log(4.0)
-    low = high - leap
-    while low > -690.0 and direction_epsilon(pairs, math.exp(low)) <= epsilon:
-        high, leap = low, 2.0 * leap
-        low -= leap
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if direction_epsilon(pairs, math.exp(middle)) <= epsilon:
-            high = middle
-        else:
-            low = middle
-    return math.exp(high) * (1.0 + 1e-12)
-
-
-def compose_pairs(pairs: Pairs, estimate: LossEstimate, tilt: float, delta: float) -> TiltedLoss:
-    """Compose dominating pairs into one tilted distribution.
-
-    Long repetitions are composed in two stages: blocks of about the square root of the count on a
-    fine grid, then the blocks on a grid that is as much coarser as their losses are wider. Each
-    stage adds the square of its step to the variance once per composition, so the coarse grid
-    costs no more accuracy than the fine one, and both transforms are short.
-
-    Parameters
-    ----------
-    pairs : sequence of (Pair, int)
-        Dominating pairs and how often each is composed.
-    estimate : LossEstimate
-        Cumulants of the same composition.
-    tilt : float
-        Exponent of the tilting, at least 0.
-    delta : float
-        Size of the delta of interest; truncations stay far below it.
-
-    Returns
-    -------
-    TiltedLoss
-        An upper bound on the composed distribution.
-    """
-    tail = max(_NEGLECTED * delta / _total(pairs), _SMALLEST_TAIL)
-    log_tail = math.log(max(_NEGLECTED * delta, _SMALLEST_TAIL))
-    window = estimate.window(tilt, log_tail, math.log(_MISSING))
-    segments = [segment for pair, count in pairs for segment in _segments(pair, count)]
-    # A grid of step h multiplies delta by about 1 + n tilt^2 h^2 / 12; both stages share that.
-    blocked = sum(length * times for _, length, times in segments if length > 1)
-    scale = math.sqrt(12.0 * _TOLERANCE) / max(tilt, 1.0 / max(estimate.deviation, 1e-290))
-    coarse = scale / math.sqrt(sum(n for *_, n in segments) * (2 if blocked else 1))
-    fine = scale / math.sqrt(2 * blocked) if blocked else coarse
-    if _total(pairs) <= _FEW:
-        # So few losses are not smooth on the scale of their sum; a fine grid is cheap here.
-        spans = [pair.span(tail) for pair, _ in pairs]
-        coarse = min(coarse, max(high - low for low, high in spans) / _FINE_CELLS)
-    coarse = _admissible_step(pairs, max(coarse, window.width / _LARGEST_WINDOW), tail)
-    tilt = min(tilt, _LARGEST_TILTED_STEP / coarse)
-    parts = [
-        (_block(pair, length, fine, coarse, tilt, tail, log_tail - math.log(n), _MISSING / n), n)
-        for pair, length, n in segments
-    ]
-    if len(parts) == 1 and parts[0][1] == 1:
-        return parts[0][0]
-    return compose(parts, window, log_tail, math.log(_MISSING), _LARGEST_SIZE)
-
-
-def _admissible_step(pairs: Pairs, step: float, tail: float) -> float:
-    """Enlarge a step until no release has too many cells; put the largest atoms on the grid."""
-    atoms = [
-        (n * pair.largest_loss, pair.largest_loss)
-        for pair, n in pairs
-        if pair.lattice > 0.0 and math.isfinite(pair.largest_loss)
-    ]
-    for pair, _ in pairs:
-        low, high = pair.span(tail)
-        cells = _LARGEST_LATTICE if pair.atomic else _LARGEST_CELLS
-        step = max(step, (high - low) / cells, max(-low, high) / _LARGEST_LATTICE)
-    largest = max(atoms, default=(0.0, 0.0))[1]
-    return largest / math.floor(largest / step) if largest > step else step
-
-
-def _block(
-    pair: Pair,
-    count: int,
-    fine: float,
-    coarse: float,
-    tilt: float,
-    tail: float,
-    log_infinite: float,
-    missing: float,
-) -> TiltedLoss:
-    """Compose one pair ``count`` times, near step ``fine``, and put it on the step ``coarse``."""
-    if count == 1:
-        return tilt_masses(*pair.grid(coarse, tail), coarse, tilt)
-    estimate = LossEstimate([(pair, count)], tail)
-    window = estimate.window(tilt, log_infinite, math.log(missing))
-    low, high = pair.span(tail)
-    cells = (high - low) / (_LARGEST_LATTICE if pair.atomic else _LARGEST_CELLS)
-    finest = max(fine, cells, window.width / _LARGEST_WINDOW, coarse / _LARGEST_FACTOR)
-    factor = math.ceil(coarse / min(coarse, finest))
-    step = coarse / factor
-    part = tilt_masses(*pair.grid(step, tail), step, tilt)
-    composed = compose([(part, count)], window, log_infinite, math.log(missing), _LARGEST_SIZE)
-    return composed.coarsen(factor)
+    def _slip(self, epsilon: float) -> float:
+        return LIMITS.rounding * (abs(epsilon) + abs(self.origin)) + self.error
 
 
 def extremes(pairs: Pairs) -> tuple[float, float, float]:
@@ -270,63 +75,186 @@ def extremes(pairs: Pairs) -> tuple[float, float, float]:
     )
 
 
-def _total(pairs: Pairs) -> int:
-    return sum(count for _, count in pairs)
+def epsilon_interval(pairs: Pairs, delta: float, rtol: float = 1e-3) -> tuple[float, float]:
+    """Bound epsilon for one list of dominating pairs at a delta in (0, 1), in nats.
 
-
-def _segments(pair: Pair, count: int) -> list[tuple[Pair, int, int]]:
-    """Cut a repetition into blocks: the pair, the length of a block, and how many there are."""
-    if count <= _SINGLE_STAGE:
-        return [(pair, 1, count)]
-    length = math.isqrt(count)
-    times, rest = divmod(count, length)
-    return [(pair, length, times)] + ([(pair, rest, 1)] if rest else [])
-
-
-def invert(loss: TiltedLoss, delta: float, origin: float = 0.0) -> float:
-    """Return an epsilon at which a distribution's delta is at most the target, near equality.
-
-    Parameters
-    ----------
-    loss : TiltedLoss
-        Upper bound on a composed distribution.
-    delta : float
-        Target, positive.
-    origin : float, default=0.0
-        The loss from which its indices count.
-
-    Returns
-    -------
-    float
-        Epsilon in nats, possibly infinite.
+    The grid is refined until the relative distance is ``rtol``, or effort is spent.
     """
-    if loss.infinite >= delta:
-        return math.inf
-    value = loss.delta(-origin)
-    if value <= delta:
-        return 0.0
-    low, low_log = 0.0, math.log(value / delta)
-    high = float(loss.indices[-1]) * loss.step + origin
-    if high <= 0.0 or loss.delta(high - origin) > delta:
-        return math.inf
-    high_log = math.log(loss.infinite / delta) if loss.infinite > 0.0 else -math.inf
-    centre = float(np.dot(loss.weights, loss.indices)) * loss.step + origin
-    x = centre if low < centre < high else 0.5 * (low + high)
-    for _ in range(100):
-        value = loss.delta(x - origin)
-        log_ratio = math.log(value / delta) if value > 0.0 else -math.inf
-        previous = (low, low_log) if log_ratio > 0.0 else (high, high_log)
-        if log_ratio > 0.0:
-            low, low_log = x, log_ratio
-        else:
-            high, high_log = x, log_ratio
-        if high_log > -1e-10 or high - low <= 1e-10 * high:
+    failure, largest, variation = extremes(pairs)
+    if variation <= delta:
+        return 0.0, 0.0
+    if failure * (1.0 - 1e-9) > delta:
+        return math.inf, math.inf
+    best = (single_epsilon(pairs, delta), largest if failure <= delta else math.inf)
+    # Finer grids cost digits too: begin with one that is not finer than mostly needed.
+    share = max(rtol, LIMITS.first_share)
+    target, step, effort = Target.at_delta(pairs, delta), math.inf, LIMITS.effort
+    estimate = target.estimate
+    for _ in range(LIMITS.grids):
+        guess = max(best[0], estimate.cumulants(target.tilt)[1], 0.01 * estimate.deviation)
+        wanted = min(step, target.first_step(share * guess * (target.tilt + estimate.flat)))
+        step, exact = target.choose_step(wanted, effort)
+        effort -= target.cells(step)
+        found = _solve(compose_both(target, step), delta)
+        gained = best[1] - best[0]
+        best = (max(best[0], min(found[0], best[1])), min(best[1], found[1]))
+        width = best[1] - best[0]
+        gap = width / max(best[1], 1e-300)
+        if gap <= rtol or not math.isfinite(best[1]) or effort < LIMITS.fine_cells:
             break
-        slope = -max(loss.tilt, 1e-3)
-        if math.isfinite(previous[1]) and previous[0] != x:
-            slope = min((log_ratio - previous[1]) / (x - previous[0]), slope * 1e-3)
-        # Aim a hair inside the target, to stop on the safe side.
-        x = x - (log_ratio + 5e-11) / slope if math.isfinite(log_ratio) else 0.5 * (low + high)
-        if not low < x < high:
-            x = 0.5 * (low + high)
-    return high
+        moved = target.move(0.5 * (best[0] + best[1]))
+        if (exact or step > wanted * 1.5) and not moved and gained - width <= 0.5 * width:
+            break
+        step *= min(0.5, max(1.0 / 64.0, 0.5 * rtol / gap))
+    return best
+
+
+def delta_interval(pairs: Pairs, epsilon: float, rtol: float = 1e-3) -> tuple[float, float]:
+    """Bound delta for one list of dominating pairs at an epsilon >= 0 in nats.
+
+    The grid is refined until the relative distance is ``rtol``, or effort is spent.
+    """
+    failure, largest, variation = extremes(pairs)
+    if epsilon >= largest:
+        return failure * (1.0 - 1e-9), failure
+    least = 1e-290 if all(pair.atomic for pair, _ in pairs) else LIMITS.smallest_delta
+    profiles = [pair.profile(epsilon) for pair, _ in pairs]
+    best = (max([failure * (1.0 - 1e-9)] + [p[0] for p in profiles if p]), variation)
+    # Finer grids cost digits too: begin with one that is not finer than mostly needed.
+    share = max(rtol, LIMITS.first_share)
+    target, step, effort = Target.estimated(pairs, epsilon), math.inf, LIMITS.effort
+    for _ in range(LIMITS.grids):
+        wanted = min(step, target.first_step(share))
+        step, exact = target.choose_step(wanted, effort)
+        effort -= target.cells(step)
+        lower, upper = compose_both(target, step).delta(epsilon)
+        before = best[1] - best[0]
+        best = (max(best[0], lower), min(best[1], upper))
+        gap = best[1] - best[0]
+        if gap <= rtol * max(best[1], least) or effort < LIMITS.fine_cells:
+            break
+        if best[1] < 1e-3 * target.delta:
+            # A tilt suits only a distribution with the same tails: heavy ones are all it sees.
+            target, step = Target.at_epsilon(pairs, epsilon, max(best[1], 1e-280)), math.inf
+            continue
+        if (exact or step > wanted * 1.5) and before - gap <= 0.5 * gap:
+            break
+        step *= min(0.5, max(1.0 / 64.0, 0.5 * rtol * best[1] / gap))
+    return best
+
+
+def single_epsilon(pairs: Pairs, delta: float) -> float:
+    """Return the largest epsilon that a single release of a composition has by itself.
+
+    A lower bound on the composition's, from the pairs that know their profile.
+    """
+    best = 0.0
+    for pair, _ in pairs:
+        at_best = pair.profile(best)
+        if at_best is None or at_best[0] <= delta:
+            continue
+        low, high = best, max(1.0, 2.0 * best)
+        while (at_high := pair.profile(high)) is not None and at_high[0] > delta and high < 1e6:
+            low, high = high, 2.0 * high
+        for _ in range(LIMITS.searches):
+            middle = 0.5 * (low + high)
+            at_middle = pair.profile(middle)
+            if at_middle is not None and at_middle[0] > delta:
+                low = middle
+            else:
+                high = middle
+        best = low
+    return best
+
+
+def compose_both(target: Target, step: float, below: bool = True) -> Bounds:
+    """Compose dominating pairs on one grid, once dominating and once, if asked, dominated.
+
+    The bounds are valid whatever the target and the step in nats.
+    """
+    pairs, tail, tilt, neglected = (
+        target.pairs,
+        target.tail,
+        target.tilt_on(step),
+        target.neglected(step),
+    )
+    origin, rounded = 0.0, 0
+    parts, lowered = [], []
+    for pair, count in pairs:
+        # At least the largest loss is then kept; but a narrow pair is best seen from zero.
+        fits = pair.lattice > 0.0 and subdivision(pair.lattice, step) > 0
+        aligned = fits or pair.lattice > LIMITS.narrow * step
+        origin += count * pair.origin if aligned else 0.0
+        rounded += 0 if pair.atomic else count
+        parts.append((tilt_masses(*pair.grid(step, tail, aligned), step, tilt), count))
+        if below:
+            indices, masses, _ = pair.optimistic_grid(step, tail, aligned)
+            part = tilt_from_below(indices, masses, step, tilt)
+            lowered += [(part, count)] if part is not None else []
+    failure = -math.expm1(math.fsum(n * math.log1p(-pair.failure) for pair, n in pairs))
+    failure *= 1.0 - 1e-12
+    upper = compose(parts, neglected)
+    lower = None
+    if len(lowered) == len(parts):
+        lower = compose_from_below(lowered, failure, neglected)
+    return Bounds(upper, lower, failure, origin, rounded * LIMITS.cell_error)
+
+
+def _solve(bounds: Bounds, delta: float) -> tuple[float, float]:
+    """Return epsilons on either side of where delta is met, each with a proof."""
+    loss = bounds.upper
+
+    def excess(value: float) -> float:
+        return math.log(value / delta) if value > 0.0 else -math.inf
+
+    def from_above(epsilon: float) -> float:
+        return excess(bounds.delta_from_above(epsilon))
+
+    def from_below(epsilon: float) -> float:
+        return excess(bounds.delta_from_below(epsilon))
+
+    last = float(loss.indices[-1]) * loss.step + bounds.origin
+    centre = float(np.dot(loss.weights, loss.indices)) * loss.step + bounds.origin
+    _, upper = _close_in(from_above, min(max(centre, 0.0), last), loss.step, last, 1.0)
+    # Far below the tilt's epsilon lower bounds are useless, so the search starts from above.
+    start = upper if math.isfinite(upper) else last
+    lower, _ = _close_in(from_below, start, 1e-9 * start, start, -1.0)
+    return lower, upper
+
+
+def _close_in(
+    excess: Callable[[float], float], start: float, leap: float, largest: float, side: float
+) -> tuple[float, float]:
+    """Return neighbouring epsilons between which a falling excess loses its sign.
+
+    The upper one is infinite if it does not up to the largest, the lower one 0 if there is none.
+    ``side`` says whether to be close at the upper one, 1, or at the lower one, -1.
+    """
+    low = high = start
+    low_log = high_log = excess(start)
+    while low_log <= 0.0:
+        if low <= 0.0:
+            return 0.0, 0.0 if low == high else high
+        high, high_log, low = low, low_log, max(low - leap, 0.0)
+        low_log, leap = excess(low), 8.0 * leap
+    while high_log > 0.0:
+        if high >= largest:
+            return low, math.inf
+        low, low_log, high = high, high_log, min(high + leap, largest)
+        high_log, leap = excess(high), 8.0 * leap
+    for attempt in range(LIMITS.searches):
+        near = -high_log if side > 0.0 else low_log
+        if high - low <= LIMITS.close * high or near < LIMITS.close:
+            break
+        x = 0.5 * (low + high)
+        if attempt % 3 < 2 and math.isfinite(high_log):
+            # Aim a hair to the side allowed.
+            aim = low_log + side * 0.3 * LIMITS.close
+            secant = low + (high - low) * aim / (low_log - high_log)
+            x = secant if low < secant < high else x
+        value = excess(x)
+        if value > 0.0:
+            low, low_log = x, value
+        else:
+            high, high_log = x, value
+    return low, high

@@ -1,11 +1,15 @@
-"""Composition of discrete privacy-loss distributions by Fourier transform, as an upper bound.
+"""Composition of discrete privacy-loss distributions by Fourier transform, from both sides.
 
 A distribution is kept exponentially tilted: weight ``t_k`` proportional to ``e^(theta l_k)`` times
 the probability under P of loss ``l_k = k * step``. Tilting moves the mean of the sum to the
 epsilon of interest, where the composed weights are then large and the rounding error of the
-transform, uniform over the grid, is relatively small. Everything neglected is bounded and added:
-losses above the window count as infinite, the tilted weight below it counts with the largest factor
-it could have in delta, and each cell is raised by a bound on the rounding error.
+transform, uniform over the grid, is relatively small.
+
+From above, everything neglected is bounded and added: losses above the window count as infinite,
+the tilted weight below it counts with the largest factor it could have in delta, and each cell is
+raised by a bound on the rounding error. From below each weight is lowered by it, and weight that
+the window misses is dropped; but it is not gone: the transform is periodic, so it reappears inside,
+and is subtracted where it weighs most (section 8 of ``docs/proofs/certified_intervals.md``).
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,30 +25,51 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from skdp.accounting.pld.grid.estimates import WindowEstimate
-from skdp.accounting.pld.pairs.base import Array
+from skdp.accounting.pld.pairs.base import Array, Indices
 
 _UNIT_ROUNDOFF = 2.0**-53
-_NEGLIGIBLE = -60.0  # log modulus below which a transform value is set to zero (and bounded)
-_ATOM = -10.0  # log weight of the result's heaviest loss from which it is split off
-_RAISED = 30.0  # share of the rounding errors in the infinite loss, against that of truncation
-_MOMENT_SLACK = 1e-6  # nats added to a Chernoff bound, far above the rounding of its moments
-_WINDOW_TRIALS = 16
-_LARGE = 600.0
-LARGEST_INDEX = 2**62
-_TINY = 1e-290
-_UNDERFLOW = 1e-290  # far more tilted weight than can vanish below the smallest float
+_TINY = 1e-290  # far more tilted weight than can vanish below the smallest float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a composition neglects, and by how much its bounds are rounded."""
+
+    size: int = 2**21
+    """Of a transform; a longer window is cut from below."""
+    index: int = 2**62
+    """Losses beyond it are out of reach of integers."""
+    log_negligible: float = -60.0
+    """Log modulus below which a transform's value is set to zero, and bounded."""
+    log_atom: float = -10.0
+    """Log weight of the result's heaviest loss from which on it is split off."""
+    raised: float = 30.0
+    """Share of the rounding errors in the infinite loss, against that of truncation."""
+    moment_slack: float = 1e-6
+    """Nats added to a Chernoff bound, far above the rounding of its moments."""
+    window_trials: int = 16
+    """Sets of exponents that may place a window, each half the previous one."""
+    scales: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0)
+    """Of the estimated exponents, tried to bound the weight outside a window."""
+    log_large: float = 600.0
+    """What exponents are cut at."""
+    mass_error: float = 1e-13
+    """Relative error of a probability, generously."""
+
+
+_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
 class TiltedLoss:
     """A privacy-loss distribution, tilted; the indices ascend.
 
-    The probability under P of loss ``indices[j] * step`` is at most
-    ``weights[j] * exp(log_moment - tilt * indices[j] * step)``, that of an infinite loss at most
-    ``infinite``. Weight of up to ``missing`` is allowed for besides, wherever it hurts most.
+    The probability under P of loss ``indices[j] * step`` is at most, or from below at least,
+    ``weights[j] * exp(log_moment - tilt * indices[j] * step)``, that of an infinite loss
+    ``infinite``. Weight of up to ``missing`` may lack, or be too much, wherever it hurts most.
     """
 
-    indices: NDArray[np.int64]
+    indices: Indices
     weights: Array
     log_moment: float
     infinite: float
@@ -53,100 +78,46 @@ class TiltedLoss:
     missing: float = 0.0
 
     def log_moment_at(self, exponent: float) -> float:
-        """Return log E[e^(exponent L)] over the finite losses.
-
-        Parameters
-        ----------
-        exponent : float
-            Any real number.
-
-        Returns
-        -------
-        float
-            The log moment under P.
-        """
+        """Return log E[e^(exponent L)] over the finite losses."""
         exponents = (exponent - self.tilt) * self.step * self.indices
         top = float(np.max(exponents[self.weights > 0.0]))
         total = float(np.dot(self.weights, np.exp(np.minimum(exponents - top, 0.0))))
         return self.log_moment + top + math.log(total)
 
     def delta(self, epsilon: float) -> float:
-        """Return an upper bound on the hockey-stick divergence at ``epsilon``.
-
-        Parameters
-        ----------
-        epsilon : float
-            Privacy parameter in nats.
-
-        Returns
-        -------
-        float
-            ``infinite`` plus the sum of ``(1 - e^(epsilon - l)) P(l)`` over ``l > epsilon``.
-        """
-        first = int(np.searchsorted(self.indices, epsilon / self.step, side="right"))
-        first = max(first - 1, 0)
-        excess = self.indices[first:] * self.step - epsilon
-        excess = np.maximum(excess, 0.0)
-        terms = self.weights[first:] * np.exp(-self.tilt * excess) * -np.expm1(-excess)
+        """Return an upper bound on the divergence at an epsilon in nats, of one from above."""
         peak = largest_contribution(self.tilt)
         # The second is Chernoff's bound, which needs no more than the moment.
-        total = min(float(np.sum(terms)) + self.missing * peak, (1.0 + self.missing) * peak)
-        if total <= 0.0:
-            return min(1.0, self.infinite + sys.float_info.min)
-        log_value = self.log_moment - self.tilt * epsilon + math.log(total)
-        slack = 1e-12 + 8.0 * _UNIT_ROUNDOFF * (abs(self.log_moment) + abs(self.tilt * epsilon))
-        value = math.exp(min(log_value + slack, 0.0))
+        total = min(self._excess(epsilon) + self.missing * peak, (1.0 + self.missing) * peak)
+        value = self._value(total, epsilon, 1.0)
         return min(1.0, self.infinite + max(value, sys.float_info.min))
 
-    def coarsen(self, factor: int) -> TiltedLoss:
-        """Move the weights to every ``factor``-th loss, dominating the distribution.
+    def delta_from_below(self, epsilon: float) -> float:
+        """Return a lower bound on the divergence at an epsilon in nats, of one from below."""
+        total = self._excess(epsilon) - self.missing * largest_contribution(self.tilt)
+        return min(1.0, self.infinite + self._value(total, epsilon, -1.0))
 
-        Parameters
-        ----------
-        factor : int
-            Ratio of the new step to the old one.
+    def _excess(self, epsilon: float) -> float:
+        """Return the sum of ``weight e^(-tilt u) (1 - e^-u)`` over ``u = loss - epsilon > 0``."""
+        first = int(np.searchsorted(self.indices, epsilon / self.step, side="right"))
+        first = max(first - 1, 0)
+        excess = np.maximum(self.indices[first:] * self.step - epsilon, 0.0)
+        terms = self.weights[first:] * np.exp(-self.tilt * excess) * -np.expm1(-excess)
+        return float(np.sum(terms))
 
-        Returns
-        -------
-        TiltedLoss
-            The same log-moment scale and tilt on the coarser grid.
-        """
-        if factor == 1:
-            return self
-        coarse = np.floor_divide(self.indices, factor)
-        offsets = np.arange(factor) * self.step
-        width = factor * self.step
-        share = np.expm1(-offsets) / math.expm1(-width)
-        up = share * np.exp(self.tilt * (width - offsets))
-        down = (1.0 - share) * np.exp(-self.tilt * offsets)
-        rest = self.indices - coarse * factor
-        base = int(coarse[0])
-        size = int(coarse[-1]) - base + 2
-        weights = np.bincount(coarse - base, self.weights * down[rest], minlength=size)
-        weights += np.bincount(coarse - base + 1, self.weights * up[rest], minlength=size)
-        return _normalised(
-            np.arange(base, base + size, dtype=np.int64),
-            np.asarray(weights, dtype=np.float64),
-            self.log_moment,
-            self.infinite,
-            width,
-            self.tilt,
-            self.missing,
-        )
+    def _value(self, total: float, epsilon: float, side: float) -> float:
+        """Scale a sum of tilted weights, rounded to one side."""
+        if total <= 0.0:
+            return 0.0
+        slack = 1e-12 + 8.0 * _UNIT_ROUNDOFF * (abs(self.log_moment) + abs(self.tilt * epsilon))
+        log_value = self.log_moment - self.tilt * epsilon + math.log(total)
+        return math.exp(min(log_value + side * slack, 0.0))
 
 
 def largest_contribution(tilt: float) -> float:
-    """Return the largest value of ``e^(-tilt u) (1 - e^-u)`` over ``u >= 0``.
+    """Return the largest value of ``e^(-tilt u) (1 - e^-u)`` over ``u >= 0``, for a tilt >= 0.
 
-    Parameters
-    ----------
-    tilt : float
-        At least 0.
-
-    Returns
-    -------
-    float
-        What a unit of tilted weight adds to delta at most.
+    A unit of tilted weight adds no more to delta.
     """
     if tilt <= 0.0:
         return 1.0
@@ -154,7 +125,7 @@ def largest_contribution(tilt: float) -> float:
 
 
 def _normalised(
-    indices: NDArray[np.int64],
+    indices: Indices,
     weights: Array,
     log_moment: float,
     infinite: float,
@@ -165,97 +136,92 @@ def _normalised(
     """Make the weights sum to one; the missing weight, relative to them, can only shrink."""
     total = float(np.sum(weights))
     log_moment += math.log(total) + 16.0 * _UNIT_ROUNDOFF
-    missing = min(1.0, max(missing * max(1.0, 1.0 / total), _UNDERFLOW))
+    missing = min(1.0, max(missing * max(1.0, 1.0 / total), _TINY))
     return TiltedLoss(indices, weights / total, log_moment, infinite, step, tilt, missing)
 
 
 def tilt_masses(
-    indices: NDArray[np.int64], masses: Array, infinite: float, step: float, tilt: float
+    indices: Indices, masses: Array, infinite: float, step: float, tilt: float
 ) -> TiltedLoss:
     """Tilt a one-release distribution, allowing for the rounding errors of its masses.
 
-    Parameters
-    ----------
-    indices : ndarray of int
-        Losses in units of ``step``.
-    masses : ndarray
-        Their probabilities under P.
-    infinite : float
-        Probability of an infinite loss.
-    step : float
-        Distance of the grid's losses, in nats.
-    tilt : float
-        Exponent ``theta >= 0``.
-
-    Returns
-    -------
-    TiltedLoss
-        The tilted distribution.
+    Indices are losses in units of ``step``, masses their probabilities under P.
     """
     kept = masses > 0.0
     indices, masses = indices[kept], masses[kept]
     exponents = tilt * step * indices + np.log(masses)
     top = float(np.max(exponents))
-    weights = np.exp(exponents - top)
-    loss = _normalised(indices, weights, top, infinite, step, tilt)
+    loss = _normalised(indices, np.exp(exponents - top), top, infinite, step, tilt)
     size = float(np.dot(loss.weights, np.abs(tilt * step * indices)))
-    return TiltedLoss(
-        loss.indices,
-        loss.weights,
-        loss.log_moment + 8.0 * _UNIT_ROUNDOFF * size,
-        infinite,
-        step,
-        tilt,
-        loss.missing,
-    )
+    return replace(loss, log_moment=loss.log_moment + 8.0 * _UNIT_ROUNDOFF * size)
 
 
-def compose(
-    parts: Sequence[tuple[TiltedLoss, int]],
-    exponents: WindowEstimate,
-    log_infinite: float,
-    log_alias: float,
-    largest_size: int,
-) -> TiltedLoss:
-    """Convolve distributions on one grid under one tilt, each a number of times.
+def tilt_from_below(indices: Indices, masses: Array, step: float, tilt: float) -> TiltedLoss | None:
+    """Tilt a dominated distribution so that its errors lower it; None if there is no mass."""
+    if not np.any(masses > 0.0):
+        return None
+    loss = tilt_masses(indices, masses, 0.0, step, tilt)
+    size = float(np.dot(loss.weights, np.abs(tilt * step * loss.indices)))
+    slack = 64.0 * _UNIT_ROUNDOFF * (1.0 + size) + _LIMITS.mass_error
+    return replace(loss, log_moment=loss.log_moment - slack)
 
-    Parameters
-    ----------
-    parts : sequence of (TiltedLoss, int)
-        Distributions with equal ``step`` and ``tilt``, and how often each is composed.
-    exponents : WindowEstimate
-        Exponents of the Chernoff bounds that place the window. Any positive values are valid; good
-        ones make it short.
-    log_infinite : float
-        Logarithm of the probability under P that may be counted as infinite loss.
-    log_alias : float
-        Logarithm of the tilted probability that may lie on either side of the window.
-    largest_size : int
-        Longest transform allowed; the window is cut from below to fit.
 
-    Returns
-    -------
-    TiltedLoss
-        An upper bound on the composed distribution.
+class Neglected(NamedTuple):
+    """What a window may leave out: exponents that bound it, and logarithms of how much.
+
+    ``log_infinite`` is of the probability under P above it, ``log_alias`` of the tilted weight on
+    either side. Any positive exponents are valid; good ones make the window short.
     """
+
+    exponents: WindowEstimate
+    log_infinite: float
+    log_alias: float
+    largest_size: int = _LIMITS.size
+
+
+Parts = Sequence[tuple[TiltedLoss, int]]
+
+
+def compose(parts: Parts, neglected: Neglected) -> TiltedLoss:
+    """Convolve distributions of equal step and tilt, each a number of times, from above."""
     step, tilt = parts[0][0].step, parts[0][0].tilt
     log_moment = math.fsum(count * loss.log_moment for loss, count in parts)
     log_kept = math.fsum(
         count * (math.log1p(-loss.infinite) if loss.infinite < 1.0 else -math.inf)
         for loss, count in parts
     )
-
-    window = place_window(parts, exponents, log_infinite, log_alias, largest_size)
-    if max(abs(window.first), abs(window.first + window.size)) > LARGEST_INDEX:
-        # Out of reach of integers: all may be infinite.
+    window = place_window(parts, neglected)
+    if window is None:
         return TiltedLoss(np.zeros(1, dtype=np.int64), np.ones(1), 0.0, 1.0, step, tilt)
     weights, error = convolve(parts, window.first, window.size)
     indices = np.arange(window.first, window.first + window.size, dtype=np.int64)
-    scale = np.exp(np.minimum(log_moment - tilt * step * indices, _LARGE))
-    weights, cut = _raise(weights, error, scale, _RAISED * math.exp(log_infinite))
+    scale = np.exp(np.minimum(log_moment - tilt * step * indices, _LIMITS.log_large))
+    allowance = _LIMITS.raised * math.exp(neglected.log_infinite)
+    weights, cut = _raise(weights, error, scale, allowance)
     infinite = min(1.0, -math.expm1(log_kept) + window.above + cut)
     missing = sum(count * loss.missing for loss, count in parts) + window.below
     return _normalised(indices, weights, log_moment, infinite, step, tilt, missing)
+
+
+def compose_from_below(parts: Parts, failure: float, neglected: Neglected) -> TiltedLoss | None:
+    """Convolve dominated distributions; None if losses are out of reach of integers.
+
+    ``failure`` is a lower bound on the probability of an infinite loss.
+    """
+    window = place_window(parts, neglected)
+    if window is None:
+        return None
+    weights, error = convolve(parts, window.first, window.size)
+    indices = np.arange(window.first, window.first + window.size, dtype=np.int64)
+    return TiltedLoss(
+        indices,
+        np.maximum(weights - error, 0.0),
+        math.fsum(count * loss.log_moment for loss, count in parts),
+        failure,
+        parts[0][0].step,
+        parts[0][0].tilt,
+        _outside(parts, neglected.exponents, window),
+    )
 
 
 class Window(NamedTuple):
@@ -270,27 +236,21 @@ class Window(NamedTuple):
     below: float
 
 
-def place_window(
-    parts: Sequence[tuple[TiltedLoss, int]],
-    exponents: WindowEstimate,
-    log_infinite: float,
-    log_alias: float,
-    largest_size: int,
-) -> Window:
-    """Place the window of a composition by Chernoff bounds on the parts' own moments."""
+def place_window(parts: Parts, neglected: Neglected) -> Window | None:
+    """Place the window of a composition by Chernoff bounds on the parts' own moments.
+
+    None if it is out of reach of integers.
+    """
+    exponents, log_infinite, log_alias, largest_size = neglected
     step, tilt = parts[0][0].step, parts[0][0].tilt
-
-    def moment(exponent: float) -> float:
-        return math.fsum(count * loss.log_moment_at(exponent) for loss, count in parts)
-
     tilted = math.fsum(count * loss.log_moment for loss, count in parts)
     upper, lower, scale = math.inf, -math.inf, 1.0
     # The exponents come from estimates; where these were poor, smaller ones are tried as well.
-    for _ in range(_WINDOW_TRIALS):
+    for _ in range(_LIMITS.window_trials):
         plain, above, below = (scale * exponent for exponent in exponents[:3])
-        plain_moment, below_moment = moment(plain), moment(tilt - below)
+        plain_moment, below_moment = _log_moment(parts, plain), _log_moment(parts, tilt - below)
         plain_end = (plain_moment - log_infinite) / plain
-        tilted_end = (moment(tilt + above) - tilted - log_alias) / above
+        tilted_end = (_log_moment(parts, tilt + above) - tilted - log_alias) / above
         if max(plain_end, tilted_end) < upper:
             upper, above_bound = max(plain_end, tilted_end), (plain, plain_moment)
         if (tilted - below_moment + log_alias) / below > lower:
@@ -298,21 +258,52 @@ def place_window(
         if upper - lower <= 2.0 * exponents.width:
             break
         scale *= 0.5
-    smallest = sum(count * int(loss.indices[0]) for loss, count in parts)
-    largest = sum(count * int(loss.indices[-1]) for loss, count in parts)
+    smallest, largest = _extreme_indices(parts)
     first = max(math.floor(lower / step), smallest)
     last = min(math.ceil(upper / step), largest)
     size = fft.next_fast_len(max(last - first + 1, 16), real=True)
     if size > largest_size:
         size, first = largest_size, last - largest_size + 1
     last = first + size - 1
-    log_above = above_bound[1] - above_bound[0] * step * (last + 1) + _MOMENT_SLACK
-    log_below = below_bound[1] - tilted + below_bound[0] * step * first + _MOMENT_SLACK
+    if max(abs(first), abs(last)) >= _LIMITS.index:
+        return None
+    log_above = above_bound[1] - above_bound[0] * step * (last + 1) + _LIMITS.moment_slack
+    log_below = below_bound[1] - tilted + below_bound[0] * step * first + _LIMITS.moment_slack
     return Window(
         first,
         size,
         math.exp(min(log_above, 0.0)) if last < largest else 0.0,
         math.exp(min(log_below, 0.0)) if first > smallest else 0.0,
+    )
+
+
+def _outside(parts: Parts, exponents: WindowEstimate, window: Window) -> float:
+    """Bound the tilted weight of a composition on either side of a window."""
+    step, tilt = parts[0][0].step, parts[0][0].tilt
+    tilted = math.fsum(count * loss.log_moment for loss, count in parts)
+    smallest, largest = _extreme_indices(parts)
+    last = window.first + window.size - 1
+    sides = (
+        (exponents.above, largest > last, last + 1),
+        (-exponents.below, smallest < window.first, window.first),
+    )
+    total = 0.0
+    for exponent, outside, end in sides:
+        if outside:
+            shifts = [scale * exponent for scale in _LIMITS.scales]
+            bounds = [_log_moment(parts, tilt + s) - tilted - s * step * end for s in shifts]
+            total += math.exp(min(0.0, min(bounds) + _LIMITS.moment_slack))
+    return total
+
+
+def _log_moment(parts: Parts, exponent: float) -> float:
+    return math.fsum(count * loss.log_moment_at(exponent) for loss, count in parts)
+
+
+def _extreme_indices(parts: Parts) -> tuple[int, int]:
+    return (
+        sum(count * int(loss.indices[0]) for loss, count in parts),
+        sum(count * int(loss.indices[-1]) for loss, count in parts),
     )
 
 
@@ -331,7 +322,7 @@ def _raise(weights: Array, error: float, scale: Array, allowance: float) -> tupl
     return out, float(np.max(lost, where=top, initial=0.0))
 
 
-def convolve(parts: Sequence[tuple[TiltedLoss, int]], first: int, size: int) -> tuple[Array, float]:
+def convolve(parts: Parts, first: int, size: int) -> tuple[Array, float]:
     """Return the convolved weights on the window, and a bound on the rounding error of each.
 
     The heaviest weight ``a`` of each part is put at index 0, where its transform is the constant
@@ -357,17 +348,17 @@ def convolve(parts: Sequence[tuple[TiltedLoss, int]], first: int, size: int) -> 
         log_modulus += count * part_modulus
         phase += count * part_phase
         relative = eta * float(np.sum(rest)) / atom
-        error += count * np.log1p(relative * np.exp(-np.maximum(part_modulus, -_LARGE)))
+        error += count * np.log1p(relative * np.exp(-np.maximum(part_modulus, -_LIMITS.log_large)))
         log_atom += count * math.log(atom)
         shift += count * centre
     log_modulus += log_atom
-    kept = log_modulus > _NEGLIGIBLE
-    errors = np.exp(np.minimum(log_modulus + error, _LARGE))
+    kept = log_modulus > _LIMITS.log_negligible
+    errors = np.exp(np.minimum(log_modulus + error, _LIMITS.log_large))
     log_kept, phase = log_modulus[kept], phase[kept]
     modulus = np.exp(np.minimum(log_kept, 1.0))
-    errors[kept] = modulus * np.expm1(np.minimum(error[kept], _LARGE))
+    errors[kept] = modulus * np.expm1(np.minimum(error[kept], _LIMITS.log_large))
     product = np.zeros(size // 2 + 1, dtype=np.complex128)
-    result_atom = math.exp(log_atom) if log_atom > _ATOM and bool(np.all(kept)) else 0.0
+    result_atom = math.exp(log_atom) if log_atom > _LIMITS.log_atom and bool(np.all(kept)) else 0.0
     if result_atom > 0.0:
         product[kept] = result_atom * _exp_minus_one(log_kept - log_atom, phase)
     else:

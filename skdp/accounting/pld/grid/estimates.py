@@ -16,29 +16,24 @@ from scipy.special import erfcx
 from skdp.accounting.pld.pairs.base import Array, Pair
 
 _LARGEST_TILT = 60.0  # in units of the inverse standard deviation of the tilted loss
-_SQRT2 = math.sqrt(2.0)
+_DOUBLINGS = 40  # of a tilt, beyond which lists of losses are too coarse to be tilted further
+_HALVINGS = 24
+_SMALLEST = 1e-290  # of deviations, and of what logarithms are taken of
+
+Pairs = Sequence[tuple[Pair, int]]
 
 
 def atoms_cumulants(losses: Array, masses: Array, tilt: float) -> tuple[float, float, float]:
-    """Return the log moment of a list of losses and its first two derivatives.
+    """Return log E[e^(tilt L)] of a list of losses in nats, and its first two derivatives.
 
-    Parameters
-    ----------
-    losses : ndarray
-        Losses in nats.
-    masses : ndarray
-        Their probabilities under P.
-    tilt : float
-        Exponent ``theta`` of ``E[e^(theta L)]``.
-
-    Returns
-    -------
-    tuple of float
-        The log moment, and the mean and the variance of the tilted loss.
+    The masses are probabilities under P.
     """
     kept = masses > 0.0
-    losses = losses[kept]
-    exponents = np.log(masses[kept]) + tilt * losses
+    return _cumulants(losses[kept], np.log(masses[kept]), tilt)
+
+
+def _cumulants(losses: Array, log_masses: Array, tilt: float) -> tuple[float, float, float]:
+    exponents = log_masses + tilt * losses
     top = float(np.max(exponents))
     weights = np.exp(exponents - top)
     total = float(np.sum(weights))
@@ -63,47 +58,32 @@ class WindowEstimate(NamedTuple):
 class LossEstimate:
     """Cumulants of a composed privacy loss under P, from coarse lists of losses.
 
-    Parameters
-    ----------
-    pairs : sequence of (Pair, int)
-        Dominating pairs and how often each is composed.
-    tail : float
-        Probability per release that may be ignored.
+    A probability of ``tail`` may be ignored in each release.
     """
 
-    def __init__(self, pairs: Sequence[tuple[Pair, int]], tail: float) -> None:
+    def __init__(self, pairs: Pairs, tail: float) -> None:
         self._parts: list[tuple[Array, Array, int]] = []
         for pair, count in pairs:
             losses, masses = pair.sketch(tail)
             kept = masses > 0.0
             self._parts.append((losses[kept], np.log(masses[kept]), count))
-        _, self.mean, variance = self.cumulants(0.0)
-        self.deviation = math.sqrt(variance)
+        self.deviation = math.sqrt(self.cumulants(0.0)[2])
+
+    @property
+    def flat(self) -> float:
+        """The tilt below which tilting makes no difference."""
+        return 1.0 / max(self.deviation, _SMALLEST)
 
     def cumulants(self, tilt: float) -> tuple[float, float, float]:
-        """Return the log moment of order ``tilt`` and its first two derivatives.
-
-        Parameters
-        ----------
-        tilt : float
-            Exponent ``theta`` of ``E[e^(theta L)]``.
-
-        Returns
-        -------
-        tuple of float
-            ``K``, and the mean and the variance of the tilted loss.
-        """
+        """Return the log moment of order ``tilt``, the mean and the variance of the tilted loss."""
         k = mean = variance = 0.0
         for losses, log_masses, count in self._parts:
-            exponents = log_masses + tilt * losses
-            top = float(np.max(exponents))
-            weights = np.exp(exponents - top)
-            total = float(np.sum(weights))
-            weights /= total
-            first = float(np.dot(weights, losses))
-            k += count * (top + math.log(total))
-            mean += count * first
-            variance += count * float(np.dot(weights, (losses - first) ** 2))
+            part = _cumulants(losses, log_masses, tilt)
+            k, mean, variance = (
+                k + count * part[0],
+                mean + count * part[1],
+                variance + count * part[2],
+            )
         return k, mean, max(variance, 1e-300)
 
     def _log_moments(self, tilts: Array) -> Array:
@@ -115,66 +95,37 @@ class LossEstimate:
         return total
 
     def log_delta(self, tilt: float) -> tuple[float, float]:
-        """Estimate log delta at the epsilon whose saddle point is ``tilt``.
-
-        Parameters
-        ----------
-        tilt : float
-            Exponent, at least 0.
-
-        Returns
-        -------
-        tuple of float
-            log delta and epsilon.
-        """
+        """Estimate log delta at the epsilon whose saddle point is ``tilt``, and return both."""
         k, mean, variance = self.cumulants(tilt)
         s = math.sqrt(0.5 * variance)
         factor = 0.5 * float(erfcx(tilt * s) - erfcx((tilt + 1.0) * s))
         return k - tilt * mean + math.log(max(factor, 1e-300)), mean
 
     def tilt_for_delta(self, delta: float) -> float:
-        """Return the tilt whose epsilon has about the given delta, 0 if epsilon is below the mean.
-
-        Parameters
-        ----------
-        delta : float
-            Target, positive.
-
-        Returns
-        -------
-        float
-            The tilt.
-        """
+        """Return the tilt whose epsilon has about the given delta, 0 if that is below the mean."""
         target = math.log(delta)
         return self._bisect(lambda tilt: self.log_delta(tilt)[0] > target)
 
     def tilt_for_epsilon(self, epsilon: float) -> float:
-        """Return the tilt that moves the mean to ``epsilon``, 0 if it is already there or above.
-
-        Parameters
-        ----------
-        epsilon : float
-            Target mean.
-
-        Returns
-        -------
-        float
-            The tilt.
-        """
+        """Return the tilt that moves the mean to ``epsilon``, 0 if it is there or above."""
         return self._bisect(lambda tilt: self.cumulants(tilt)[1] < epsilon)
 
     def _bisect(self, too_small: Callable[[float], bool]) -> float:
         """Find where a predicate of the tilt turns false; finely: heavy tails turn suddenly."""
         if not too_small(0.0):
             return 0.0
-        low, high = 0.0, 1.0 / max(self.deviation, 1e-290)
-        while too_small(high):
+        low, high = 0.0, self.flat
+        for _ in range(_DOUBLINGS):
+            if not too_small(high):
+                break
             # With a heavy tail the variance may grow a lot within the last doubling, which is then
             # still searched.
-            if high**2 * self.cumulants(high)[2] > _LARGEST_TILT**2 or high > 1e150:
+            if high**2 * self.cumulants(high)[2] > _LARGEST_TILT**2:
                 return high
             low, high = high, 2.0 * high
-        for _ in range(24):
+        else:
+            return low
+        for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             if too_small(middle):
                 low = middle
@@ -183,21 +134,10 @@ class LossEstimate:
         return 0.5 * (low + high)
 
     def window(self, tilt: float, log_infinite: float, log_alias: float) -> WindowEstimate:
-        """Estimate where a window of the composition must lie.
+        """Estimate where a window must lie that leaves out little.
 
-        Parameters
-        ----------
-        tilt : float
-            The tilt.
-        log_infinite : float
-            Logarithm of the probability under P that may lie above the window.
-        log_alias : float
-            Logarithm of the tilted probability that may lie on either side of it.
-
-        Returns
-        -------
-        WindowEstimate
-            Good exponents for Chernoff bounds on the three tails, and the width they lead to.
+        The arguments are logarithms of the probability under P that may lie above it, and of the
+        tilted probability that may lie on either side of it.
         """
         k, _, variance = self.cumulants(tilt)
         # With a heavy tail the best exponents are far below those of a Gaussian, hence the range.

@@ -1,4 +1,4 @@
-"""The lattice from below, and both sides together: where the truth is known, they enclose it."""
+"""The grid from below, and both sides together: where the truth is known, they enclose it."""
 
 import math
 
@@ -17,15 +17,15 @@ from skdp.accounting import (
     PureDPEvent,
 )
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.pld.grid.estimates import LossEstimate
-from skdp.accounting.pld.lattice_interval import (
-    Target,
+from skdp.accounting.pld.grid.bounds import (
     compose_both,
     delta_interval,
     epsilon_interval,
     single_epsilon,
 )
-from skdp.accounting.pld.lattice_lower import compose_lowered, tilt_lowered
+from skdp.accounting.pld.grid.compose import Neglected, compose_from_below, tilt_from_below
+from skdp.accounting.pld.grid.estimates import LossEstimate
+from skdp.accounting.pld.grid.targets import Target
 from skdp.accounting.pld.optimistic import lowered, profile_at_nodes
 from skdp.accounting.pld.pairs.base import NodeMasses
 from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
@@ -187,20 +187,20 @@ def test_short_windows_still_give_lower_bounds(size):
     estimate = LossEstimate([(pair, count)], 1e-20)
     indices, masses, _ = pair.optimistic_grid(step, 1e-20)
     for tilt in (0.0, 0.5, 2.0):
-        part = tilt_lowered(indices, masses, step, tilt)
-        window = estimate.window(tilt, math.log(1e-12), math.log(1e-9))
-        loss = compose_lowered([(part, count)], 0.0, window, math.log(1e-12), math.log(1e-9), size)
+        part = tilt_from_below(indices, masses, step, tilt)
+        tails = math.log(1e-12), math.log(1e-9)
+        neglected = Neglected(estimate.window(tilt, *tails), *tails, size)
+        loss = compose_from_below([(part, count)], 0.0, neglected)
         for epsilon in (0.0, 2.0, 6.0, 12.0, 20.0):
             exact = gaussian_profile.delta(mu * math.sqrt(count), epsilon)
-            assert loss.delta(epsilon) <= exact
+            assert loss.delta_from_below(epsilon) <= exact
 
 
 def test_bounds_hold_for_any_tilt():
     pairs = [(RandomisedResponsePair(0.4), 30)]
     exact = binomial_delta(0.4, 30, 3.0)
-    estimate = LossEstimate(pairs, 1e-20)
     for tilt in (0.0, 0.3, 3.0, 20.0):
-        bounds = compose_both(pairs, Target(1e-6, tilt, estimate), pairs[0][0].lattice)
+        bounds = compose_both(Target(pairs, 1e-6, tilt), pairs[0][0].lattice)
         lower, upper = bounds.delta(3.0)
         assert lower * (1 - 1e-10) <= exact <= upper * (1 + 1e-10)
 
