@@ -22,6 +22,7 @@ from skdp.accounting.analysis import (
     LogMoments,
     Reading,
     card_of,
+    float_up,
     log_mixture,
 )
 from skdp.accounting.events import Event, LaplaceEvent, PoissonSampledEvent
@@ -84,7 +85,7 @@ class Laplace(LaplaceNoise, Noise):
 
     def laplace(self) -> LaplaceMixture:
         """Return the shift in units of the scale."""
-        return LaplaceMixture("laplace", 1.0, 1.0 / self.event.noise_multiplier)
+        return LaplaceMixture("laplace", 1.0, float_up(1 / Fraction(self.event.noise_multiplier)))
 
     def stated(self, read: Reading = Fraction) -> Guarantee:
         """Return the largest loss, exactly."""
@@ -107,7 +108,7 @@ class SampledLaplace(LaplaceNoise):
     def laplace(self) -> LaplaceMixture:
         """Return the mixture; with a shift of 0 if nothing is ever sampled."""
         rate = self.event.sample_rate
-        shift = 1.0 / self._multiplier
+        shift = float_up(1 / Fraction(self._multiplier))
         if rate == 0.0:
             return LaplaceMixture("laplace", 1.0, 0.0)
         if rate == 1.0:
