@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Self
 
-from skdp.budget import summary
 from skdp.budget.desk import Desk
 from skdp.budget.entries import record_of
 from skdp.budget.ledger.chain import read_amounts
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.budget.ledger.store import LedgerFile
+from skdp.budget.summary import coordinates, html_text, short_text, total_spent
 from skdp.exceptions import LedgerError
 from skdp.mechanisms.contribution import Adjacency
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -111,7 +111,7 @@ class LedgerView:
         LedgerError
             If the ledger cannot be read or trusted.
         """
-        return summary.coordinates(self.desk.currency, self.desk.file.state().spent)
+        return coordinates(self.desk.currency, self.desk.file.state().spent)
 
     def entries(self) -> list[dict[str, Any]]:
         """Return all entries in order, ready for ``pandas.DataFrame``.
@@ -133,7 +133,7 @@ class LedgerView:
         """All charges so far as one record: what the filter grants, read as `spent` is."""
         rows = self.desk.file.rows()
         spent = read_amounts(rows[-1]["spent"]) if rows else self.desk.currency.nothing
-        return summary.total_spent(self.desk.terms, self.desk.currency, spent, rows)
+        return total_spent(self.desk.terms, self.desk.currency, spent, rows)
 
     def verify(self, receipt: LedgerReceipt | str | None = None) -> LedgerReceipt:
         """Read the whole ledger and check that nobody changed it.
@@ -167,17 +167,17 @@ class LedgerView:
 
     def __repr__(self) -> str:
         used, entries, _ = self._used()
-        return summary.short_text(self.desk.terms, used, entries)
+        return short_text(self.desk.terms, used, entries)
 
     def _repr_html_(self) -> str:
         used, entries, sums = self._used()
-        return summary.html_text(self.desk.terms, used, sums, entries, self.desk.file.path)
+        return html_text(self.desk.terms, used, sums, entries, self.desk.file.path)
 
     def _used(self) -> tuple[tuple[float, float] | str, int, dict[str, tuple[float, float]]]:
         """Return what is spent; a fitted model is displayed also when its ledger is gone."""
         try:
             state = self.desk.file.state()
-            sums = summary.coordinates(self.desk.currency, state.spent)
+            sums = coordinates(self.desk.currency, state.spent)
             return self.desk.currency.guarantee(state.spent), state.entries, sums
         except LedgerError as error:
             return type(error).__name__, 0, {}
