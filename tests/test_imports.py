@@ -59,15 +59,6 @@ SCIKIT_LEARN_LAYERS = {
 }
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 
-# Modules that still import each other in circles; a module that is in none any more goes.
-KNOWN_CIRCLES = {
-    "budget": {
-        "skdp.budget.accountant",
-        "skdp.budget.charging",
-        "skdp.budget.committed",
-    },
-}
-
 
 def modules():
     return sorted(PACKAGE.rglob("*.py"))
@@ -195,9 +186,7 @@ def test_an_underscore_means_this_folder_only(module):
 
 
 def test_no_module_imports_in_a_circle():
-    known = {module for modules in KNOWN_CIRCLES.values() for module in modules}
-    found = {module for circle in circles() for module in circle}
-    assert found == known, f"new: {sorted(found - known)}; gone: {sorted(known - found)}"
+    assert circles() == []
 
 
 def test_circles_and_private_names_are_seen(tmp_path):
