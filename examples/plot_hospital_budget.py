@@ -70,10 +70,7 @@ def main(picture: str | None = None) -> None:
     name, X, y, schema, encoder = load_table()
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=0)
     ledger = Path(tempfile.mkdtemp()) / "study.ledger"
-    # Few releases, one of them a search: plain sums of epsilons are the best currency.
-    budget = BudgetAccountant(
-        EPSILON, DELTA, composition="basic", ledger=ledger, name=f"{name} risk study"
-    )
+    budget = BudgetAccountant(EPSILON, DELTA, ledger=ledger, name=f"{name} risk study")
     print(f"{len(X_train)} training rows, {len(schema.features)} columns, {budget!r}")
 
     best = choose(encoder.fit_transform(X_train), y_train, budget)

@@ -164,7 +164,9 @@ def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
 def analysis_of(event: Event, adjacency: str) -> Analysis:
     """Return the card of an event; one that proves nothing, if its very type has none."""
     kind = type(event)
-    if kind not in _CARDS and isinstance(event, ProfileEvent) and "profile_bound" in vars(kind):
+    # Events are merged where they are equal: a dataclass of its own compares all of its fields.
+    own = {"profile_bound", "__eq__", "__dataclass_fields__"} <= vars(kind).keys()
+    if kind not in _CARDS and isinstance(event, ProfileEvent) and own:
         kind = ProfileEvent  # which brings its theorem along
     return _CARDS.get(kind, Analysis)(event, adjacency)
 

@@ -128,10 +128,10 @@ def _curve_event(square: Fraction, epsilon: Fraction, failure: Fraction) -> Even
     gaussian = GaussianEvent((1.0 / mu) * (1.0 - 1e-12))
     if epsilon == failure == 0:
         return gaussian
-    pair = (
-        write_up(epsilon),
-        write_up(failure) / (1.0 - gaussian_profile.delta(mu, 0.0)) * (1.0 + 1e-9),
-    )
+    kept = 1.0 - gaussian_profile.delta(mu, 0.0)
+    if kept <= 0.0:  # in floats
+        return None
+    pair = write_up(epsilon), write_up(failure) / kept * (1.0 + 1e-9)
     known = math.isfinite(pair[0]) and pair[1] < 1.0
     return ComposedEvent((gaussian, ApproxDPEvent(*pair))) if known else None
 

@@ -52,7 +52,8 @@ class BudgetTerms:
             raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
         if name is not None and not isinstance(name, str):
             raise ValueError(f"name must be a text or None, got {name!r}.")
-        return cls(float(epsilon), float(delta), adjacency, composition, name, stated_epsilon)
+        part = float(stated_epsilon) if is_number(stated_epsilon) else stated_epsilon
+        return cls(float(epsilon), float(delta), adjacency, composition, name, part)
 
     def filter(self) -> BudgetFilter:
         """Return the filter that adds charges up."""

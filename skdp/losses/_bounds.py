@@ -14,23 +14,10 @@ ROUND_UP = 1.0 + 1e-14
 
 
 def logistic_gradient_gap(weight_norm: float) -> float:
-    r"""Return an upper bound on the difference of two logistic gradients in the unit ball.
-
-    With rows in the unit ball and weights of norm at most ``weight_norm`` = W, the supremum over
-    pairs of records is :math:`G(W) = \max_{0 \le t \le \pi/2} 2 \cos t\; \sigma(W \sin t)`. On a
-    cell [a, b] the function is at most :math:`2 \cos a\; \sigma(W \sin b)`; cells are halved until
-    the best such bound exceeds a value attained by at most a relative 1e-8.
-
-    Parameters
-    ----------
-    weight_norm : float
-        Bound on the norm of the weights; infinity is allowed and gives 2.
-
-    Returns
-    -------
-    float
-        A certified bound in [1, 2].
-    """
+    """Return an upper bound on the difference of two logistic gradients in the unit ball."""
+    # For weights of norm at most W it is the largest of 2 cos(t) sigma(W sin t), 0 <= t <= pi/2. On
+    # a cell [a, b] that is at most 2 cos(a) sigma(W sin b); cells are halved until the largest of
+    # these bounds exceeds a value that is attained by at most a relative 1e-8.
     if not math.isfinite(weight_norm):
         return 2.0
     # Geometric edges: the maximiser lies near log(W)/W when W is large.

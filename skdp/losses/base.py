@@ -80,16 +80,25 @@ class Loss(ABC):
 def kernel_arguments(loss: Loss) -> tuple[Any, tuple[float, ...]]:
     """Return a loss as kernels take it; refuse one that names no scalar functions of its own.
 
-    Subclasses of a loss with a kernel are others: kernels would compute their base.
+    Subclasses of a loss with a kernel are others, whose constants are their base's.
     """
     known = loss.kernel_loss
-    if "scalar_functions" not in vars(type(known)):
+    culprit = known if _who_defines(known, "scalar_functions") != [type(known)] else None
+    if known is not loss and (
+        _who_defines(loss, "kernel_loss") != [type(loss)] or _who_defines(loss, "scalar_functions")
+    ):
+        culprit = loss
+    if culprit is not None:
         raise TypeError(
-            f"{type(known).__name__} has no compiled kernel: a loss names its scalar functions "
-            "by a method `scalar_functions` of its own, and inherits none."
+            f"{type(culprit).__name__} has no compiled kernel: a loss names its scalar functions "
+            "by a method `scalar_functions` of its own, and is no subclass of one that does."
         )
     functions, *numbers = known.scalar_functions()  # type: ignore[attr-defined]
     return functions, tuple(map(float, numbers))
+
+
+def _who_defines(loss: Loss, name: str) -> list[type]:
+    return [cls for cls in type(loss).__mro__ if name in vars(cls) and cls is not Loss]
 
 
 def evaluate(

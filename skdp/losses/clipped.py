@@ -49,6 +49,7 @@ class ClippedLoss(Loss):
     def __post_init__(self) -> None:
         if not 0.0 < self.clip < math.inf:
             raise ValueError(f"clip must be a positive finite number, got {self.clip}.")
+        object.__setattr__(self, "clip", float(self.clip))
         base = self.unclipped
         if not (isinstance(base, MarginLoss) and base.convex and base.slope_sign == -1):
             raise ValueError(

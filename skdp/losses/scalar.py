@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -96,11 +98,23 @@ def _code_of(value: Any) -> Any:
     """Return what the result of a compiled function, or of several, depends on."""
     if isinstance(value, ScalarFunctions):
         return [value.family, *map(_code_of, (value.value, value.slope, value.curvature))]
-    if not hasattr(value, "py_func"):
-        return value if isinstance(value, float | int | tuple) else ""
-    code, known = value.py_func.__code__, value.py_func.__globals__
-    parts = [_code_of(known.get(name)) for name in code.co_names]
-    return [code.co_code, code.co_consts, code.co_names, parts]
+    if hasattr(value, "py_func"):
+        code, known = value.py_func.__code__, inspect.getclosurevars(value.py_func)
+        used = {**known.nonlocals, **known.globals}
+        parts = sorted((name, repr(_code_of(found))) for name, found in used.items())
+        defaults = [_code_of(default) for default in value.py_func.__defaults__ or ()]
+        options = sorted(value.targetoptions.items(), key=repr)
+        return [code.co_code, code.co_consts, code.co_names, repr(options), defaults, parts]
+    if value is math or value is np or type(value).__module__.startswith("numba."):
+        return value.__name__
+    if isinstance(value, tuple):
+        return list(map(_code_of, value))
+    if value is None or isinstance(value, float | int | BuiltinFunctionType | np.ufunc):
+        return repr(value)
+    raise TypeError(
+        "scalar functions of a loss may use numbers, math, numpy and compiled functions, got a "
+        f"{type(value).__name__}, of which compiled code on disk would keep an old value."
+    )
 
 
 LOGISTIC = ScalarFunctions("margin", logistic_value, logistic_slope, logistic_curvature)

@@ -38,6 +38,7 @@ class SmoothedHingeLoss(MarginLoss):
             raise ValueError(
                 f"half_width must be a positive finite number, got {self.half_width}; 0.5 is usual."
             )
+        object.__setattr__(self, "half_width", float(self.half_width))
 
     def scalar_functions(self) -> tuple[Any, ...]:
         """Return what kernels compute, and the numbers it takes."""

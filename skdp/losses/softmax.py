@@ -33,8 +33,8 @@ class SoftmaxLoss(Loss):
     convex = True
 
     def __post_init__(self) -> None:
-        if self.n_classes < 2:
-            raise ValueError(f"n_classes must be at least 2, got {self.n_classes}.")
+        if self.n_classes < 2 or self.n_classes != int(self.n_classes):
+            raise ValueError(f"n_classes must be an integer of at least 2, got {self.n_classes}.")
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]

@@ -68,6 +68,10 @@ class LinearModel:
     def __post_init__(self) -> None:
         # Before anything is charged; solvers would refuse it too, but afterwards.
         kernel_arguments(self.part_loss)
+        if self.n_outputs != self.loss.n_outputs:
+            raise ValueError(
+                f"n_outputs={self.n_outputs} is not that of the loss, {self.loss.n_outputs}."
+            )
 
     @property
     def facts(self) -> frozenset[str]:

@@ -12,15 +12,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ScaledUnits:
-    """Conversion of the user's numbers, in units of the features, to scaled units.
+    """Conversion of the user's numbers, in units of the features, to scaled units."""
 
-    Parameters
-    ----------
-    data_norm : float
-        The bound R on the norm of a row.
-    """
-
-    data_norm: float = 1.0
+    data_norm: float = 1.0  # the bound R on the norm of a row
 
     def penalty(self, alpha: float) -> float:
         """Return the penalty on scaled weights that equals `alpha` on the user's."""

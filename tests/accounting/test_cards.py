@@ -33,6 +33,8 @@ from skdp.accounting.analysis import _CARDS, ADJACENCIES, analysis_of
 from skdp.accounting.distributions import Laplace
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.floats import round_up
+from skdp.budget.currencies import Charge, make_filter
+from skdp.budget.currencies.make import COMPOSITIONS
 from skdp.exceptions import UnsupportedEventError
 
 
@@ -61,12 +63,40 @@ class OtherObjectiveEvent(ObjectivePerturbationEvent):
     """As above: the bound is its base's."""
 
 
+class ForgetfulEvent(OtherObjectiveEvent):
+    """A bound of its own, but equal to whatever has the fields of its base."""
+
+    def __init__(self, factor):
+        super().__init__(3.0, 0.1)
+        object.__setattr__(self, "factor", factor)
+
+    def profile_bound(self, epsilon, adjacency):
+        return min(1.0, self.factor * super().profile_bound(epsilon, adjacency))
+
+
+@dataclass(frozen=True)
+class NonsenseEvent(ProfileEvent):
+    """Answers with what is no probability and no loss."""
+
+    value: float
+
+    def profile_bound(self, epsilon, adjacency):
+        return self.value
+
+    def supports_adjacency(self, adjacency):
+        return True
+
+    def largest_loss(self, adjacency):
+        return self.value
+
+
 STRANGERS = [
     UnknownEvent(),
     HeavierGaussianEvent(2.0),
     MoreOftenEvent(GaussianEvent(2.0), 3),
     RarerSampleEvent(0.1, GaussianEvent(2.0)),
     OtherObjectiveEvent(3.0, 0.1),
+    ForgetfulEvent(1e4),
     *(
         wrap(HeavierGaussianEvent(2.0))
         for wrap in (
@@ -87,6 +117,23 @@ def test_what_has_no_card_is_refused_by_name(event, cls, adjacency):
     assert not cls(adjacency).supports(event)
     with pytest.raises(UnsupportedEventError, match=type(event).__name__):
         cls(adjacency).compose(ComposedEvent((GaussianEvent(1.0), event)))
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("composition", sorted({*COMPOSITIONS} - {"auto"}))
+@pytest.mark.parametrize("event", STRANGERS, ids=repr)
+def test_what_has_no_card_is_refused_by_budgets(event, composition, adjacency):
+    budget = make_filter(composition, 10.0, 1e-4, adjacency)
+    with pytest.raises(UnsupportedEventError):
+        budget.price(Charge(event, 1.0, 1e-6), budget.nothing)
+    with pytest.raises((UnsupportedEventError, ValueError)):  # some ask for numbers first
+        budget.price(Charge(event, None, None), budget.nothing)
+
+
+@pytest.mark.parametrize("value", [math.nan, -1.0])
+def test_answers_that_are_no_numbers_promise_nothing(value):
+    accountant = PLDAccountant("replace-one").compose(NonsenseEvent(value))
+    assert accountant.delta(0.5) == 1.0 and accountant.epsilon(1e-3) == math.inf
 
 
 STEP = PoissonSampledEvent(0.05, GaussianEvent(2.0))

@@ -14,6 +14,7 @@ from skdp.accounting import (
     GaussianEvent,
     LaplaceEvent,
     PLDAccountant,
+    PoissonSampledEvent,
     PureDPEvent,
 )
 from skdp.accounting.numerics import gaussian_profile
@@ -288,3 +289,11 @@ def test_intervals_are_intervals(parts, log_delta, share):
         assert high >= delta * (1 - 1e-9)
     if target > upper * (1 + 1e-9):
         assert low <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.01, 1.1])
+def test_epsilon_is_zero_where_delta_needs_none(factor):
+    accountant = PLDAccountant("add-remove")
+    accountant.compose(PoissonSampledEvent(0.3, GaussianEvent(0.5)), 2)
+    delta = accountant.delta(0.0).upper
+    assert accountant.epsilon(min(0.999, 1.001 * factor * delta)).upper < 1e-6

@@ -487,3 +487,33 @@ def test_limits_of_the_creation_count(tmp_path):
     LedgerFile.create(path, {k: v for k, v in terms.items() if k not in ("index", "previous")})
     with pytest.raises(LedgerMismatchError, match="counts in other units or limits"):
         BudgetAccountant.open(path).spent()
+
+
+def test_where_delta_is_scarcest_a_pair_costs_its_epsilon():
+    budget = BudgetAccountant(3.0, 1e-5)
+    budget.reserve(ApproxDPEvent(0.3, 1e-6))
+    assert budget.spent()[0] == pytest.approx(0.3)
+
+
+def test_a_search_costs_no_more_for_going_without_numbers():
+    search = RepeatAndSelectEvent(GaussianEvent(12.0), 10.0, 1.0)
+    bare, named = (BudgetAccountant(3.0, 1e-5) for _ in range(2))
+    bare.reserve(search)
+    epsilon = float(PLDAccountant(adjacency="replace-one").compose(search).epsilon(1e-6))
+    named.reserve(search, epsilon=epsilon, delta=1e-6)
+    assert bare.spent()[0] <= 1.2 * named.spent()[0]
+
+
+@pytest.mark.parametrize("part", [np.float32(0.5), np.int64(1), Fraction(1, 2)])
+def test_splits_are_numbers_of_any_kind(part):
+    budgets = [BudgetAccountant(3.0, 1e-5, stated_epsilon=each) for each in (part, float(part))]
+    for budget in budgets:
+        budget.reserve(PureDPEvent(0.25))
+    assert budgets[0].spent() == budgets[1].spent()
+
+
+def test_totals_beyond_floats_are_none():
+    budget = BudgetAccountant(1000.0, 1e-5)
+    budget.reserve(ApproxDPEvent(0.5, 1e-8))
+    budget.reserve(GaussianEvent(0.05))
+    assert budget.total is None or budget.spent()[0] < math.inf

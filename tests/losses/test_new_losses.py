@@ -332,3 +332,61 @@ def test_a_loss_is_known_on_disk_by_the_code_of_its_functions():
     for kind in kinds:
         assert pickle.loads(pickle.dumps(kind)) == kind
         assert b"test_new_losses" not in pickle.dumps(kind)
+
+
+class Tripled(LogisticLoss):
+    """Names another kernel, and inherits the constants of its base."""
+
+    def scalar_functions(self):
+        return SmoothedHingeLoss().scalar_functions()
+
+
+class Bolder(ClippedLoss):
+    """Claims less than its base."""
+
+    def lipschitz(self, row_norm):
+        return 0.01
+
+
+@pytest.mark.parametrize("loss", [Tripled(), Bolder(LogisticLoss(), 0.5)])
+def test_subclasses_of_losses_with_a_kernel_are_refused(loss):
+    with pytest.raises(TypeError, match=f"{type(loss).__name__} has no compiled kernel"):
+        LinearModel(loss, 10, 2, 1, 1.0)
+
+
+def test_a_model_has_as_many_outputs_as_its_loss():
+    with pytest.raises(ValueError, match="n_outputs=50"):
+        LinearModel(OneVsRestLoss(LogisticLoss(), 2), 10, 2, 50, 1.0)
+
+
+def test_short_floats_are_no_arithmetic_of_constants():
+    loss = SmoothedHingeLoss(np.float16(0.3))
+    assert loss == SmoothedHingeLoss(float(np.float16(0.3)))
+    assert loss.smoothness(1.0) == SmoothedHingeLoss(float(np.float16(0.3))).smoothness(1.0)
+    assert type(ClippedLoss(LogisticLoss(), np.float16(0.1)).clip) is float
+
+
+def slope_of(kind, number):
+    """Return a compiled constant that reaches its number in one of several ways."""
+    if kind == "closure":
+        return njit(lambda numbers, margin, target: number)
+    if kind == "default":
+        return njit(eval(f"lambda numbers, margin, target, c={number}: c"))
+    names = {"inner": njit(eval(f"lambda: {number}")), "table": (number, 2.0), "plain": number}
+    text = {"inner": "inner()", "table": "table[0]", "plain": "plain"}[kind]
+    return njit(eval(f"lambda numbers, margin, target: {text}", names))
+
+
+@pytest.mark.parametrize("kind", ["closure", "default", "inner", "table", "plain"])
+def test_kernels_tell_functions_apart_by_all_that_they_compute(kind):
+    one, other, again = (
+        scalar.ScalarFunctions("margin", slope_of(kind, c)).tag.dtype for c in (1.0, 1000.0, 1.0)
+    )
+    assert one == again != other
+
+
+@pytest.mark.parametrize("thing", [np.array([1.0, 2.0]), pickle], ids=["array", "module"])
+def test_kernels_refuse_functions_that_they_cannot_tell_apart(thing):
+    used = njit(eval("lambda numbers, margin, target: thing.x", {"thing": thing}))
+    with pytest.raises(TypeError, match="would keep an old value"):
+        _ = scalar.ScalarFunctions("margin", used).tag

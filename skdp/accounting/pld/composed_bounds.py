@@ -54,6 +54,12 @@ def engines(pairs: Pairs, mu: float) -> tuple[str, ...]:
     total = sum(count for _, count in pairs)
     if not pairs or (len(releases) == total == 1 and releases[0][0].profile(0.0) is not None):
         return (_CLOSED_FORM,)
+    return _order(pairs)
+
+
+def _order(pairs: Pairs) -> tuple[str, ...]:
+    """Name the engines that compose, in the order to try them."""
+    total = sum(count for _, count in pairs)
     atomic = all(pair.atomic for pair, _ in pairs)
     few = total <= (_LIMITS.few_atoms if atomic else _LIMITS.few)
     return (_GRID, _INVERSION) if few else (_INVERSION, _GRID)
@@ -74,8 +80,8 @@ def epsilon_bounds(
         _GRID: lambda: epsilon_interval(releases, delta, rtol),
     }
     best = _epsilon_of_extremes(releases, delta)
-    for engine in engines(pairs, mu):
-        if engine not in run or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_epsilon):
+    for engine in _order(pairs):
+        if _is_exact(best) or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_epsilon):
             break
         best = _met(releases, best, _tried(engine, run[engine], math.inf))
     return best
@@ -96,11 +102,15 @@ def delta_bounds(
         _INVERSION: lambda: invert_delta(pairs, mu, epsilon, rtol, best[1]),
         _GRID: lambda: delta_interval(releases, epsilon, rtol),
     }
-    for engine in engines(pairs, mu):
-        if engine not in run or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_delta):
+    for engine in _order(pairs):
+        if _is_exact(best) or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_delta):
             break
         best = _met(releases, best, _tried(engine, run[engine], 1.0))
     return best
+
+
+def _is_exact(best: Proved) -> bool:
+    return best.by[1] == _CLOSED_FORM
 
 
 def _epsilon_of_extremes(releases: Pairs, delta: float) -> Proved:
@@ -127,7 +137,7 @@ def _delta_of_extremes(releases: Pairs, epsilon: float) -> Proved:
         found = releases[0][0].profile(epsilon)
         if found is not None:
             return named(found, _CLOSED_FORM)
-    most = min(variation, failure - math.expm1(epsilon - largest))
+    most = min(variation, (failure - math.expm1(epsilon - largest)) * (1.0 + 1e-15))
     return named((failure * (1.0 - 1e-9), most), _EXTREMES)
 
 

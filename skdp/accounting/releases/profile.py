@@ -61,9 +61,11 @@ class OwnProfile(KnownProfile):
         return self.event.supports_adjacency(self.adjacency)
 
     def profile(self, epsilon: float) -> float:
-        """Ask the event."""
-        return self.event.profile_bound(epsilon, self.adjacency)
+        """Ask the event; what is no probability promises nothing."""
+        bound = self.event.profile_bound(epsilon, self.adjacency)
+        return bound if 0.0 <= bound <= 1.0 else 1.0
 
     def largest_loss(self) -> float:
-        """Ask the event."""
-        return self.event.largest_loss(self.adjacency)
+        """Ask the event; what is no loss promises nothing."""
+        largest = self.event.largest_loss(self.adjacency)
+        return largest if largest >= 0.0 else math.inf

@@ -7,7 +7,7 @@ the largest loss as by Liu and Talwar (2019). Proofs: ``docs/proofs/private_sele
 from __future__ import annotations
 
 import math
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -41,10 +41,19 @@ class RepeatAndSelect(KnownProfile):
 
     def profile(self, epsilon: float) -> float:
         """Return the bound of `SelectionProfile`."""
-        return 0.0 if epsilon >= self.largest_loss() else _selection_profile(self)(epsilon)
+        return 0.0 if epsilon >= self._largest else self._bound(epsilon)
 
     def largest_loss(self) -> float:
         """Return less than ``(2 + eta)`` times that of one run."""
+        return self._largest
+
+    # A card that a pair keeps is asked at thousands of epsilons.
+    @cached_property
+    def _bound(self) -> SelectionProfile:
+        return _selection_profile(self)
+
+    @cached_property
+    def _largest(self) -> float:
         alone = largest_stated(self.event.event, self.adjacency)
         if not math.isfinite(alone):
             return math.inf

@@ -39,7 +39,7 @@ def box_epsilon(mu: float, stated: Fraction, delta: float) -> float:
 
     more = brentq(excess, 0.0, width * (1.0 + _BACK)) if excess(width) < 0.0 else width
     step = _BACK
-    while box_delta(Fraction(low + more), mu, stated) > delta:
+    while math.isfinite(low + more) and box_delta(Fraction(low + more), mu, stated) > delta:
         more += step * (low + more)
         step *= 2.0
     return low + more

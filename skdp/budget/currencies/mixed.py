@@ -8,7 +8,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
-from skdp.accounting.analysis import analysis_of, exact_sum
+from skdp.accounting.analysis import analysis_of, exact_sum, square_of
 from skdp.accounting.events import leaf_counts
 from skdp.budget.currencies._box import box_epsilon, largest_mu
 from skdp.budget.currencies._pure import largest_pure
@@ -113,7 +113,7 @@ class MixedFilter(BudgetFilter):
         if len(boxes) != len(self.boxes) or not all(map(are_close, boxes, self.boxes)):
             return False
         self.boxes = boxes
-        return super().adopt_limits(row)
+        return super().adopt_limits(row) and self.limits == boxes[-1]
 
     def _price(self, charge: Charge, spent: Amounts) -> Amounts:
         slack = slack_of_one(self.limits[2], spent[2])
@@ -125,7 +125,8 @@ class MixedFilter(BudgetFilter):
         claim = self._claim(charge)
         if gaussian and self.fits(spent, gaussian[0]):
             claimed = gaussian if claim is None else [*gaussian, claim]
-            if self._prefer(claimed, spent) == gaussian[0]:
+            known = claim is not None or square_of(charge.event, self.adjacency) is not None
+            if known and self._prefer(claimed, spent) == gaussian[0]:
                 return gaussian[0]  # the pair need not be proved
         found = gaussian + self._parts(charge) + self._pairs(charge, spent, slack)
         if not found:
@@ -171,7 +172,14 @@ class MixedFilter(BudgetFilter):
         """Return the cost that could be paid most often, of equal ones the first."""
         if math.isinf(self.epsilon):
             return min(costs, key=lambda cost: self._guarantee(_sum(spent, cost))[0])
-        return max(costs, key=lambda cost: self._repeats(spent, cost))
+        # Where delta is scarcest, all in it cost alike: then what they cost beside it decides.
+        return max(
+            costs,
+            key=lambda cost: (
+                self._repeats(spent, cost),
+                self._repeats(spent, (*cost[:2], Fraction(0))),
+            ),
+        )
 
     def _repeats(self, spent: Amounts, cost: Amounts) -> Fraction | float:
         """Return how often a cost would fit, in the box that has most room for it."""

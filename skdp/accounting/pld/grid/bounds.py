@@ -234,7 +234,7 @@ def _close_in(
     low_log = high_log = excess(start)
     while low_log <= 0.0:
         if low <= 0.0:
-            return 0.0, 0.0 if low == high else high
+            return 0.0, 0.0
         high, high_log, low = low, low_log, max(low - leap, 0.0)
         low_log, leap = excess(low), 8.0 * leap
     while high_log > 0.0:
