@@ -37,6 +37,7 @@ def adult():
         pytest.skip(str(missing))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cls", "epsilon", "least"),
     [

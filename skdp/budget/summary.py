@@ -45,7 +45,7 @@ def refusal(
     advice = (
         "Nothing fits any more: end here, or start a budget of its own for other records."
         if fits is None
-        else f"A release of {_pair(*fits)} would fit: ask for that, or for less."
+        else f"A release of {_pair(*fits)} would fit: ask for that."
     )
     error = BudgetExceededError(
         f"{request.label} asks for {_pair(*asked)}, that is {'; '.join(prices)}. Spent are "

@@ -86,9 +86,9 @@ class LedgerView:
         Returns
         -------
         tuple of float
-            Zeros if nothing fits. Under ``"gdp"``, ``"zcdp"`` and ``"rdp"`` that release is
-            Gaussian; epsilons are not additive there, and this is more than the difference between
-            the total and what is spent.
+            Zeros if none fits but perhaps a pure one. Under ``"gdp"``, ``"zcdp"`` and ``"rdp"``
+            that release is Gaussian, under ``"mixed"`` perhaps; epsilons are not additive there,
+            and this may be more than the difference between the total and what is spent.
 
         Raises
         ------

@@ -220,6 +220,7 @@ UNIFORM_RUN = LastIterateEvent(
 )
 
 
+@pytest.mark.slow
 class TestHiddenStateAccountant(AccountantContract):
     cls = HiddenStateAccountant
     events: ClassVar = {

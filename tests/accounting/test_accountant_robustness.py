@@ -115,6 +115,7 @@ def test_quick_accountants_are_consistent(name, adjacency, leaves, deltas, epsil
     check_intervals(name, adjacency, leaves, deltas, epsilons)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(name=st.sampled_from(SLOWER), **QUERIES)
 def test_slower_accountants_are_consistent(name, adjacency, leaves, deltas, epsilons):
@@ -197,6 +198,7 @@ def test_quick_accountants_take_any_float(name, adjacency, leaves, delta, epsilo
     check_extremes(name, adjacency, leaves, delta, epsilon)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     adjacency=st.sampled_from(["add-remove", "replace-one"]),

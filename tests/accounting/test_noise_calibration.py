@@ -55,6 +55,7 @@ NOISE_TABLE = [
 ]
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("row", NOISE_TABLE, ids=lambda row: "-".join(map(str, row[:4])))
 def test_numerical_noise_lies_between_its_published_bounds(row):
     """Two evaluations pin the calibrated noise to [0.999, 1.002] of the published one."""

@@ -22,8 +22,8 @@ def composed(event, count, adjacency="add-remove"):
 @pytest.mark.parametrize(
     ("rate", "z", "count", "delta"),
     [
-        (2.87e-5, 0.928, 10_000, 6.1e-15),
-        (2.93e-5, 0.666, 10_000, 9.0e-9),
+        pytest.param(2.87e-5, 0.928, 10_000, 6.1e-15, marks=pytest.mark.slow),
+        pytest.param(2.93e-5, 0.666, 10_000, 9.0e-9, marks=pytest.mark.slow),
         (4.22e-4, 0.964, 100_000, 2.3e-14),
         (2.2194e-4, 0.73038, 1_000_000, 3.16e-13),
         (0.01, 1.0, 1000, 1e-5),

@@ -34,6 +34,7 @@ def close_and_above(value, exact):
     assert value <= float(exact) * (1 + 1e-9) + 1e-11
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize(("rate", "mu"), CASES)
 def test_poisson_add_remove_divergence(rate, mu):
     with mp.workdps(20):
@@ -52,6 +53,7 @@ def test_poisson_add_remove_divergence(rate, mu):
                 close_and_above(_renyi.log_moment_integer(rate, mu, int(order)), exact)
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize(("rate", "mu"), CASES)
 def test_poisson_replace_one_divergence(rate, mu):
     with mp.workdps(20):
@@ -68,6 +70,7 @@ def test_poisson_replace_one_divergence(rate, mu):
             close_and_above(_renyi.log_moment_replace_one(rate, mu, order), exact)
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize(("rate", "mu"), CASES)
 def test_uniform_replace_one_divergence(rate, mu):
     with mp.workdps(20):

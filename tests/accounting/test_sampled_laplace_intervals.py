@@ -62,7 +62,7 @@ def exact_moment(kind, rate, shift, z):
 def test_many_moments_at_once(case):
     kind, rate, shift, theta, largest = case
     z = theta + 1j * largest / 2000 * np.arange(2001)
-    values, errors = _many_moments(kind, rate, shift, z)
+    values, errors = _many_moments(kind != "add", kind != "remove", rate, shift, z)
     for k in (1, 700, 2000):
         with mp.workdps(26):
             exact = exact_moment(kind, rate, shift, complex(z[k]))
@@ -108,6 +108,7 @@ def test_little_noise_rarely(plan):
         assert delta.lower <= max(upper, delta_interval(other, epsilon, 1e-2)[1])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     adjacency=st.sampled_from(["add-remove", "replace-one"]),

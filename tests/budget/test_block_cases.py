@@ -116,6 +116,7 @@ def test_two_names_of_one_file_are_one_budget(tmp_path):
     assert charges(budget) == (1,)
 
 
+@pytest.mark.slow
 def test_notices_survive_odd_folders_and_strangers(tmp_path):
     """A folder with a colon; files that others left under our names; what cannot be read."""
     code = (

@@ -118,6 +118,7 @@ def test_single_sampled_releases_are_dominated_in_both_orders(noise, adjacency, 
     assert math.sqrt(found.mu_squared) <= 1.05 * best
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rate, shift, count", [(0.02, 1.0, 300), (0.1, 0.3, 100)])
 def test_long_runs_are_dominated_in_both_orders(adjacency, rate, shift, count):

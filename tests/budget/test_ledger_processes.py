@@ -52,6 +52,7 @@ def test_eight_processes_are_granted_exactly_what_fits(tmp_path):
     assert BudgetAccountant.open(budget.ledger).spent() == (1.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_temporary_ledgers_are_reached_from_processes(method):
     budget = BudgetAccountant(0.05, 0.0)

@@ -321,6 +321,7 @@ def test_noise_multiplier_sets_the_noise(table):
     DPSGDClassifier(ceiling, noise_multiplier=3.0, batch_size=30, max_iter=40).fit(X, y)
 
 
+@pytest.mark.slow
 def test_physical_batches_do_not_change_the_statistics(table):
     X, y = table
     settings = {"epsilon": 1e6, "batch_size": 100, "max_iter": 200, "momentum": 0.0}

@@ -143,6 +143,7 @@ def test_broken_conditions_are_refused_before_any_charge(settings, message):
         hidden(GrpuaLogisticRegression, accountant=Untouchable(), **settings).fit(X, y)
 
 
+@pytest.mark.slow
 def test_budgets_take_the_charge():
     X, y = rows()
     for composition in ("basic", "gdp"):

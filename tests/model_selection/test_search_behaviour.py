@@ -329,6 +329,7 @@ def test_transformers_can_be_searched_for():
     assert search.best_estimator_[:-1].transform(X).shape == X.shape
 
 
+@pytest.mark.slow
 def test_a_search_inside_scikit_learn(table):
     X, y = table
     tally = Tally()

@@ -210,6 +210,7 @@ def epsilon_from_below(one, other, delta):
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "row", [1, pytest.param(6, marks=pytest.mark.slow)], ids=["trained on", "scored on"]

@@ -124,7 +124,7 @@ def lone_pair(n, label=1):
         ("logistic", 1e-3, saturating_pair(8000, 0.5)),
         ("hinge", 1e-1, lone_pair(400)),
         ("hinge", 1.0, lone_pair(400)),
-        ("softmax", 1e-3, saturating_pair(8000, 0.5)),
+        pytest.param("softmax", 1e-3, saturating_pair(8000, 0.5), marks=pytest.mark.slow),
         ("one-vs-rest", 1.0, lone_pair(400)),
     ],
 )
