@@ -296,8 +296,8 @@ class BudgetAccountant(LedgerView):
             How many fits, at least 1. All of them are granted if they are what `mechanism` says.
         mechanism : {"gaussian", "any"}, default="gaussian"
             ``"gaussian"``: each has exactly the profile of Gaussian noise with that guarantee, as
-            output perturbation and noisy gradients on all rows do, and states it; in ``"basic"`` and ``"approx"``
-            it makes no difference. ``"any"``: nothing is known of a fit but its epsilon and delta,
+            output perturbation and noisy gradients on all rows do, and states it; in ``"basic"``
+            and ``"approx"`` it makes no difference. ``"any"``: nothing is known of a fit but its epsilon and delta,
             which suits searches, sampled gradients and objective perturbation, and leaves
             something over where a filter knows more of them; `check` tells.
 
