@@ -297,9 +297,9 @@ class BudgetAccountant(LedgerView):
         mechanism : {"gaussian", "any"}, default="gaussian"
             ``"gaussian"``: each has exactly the profile of Gaussian noise with that guarantee, as
             output perturbation and noisy gradients on all rows do, and states it; in ``"basic"``
-            and ``"approx"`` it makes no difference. ``"any"``: nothing is known of a fit but its epsilon and delta,
-            which suits searches, sampled gradients and objective perturbation, and leaves
-            something over where a filter knows more of them; `check` tells.
+            and ``"approx"`` it makes no difference. ``"any"``: nothing is known of a fit but its
+            epsilon and delta, which suits searches, sampled gradients and objective perturbation,
+            and leaves something over where a filter knows more of them; `check` tells.
 
         Returns
         -------
