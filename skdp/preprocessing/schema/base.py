@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -169,7 +170,7 @@ class Column(CellPart):
 
 
 @dataclass(frozen=True, repr=False)
-class FeatureColumn(Column):
+class FeatureColumn(Column, ABC):
     """A column that becomes a block of features of norm at most its weight."""
 
     missing: str = field(default="refuse", kw_only=True)
@@ -194,23 +195,17 @@ class FeatureColumn(Column):
             raise self._fail("weight", f"must be positive and at most 1e6, got {weight!r}.")
         self._set("weight", weight)
 
+    @abstractmethod
     def feature_names(self) -> list[str]:
-        """Return the names of the column's features.
+        """Return one name a feature."""
 
-        Returns
-        -------
-        list of str
-            One name a feature.
-        """
-        raise NotImplementedError
-
+    @abstractmethod
     def _read(self, cells: np.ndarray) -> np.ndarray:
         """Return numbers, NaN for a missing one, or places on a list; each cell by itself."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _features(self, found: np.ndarray) -> np.ndarray:
         """Return the features of what `_read` returned."""
-        raise NotImplementedError
 
     def encode(self, cells: np.ndarray) -> np.ndarray:
         """Return the features of cells; each row has norm at most the column's weight.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -71,9 +72,9 @@ class _ListedColumn(FeatureColumn):
         flags = [found == code for code in self._flags().values()]
         return self.weight * np.column_stack([block, *flags])
 
+    @abstractmethod
     def _block(self, found: np.ndarray) -> np.ndarray:
         """Return rows of norm at most 1 for positions on the list."""
-        raise NotImplementedError
 
     def _flags(self) -> dict[str, int]:
         """Return the features that say that a cell is missing or not listed."""
