@@ -65,6 +65,8 @@ class DelegatesToBest(MetaEstimatorMixin, BaseEstimator):
     best_estimator_: Any
 
     def _has_model(self) -> bool:
+        if hasattr(self, "best_params_"):
+            return hasattr(self, "best_estimator_")
         return bool(self.refit) if self.method == "cv" else True
 
     predict = _delegate("predict", "predictions")

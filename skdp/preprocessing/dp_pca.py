@@ -219,6 +219,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
 
     def _learn(self, X: Any, plan: NoisySums, stream: RandomStream) -> None:
         n_samples, n_features = X.shape
+        self._radius = self._row_bound
         weight = self._mean_weight()
         size = n_features * (n_features + 1) // 2
         sums = np.zeros(size + (n_features if self.center else 0))
@@ -261,7 +262,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         )
 
     def _apply(self, X: Any) -> np.ndarray:
-        rows = bound_rows(X, self._row_bound)
+        rows = bound_rows(X, self._radius)
         scores = safe_sparse_dot(rows, self.components_.T, dense_output=True)
         if self.mean_ is not None:
             scores = scores - self.components_ @ self.mean_

@@ -182,7 +182,8 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         return "sums of all features" + (" and of their squares" if self.with_std else "")
 
     def _learn(self, X: np.ndarray, plan: NoisySums, stream: RandomStream) -> None:
-        lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
+        self._bounds = lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
+        self._centres = self.with_mean
         weight = self._weight()
         sums = np.zeros((2 if self.with_std else 1, X.shape[1]))
         for block in row_blocks(X):
@@ -209,13 +210,12 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         return largest * (1.0 + lower.size * np.finfo(np.float64).eps)
 
     def _standardise(self, X: np.ndarray) -> np.ndarray:
-        if self.with_mean:
+        if self._centres:
             X = X - self.mean_
         return X if self.scale_ is None else X / self.scale_
 
     def _apply(self, X: np.ndarray) -> np.ndarray:
-        lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
-        return self._standardise(np.clip(X, lower, upper, dtype=np.float64))
+        return self._standardise(np.clip(X, *self._bounds, dtype=np.float64))
 
 
 def _variances(noisy: np.ndarray, noise: float, weight: float) -> np.ndarray:

@@ -89,6 +89,7 @@ class RowNormClipper(PlainParameters, OneToOneFeatureMixin, TransformerMixin, Ba
         check_real("norm", self.norm, at_least=1e-50, at_most=1e50)
         check_choice("method", self.method, ("clip", "scale"))
         self._validate(X, reset=True)
+        self._every = self.method == "scale"
         self.data_norm_ = float(self.norm)
         return self
 
@@ -107,7 +108,7 @@ class RowNormClipper(PlainParameters, OneToOneFeatureMixin, TransformerMixin, Ba
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        rows = bound_rows(X, self.data_norm_, every=self.method == "scale")
+        rows = bound_rows(X, self.data_norm_, every=self._every)
         return note_bound(rows, self.data_norm_)
 
     def _validate(self, X: Any, *, reset: bool) -> Any:

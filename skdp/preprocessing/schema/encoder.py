@@ -84,7 +84,8 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         """
         refuse_container(X)
         validate_data(self, X, skip_check_array=True)
-        names = [column.name for column in self.columns]
+        columns = tuple(self.columns)
+        names = [column.name for column in columns]
         if self.n_features_in_ != len(names):
             raise SchemaError(
                 f"columns describes {len(names)} columns, X has {self.n_features_in_}: give one "
@@ -95,10 +96,10 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
             raise SchemaError(
                 f"columns describes {names}, X has {list(found)}: give them in the same order."
             )
-        for column in self.columns:
+        for column in columns:
             column.refuse_open()
-        refuse_misfits(zip(self.columns, column_dtypes(X), strict=True))
-        self.data_norm_ = norm_of(self.columns)
+        refuse_misfits(zip(columns, column_dtypes(X), strict=True))
+        self._columns, self.data_norm_ = columns, norm_of(columns)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -128,7 +129,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         refuse_container(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        refuse_misfits(zip(self.columns, column_dtypes(X), strict=True))
+        refuse_misfits(zip(self._columns, column_dtypes(X), strict=True))
         return self._encode(X, predicting=True)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
@@ -150,7 +151,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
     def _encode(self, X: Any, *, predicting: bool) -> np.ndarray:
         blocks = []
-        for column, cells in zip(self.columns, column_arrays(X), strict=True):
+        for column, cells in zip(self._columns, column_arrays(X), strict=True):
             found = column._read(cells)
             if predicting and column.listed():
                 _warn_of_strangers(column, found)
@@ -171,7 +172,8 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         ndarray of str
             Names.
         """
-        names = [name for column in self.columns for name in column.feature_names()]
+        columns = getattr(self, "_columns", self.columns)
+        names = [name for column in columns for name in column.feature_names()]
         return np.array(names, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
