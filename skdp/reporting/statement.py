@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Self
 
-from skdp.accounting import Event, PoissonSampledEvent, UniformSampledEvent
-from skdp.accounting.events import leaf_counts
 from skdp.exceptions import LedgerError
 from skdp.parameters import check_integer
 from skdp.reporting._rendering import event_text, render_html, render_text
@@ -43,6 +41,11 @@ _NOT_COVERED_BY_A_LEDGER = (
     *_NEVER_COVERED,
 )
 
+# By the type of an event: how the rows that it sees were drawn.
+_SAMPLERS = {
+    "PoissonSampledEvent": "independent Poisson lots",
+    "UniformSampledEvent": "fixed-size lots without replacement",
+}
 _ARITHMETIC = "proofs assume real numbers; noise and sums are double precision"
 _FRESH_KEYS = "SHAKE-256 stream with a fresh key from the operating system"
 _SEEDED = (
@@ -234,6 +237,7 @@ def _ledger_record(ledger: Any, unit: str, rows_per_unit: int) -> dict[str, Any]
 
 
 def _guarantee(total: Total, unit: str, rows_per_unit: int) -> dict[str, Any]:
+    events = [event.to_dict() for event in total.events]
     guarantee: dict[str, Any] = {
         "epsilon": float(total.epsilon),
         "delta": float(total.delta),
@@ -242,8 +246,8 @@ def _guarantee(total: Total, unit: str, rows_per_unit: int) -> dict[str, Any]:
         "unit": unit,
         "rows_per_unit": rows_per_unit,
         "accountant": total.accountant,
-        "events": [event.to_dict() for event in total.events],
-        "sampling": _sampling(total.events),
+        "events": events,
+        "sampling": _sampling(events),
         "curve": [{"delta": delta, "epsilon": epsilon} for delta, epsilon in total.curve],
     }
     if rows_per_unit > 1:
@@ -252,15 +256,21 @@ def _guarantee(total: Total, unit: str, rows_per_unit: int) -> dict[str, Any]:
     return guarantee
 
 
-def _sampling(events: Sequence[Event]) -> str:
-    leaves = [leaf for event in events for leaf in leaf_counts(event)]
-    poisson = any(isinstance(leaf, PoissonSampledEvent) for leaf in leaves)
-    uniform = any(isinstance(leaf, UniformSampledEvent) for leaf in leaves)
-    drawn = ["independent Poisson lots"] * poisson
-    drawn += ["fixed-size lots without replacement"] * uniform
+def _sampling(events: list[dict[str, Any]]) -> str:
+    kinds = set(_kinds(events))
+    drawn = [words for kind, words in _SAMPLERS.items() if kind in kinds]
     if not drawn:
         return "none: every release sees all rows, or the bound needs no sampling"
     return f"{' and '.join(drawn)}; the sampling that ran is the sampling accounted for"
+
+
+def _kinds(record: Any) -> Iterator[str]:
+    """Yield the types of the events in a record, however deep inside each other they are."""
+    for part in record.values() if isinstance(record, dict) else record:
+        if isinstance(part, dict | list):
+            yield from _kinds(part)
+    if isinstance(record, dict) and "type" in record:
+        yield record["type"]
 
 
 def _part(finding: Finding) -> dict[str, Any]:

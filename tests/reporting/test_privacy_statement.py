@@ -1,5 +1,6 @@
 """The statement of estimators, pipelines and searches: verdicts, costs and forms."""
 
+import dataclasses
 import json
 import pickle
 
@@ -18,8 +19,14 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection
 
-from skdp import DPSGDClassifier, OperaLogisticRegression
-from skdp.accounting import GaussianEvent, PLDAccountant
+from skdp import DPSGDClassifier, GrpuaLogisticRegression, OperaLogisticRegression
+from skdp.accounting import (
+    ComposedEvent,
+    GaussianEvent,
+    OneOfEvent,
+    PLDAccountant,
+    UniformSampledEvent,
+)
 from skdp.budget import BudgetAccountant
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import BoundedScaler, DPStandardScaler, PrivacyUnit
@@ -120,6 +127,17 @@ def test_sampling_is_named(table):
     one = privacy_statement(DPSGDClassifier(batch_size=20, max_iter=3).fit(*table))
     assert "Poisson lots" in one
     assert "Sampling: none" in privacy_statement(OperaLogisticRegression().fit(*table))
+
+
+def test_sampling_is_named_wherever_it_is_inside(table):
+    model = GrpuaLogisticRegression(
+        batch_size=20, max_iter=3, calibration="hidden-state", average=False
+    ).fit(*table)
+    assert "Sampling: independent Poisson lots" in privacy_statement(model)
+    step = UniformSampledEvent(20, 90, GaussianEvent(5.0))
+    either = OneOfEvent((GaussianEvent(5.0), ComposedEvent((step, GaussianEvent(9.0)))))
+    model.privacy_spent_ = dataclasses.replace(model.privacy_spent_, event=either, accountant="pld")
+    assert "Sampling: fixed-size lots" in privacy_statement(model)
 
 
 def test_forms(table):

@@ -219,8 +219,8 @@ class BooleanColumn(_ListedColumn):
 
     def _check(self) -> None:
         super()._check()
-        if len(self.values) != 2:
-            raise self._fail("values", f"must be a pair (no, yes), got {list(self.values)!r}.")
+        if len(self.values or ()) != 2:
+            raise self._fail("values", f"must be a pair (no, yes), got {self.values!r}.")
 
     def feature_names(self) -> list[str]:
         """Return one name a feature."""
