@@ -6,17 +6,15 @@ from abc import abstractmethod
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from skdp.fitting import FitProgress, PrivateFit
-from skdp.inputs import canonical_rows, validate_private_data
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.parameters import check_integer
 from skdp.preprocessing._noisy_sums import NoisySums
 from skdp.preprocessing._row_norms import bound_rows
+from skdp.preprocessing._row_transformer import RowTransformer
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.row_bounds import note_bound, warn_of_unbounded_rows
+from skdp.row_bounds import warn_of_unbounded_rows
 from skdp.seeding import fit_context
 
 
@@ -27,16 +25,13 @@ class Rows(NamedTuple):
     n_rows: int
 
 
-class PrivateTransformer(PrivateFit, TransformerMixin, BaseEstimator):
+class PrivateTransformer(PrivateFit, RowTransformer):
     """Base of the transformers that learn from rows under differential privacy.
 
     What was learned is applied row by row, so that neighbouring tables stay neighbours behind the
     transformer.
     """
 
-    data_norm_: float
-
-    _accepts_sparse: bool = False
     _frames_above = 0
     _fit_takes = "X alone"
     _remedy_for_epsilon = "Smaller means more private; it adds to what the estimator spends."
@@ -69,24 +64,6 @@ class PrivateTransformer(PrivateFit, TransformerMixin, BaseEstimator):
             If the accountant cannot take the charge; the rows are not used then.
         """
         return self._fit(X, None, fit_params)
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Transform rows, each by itself, with what was learned.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray
-            Rows of norm at most ``data_norm_``, float32 if `X` is.
-        """
-        check_is_fitted(self)
-        X = self._validate(X, reset=False)
-        rows = bound_rows(self._apply(X).astype(X.dtype, copy=False), self.data_norm_)
-        return note_bound(rows, self.data_norm_)
 
     def privacy_plan(self, n_samples: int, n_features: int) -> PrivacySpent:
         """Return what `fit` would spend on a table of a given public shape.
@@ -127,12 +104,15 @@ class PrivateTransformer(PrivateFit, TransformerMixin, BaseEstimator):
         """Make the releases and set the attributes that come from them."""
 
     @abstractmethod
-    def _apply(self, X: Any) -> np.ndarray:
-        """Transform valid rows."""
+    def _map(self, X: Any) -> np.ndarray:
+        """Transform valid rows, before they are shortened to ``data_norm_``."""
 
     @abstractmethod
     def _theorem(self) -> str:
         """Name what is released, for the statement."""
+
+    def _apply(self, X: Any) -> np.ndarray:
+        return bound_rows(self._map(X).astype(X.dtype, copy=False), self.data_norm_)
 
     # The order of a fit.
 
@@ -151,13 +131,6 @@ class PrivateTransformer(PrivateFit, TransformerMixin, BaseEstimator):
 
     def _publish(self, plan: NoisySums, table: Rows, released: None, spent: PrivacySpent) -> None:
         """Do nothing more: what is learned is released, and set, bit by bit."""
-
-    def _validate(self, X: Any, *, reset: bool) -> Any:
-        accepted = "csr" if self._accepts_sparse else False
-        X = validate_private_data(
-            self, X, accept_sparse=accepted, dtype=[np.float64, np.float32], reset=reset
-        )
-        return canonical_rows(X)
 
     def _account(self, plan: NoisySums) -> PrivacySpent:
         times = "one Gaussian vector" if plan.releases == 1 else f"{plan.releases} Gaussian vectors"
@@ -179,9 +152,3 @@ class PrivateTransformer(PrivateFit, TransformerMixin, BaseEstimator):
             released=self._released,
             seeded=is_seeded(self.random_state),
         )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._accepts_sparse
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -6,17 +6,15 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import OneToOneFeatureMixin
 
-from skdp.inputs import validate_private_data
-from skdp.parameters import PlainParameters, check_real
+from skdp.parameters import check_real
 from skdp.preprocessing._intervals import feature_bounds
 from skdp.preprocessing._row_norms import round_towards_zero
-from skdp.row_bounds import note_bound
+from skdp.preprocessing._row_transformer import RowTransformer
 
 
-class BoundedScaler(PlainParameters, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
     """Map each feature from public bounds to [-1, 1], clip it there, and bound the row norm.
 
     Nothing is learned from the rows: the bounds come from the codebook, the physiology or the
@@ -80,7 +78,7 @@ class BoundedScaler(PlainParameters, OneToOneFeatureMixin, TransformerMixin, Bas
         ValueError
             If the bounds do not match the features or are not finite with lower < upper.
         """
-        X = validate_private_data(self, X, dtype=[np.float64, np.float32])
+        X = self._validate(X, reset=True)
         lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
         check_real("row_norm", self.row_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
         largest = math.sqrt(X.shape[1])
@@ -94,22 +92,7 @@ class BoundedScaler(PlainParameters, OneToOneFeatureMixin, TransformerMixin, Bas
         self.data_norm_ = largest if self.row_norm is None else float(self.row_norm)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Scale and clip rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Rows of norm at most ``data_norm_``.
-        """
-        check_is_fitted(self)
-        X = validate_private_data(self, X, dtype=[np.float64, np.float32], reset=False)
+    def _apply(self, X: np.ndarray) -> np.ndarray:
         scaled = (X - self._centre) * self._scale
         np.clip(scaled, -self._limit, self._limit, out=scaled)
-        rows = scaled if X.dtype == scaled.dtype else round_towards_zero(scaled, X.dtype)
-        return note_bound(rows, self.data_norm_)
+        return scaled if X.dtype == scaled.dtype else round_towards_zero(scaled, X.dtype)

@@ -261,7 +261,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
             self._row_bound / self._divisors.min() + np.linalg.norm(shift / self._divisors)
         )
 
-    def _apply(self, X: Any) -> np.ndarray:
+    def _map(self, X: Any) -> np.ndarray:
         rows = bound_rows(X, self._radius)
         scores = safe_sparse_dot(rows, self.components_.T, dense_output=True)
         if self.mean_ is not None:

@@ -218,7 +218,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
         self.upper_ = np.minimum(self.smallest * np.sinh(high), upper)
         self.data_norm_ = math.sqrt(X.shape[1]) if self.row_norm is None else float(self.row_norm)
 
-    def _apply(self, X: np.ndarray) -> np.ndarray:
+    def _map(self, X: np.ndarray) -> np.ndarray:
         limit = self.data_norm_ / math.sqrt(X.shape[1])
         return to_unit_interval(X, self.lower_, self.upper_) * limit
 

@@ -214,7 +214,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
             X = X - self.mean_
         return X if self.scale_ is None else X / self.scale_
 
-    def _apply(self, X: np.ndarray) -> np.ndarray:
+    def _map(self, X: np.ndarray) -> np.ndarray:
         return self._standardise(np.clip(X, *self._bounds, dtype=np.float64))
 
 

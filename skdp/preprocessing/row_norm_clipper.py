@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import OneToOneFeatureMixin
 
-from skdp.inputs import canonical_rows, validate_private_data
-from skdp.parameters import PlainParameters, check_choice, check_real
+from skdp.parameters import check_choice, check_real
 from skdp.preprocessing._row_norms import bound_rows
-from skdp.row_bounds import note_bound
+from skdp.preprocessing._row_transformer import RowTransformer
 
 
-class RowNormClipper(PlainParameters, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RowNormClipper(OneToOneFeatureMixin, RowTransformer):
     """Shorten rows to a public norm, or scale all rows to it.
 
     Nothing is learned from the rows: each is treated by itself, so no privacy is spent.
@@ -60,6 +57,7 @@ class RowNormClipper(PlainParameters, OneToOneFeatureMixin, TransformerMixin, Ba
     # For privacy statements: nothing of the fitted state comes from rows. For searches: the
     # parameter that bounds the output.
     _learns_from_rows = False
+    _accepts_sparse = True
     _bounded_by = "norm"
 
     def __init__(self, norm: float = 1.0, *, method: str = "clip") -> None:
@@ -93,33 +91,5 @@ class RowNormClipper(PlainParameters, OneToOneFeatureMixin, TransformerMixin, Ba
         self.data_norm_ = float(self.norm)
         return self
 
-    def transform(self, X: Any) -> Any:
-        """Bound rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        {ndarray, sparse matrix} of shape (n_samples, n_features)
-            Rows of norm at most ``data_norm_``; sparse input becomes CSR.
-        """
-        check_is_fitted(self)
-        X = self._validate(X, reset=False)
-        rows = bound_rows(X, self.data_norm_, every=self._every)
-        return note_bound(rows, self.data_norm_)
-
-    def _validate(self, X: Any, *, reset: bool) -> Any:
-        return canonical_rows(
-            validate_private_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
-            )
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+    def _apply(self, X: Any) -> Any:
+        return bound_rows(X, self.data_norm_, every=self._every)
