@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
@@ -87,27 +88,21 @@ def check_real(
         number = float(value)
     except OverflowError:
         number = math.inf
-    in_range = (
-        math.isfinite(number)
-        and (above is None or number > above)
-        and (at_least is None or number >= at_least)
-        and (at_most is None or number <= at_most)
-        and (below is None or number < below)
-    )
-    if not in_range:
-        limits = [
-            text
-            for limit, text in (
-                (above, f"greater than {above:g}" if above is not None else ""),
-                (at_least, f"at least {at_least:g}" if at_least is not None else ""),
-                (at_most, f"at most {at_most:g}" if at_most is not None else ""),
-                (below, f"less than {below:g}" if below is not None else ""),
-            )
-            if limit is not None
-        ]
+    limits = [
+        (words, limit, holds)
+        for words, limit, holds in (
+            ("greater than", above, operator.gt),
+            ("at least", at_least, operator.ge),
+            ("at most", at_most, operator.le),
+            ("less than", below, operator.lt),
+        )
+        if limit is not None
+    ]
+    if not (math.isfinite(number) and all(holds(number, limit) for _, limit, holds in limits)):
+        listed = " and ".join(f"{words} {limit:g}" for words, limit, _ in limits)
         raise ValueError(
-            f"{name} must be finite and {' and '.join(limits)}{_or_special(allowed)}, "
-            f"got {value!r}. {remedy}".rstrip()
+            f"{name} must be finite and {listed}{_or_special(allowed)}, got {value!r}. "
+            f"{remedy}".rstrip()
         )
     return number
 

@@ -249,8 +249,7 @@ def load_breast_cancer(*, return_X_y: bool = False) -> Any:
 def _bunch(
     name: str, source: Source, path: Any, data_home: Any, download: bool, return_X_y: bool
 ) -> Any:
-    options = {"data_home": data_home, "download_if_missing": download}
-    frame = read_table(source, load_schema(name), path, options)
+    frame = read_table(source, load_schema(name), path, data_home, download)
     return _answer(name, frame, return_X_y)
 
 

@@ -33,14 +33,14 @@ def read_table(
     source: Source,
     schema: TableSchema,
     path: str | os.PathLike[str] | None,
-    options: Mapping[str, Any],
+    data_home: str | os.PathLike[str] | None,
+    download: bool,
 ) -> Any:
     """Return a table as a pandas frame, in the columns and codes of its schema.
 
-    From `path`, else from the folder SKDP_DATA, else from OpenML with `options` of `fetch_openml`.
+    From `path`, else from the folder SKDP_DATA, else from OpenML, if `download` allows it.
     """
     pandas = import_pandas()
-    download = options.get("download_if_missing", True)
     given = path if path is not None else os.environ.get("SKDP_DATA")
     files = [] if given is None else _find(Path(given), source.files)
     if files:
@@ -53,8 +53,9 @@ def read_table(
             "file or its folder, or set the environment variable SKDP_DATA to the folder."
         )
     else:
-        passed = {key: value for key, value in options.items() if key != "download_if_missing"}
-        fetched = sklearn.datasets.fetch_openml(data_id=source.data_id, as_frame=True, **passed)
+        fetched = sklearn.datasets.fetch_openml(
+            data_id=source.data_id, as_frame=True, data_home=data_home
+        )
         frame = fetched.frame.rename(columns=source.renamed)
     return _conform(pandas, _recode(frame, source), schema)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,15 @@ class Search:
                         self.announce(len(outcomes))
         return outcomes
 
+    def compare(self, numbers: Iterable[int], label: str, *, keep: bool) -> list[Outcome]:
+        """Train candidates on the one part, each time it is named, and score them on the other."""
+        train, test = self.parts
+        jobs = []
+        for place, number in enumerate(numbers):
+            fit, name = self.plan.fits[number, len(train)], f"{label} {place}"
+            jobs.append(self.job(number, fit, name, train=train, test=test, keep=keep))
+        return self.run(jobs)
+
     def noisy(self, totals: np.ndarray, label: str) -> np.ndarray:
         """Release sums of scores that one record changes by at most 1 each."""
         mechanism = GaussianMechanism(
@@ -125,7 +134,6 @@ def _sound(outcomes: list[Outcome]) -> Outcome:
 def _random_stopping(search: Search) -> Choice:
     """Best of a random number of runs of random candidates; see `RepeatAndSelectEvent`."""
     design = search.plan.design
-    train, test = search.parts
     runs = RandomStopping(design.mean, design.shape).draw(search.stream.spawn("number of runs"))
     if runs == 0:
         raise SkdpError(
@@ -135,19 +143,7 @@ def _random_stopping(search: Search) -> Choice:
         )
     drawn = search.stream.spawn("candidates").uniform(runs) * len(search.candidates)
     numbers = drawn.astype(int)
-    outcomes = search.run(
-        [
-            search.job(
-                number,
-                search.plan.fits[number, len(train)],
-                f"run {place}",
-                train=train,
-                test=test,
-                keep=True,
-            )
-            for place, number in enumerate(numbers.tolist())
-        ]
-    )
+    outcomes = search.compare(numbers.tolist(), "run", keep=True)
     scores = np.array(
         [
             search.noisy(np.array([outcome.total]), f"score {place}")[0]
@@ -158,28 +154,15 @@ def _random_stopping(search: Search) -> Choice:
     coins = search.stream.spawn("ties").uniform(runs)
     best = int(np.lexsort((coins, scores))[-1])
     model = _sound([outcomes[best]]).model
-    return Choice(int(numbers[best]), model, scores[[best]] / max(len(test), 1))
+    return Choice(int(numbers[best]), model, scores[[best]] / max(len(search.parts[1]), 1))
 
 
 def _holdout(search: Search) -> Choice:
     """Best of runs whose number is public, on rows that none of them was trained on."""
     design = search.plan.design
-    train, test = search.parts
-    outcomes = search.run(
-        [
-            search.job(
-                number,
-                search.plan.fits[number, len(train)],
-                f"candidate {place}",
-                train=train,
-                test=test,
-                keep=not design.refit,
-            )
-            for place, number in enumerate(design.runs)
-        ]
-    )
+    outcomes = search.compare(design.runs, "candidate", keep=not design.refit)
     totals = np.array([outcome.total for outcome in outcomes])
-    best, scores = _select(search, totals, len(test))
+    best, scores = _select(search, totals, len(search.parts[1]))
     return Choice(design.runs[best], _sound([outcomes[best]]).model, scores)
 
 

@@ -278,14 +278,11 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         check_parts([len(parts[0])], rows, f"holdout_fraction={self.holdout_fraction:g}")
         return parts
 
-    def _refits(self) -> bool:
-        return self.method == "cv" if self.refit == "auto" else bool(self.refit)
-
     def _design(
         self, candidates: list[Candidate], parts: list[np.ndarray], shape: tuple[int, int, int]
     ) -> Design:
         sizes = tuple(shape[0] - len(part) for part in parts)
-        refit = self._refits()
+        refit = self.method == "cv" if self.refit == "auto" else bool(self.refit)
         share = 1.0
         if self.method == "cv" or refit:
             share = _SELECTION_SHARE.get(self.method, 0.0)

@@ -196,15 +196,12 @@ def _fitted_record(fitted: Any, unit: str, rows_per_unit: int) -> dict[str, Any]
             *_uncovered_cache(fitted),
             *_NOT_COVERED_BY_A_FIT,
         ],
-        "arithmetic": _ARITHMETIC,
-        "seeded": any(record.seeded for record in spent),
-        "randomness": _SEEDED if any(record.seeded for record in spent) else _FRESH_KEYS,
+        **_randomness(any(record.seeded for record in spent)),
     }
 
 
 def _ledger_record(ledger: Any, unit: str, rows_per_unit: int) -> dict[str, Any]:
     entries = ledger.entries()
-    seeded = any(entry["seeded"] for entry in entries)
     total = total_of([ledger.total], rows_per_unit)
     assert total is not None  # one record has one relation
     return {
@@ -230,10 +227,13 @@ def _ledger_record(ledger: Any, unit: str, rows_per_unit: int) -> dict[str, Any]
         "released": ["what the charged fits released"],
         "assumptions": list(ledger.total.assumptions),
         "not_covered": list(_NOT_COVERED_BY_A_LEDGER),
-        "arithmetic": _ARITHMETIC,
-        "seeded": seeded,
-        "randomness": f"of at least one charge, {_SEEDED}" if seeded else _FRESH_KEYS,
+        **_randomness(any(entry["seeded"] for entry in entries), "of at least one charge, "),
     }
+
+
+def _randomness(seeded: bool, whose: str = "") -> dict[str, Any]:
+    words = whose + _SEEDED if seeded else _FRESH_KEYS
+    return {"arithmetic": _ARITHMETIC, "seeded": seeded, "randomness": words}
 
 
 def _guarantee(total: Total, unit: str, rows_per_unit: int) -> dict[str, Any]:
