@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable
 from typing import Any
 
 import sklearn.datasets
@@ -124,99 +125,68 @@ def fetch_adult(
     return _bunch("adult", source, path, data_home, download_if_missing, return_X_y)
 
 
-def fetch_bank(
-    *,
-    path: str | os.PathLike[str] | None = None,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
-    return_X_y: bool = False,
-) -> Any:
-    """Load Bank Marketing: does a client subscribe a term deposit? (45,211 rows).
+def _fetcher(name: str, summary: str, files: str, remarks: str = "") -> Callable[..., Any]:
+    """Return the function that loads a table from local files or OpenML."""
 
+    def fetch(
+        *,
+        path: str | os.PathLike[str] | None = None,
+        data_home: str | os.PathLike[str] | None = None,
+        download_if_missing: bool = True,
+        return_X_y: bool = False,
+    ) -> Any:
+        return _bunch(name, _SOURCES[name], path, data_home, download_if_missing, return_X_y)
+
+    fetch.__name__ = fetch.__qualname__ = f"fetch_{name}"
+    fetch.__doc__ = f"""{summary}
+{remarks}
+    Parameters
+    ----------
+    path : path-like or None, default=None
+        {files}
+    data_home : path-like or None, default=None
+        Where scikit-learn keeps downloads.
+    download_if_missing : bool, default=True
+        Whether OpenML may be asked.
+    return_X_y : bool, default=False
+        Return (data, target) only.
+
+    Returns
+    -------
+    Bunch
+        See `fetch_adult`.
+    """
+    return fetch
+
+
+fetch_bank = _fetcher(
+    "bank",
+    "Load Bank Marketing: does a client subscribe a term deposit? (45,211 rows).",
+    """``bank-full.csv``, gzipped or not, or its folder. None looks in SKDP_DATA, then asks OpenML
+        (number 1461).""",
+    """
     The column ``duration``, the length of the call, is known only after it. For a realistic
     forecast leave it out: ``schema.select([name for name in schema.features if name !=
     "duration"])``.
-
-    Parameters
-    ----------
-    path : path-like or None, default=None
-        ``bank-full.csv``, gzipped or not, or its folder. None looks in SKDP_DATA, then asks OpenML
-        (number 1461).
-    data_home : path-like or None, default=None
-        Where scikit-learn keeps downloads.
-    download_if_missing : bool, default=True
-        Whether OpenML may be asked.
-    return_X_y : bool, default=False
-        Return (data, target) only.
-
-    Returns
-    -------
-    Bunch
-        See `fetch_adult`.
+""",
+)
+fetch_cardio = _fetcher(
+    "cardio",
+    "Load Cardiovascular disease: does a patient have it? (70,000 rows, about half do).",
+    """``cardio_train.csv``, gzipped or not, or its folder. None looks in SKDP_DATA, then asks
+        OpenML (number 45547).""",
     """
-    return _bunch("bank", _SOURCES["bank"], path, data_home, download_if_missing, return_X_y)
-
-
-def fetch_cardio(
-    *,
-    path: str | os.PathLike[str] | None = None,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
-    return_X_y: bool = False,
-) -> Any:
-    """Load Cardiovascular disease: does a patient have it? (70,000 rows, about half do).
-
     Implausible cells, such as negative pressures, are in the original; the schema's clinical
     bounds clip them.
-
-    Parameters
-    ----------
-    path : path-like or None, default=None
-        ``cardio_train.csv``, gzipped or not, or its folder. None looks in SKDP_DATA, then asks
-        OpenML (number 45547).
-    data_home : path-like or None, default=None
-        Where scikit-learn keeps downloads.
-    download_if_missing : bool, default=True
-        Whether OpenML may be asked.
-    return_X_y : bool, default=False
-        Return (data, target) only.
-
-    Returns
-    -------
-    Bunch
-        See `fetch_adult`.
-    """
-    return _bunch("cardio", _SOURCES["cardio"], path, data_home, download_if_missing, return_X_y)
-
-
-def fetch_heart(
-    *,
-    path: str | os.PathLike[str] | None = None,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
-    return_X_y: bool = False,
-) -> Any:
-    """Load Heart disease (Cleveland): is a coronary vessel narrowed? (303 rows).
-
-    Parameters
-    ----------
-    path : path-like or None, default=None
-        ``heart_cleveland.csv``, gzipped or not, with or without a line of names, or its folder.
+""",
+)
+fetch_heart = _fetcher(
+    "heart",
+    "Load Heart disease (Cleveland): is a coronary vessel narrowed? (303 rows).",
+    """``heart_cleveland.csv``, gzipped or not, with or without a line of names, or its folder.
         None looks in SKDP_DATA, then asks OpenML (number 49, heart-c, whose words are turned into
-        the code book's numbers).
-    data_home : path-like or None, default=None
-        Where scikit-learn keeps downloads.
-    download_if_missing : bool, default=True
-        Whether OpenML may be asked.
-    return_X_y : bool, default=False
-        Return (data, target) only.
-
-    Returns
-    -------
-    Bunch
-        See `fetch_adult`.
-    """
-    return _bunch("heart", _SOURCES["heart"], path, data_home, download_if_missing, return_X_y)
+        the code book's numbers).""",
+)
 
 
 def load_breast_cancer(*, return_X_y: bool = False) -> Any:
