@@ -27,10 +27,12 @@ from skdp.accounting import (
     PLDAccountant,
     UniformSampledEvent,
 )
+from skdp.accounting.events import samples
 from skdp.budget import BudgetAccountant
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import BoundedScaler, DPStandardScaler, PrivacyUnit
 from skdp.reporting import privacy_statement
+from skdp.reporting.statement import _SAMPLERS
 from skdp.reporting.steps import classify_step
 
 
@@ -138,6 +140,15 @@ def test_sampling_is_named_wherever_it_is_inside(table):
     either = OneOfEvent((GaussianEvent(5.0), ComposedEvent((step, GaussianEvent(9.0)))))
     model.privacy_spent_ = dataclasses.replace(model.privacy_spent_, event=either, accountant="pld")
     assert "Sampling: fixed-size lots" in privacy_statement(model)
+
+
+def test_every_sampler_has_words():
+    kinds = {
+        name
+        for name, kind in vars(samples).items()
+        if getattr(kind, "__module__", "") == samples.__name__
+    }
+    assert kinds == set(_SAMPLERS)
 
 
 def test_forms(table):
