@@ -127,9 +127,6 @@ class DelegatesToBest(MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = deepcopy(inner.classifier_tags)
-        tags.regressor_tags = deepcopy(inner.regressor_tags)
-        tags.transformer_tags = deepcopy(inner.transformer_tags)
-        tags.input_tags = deepcopy(inner.input_tags)
-        tags.target_tags = deepcopy(inner.target_tags)
+        for kind in ("classifier", "regressor", "transformer", "input", "target"):
+            setattr(tags, f"{kind}_tags", deepcopy(getattr(inner, f"{kind}_tags")))
         return tags

@@ -56,9 +56,9 @@ def render_html(record: dict[str, Any]) -> str:
     head = ("part", "class", "verdict", "cost", "why")
     return (
         f"<div><p><strong>{html.escape(title(record))}</strong></p>"
-        f"<table>{''.join(_html_row(row, header=1) for row in rows)}</table>"
+        f"<table>{''.join(html_row(row, header=1) for row in rows)}</table>"
         f"<table><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr>"
-        f"{''.join(_html_row(part) for part in parts)}</table></div>"
+        f"{''.join(html_row(part) for part in parts)}</table></div>"
     )
 
 
@@ -188,7 +188,8 @@ def _wrap(text: str, first: str = "", rest: str = "  ") -> str:
     )
 
 
-def _html_row(cells: Iterable[str], header: int = 0) -> str:
+def html_row(cells: Iterable[str], header: int = 0) -> str:
+    """Return cells as a row of a table, the first `header` of them as its headings."""
     tags = [
         f"<th>{html.escape(cell)}</th>" if place < header else f"<td>{html.escape(cell)}</td>"
         for place, cell in enumerate(cells)

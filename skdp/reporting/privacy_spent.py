@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from skdp.accounting import Accountant, Event, PrivacyValue
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.value import check_guarantee
 from skdp.mechanisms.contribution import Adjacency
+from skdp.reporting._rendering import html_row
 
 
 @dataclass(frozen=True)
@@ -139,10 +139,7 @@ class PrivacySpent:
             ("assumptions", "; ".join(self.assumptions)),
             ("noise from a seed", "yes: no guarantee against its holder" if self.seeded else "no"),
         ]
-        cells = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
-            for name, text in rows
-        )
+        cells = "".join(html_row(row, header=1) for row in rows)
         return f"<table><caption>Privacy spent</caption>{cells}</table>"
 
 
