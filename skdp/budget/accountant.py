@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from skdp.accounting import Event
 from skdp.budget.charging import close_block, open_block, reach_budgets_by
-from skdp.budget.committed import BudgetPlan, commit_row
-from skdp.budget.entries import PLAN, BudgetEntry
+from skdp.budget.committed import BudgetPlan, commit
+from skdp.budget.entries import PLAN, BudgetEntry, write_event
 from skdp.budget.ledger.store import LedgerFile
 from skdp.budget.request import Request
 from skdp.budget.terms import BudgetTerms
@@ -247,18 +248,14 @@ class BudgetAccountant(LedgerView):
         LedgerError, TypeError, ValueError, UnsupportedEventError
             As `reserve` does.
         """
-        joint, guarantee, committed = commit_row(
-            events,
-            given=adjacency,
-            wanted=self.adjacency,
-            delta=delta,
-            epsilon_delta=self.desk.counts_pairs,
-        )
-        own = (None, None) if guarantee is None else guarantee
-        label = label or f"plan of {len(committed)} releases"
+        charges, joint, pair = commit(events, self.desk, given=adjacency, delta=delta)
+        own = (None, None) if pair is None else pair
+        label = label or f"plan of {len(charges)} releases"
         request = self.desk.prepare(joint, label=label, epsilon=own[0], delta=own[1])
+        charge = replace(request.charge, parts=tuple(charges))
+        committed = [write_event(part.event) for part in charges]
         row = {**request.row, "kind": PLAN, "events": committed}
-        return BudgetPlan(self, self.desk.admit(Request(request.charge, row))["index"])
+        return BudgetPlan(self, self.desk.admit(Request(charge, row))["index"])
 
     def redeem(self, index: int) -> BudgetPlan:
         """Return a plan that was committed earlier.

@@ -13,10 +13,10 @@ from skdp.budget.currencies import Charge
 from skdp.budget.currencies.exact import decimal_up
 from skdp.budget.currencies.pairs import pair_of
 from skdp.budget.currencies.profiles import is_certified
-from skdp.budget.desk import stamp
+from skdp.budget.desk import Desk, stamp
 from skdp.budget.entries import PLANNED, BudgetEntry, read_event, write_event
 from skdp.budget.ledger.chain import Row, canonical
-from skdp.budget.request import Request, prepare
+from skdp.budget.request import Request
 from skdp.budget.view import LedgerView
 from skdp.exceptions import BudgetExceededError
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -152,27 +152,16 @@ class BudgetPlan:
         return f"BudgetPlan(entry {self._index} of {self._accountant!r})"
 
 
-def commit_row(
-    events: Iterable[Event | PrivacySpent],
-    *,
-    given: str | None,
-    wanted: str,
-    delta: float | None,
-    epsilon_delta: bool,
-) -> tuple[ComposedEvent, tuple[float, float] | None, list[dict[str, Any]]]:
+def commit(
+    events: Iterable[Event | PrivacySpent], desk: Desk, *, given: str | None, delta: float | None
+) -> tuple[list[Charge], ComposedEvent, tuple[float, float] | None]:
     """Account jointly for a list of releases, each restated and proved as when it is reserved."""
-    charges = [
-        prepare(item, ledger_adjacency=wanted, needs_numbers=False, adjacency=given).charge
-        for item in events
-    ]
+    charges = [desk.prepare(item, needs_numbers=False, adjacency=given).charge for item in events]
     if not charges:
         raise ValueError("events must hold at least one event: an empty plan pays for nothing.")
-    joint = ComposedEvent(tuple(charge.event for charge in charges))
-    committed = [write_event(event) for event in joint.events]
-    if not epsilon_delta:
-        return joint, None, committed
-    joint, guarantee = _jointly(charges, wanted, delta)
-    return joint, guarantee, committed
+    if desk.currency.needs_pairs:
+        return charges, *_jointly(charges, desk.terms.adjacency, delta)
+    return charges, ComposedEvent(tuple(charge.event for charge in charges)), None
 
 
 def _jointly(

@@ -14,7 +14,7 @@ from skdp.budget.ledger.chain import Row
 from skdp.budget.ledger.store import LedgerFile
 from skdp.budget.request import Request, prepare
 from skdp.budget.summary import refusal
-from skdp.budget.terms import EPSILON_DELTA, BudgetTerms, filter_of
+from skdp.budget.terms import BudgetTerms, filter_of
 from skdp.reporting.privacy_spent import PrivacySpent
 
 
@@ -30,14 +30,9 @@ class Desk:
         """The filter that the ledger's first row commits to."""
         return filter_of(self.file.genesis, self.file.path)
 
-    @property
-    def counts_pairs(self) -> bool:
-        """Whether every charge is an epsilon and a delta."""
-        return self.terms.composition in EPSILON_DELTA
-
     def prepare(self, event: Event | PrivacySpent, **details: Any) -> Request:
         """Check what a caller says about a release, and restate it in the budget's relation."""
-        needs = {"needs_numbers": self.counts_pairs, **details}
+        needs = {"needs_numbers": self.currency.needs_pairs, **details}
         return prepare(event, ledger_adjacency=self.terms.adjacency, **needs)
 
     def admit(self, request: Request, *, recording: bool = True) -> Any:

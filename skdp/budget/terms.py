@@ -18,9 +18,6 @@ AUTO = "auto"
 
 _VERSION = version("skdp")
 
-# Compositions in which a charge is an epsilon and a delta.
-EPSILON_DELTA = ("basic", "approx")
-
 
 @dataclass(frozen=True)
 class BudgetTerms:

@@ -46,6 +46,7 @@ from skdp.budget.currencies._box import box_delta, box_epsilon, largest_mu
 from skdp.budget.ledger.store import LedgerFile
 from skdp.exceptions import LedgerMismatchError, UnsupportedEventError
 from skdp.mechanisms import analytic_gaussian_epsilon, analytic_gaussian_sigma
+from skdp.reporting import PrivacySpent
 
 
 def exact_delta(epsilon, mu, stated):
@@ -175,6 +176,31 @@ def test_a_search_and_fits_under_one_budget():
     assert found["mixed"][0] == found["basic"][0] == 1.0
     assert found["gdp"][0] > 2.5
     assert found["mixed"][1] > 2 * max(found["gdp"][1], found["basic"][1])
+
+
+def test_a_plan_of_a_search_and_fits_leaves_as_much_as_its_parts():
+    searching = RepeatAndSelectEvent(GaussianEvent(6.1), 10.0, 1.0)
+    search = PrivacySpent(1.0, 1e-6, "replace-one", searching, "pld", "a search", (), (), False)
+    fit = gaussian(0.5)
+    for fits, left in ((0, 12), (3, 9)):
+        plan, one_by_one = (BudgetAccountant(3.0, 1e-5) for _ in range(2))
+        plan.plan([search] + [fit.event] * fits)
+        for item in [search] + [fit.event] * fits:
+            one_by_one.reserve(item)
+        assert plan.spent() == one_by_one.spent()
+        assert fits or plan.spent()[0] == 1.0
+        for _ in range(left):
+            plan.reserve(fit.event)
+        with pytest.raises(BudgetExceededError):
+            plan.reserve(fit.event)
+
+
+def test_a_plan_of_searches_is_still_accounted_for_jointly():
+    search = RepeatAndSelectEvent(GaussianEvent(15.0), 10.0, 1.0)
+    charge = Charge(search, float(PLDAccountant("replace-one").compose(search).epsilon(1e-7)), 1e-7)
+    budget = make_filter("mixed", 3.0, 1e-5, "replace-one")
+    joint = Charge(ComposedEvent((search,) * 4), parts=(charge,) * 4)
+    assert budget.price(joint, budget.nothing)[1] < 0.9 * 4 * charge.epsilon
 
 
 LIBRARY = [

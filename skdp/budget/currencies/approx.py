@@ -24,6 +24,7 @@ class ApproxFilter(BudgetFilter):
     # the tighter conversion of Canonne, Kamath and Steinke (2020).
 
     name = "approx"
+    needs_pairs = True
     units = ("epsilon squared", "delta")
 
     def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:

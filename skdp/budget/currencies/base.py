@@ -30,6 +30,7 @@ class Charge:
     event: Event
     epsilon: float | None = None
     delta: float | None = None
+    parts: tuple[Charge, ...] = ()  # of a plan: together they are the event
 
     def __post_init__(self) -> None:
         if not isinstance(self.event, Event):
@@ -49,12 +50,13 @@ class Charge:
 class BudgetFilter(ABC):
     """Decide which releases still fit a budget, when each may depend on all earlier results."""
 
-    # A filter has a currency of one or two units. Every release has a price in it, prices add up,
+    # A filter has a currency of two or three units. Every release has a price in it, prices add up,
     # and a release is granted as long as no sum exceeds its limit. What is granted is then
     # (epsilon, delta)-DP as a whole, however releases and their parameters were chosen on the way
     # (Rogers, Roth, Ullman and Vadhan, 2016). Proofs: ``docs/proofs/budget_filters.md``.
 
     name: ClassVar[str]
+    needs_pairs: ClassVar[bool] = False  # whether every charge is counted as a pair
     epsilon: float
     delta: float
     adjacency: str

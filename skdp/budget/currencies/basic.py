@@ -17,6 +17,7 @@ class BasicFilter(BudgetFilter):
     # up a budget of 1 and nothing is lost to rounding.
 
     name = "basic"
+    needs_pairs = True
     units = ("epsilon", "delta")
 
     def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:

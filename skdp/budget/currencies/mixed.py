@@ -97,7 +97,7 @@ class MixedFilter(BudgetFilter):
 
     def fits(self, spent: Amounts, cost: Amounts) -> bool:
         """Tell whether all charges together keep within some box."""
-        return bool(self._open(tuple(a + b for a, b in zip(spent, cost, strict=True))))
+        return bool(self._open(_sum(spent, cost)))
 
     def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
         """Return what dominates everything that was granted."""
@@ -128,9 +128,15 @@ class MixedFilter(BudgetFilter):
             known = claim is not None or square_of(charge.event, self.adjacency) is not None
             if known and self._prefer(claimed, spent) == gaussian[0]:
                 return gaussian[0]  # the pair need not be proved
-        found = gaussian + self._parts(charge) + self._pairs(charge, spent, slack)
+        apart = self._apart(charge, spent)
+        stated = Charge(charge.event, None, decimal_down(apart[0][2])) if apart else charge
+        found = gaussian + self._leaves(charge) + apart + self._pairs(stated, spent, slack)
         if not found:
             approximate_gaussian(charge.event, self.adjacency, slack)  # names the remedy
+        if apart and math.isfinite(self.epsilon):
+            # Of a plan, what leaves most room for its parts to be charged one by one.
+            found = [cost for cost in found if self.fits(spent, cost)] or apart
+            return max(found, key=lambda cost: self._repeats(_sum(spent, cost), apart[0]))
         return self._prefer(found, spent)
 
     def _claim(self, charge: Charge) -> Amounts | None:
@@ -140,7 +146,7 @@ class MixedFilter(BudgetFilter):
         pair = exact_sum(charge.event, self.adjacency, read_decimal)
         return None if pair is None else (Fraction(0), *pair)
 
-    def _parts(self, charge: Charge) -> list[Amounts]:
+    def _leaves(self, charge: Charge) -> list[Amounts]:
         """Return the cost of a composition of Gaussian leaves and of others that state a pair."""
         square, epsilon, failure = Fraction(0), Fraction(0), Fraction(0)
         for leaf, count in leaf_counts(charge.event).items():
@@ -155,6 +161,16 @@ class MixedFilter(BudgetFilter):
         return (
             [(round_up(square), shorten(epsilon), shorten(failure))] if square and epsilon else []
         )
+
+    def _apart(self, charge: Charge, spent: Amounts) -> list[Amounts]:
+        """Return the cost of the parts of a plan, priced one after the other."""
+        after = spent
+        with suppress(UnsupportedEventError):
+            for part in charge.parts:
+                after = _sum(after, self._price(part, after))
+            cost = tuple(b - a for a, b in zip(spent, after, strict=True))
+            return [cost] if charge.parts else []
+        return []
 
     def _pairs(self, charge: Charge, spent: Amounts, slack: float) -> list[Amounts]:
         """Return the cost by the stated pair; if its delta is large, also by one of less delta."""
@@ -204,9 +220,6 @@ class MixedFilter(BudgetFilter):
             return max(pair[0], pure), pair[1]
         noise = gaussian_pair(square, self.delta) if square else (0.0, 0.0)
         return max(noise, pair) if pair[1] > 0.0 else noise
-
-    def _square(self, total: Fraction, stated: Fraction, boxes: int) -> Fraction:
-        return Fraction(largest_mu(total, stated, self._share(stated, boxes))) ** 2
 
     def _share(self, stated: Fraction | None, boxes: int) -> float:
         """Return the delta of the box whose stated epsilons may sum to some amount."""
