@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any
 
 from skdp.accounting.analysis import analysis_of, exact_sum, square_of
 from skdp.accounting.events import leaf_counts
 from skdp.budget.currencies._box import box_epsilon, largest_mu
-from skdp.budget.currencies._pure import largest_pure
-from skdp.budget.currencies._split import curve_share, gaussian_pair, root_up, slack_of_one
-from skdp.budget.currencies.base import (
-    Amounts,
-    BudgetFilter,
-    Charge,
-    Limits,
-    are_close,
-    is_number,
-    read_limits,
-    write_limits,
+from skdp.budget.currencies._curved import (
+    gaussian_pair,
+    largest_pure,
+    root_up,
+    slack_of_one,
+    split_delta,
 )
+from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge, Limits, add, as_float
 from skdp.budget.currencies.exact import (
     decimal_down,
     decimal_up,
@@ -32,10 +26,7 @@ from skdp.budget.currencies.exact import (
     round_up,
     shorten,
 )
-from skdp.budget.currencies.gaussian import (
-    approximate_gaussian,
-    mu_squared_of_pure,
-)
+from skdp.budget.currencies.gaussian import approximate_gaussian, mu_squared_of_pure
 from skdp.budget.currencies.pairs import pair_of
 from skdp.exceptions import UnsupportedEventError
 
@@ -63,57 +54,28 @@ class MixedFilter(BudgetFilter):
         self, epsilon: float, delta: float, adjacency: str, stated_epsilon: float | None = None
     ) -> None:
         super().__init__(epsilon, delta, adjacency)
-        part = stated_epsilon
-        if part is not None and not (is_number(part) and 0.0 <= part <= self.epsilon < math.inf):
+        part = None if stated_epsilon is None else as_float(stated_epsilon)
+        if part is not None and not 0.0 <= part <= self.epsilon < math.inf:
             raise ValueError(
-                f"stated_epsilon must be a part of a finite epsilon={epsilon!r}, got {part!r}."
+                f"stated_epsilon must be a part of a finite epsilon={epsilon!r}, got "
+                f"{stated_epsilon!r}."
             )
-        self._curve, failure = curve_share(self.name, self.delta, _STATED)
-        self.boxes: tuple[Limits, ...] = ((None, None, failure),)
-        if math.isfinite(self.epsilon):
-            total = read_decimal(self.epsilon)
-            parts = (
-                [total * step / _STEPS for step in range(_STEPS + 1)]
-                if part is None
-                else [read_decimal(part)]
-            )
-            self.boxes = tuple(
-                (
-                    Fraction(largest_mu(total, each, self._share(each, len(parts)))) ** 2,
-                    each,
-                    failure,
-                )
-                for each in parts
-            )
-        # The one that a first release may take whole.
-        self.limits = self.boxes[-1]
-
-    def reachable(self, spent: Amounts) -> Limits:
-        """Return, unit by unit, the largest sum that could still be reached."""
-        return tuple(
-            None if None in column else max(column)
-            for column in zip(*self._open(spent), strict=True)
-        ) or tuple(spent)
-
-    def fits(self, spent: Amounts, cost: Amounts) -> bool:
-        """Tell whether all charges together keep within some box."""
-        return bool(self._open(_sum(spent, cost)))
+        self._curve, failure = split_delta(self, _STATED)
+        if math.isinf(self.epsilon):
+            self.boxes = ((None, None, failure),)
+            return
+        total = read_decimal(self.epsilon)
+        steps = [total * step / _STEPS for step in range(_STEPS + 1)]
+        parts = steps if part is None else [read_decimal(part)]
+        shares = [self._share(each, len(parts)) for each in parts]
+        self.boxes = tuple(
+            (Fraction(largest_mu(total, each, share)) ** 2, each, failure)
+            for each, share in zip(parts, shares, strict=True)
+        )
 
     def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
         """Return what dominates everything that was granted."""
         return spent[0], spent[1], spent[2]
-
-    def write_limits(self) -> dict[str, Any]:
-        """Return what the first row of a ledger says of the limits."""
-        return {**super().write_limits(), "boxes": [write_limits(box) for box in self.boxes]}
-
-    def adopt_limits(self, row: Mapping[str, Any]) -> bool:
-        """Take the limits of a ledger's first row, if they are those of this version."""
-        boxes = tuple(read_limits(box) for box in row["boxes"])
-        if len(boxes) != len(self.boxes) or not all(map(are_close, boxes, self.boxes)):
-            return False
-        self.boxes = boxes
-        return super().adopt_limits(row) and self.limits == boxes[-1]
 
     def _price(self, charge: Charge, spent: Amounts) -> Amounts:
         slack = slack_of_one(self.limits[2], spent[2])
@@ -133,10 +95,10 @@ class MixedFilter(BudgetFilter):
         found = gaussian + self._leaves(charge) + apart + self._pairs(stated, spent, slack)
         if not found:
             approximate_gaussian(charge.event, self.adjacency, slack)  # names the remedy
-        if apart and math.isfinite(self.epsilon):
+        fitting = [cost for cost in found if self.fits(spent, cost)]
+        if apart and fitting and math.isfinite(self.epsilon):
             # Of a plan, what leaves most room for its parts to be charged one by one.
-            found = [cost for cost in found if self.fits(spent, cost)] or apart
-            return max(found, key=lambda cost: self._repeats(_sum(spent, cost), apart[0]))
+            return max(fitting, key=lambda cost: self._repeats(add(spent, cost), apart[0]))
         return self._prefer(found, spent)
 
     def _claim(self, charge: Charge) -> Amounts | None:
@@ -167,7 +129,7 @@ class MixedFilter(BudgetFilter):
         after = spent
         with suppress(UnsupportedEventError):
             for part in charge.parts:
-                after = _sum(after, self._price(part, after))
+                after = add(after, self._price(part, after))
             cost = tuple(b - a for a, b in zip(spent, after, strict=True))
             return [cost] if charge.parts else []
         return []
@@ -187,7 +149,7 @@ class MixedFilter(BudgetFilter):
     def _prefer(self, costs: list[Amounts], spent: Amounts) -> Amounts:
         """Return the cost that could be paid most often, of equal ones the first."""
         if math.isinf(self.epsilon):
-            return min(costs, key=lambda cost: self._guarantee(_sum(spent, cost))[0])
+            return min(costs, key=lambda cost: self._guarantee(add(spent, cost))[0])
         # Where delta is scarcest, all in it cost alike: then what they cost beside it decides.
         return max(
             costs,
@@ -199,14 +161,14 @@ class MixedFilter(BudgetFilter):
 
     def _repeats(self, spent: Amounts, cost: Amounts) -> Fraction | float:
         """Return how often a cost would fit, in the box that has most room for it."""
-        return max((_times(box, spent, cost) for box in self._open(spent)), default=0.0)
+        return max((_times(box, spent, cost) for box in self.holding(spent)), default=0.0)
 
     def _guarantee(self, spent: Amounts) -> tuple[float, float]:
         square, epsilon, failure = spent
         if square == 0:
             return decimal_up(epsilon), decimal_up(failure)
         box = next(
-            iter(self._open(spent)), self.limits
+            iter(self.holding(spent)), self.limits
         )  # what keeps within none has a guarantee too
         curve = self._share(box[1], len(self.boxes))
         total = Fraction(curve) + failure
@@ -228,14 +190,6 @@ class MixedFilter(BudgetFilter):
         share = _GAUSSIAN if stated == 0 else (1 - _STATED - _GAUSSIAN) / (_STEPS - 1)
         return float_down(read_decimal(self.delta) * share)
 
-    def _open(self, spent: Amounts) -> list[Limits]:
-        """Return the boxes that hold what is spent."""
-        return [
-            box
-            for box in self.boxes
-            if all(limit is None or used <= limit for limit, used in zip(box, spent, strict=True))
-        ]
-
 
 def _times(box: Limits, spent: Amounts, cost: Amounts) -> Fraction | float:
     """Return how often a cost fits what is left in a box."""
@@ -247,7 +201,3 @@ def _times(box: Limits, spent: Amounts, cost: Amounts) -> Fraction | float:
         ),
         default=math.inf,
     )
-
-
-def _sum(spent: Amounts, cost: Amounts) -> Amounts:
-    return tuple(a + b for a, b in zip(spent, cost, strict=True))
