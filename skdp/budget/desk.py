@@ -35,15 +35,14 @@ class Desk:
         needs = {"needs_numbers": self.currency.needs_pairs, **details}
         return prepare(event, ledger_adjacency=self.terms.adjacency, **needs)
 
-    def admit(self, request: Request, *, recording: bool = True) -> Any:
+    def admit(self, request: Request, *, keep: bool = True) -> Any:
         """Decide and record in one transaction; the price is worked out before it starts."""
-        seen = self.file.recalled
+        seen = self.file.seen.spent
         while True:
             cost = self._price(request, seen)
-            with self.file.appending() as end:
+            with self.file.appending(keep=keep) as end:
                 if self.currency.fits(end.state.spent, cost):
-                    row = stamp(request.row)
-                    return end.append(row, cost) if recording else end.rehearse(row, cost)
+                    return end.append(stamp(request.row), cost)
                 # A price may depend on what is spent: ask again if others have charged meanwhile.
                 final, seen = end.state.spent == seen, end.state.spent
             if final:

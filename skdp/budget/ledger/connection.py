@@ -59,9 +59,10 @@ def take_turn() -> contextlib.AbstractContextManager[bool]:
 
 
 @contextlib.contextmanager
-def transaction(path: Path, *, writing: bool) -> Iterator[sqlite3.Connection]:
+def transaction(path: Path, *, writing: bool, keep: bool = True) -> Iterator[sqlite3.Connection]:
     """Open a ledger's file for one transaction."""
-    # The transaction is committed if the block ends well, and rolled back otherwise. One that
+    # The transaction is committed if the block ends well and it is to be kept, and rolled back
+    # otherwise. One that
     # writes excludes all other writers from its start, so that what it reads stays true until it
     # commits.
     global _busy
@@ -81,7 +82,7 @@ def transaction(path: Path, *, writing: bool) -> Iterator[sqlite3.Connection]:
                 connection.execute(pragma).fetchall()
             connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
             yield connection
-            connection.execute("COMMIT")
+            connection.execute("COMMIT" if keep else "ROLLBACK")
         finally:
             _busy = before
             # Closing rolls back what was not committed.

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, read_amounts, read_link, write_amounts
@@ -42,16 +43,9 @@ class ChainReader:
         if fault is not None:
             raise self.damaged(f"has other terms than it was made with: its first row {fault}")
 
-    def expect(self, identity: str) -> None:
-        """Refuse the ledger of another budget."""
-        if identity != self.identity:
-            raise LedgerMismatchError(
-                f"The file {self._path} was replaced by the ledger of another budget. Every charge "
-                "is refused; bring the right file back, or start with a budget of its own."
-            )
-
+    @cached_property
     def state(self) -> LedgerState:
-        """Return where the chain ends, after checking that it does end there."""
+        """Where the chain ends, after checking that it does end there."""
         last = self._one("SELECT id, content, hash FROM entries ORDER BY id DESC LIMIT 1")
         index, content, hash_ = last or (0, None, self.identity)
         if self._one("SELECT entries, hash FROM head") != (index, hash_):
@@ -62,17 +56,25 @@ class ChainReader:
         with self._damage_if_unreadable(index):
             return LedgerState(index, hash_, read_amounts(row["spent"]))
 
-    def check(self, receipt: LedgerReceipt) -> None:
+    def expect(self, identity: str, seen: LedgerState) -> None:
+        """Refuse the ledger of another budget, or one that does not hold what it held before."""
+        if identity != self.identity:
+            raise LedgerMismatchError(
+                f"The file {self._path} was replaced by the ledger of another budget. Every charge "
+                "is refused; bring the right file back, or start with a budget of its own."
+            )
+        self.check(seen)
+
+    def check(self, known: LedgerState | LedgerReceipt) -> None:
         """See that the chain still holds what it held before."""
-        entries = self._one("SELECT entries FROM head")
-        if entries is None or entries[0] < receipt.entries:
+        if self.state.entries < known.entries:
             raise self.damaged(
-                f"has fewer than the {receipt.entries} entries that it had before: an older copy "
+                f"has fewer than the {known.entries} entries that it had before: an older copy "
                 "was put in its place, or entries were dropped"
             )
-        found = self._one("SELECT hash FROM entries WHERE id = ?", receipt.entries)
-        if (found[0] if found else self.identity) != receipt.head:
-            raise self.damaged(f"was rewritten: entry {receipt.entries} is another one than before")
+        found = self._one("SELECT hash FROM entries WHERE id = ?", known.entries)
+        if (found[0] if found else self.identity) != known.head:
+            raise self.damaged(f"was rewritten: entry {known.entries} is another one than before")
 
     def rows(self) -> Iterator[Row]:
         """Read all entries, checking each."""

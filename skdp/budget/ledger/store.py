@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from sqlite3 import Connection
 
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, link, write_amounts
 from skdp.budget.ledger.connection import take_turn, transaction
@@ -31,8 +30,8 @@ class LedgerFile:
         self.path = path
         self.identity = identity
         self.genesis = genesis
-        self._seen = LedgerReceipt(0, identity)
-        self.recalled = (Fraction(0),) * len(genesis["limits"])
+        # What was seen of the chain: it must never be shorter, or another, when it is read again.
+        self.seen = LedgerState(0, identity, (Fraction(0),) * len(genesis["limits"]))
 
     @classmethod
     def create(cls, path: Path | None, terms: Row) -> LedgerFile:
@@ -77,68 +76,55 @@ class LedgerFile:
 
     def state(self) -> LedgerState:
         """Return where the chain ends now."""
-        with self._reading() as (_, state):
-            return state
+        with self._opened() as chain:
+            return chain.state
 
     @contextlib.contextmanager
-    def appending(self) -> Iterator[Appender]:
-        """Open the ledger for one charge, excluding all others."""
-        with explain_errors(self.path):
-            with transaction(self.path, writing=True) as connection:
-                reader, state = self._reader(connection)
-                appender = Appender(connection, reader, state)
-                yield appender
-            self._see(appender.state)
+    def appending(self, *, keep: bool = True) -> Iterator[Appender]:
+        """Open the ledger for one charge, excluding all others; what is not kept is rehearsed."""
+        with self._opened(writing=True, keep=keep) as chain:
+            yield chain
 
     def rows(self) -> list[Row]:
         """Return all entries, verified."""
-        with self._reading() as (reader, _):
-            return list(reader.rows())
+        with self._opened() as chain:
+            return list(chain.rows())
 
     def row(self, index: int) -> tuple[Row, set[int]]:
         """Return one entry, and what was redeemed of it if it is a plan."""
-        with self._reading() as (reader, _):
-            return reader.row(index), reader.places(index)
+        with self._opened() as chain:
+            return chain.row(index), chain.places(index)
 
     def verify(self, receipt: LedgerReceipt | None = None) -> LedgerReceipt:
         """Read the whole ledger and check it."""
-        with self._reading() as (reader, state):
-            broken = reader.broken()
+        with self._opened() as chain:
+            broken = chain.broken()
             if broken is not None:
-                raise reader.damaged(f"is broken ({broken})")
+                raise chain.damaged(f"is broken ({broken})")
             if receipt is not None:
-                reader.check(receipt)
-            for _ in reader.rows():
+                chain.check(receipt)
+            for _ in chain.rows():
                 pass
-        return LedgerReceipt(state.entries, state.head)
+        return LedgerReceipt(chain.state.entries, chain.state.head)
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[tuple[ChainReader, LedgerState]]:
-        with explain_errors(self.path), transaction(self.path, writing=False) as connection:
-            yield self._reader(connection)
-
-    def _reader(self, connection: Connection) -> tuple[ChainReader, LedgerState]:
-        reader = ChainReader(connection, self.path)
-        reader.expect(self.identity)
-        state = reader.state()
-        reader.check(self._seen)
-        self._see(state)
-        return reader, state
+    def _opened(self, *, writing: bool = False, keep: bool = True) -> Iterator[Appender]:
+        with explain_errors(self.path):
+            with transaction(self.path, writing=writing, keep=keep) as connection:
+                chain = Appender(connection, self.path)
+                chain.expect(self.identity, self.seen)
+                self._see(chain.state)
+                yield chain
+            if keep:
+                self._see(chain.state)
 
     def _see(self, state: LedgerState) -> None:
-        """Remember the chain: it must never be shorter, or another, when it is read again."""
-        if state.entries > self._seen.entries:
-            self._seen = LedgerReceipt(state.entries, state.head)
-            self.recalled = state.spent
+        if state.entries > self.seen.entries:
+            self.seen = state
 
 
-class Appender:
+class Appender(ChainReader):
     """The end of a ledger while no other process can write to it."""
-
-    def __init__(self, connection: Connection, reader: ChainReader, state: LedgerState) -> None:
-        self._connection = connection
-        self.reader = reader
-        self.state = state
 
     def append(self, row: Row, cost: tuple[Fraction, ...]) -> Row:
         """Add an entry."""
@@ -153,15 +139,6 @@ class Appender:
         self._connection.execute("UPDATE head SET entries = ?, hash = ?", (index, hash_))
         self.state = LedgerState(index, hash_, spent)
         return {**json.loads(content), "hash": hash_}
-
-    def rehearse(self, row: Row, cost: tuple[Fraction, ...]) -> None:
-        """Add an entry and take it back: raises what `append` would, and changes nothing."""
-        state = self.state
-        self._connection.execute("SAVEPOINT rehearsal")
-        self.append(row, cost)
-        self._connection.execute("ROLLBACK TO rehearsal")
-        self._connection.execute("RELEASE rehearsal")
-        self.state = state
 
 
 # All budgets of one process that use a ledger share its object: it knows what was seen of the
