@@ -13,7 +13,6 @@ from skdp.budget.charging import Account, Details, reach_budgets_by
 from skdp.budget.committed import BudgetPlan, commit
 from skdp.budget.entries import PLAN, BudgetEntry, write_event
 from skdp.budget.ledger.store import LedgerFile
-from skdp.budget.request import Request
 from skdp.budget.terms import BudgetTerms
 from skdp.budget.view import LedgerView
 from skdp.mechanisms.contribution import Adjacency
@@ -32,7 +31,8 @@ class BudgetAccountant(Account, LedgerView):
     Parameters
     ----------
     epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit.
+        Total epsilon, positive; ``inf`` counts without limit. Above 1e20 only ``"basic"``
+        composition takes another.
     delta : float
         Total delta in [0, 1).
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
@@ -119,7 +119,8 @@ class BudgetAccountant(Account, LedgerView):
         return budget
 
     def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
-        return self.desk.entry(self.desk.admit(self.desk.prepare(event, **details)))
+        request = self.desk.prepare(event, **details)
+        return self.desk.entry(request, self.desk.admit(request))
 
     def check(
         self,
@@ -193,7 +194,7 @@ class BudgetAccountant(Account, LedgerView):
         charge = replace(request.charge, parts=tuple(charges))
         committed = [write_event(part.event) for part in charges]
         row = {**request.row, "kind": PLAN, "events": committed}
-        return BudgetPlan(self, self.desk.admit(Request(charge, row))["index"])
+        return BudgetPlan(self, self.desk.admit(replace(request, charge=charge, row=row))["index"])
 
     def redeem(self, index: int) -> BudgetPlan:
         """Return a plan that was committed earlier.

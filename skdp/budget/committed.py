@@ -12,7 +12,7 @@ from skdp.budget.currencies import Charge
 from skdp.budget.currencies.exact import decimal_up
 from skdp.budget.currencies.pairs import pair_of
 from skdp.budget.currencies.profiles import is_certified
-from skdp.budget.desk import Desk, stamp
+from skdp.budget.desk import Desk
 from skdp.budget.entries import PLANNED, BudgetEntry, read_event, write_event
 from skdp.budget.ledger.chain import Row, canonical
 from skdp.budget.request import Request
@@ -77,13 +77,13 @@ class BudgetPlan(Account):
     def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
         desk = self._accountant.desk
         request = desk.prepare(event, **details, needs_numbers=False)
-        with desk.file.appending() as end:
+        with desk.file.opened(writing=True) as end:
             plan, used = end.row(self._index), end.places(self._index)
             place = _place_of(request, plan, used)
             if place is None:
                 raise _not_planned(request, plan, used)
             row = {**request.row, "kind": PLANNED, "plan": self._index, "place": place}
-            return desk.entry(end.append(stamp(row), desk.currency.nothing))
+            return desk.entry(request, end.append(row, desk.currency.nothing))
 
     def _address(self) -> dict[str, Any]:
         return {**self._accountant.desk.address(), "plan": self._index}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -39,18 +37,20 @@ class Desk:
         """Decide and record in one transaction; the price is worked out before it starts."""
         seen = self.file.seen.spent
         while True:
-            cost = self._price(request, seen)
-            with self.file.appending(keep=keep) as end:
+            cost = self.currency.price(request.charge, seen)
+            if min(cost) < 0:
+                raise ValueError(f"{request.label} has the price {cost}, which is none.")
+            with self.file.opened(writing=True, keep=keep) as end:
                 if self.currency.fits(end.state.spent, cost):
-                    return end.append(stamp(request.row), cost)
+                    return end.append(request.row, cost)
                 # A price may depend on what is spent: ask again if others have charged meanwhile.
                 final, seen = end.state.spent == seen, end.state.spent
             if final:
                 raise refusal(request, cost, seen, self.currency)
 
-    def entry(self, row: Row) -> BudgetEntry:
-        """Return an entry of the ledger."""
-        return BudgetEntry.from_row(row, self.currency.units)
+    def entry(self, request: Request, row: Row) -> BudgetEntry:
+        """Return the entry that a request has become."""
+        return BudgetEntry.from_row(row, self.currency.units, request.event)
 
     def address(self) -> dict[str, Any]:
         """Say where other processes find the budget."""
@@ -63,14 +63,3 @@ class Desk:
             "identity": self.file.identity,
             "genesis": self.file.genesis,
         }
-
-    def _price(self, request: Request, spent: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
-        cost = self.currency.price(request.charge, spent)
-        if len(cost) != len(spent) or any(amount < 0 for amount in cost):
-            raise ValueError(f"{request.label} has the price {cost}, which is none.")
-        return cost
-
-
-def stamp(row: Row) -> Row:
-    """Add when an entry is made."""
-    return {**row, "time": datetime.now(UTC).isoformat(timespec="milliseconds")}

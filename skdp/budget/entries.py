@@ -72,7 +72,7 @@ class BudgetEntry:
     plan: int | None = None
 
     @classmethod
-    def from_row(cls, row: Row, units: tuple[str, ...]) -> BudgetEntry:
+    def from_row(cls, row: Row, units: tuple[str, ...], event: Event | None = None) -> BudgetEntry:
         """Read an entry from a row of the ledger.
 
         Parameters
@@ -81,6 +81,8 @@ class BudgetEntry:
             The row.
         units : tuple of str
             Names of the units of the budget's currency.
+        event : Event, optional
+            Its event, if that need not be read.
 
         Returns
         -------
@@ -88,7 +90,9 @@ class BudgetEntry:
             The entry.
         """
         cost = zip(units, read_amounts(row["cost"]), strict=True)
-        return cls(**{**_fields(row), "event": read_event(row["event"]), "cost": dict(cost)})
+        return cls(
+            **{**_fields(row), "event": event or read_event(row["event"]), "cost": dict(cost)}
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as plain, JSON-ready values.

@@ -17,7 +17,7 @@ _SLACK_OF_ONE = Fraction(1, 16)  # of what is left: for one conversion that may 
 _HEADROOM = 1.0 - 1e-9  # of a square: for rounding by whoever turns a pair into noise
 _LABEL = 0.1  # of the total variation: a larger delta would not determine mu
 _TRIES = 60
-_LARGEST = 1e50  # epsilon: curves of larger ones overflow
+_LARGEST = 1e20  # epsilon: curves of much larger ones overflow
 _LOGARITHMS = -744.0, 709.0  # of floats, from end to end
 
 
@@ -71,7 +71,12 @@ def split_delta(currency: BudgetFilter, share: Fraction) -> tuple[float, Fractio
             f"composition={name!r} needs epsilon <= {_LARGEST:g}, got {epsilon!r}, or "
             "epsilon=inf, which counts without limit."
         )
-    return float_down(read_decimal(delta) * (1 - share)), read_decimal(delta) * share
+    curve = float_down(read_decimal(delta) * (1 - share))
+    if curve == 0.0:
+        raise ValueError(
+            f"composition={name!r} needs a delta of which parts are left, got {delta}."
+        )
+    return curve, read_decimal(delta) * share
 
 
 def slack_of_one(limit: Fraction | None, spent: Fraction) -> float:

@@ -84,11 +84,11 @@ class MixedFilter(BudgetFilter):
             gaussian: list[Amounts] = [(square, Fraction(0), failure)]
         except UnsupportedEventError:
             gaussian = []
-        claim = self._claim(charge)
         if gaussian and self.fits(spent, gaussian[0]):
-            claimed = gaussian if claim is None else [*gaussian, claim]
-            known = claim is not None or square_of(charge.event, self.adjacency) is not None
-            if known and self._prefer(claimed, spent) == gaussian[0]:
+            if charge.epsilon is None and square_of(charge.event, self.adjacency) is not None:
+                return gaussian[0]
+            claim = self._claim(charge)
+            if claim is not None and self._prefer([*gaussian, claim], spent) == gaussian[0]:
                 return gaussian[0]  # the pair need not be proved
         apart = self._apart(charge, spent)
         stated = Charge(charge.event, None, decimal_down(apart[0][2])) if apart else charge
@@ -97,8 +97,12 @@ class MixedFilter(BudgetFilter):
             approximate_gaussian(charge.event, self.adjacency, slack)  # names the remedy
         fitting = [cost for cost in found if self.fits(spent, cost)]
         if apart and fitting and math.isfinite(self.epsilon):
-            # Of a plan, what leaves most room for its parts to be charged one by one.
-            return max(fitting, key=lambda cost: self._repeats(add(spent, cost), apart[0]))
+            # Of a plan, what leaves most room for itself and for its parts charged one by one.
+            def room(cost: Amounts) -> Fraction | float:
+                after = add(spent, cost)
+                return min(self._repeats(after, cost), self._repeats(after, apart[0]))
+
+            return max(fitting, key=room)
         return self._prefer(found, spent)
 
     def _claim(self, charge: Charge) -> Amounts | None:

@@ -9,6 +9,7 @@ import tempfile
 import uuid
 import weakref
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,9 +17,8 @@ from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, link, write_amounts
 from skdp.budget.ledger.connection import take_turn, transaction
 from skdp.budget.ledger.errors import explain_errors
 from skdp.budget.ledger.files import publish, remove
-from skdp.budget.ledger.reader import ChainReader, LedgerState
+from skdp.budget.ledger.reader import ChainReader, LedgerState, create_tables
 from skdp.budget.ledger.receipt import LedgerReceipt
-from skdp.budget.ledger.tables import create_tables
 
 
 class LedgerFile:
@@ -74,41 +74,9 @@ class LedgerFile:
                 ledger = _registry[path, identity] = cls(path, identity, genesis)
             return ledger
 
-    def state(self) -> LedgerState:
-        """Return where the chain ends now."""
-        with self._opened() as chain:
-            return chain.state
-
     @contextlib.contextmanager
-    def appending(self, *, keep: bool = True) -> Iterator[Appender]:
-        """Open the ledger for one charge, excluding all others; what is not kept is rehearsed."""
-        with self._opened(writing=True, keep=keep) as chain:
-            yield chain
-
-    def rows(self) -> list[Row]:
-        """Return all entries, verified."""
-        with self._opened() as chain:
-            return list(chain.rows())
-
-    def row(self, index: int) -> tuple[Row, set[int]]:
-        """Return one entry, and what was redeemed of it if it is a plan."""
-        with self._opened() as chain:
-            return chain.row(index), chain.places(index)
-
-    def verify(self, receipt: LedgerReceipt | None = None) -> LedgerReceipt:
-        """Read the whole ledger and check it."""
-        with self._opened() as chain:
-            broken = chain.broken()
-            if broken is not None:
-                raise chain.damaged(f"is broken ({broken})")
-            if receipt is not None:
-                chain.check(receipt)
-            for _ in chain.rows():
-                pass
-        return LedgerReceipt(chain.state.entries, chain.state.head)
-
-    @contextlib.contextmanager
-    def _opened(self, *, writing: bool = False, keep: bool = True) -> Iterator[Appender]:
+    def opened(self, *, writing: bool = False, keep: bool = True) -> Iterator[Appender]:
+        """Open the ledger, for a charge excluding all others; what is not kept is rehearsed."""
         with explain_errors(self.path):
             with transaction(self.path, writing=writing, keep=keep) as connection:
                 chain = Appender(connection, self.path)
@@ -117,6 +85,33 @@ class LedgerFile:
                 yield chain
             if keep:
                 self._see(chain.state)
+
+    def state(self) -> LedgerState:
+        """Return where the chain ends now."""
+        with self.opened() as chain:
+            return chain.state
+
+    def rows(self) -> list[Row]:
+        """Return all entries, verified."""
+        with self.opened() as chain:
+            return list(chain.rows())
+
+    def row(self, index: int) -> tuple[Row, set[int]]:
+        """Return one entry, and what was redeemed of it if it is a plan."""
+        with self.opened() as chain:
+            return chain.row(index), chain.places(index)
+
+    def verify(self, receipt: LedgerReceipt | None = None) -> LedgerReceipt:
+        """Read the whole ledger and check it."""
+        with self.opened() as chain:
+            broken = chain.broken()
+            if broken is not None:
+                raise chain.damaged(f"is broken ({broken})")
+            if receipt is not None:
+                chain.check(receipt)
+            for _ in chain.rows():
+                pass
+        return LedgerReceipt(chain.state.entries, chain.state.head)
 
     def _see(self, state: LedgerState) -> None:
         if state.entries > self.seen.entries:
@@ -130,7 +125,8 @@ class Appender(ChainReader):
         """Add an entry."""
         index = self.state.entries + 1
         spent = tuple(s + c for s, c in zip(self.state.spent, cost, strict=True))
-        full = {**row, "cost": write_amounts(cost), "spent": write_amounts(spent)}
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        full = {**row, "time": now, "cost": write_amounts(cost), "spent": write_amounts(spent)}
         content, hash_ = link(full, index=index, previous=self.state.head)
         self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
@@ -138,7 +134,7 @@ class Appender(ChainReader):
         )
         self._connection.execute("UPDATE head SET entries = ?, hash = ?", (index, hash_))
         self.state = LedgerState(index, hash_, spent)
-        return {**json.loads(content), "hash": hash_}
+        return {**full, "index": index, "hash": hash_}
 
 
 # All budgets of one process that use a ledger share its object: it knows what was seen of the
