@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from skdp.accounting import Event
-from skdp.budget.charging import close_block, open_block, reach_budgets_by
-from skdp.budget.committed import BudgetPlan, commit_row
-from skdp.budget.entries import PLAN, BudgetEntry
+from skdp.budget.charging import Account, Details, reach_budgets_by
+from skdp.budget.committed import BudgetPlan, commit
+from skdp.budget.entries import PLAN, BudgetEntry, write_event
 from skdp.budget.ledger.store import LedgerFile
-from skdp.budget.request import Request
 from skdp.budget.terms import BudgetTerms
 from skdp.budget.view import LedgerView
 from skdp.mechanisms.contribution import Adjacency
 from skdp.reporting.privacy_spent import PrivacySpent
 
 
-class BudgetAccountant(LedgerView):
+class BudgetAccountant(Account, LedgerView):
     """A total (epsilon, delta) that many fits share, kept in a ledger on disk.
 
     Attach one object as ``accountant=`` to any number of estimators, or set it for a block with
@@ -31,7 +31,8 @@ class BudgetAccountant(LedgerView):
     Parameters
     ----------
     epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit.
+        Total epsilon, positive; ``inf`` counts without limit. Above 1e20 only ``"basic"``
+        composition takes another.
     delta : float
         Total delta in [0, 1).
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
@@ -117,70 +118,9 @@ class BudgetAccountant(LedgerView):
         LedgerView.__init__(budget, LedgerFile.open(_path(ledger)))
         return budget
 
-    def reserve(
-        self,
-        event: Event | PrivacySpent,
-        *,
-        label: str | None = None,
-        adjacency: str | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        estimator: Any = None,
-        parameters: Mapping[str, Any] | None = None,
-        seeded: bool = False,
-    ) -> BudgetEntry:
-        """Charge a release that is about to run.
-
-        Whether it fits is decided, and the charge recorded, in one transaction that excludes all
-        other processes. The charge is on the disk when this returns.
-
-        Parameters
-        ----------
-        event : Event or PrivacySpent
-            What will run. A `PrivacySpent`, as `privacy_plan` of an estimator returns it, brings
-            its adjacency, epsilon, delta and seed along.
-        label : str, optional
-            What the charge is for.
-        adjacency : {"replace-one", "add-remove"}, optional
-            The relation that `event`, `epsilon` and `delta` refer to; None means the budget's.
-        epsilon, delta : float, optional
-            A guarantee of the event by itself. ``"basic"`` and ``"approx"`` composition count it;
-            with `delta` alone they compute epsilon from the event. Numbers that say of themselves
-            that they are no guarantee (`PrivacyValue.is_guarantee`) are refused.
-        estimator : str or estimator, optional
-            Who charges.
-        parameters : mapping, optional
-            Its parameters, for the record: described in plain values, seeds left out.
-        seeded : bool, default=False
-            Whether the noise comes from a seed.
-
-        Returns
-        -------
-        BudgetEntry
-            The entry.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the charge does not fit; nothing is charged then.
-        LedgerError
-            If the ledger cannot be read, written or trusted: one class for each reason.
-        TypeError, ValueError
-            If the charge is none, or cannot be converted to the budget's relation.
-        UnsupportedEventError
-            If nothing is proved of such an event in the budget's currency.
-        """
-        request = self.desk.prepare(
-            event,
-            label=label,
-            adjacency=adjacency,
-            epsilon=epsilon,
-            delta=delta,
-            estimator=estimator,
-            parameters=parameters,
-            seeded=seeded,
-        )
-        return self.desk.entry(self.desk.admit(request))
+    def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
+        request = self.desk.prepare(event, **details)
+        return self.desk.entry(request, self.desk.admit(request))
 
     def check(
         self,
@@ -206,7 +146,7 @@ class BudgetAccountant(LedgerView):
         request = self.desk.prepare(
             event, adjacency=adjacency, epsilon=epsilon, delta=delta, label=label
         )
-        self.desk.admit(request, recording=False)
+        self.desk.admit(request, keep=False)
 
     def plan(
         self,
@@ -247,18 +187,14 @@ class BudgetAccountant(LedgerView):
         LedgerError, TypeError, ValueError, UnsupportedEventError
             As `reserve` does.
         """
-        joint, guarantee, committed = commit_row(
-            events,
-            given=adjacency,
-            wanted=self.adjacency,
-            delta=delta,
-            epsilon_delta=self.desk.counts_pairs,
-        )
-        own = (None, None) if guarantee is None else guarantee
-        label = label or f"plan of {len(committed)} releases"
+        charges, joint, pair = commit(events, self.desk, given=adjacency, delta=delta)
+        own = (None, None) if pair is None else pair
+        label = label or f"plan of {len(charges)} releases"
         request = self.desk.prepare(joint, label=label, epsilon=own[0], delta=own[1])
+        charge = replace(request.charge, parts=tuple(charges))
+        committed = [write_event(part.event) for part in charges]
         row = {**request.row, "kind": PLAN, "events": committed}
-        return BudgetPlan(self, self.desk.admit(Request(request.charge, row))["index"])
+        return BudgetPlan(self, self.desk.admit(replace(request, charge=charge, row=row))["index"])
 
     def redeem(self, index: int) -> BudgetPlan:
         """Return a plan that was committed earlier.
@@ -316,22 +252,6 @@ class BudgetAccountant(LedgerView):
             If a parameter is out of range, or the budget has no limit.
         """
         return self.desk.currency.allocate(self.desk.file.state().spent, fits, mechanism)
-
-    def __enter__(self) -> BudgetAccountant:
-        """Have the fits of a block charge this budget.
-
-        A fit charges its estimator's ``accountant=``; else the innermost block that is open in its
-        own thread; else the budget that its estimator was bound to, by being constructed, cloned or
-        pickled in a block; else the block that is open in another thread, or in the process that
-        started this one. It raises where such blocks are of several budgets. Where there is none it
-        is *not charged*, unless ``skdp.set_config(require_budget=True)`` has it raise. The guide on
-        budgets lists the cases.
-        """
-        open_block(self)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        close_block(self)
 
     def _address(self) -> dict[str, Any]:
         return self.desk.address()

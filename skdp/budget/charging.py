@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Self
 
 from skdp import notices
-from skdp.budget.entries import is_recorded
+from skdp.accounting import Event
+from skdp.budget.entries import BudgetEntry, is_recorded
 from skdp.config import get_config
 from skdp.exceptions import BudgetRequiredError
 from skdp.parameters import PlainParameters
@@ -18,6 +20,8 @@ from skdp.reporting.privacy_spent import PrivacySpent
 _blocks_here: ContextVar[tuple[tuple[int, int, Any], ...]] = ContextVar("skdp_blocks", default=())
 # By number: the budget, and the number of the block around it in the same thread.
 _blocks_anywhere: dict[int, tuple[Any, int | None]] = {}
+
+Details = dict[str, Any]
 
 
 def open_block(accountant: Any) -> None:
@@ -45,6 +49,106 @@ def close_block(accountant: Any) -> None:
         _blocks_here.set(tuple(block for block in here if block[1] != number[0]))
         _blocks_anywhere.pop(number[0], None)
         notices.withdraw(number[0])
+
+
+class Account(ABC):
+    """What fits charge: a budget, or a plan that it has paid for. Copies of one are the same."""
+
+    def reserve(
+        self,
+        event: Event | PrivacySpent,
+        *,
+        label: str | None = None,
+        adjacency: str | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        estimator: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        seeded: bool = False,
+    ) -> BudgetEntry:
+        """Charge a release that is about to run.
+
+        Whether it fits is decided, and the charge recorded, in one transaction that excludes all
+        other processes. The charge is on the disk when this returns. A plan has paid already: one
+        of its events is redeemed.
+
+        Parameters
+        ----------
+        event : Event or PrivacySpent
+            What will run. A `PrivacySpent`, as `privacy_plan` of an estimator returns it, brings
+            its adjacency, epsilon, delta and seed along.
+        label : str, optional
+            What the charge is for.
+        adjacency : {"replace-one", "add-remove"}, optional
+            The relation that `event`, `epsilon` and `delta` refer to; None means the budget's.
+        epsilon, delta : float, optional
+            A guarantee of the event by itself. ``"basic"`` and ``"approx"`` composition count it;
+            with `delta` alone they compute epsilon from the event. Numbers that say of themselves
+            that they are no guarantee (`PrivacyValue.is_guarantee`) are refused.
+        estimator : str or estimator, optional
+            Who charges.
+        parameters : mapping, optional
+            Its parameters, for the record: described in plain values, seeds left out.
+        seeded : bool, default=False
+            Whether the noise comes from a seed.
+
+        Returns
+        -------
+        BudgetEntry
+            The entry.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the charge does not fit, or the plan has no such event left; nothing is charged then.
+        LedgerError
+            If the ledger cannot be read, written or trusted: one class for each reason.
+        TypeError, ValueError
+            If the charge is none, or cannot be converted to the budget's relation.
+        UnsupportedEventError
+            If nothing is proved of such an event in the budget's currency.
+        """
+        details: Details = {
+            "label": label,
+            "adjacency": adjacency,
+            "epsilon": epsilon,
+            "delta": delta,
+            "estimator": estimator,
+            "parameters": parameters,
+            "seeded": seeded,
+        }
+        return self._charge(event, details)
+
+    @abstractmethod
+    def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
+        """Do as `reserve` says."""
+
+    @abstractmethod
+    def _address(self) -> dict[str, Any]:
+        """Say where other processes find it."""
+
+    def __enter__(self) -> Self:
+        """Have the fits of a block charge this budget or plan.
+
+        A fit charges its estimator's ``accountant=``; else the innermost block that is open in its
+        own thread; else the budget that its estimator was bound to, by being constructed, cloned or
+        pickled in a block; else the block that is open in another thread, or in the process that
+        started this one. It raises where such blocks are of several budgets. Where there is none it
+        is *not charged*, unless ``skdp.set_config(require_budget=True)`` has it raise. The guide on
+        budgets lists the cases.
+        """
+        open_block(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        close_block(self)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # scikit-learn's clone deep-copies parameters: a copy would be a second budget.
+        return self
 
 
 class _Unclear:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
 from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, PLDAccountant
-from skdp.budget.charging import close_block, open_block
+from skdp.budget.charging import Account, Details
 from skdp.budget.currencies import Charge
 from skdp.budget.currencies.exact import decimal_up
 from skdp.budget.currencies.pairs import pair_of
 from skdp.budget.currencies.profiles import is_certified
-from skdp.budget.desk import stamp
+from skdp.budget.desk import Desk
 from skdp.budget.entries import PLANNED, BudgetEntry, read_event, write_event
 from skdp.budget.ledger.chain import Row, canonical
-from skdp.budget.request import Request, prepare
+from skdp.budget.request import Request
 from skdp.budget.view import LedgerView
 from skdp.exceptions import BudgetExceededError
 from skdp.reporting.privacy_spent import PrivacySpent
 
 
-class BudgetPlan:
+class BudgetPlan(Account):
     """Releases that were committed in advance: give it to estimators as ``accountant=``.
 
     Made by `BudgetAccountant.plan`. Each committed event can be redeemed once, by a fit that runs
@@ -75,104 +74,34 @@ class BudgetPlan:
         row, used = self._accountant.desk.file.row(self._index)
         return [read_event(e) for place, e in enumerate(row["events"]) if place not in used]
 
-    def reserve(
-        self,
-        event: Event | PrivacySpent,
-        *,
-        label: str | None = None,
-        adjacency: str | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        estimator: Any = None,
-        parameters: Mapping[str, Any] | None = None,
-        seeded: bool = False,
-    ) -> BudgetEntry:
-        """Redeem one of the committed events.
-
-        Parameters
-        ----------
-        event : Event or PrivacySpent
-            What will run: an event of the plan that was not redeemed yet.
-        label, adjacency, epsilon, delta, estimator, parameters, seeded
-            As for `BudgetAccountant.reserve`.
-
-        Returns
-        -------
-        BudgetEntry
-            The entry, which costs nothing.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the plan has no such event left; nothing is recorded then.
-        LedgerError
-            If the ledger cannot be read or written.
-        """
+    def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
         desk = self._accountant.desk
-        request = desk.prepare(
-            event,
-            label=label,
-            adjacency=adjacency,
-            epsilon=epsilon,
-            delta=delta,
-            estimator=estimator,
-            parameters=parameters,
-            seeded=seeded,
-            needs_numbers=False,
-        )
-        wanted = write_event(request.charge.event)
-        with desk.file.appending() as end:
-            plan = end.reader.row(self._index)
-            used = end.reader.places(self._index)
-            place = _place_of(wanted, plan, used)
+        request = desk.prepare(event, **details, needs_numbers=False)
+        with desk.file.opened(writing=True) as end:
+            plan, used = end.row(self._index), end.places(self._index)
+            place = _place_of(request, plan, used)
             if place is None:
                 raise _not_planned(request, plan, used)
             row = {**request.row, "kind": PLANNED, "plan": self._index, "place": place}
-            nothing = (0 * end.state.spent[0],) * len(end.state.spent)
-            row = end.append(stamp(row), nothing)
-        return desk.entry(row)
-
-    def __enter__(self) -> BudgetPlan:
-        open_block(self)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        close_block(self)
+            return desk.entry(request, end.append(row, desk.currency.nothing))
 
     def _address(self) -> dict[str, Any]:
         return {**self._accountant.desk.address(), "plan": self._index}
-
-    def __copy__(self) -> BudgetPlan:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> BudgetPlan:
-        return self
 
     def __repr__(self) -> str:
         return f"BudgetPlan(entry {self._index} of {self._accountant!r})"
 
 
-def commit_row(
-    events: Iterable[Event | PrivacySpent],
-    *,
-    given: str | None,
-    wanted: str,
-    delta: float | None,
-    epsilon_delta: bool,
-) -> tuple[ComposedEvent, tuple[float, float] | None, list[dict[str, Any]]]:
+def commit(
+    events: Iterable[Event | PrivacySpent], desk: Desk, *, given: str | None, delta: float | None
+) -> tuple[list[Charge], ComposedEvent, tuple[float, float] | None]:
     """Account jointly for a list of releases, each restated and proved as when it is reserved."""
-    charges = [
-        prepare(item, ledger_adjacency=wanted, needs_numbers=False, adjacency=given).charge
-        for item in events
-    ]
+    charges = [desk.prepare(item, needs_numbers=False, adjacency=given).charge for item in events]
     if not charges:
         raise ValueError("events must hold at least one event: an empty plan pays for nothing.")
-    joint = ComposedEvent(tuple(charge.event for charge in charges))
-    committed = [write_event(event) for event in joint.events]
-    if not epsilon_delta:
-        return joint, None, committed
-    joint, guarantee = _jointly(charges, wanted, delta)
-    return joint, guarantee, committed
+    if desk.currency.needs_pairs:
+        return charges, *_jointly(charges, desk.terms.adjacency, delta)
+    return charges, ComposedEvent(tuple(charge.event for charge in charges)), None
 
 
 def _jointly(
@@ -204,25 +133,24 @@ def _jointly(
     return joint, (epsilon, delta)
 
 
-def _place_of(wanted: dict[str, Any], plan: Row, used: set[int]) -> int | None:
-    text = canonical(wanted)
+def _place_of(request: Request, plan: Row, used: set[int]) -> int | None:
+    wanted = canonical(write_event(request.charge.event))
     for place, event in enumerate(plan["events"]):
-        if place not in used and canonical(event) == text:
+        if place not in used and canonical(event) == wanted:
             return place
     return None
 
 
 def _not_planned(request: Request, plan: Row, used: set[int]) -> BudgetExceededError:
-    left = [event for place, event in enumerate(plan["events"]) if place not in used]
-    text = json.dumps(write_event(request.charge.event))
-    planned = sum(canonical(e) == canonical(json.loads(text)) for e in plan["events"])
+    wanted = canonical(write_event(request.charge.event))
+    planned = sum(canonical(event) == wanted for event in plan["events"])
     reason = (
         f"all {planned} of that kind are redeemed"
         if planned
         else "the plan has none of that kind: parameters and numbers of rows must be as planned"
     )
     return BudgetExceededError(
-        f"{request.label} asks the plan {plan['label']!r} for {text[:200]}, but {reason}. "
-        f"{len(left)} of {len(plan['events'])} events are left. Nothing was charged and no row "
-        "was read."
+        f"{request.label} asks the plan {plan['label']!r} for {wanted[:200]}, but {reason}. "
+        f"{len(plan['events']) - len(used)} of {len(plan['events'])} events are left. Nothing was "
+        "charged and no row was read."
     )

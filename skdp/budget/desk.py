@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +12,7 @@ from skdp.budget.ledger.chain import Row
 from skdp.budget.ledger.store import LedgerFile
 from skdp.budget.request import Request, prepare
 from skdp.budget.summary import refusal
-from skdp.budget.terms import EPSILON_DELTA, BudgetTerms, filter_of
+from skdp.budget.terms import BudgetTerms, filter_of
 from skdp.reporting.privacy_spent import PrivacySpent
 
 
@@ -30,33 +28,29 @@ class Desk:
         """The filter that the ledger's first row commits to."""
         return filter_of(self.file.genesis, self.file.path)
 
-    @property
-    def counts_pairs(self) -> bool:
-        """Whether every charge is an epsilon and a delta."""
-        return self.terms.composition in EPSILON_DELTA
-
     def prepare(self, event: Event | PrivacySpent, **details: Any) -> Request:
         """Check what a caller says about a release, and restate it in the budget's relation."""
-        needs = {"needs_numbers": self.counts_pairs, **details}
+        needs = {"needs_numbers": self.currency.needs_pairs, **details}
         return prepare(event, ledger_adjacency=self.terms.adjacency, **needs)
 
-    def admit(self, request: Request, *, recording: bool = True) -> Any:
+    def admit(self, request: Request, *, keep: bool = True) -> Any:
         """Decide and record in one transaction; the price is worked out before it starts."""
-        seen = self.file.recalled
+        seen = self.file.seen.spent
         while True:
-            cost = self._price(request, seen)
-            with self.file.appending() as end:
+            cost = self.currency.price(request.charge, seen)
+            if min(cost) < 0:
+                raise ValueError(f"{request.label} has the price {cost}, which is none.")
+            with self.file.opened(writing=True, keep=keep) as end:
                 if self.currency.fits(end.state.spent, cost):
-                    row = stamp(request.row)
-                    return end.append(row, cost) if recording else end.rehearse(row, cost)
+                    return end.append(request.row, cost)
                 # A price may depend on what is spent: ask again if others have charged meanwhile.
                 final, seen = end.state.spent == seen, end.state.spent
             if final:
                 raise refusal(request, cost, seen, self.currency)
 
-    def entry(self, row: Row) -> BudgetEntry:
-        """Return an entry of the ledger."""
-        return BudgetEntry.from_row(row, self.currency.units)
+    def entry(self, request: Request, row: Row) -> BudgetEntry:
+        """Return the entry that a request has become."""
+        return BudgetEntry.from_row(row, self.currency.units, request.event)
 
     def address(self) -> dict[str, Any]:
         """Say where other processes find the budget."""
@@ -69,14 +63,3 @@ class Desk:
             "identity": self.file.identity,
             "genesis": self.file.genesis,
         }
-
-    def _price(self, request: Request, spent: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
-        cost = self.currency.price(request.charge, spent)
-        if len(cost) != len(spent) or any(amount < 0 for amount in cost):
-            raise ValueError(f"{request.label} has the price {cost}, which is none.")
-        return cost
-
-
-def stamp(row: Row) -> Row:
-    """Add when an entry is made."""
-    return {**row, "time": datetime.now(UTC).isoformat(timespec="milliseconds")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
@@ -72,7 +72,7 @@ class BudgetEntry:
     plan: int | None = None
 
     @classmethod
-    def from_row(cls, row: Row, units: tuple[str, ...]) -> BudgetEntry:
+    def from_row(cls, row: Row, units: tuple[str, ...], event: Event | None = None) -> BudgetEntry:
         """Read an entry from a row of the ledger.
 
         Parameters
@@ -81,26 +81,17 @@ class BudgetEntry:
             The row.
         units : tuple of str
             Names of the units of the budget's currency.
+        event : Event, optional
+            Its event, if that need not be read.
 
         Returns
         -------
         BudgetEntry
             The entry.
         """
+        cost = zip(units, read_amounts(row["cost"]), strict=True)
         return cls(
-            index=row["index"],
-            time=row["time"],
-            kind=row["kind"],
-            label=row["label"],
-            estimator=row["estimator"],
-            parameters=row["parameters"],
-            event=read_event(row["event"]),
-            epsilon=_number_or_none(row["epsilon"]),
-            delta=_number_or_none(row["delta"]),
-            adjacency=row["adjacency"],
-            cost=dict(zip(units, read_amounts(row["cost"]), strict=True)),
-            seeded=row["seeded"],
-            plan=row["plan"],
+            **{**_fields(row), "event": event or read_event(row["event"]), "cost": dict(cost)}
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,22 +108,17 @@ class BudgetEntry:
 
 def record_of(row: Row, units: tuple[str, ...]) -> dict[str, Any]:
     """Return an entry as `BudgetEntry.to_dict` does, also if its event is of an unknown class."""
-    amounts = zip(units, read_amounts(row["cost"]), strict=True)
+    cost = zip(units, read_amounts(row["cost"]), strict=True)
     return {
-        "index": row["index"],
-        "time": row["time"],
-        "kind": row["kind"],
-        "label": row["label"],
-        "estimator": row["estimator"],
-        "parameters": row["parameters"],
+        **_fields(row),
         "event": _map_numbers(row["event"], _unmark),
-        "epsilon": _number_or_none(row["epsilon"]),
-        "delta": _number_or_none(row["delta"]),
-        "adjacency": row["adjacency"],
-        "cost": {unit: write_up(amount) for unit, amount in amounts},
-        "seeded": row["seeded"],
-        "plan": row["plan"],
+        "cost": {unit: write_up(amount) for unit, amount in cost},
     }
+
+
+def _fields(row: Row) -> dict[str, Any]:
+    numbers = {name: row[name] and float(row[name]) for name in ("epsilon", "delta")}
+    return {**{field.name: row[field.name] for field in fields(BudgetEntry)}, **numbers}
 
 
 def write_event(event: Event) -> dict[str, Any]:
@@ -227,7 +213,3 @@ def _map_numbers(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, list | tuple):
         return [_map_numbers(item, change) for item in value]
     return value
-
-
-def _number_or_none(value: float | str | None) -> float | None:
-    return None if value is None else float(value)

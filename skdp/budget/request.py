@@ -14,7 +14,7 @@ from skdp.budget.conversion import convert_adjacency
 from skdp.budget.currencies import Charge
 from skdp.budget.currencies.pairs import pair_of
 from skdp.budget.entries import CHARGE, describe_parameters, write_event
-from skdp.budget.ledger.chain import Row, plain_number
+from skdp.budget.ledger.chain import Row
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.reporting.privacy_spent import PrivacySpent
 
@@ -23,6 +23,7 @@ from skdp.reporting.privacy_spent import PrivacySpent
 class Request:
     """A charge as the filter prices it and as the ledger records it."""
 
+    event: Event
     charge: Charge
     row: Row
 
@@ -61,28 +62,28 @@ def prepare(
     if by_hand and epsilon is not None and guarantee is not None and not needs_numbers:
         # Such a currency does not count the pair, but the ledger and its statement repeat it.
         pair_of(Charge(event, *guarantee), adjacency)
-    name = (
-        estimator if estimator is None or isinstance(estimator, str) else type(estimator).__name__
-    )
+    named = estimator is None or isinstance(estimator, str)
+    name = estimator if named else type(estimator).__name__
     if parameters is None and hasattr(estimator, "get_params"):
         parameters = estimator.get_params(deep=False)
+    own = guarantee or (None, None)
     row = {
         "kind": CHARGE,
         "label": str(label or name or type(event).__name__),
         "estimator": name,
         "parameters": describe_parameters(parameters),
         "event": write_event(event),
-        "epsilon": None if guarantee is None else plain_number(guarantee[0]),
-        "delta": None if guarantee is None else plain_number(guarantee[1]),
+        "epsilon": own[0],
+        "delta": own[1],
         "adjacency": adjacency,
         "seeded": bool(seeded),
         "plan": None,
         "place": None,
     }
-    return Request(_converted(event, guarantee, adjacency, ledger_adjacency), row)
+    return Request(event, _converted(event, guarantee, adjacency, ledger_adjacency), row)
 
 
-def check_numbers(epsilon: float, delta: float) -> None:
+def _check_numbers(epsilon: float, delta: float) -> None:
     """Refuse numbers that no release costs."""
     if not (0.0 <= epsilon < math.inf and 0.0 <= delta < 1.0):
         raise ValueError(
@@ -115,9 +116,9 @@ def _guarantee(
         else:
             return None
     elif epsilon is None:
-        check_numbers(0.0, delta)
+        _check_numbers(0.0, delta)
         epsilon = PLDAccountant(adjacency=adjacency).compose(event).epsilon(float(delta))
-    check_numbers(epsilon, delta)
+    _check_numbers(epsilon, delta)
     return float(epsilon), float(delta)
 
 

@@ -178,15 +178,11 @@ def html_text(
         "composition": terms.composition,
         "ledger": path,
     }
-    return _table("Privacy budget", rows)
-
-
-def _table(caption: str, rows: Mapping[str, object]) -> str:
     cells = "".join(
         f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
         for name, value in rows.items()
     )
-    return f"<table><caption>{html.escape(caption)}</caption>{cells}</table>"
+    return f"<table><caption>Privacy budget</caption>{cells}</table>"
 
 
 def _pair(epsilon: float, delta: float) -> str:

@@ -9,17 +9,13 @@ from importlib.metadata import version
 from typing import Any
 
 from skdp.budget.currencies import BudgetFilter, make_filter
-from skdp.budget.currencies.base import is_number
 from skdp.budget.ledger.chain import Row, plain_number
 from skdp.exceptions import LedgerDamagedError, LedgerMismatchError
-from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
+from skdp.mechanisms.contribution import Adjacency
 
 AUTO = "auto"
 
 _VERSION = version("skdp")
-
-# Compositions in which a charge is an epsilon and a delta.
-EPSILON_DELTA = ("basic", "approx")
 
 
 @dataclass(frozen=True)
@@ -44,16 +40,11 @@ class BudgetTerms:
         stated_epsilon: Any,
     ) -> BudgetTerms:
         """Check what a user asks for."""
-        if not is_number(epsilon) or not float(epsilon) > 0.0:
-            raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")
-        if not is_number(delta) or not 0.0 <= float(delta) < 1.0:
-            raise ValueError(f"delta must be a number in [0, 1), got {delta!r}.")
-        if adjacency not in ADJACENCIES:
-            raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
+        currency = make_filter(composition, epsilon, delta, adjacency, stated_epsilon)
         if name is not None and not isinstance(name, str):
             raise ValueError(f"name must be a text or None, got {name!r}.")
-        part = float(stated_epsilon) if is_number(stated_epsilon) else stated_epsilon
-        return cls(float(epsilon), float(delta), adjacency, composition, name, part)
+        part = None if stated_epsilon is None else float(stated_epsilon)
+        return cls(currency.epsilon, currency.delta, adjacency, composition, name, part)
 
     def filter(self) -> BudgetFilter:
         """Return the filter that adds charges up."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from skdp.budget.desk import Desk
 from skdp.budget.entries import record_of
@@ -181,13 +181,6 @@ class LedgerView:
             return self.desk.currency.guarantee(state.spent), state.entries, sums
         except LedgerError as error:
             return type(error).__name__, 0, {}
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        # scikit-learn's clone deep-copies parameters: a copy would be a second budget.
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         return self.desk.state()

@@ -22,6 +22,8 @@ def test_examples_run(tmp_path, monkeypatch, capsys):
 
 def test_tables_name_what_there_is():
     assert set(re.findall(r'\| `"(\w+)"', GUIDE)) == set(COMPOSITIONS) - {"auto"}
+    listed = re.search(r"composition : \{(.*?)\}", BudgetAccountant.__doc__)[1]
+    assert set(re.findall(r"\w+", listed)) == set(COMPOSITIONS)
     errors = set(re.findall(r"`(Ledger\w*Error)`", GUIDE))
     assert errors == {n for n in budgets.__all__ if n.startswith("Ledger")} - {"LedgerReceipt"}
     for method in re.findall(r"^\| `(\w+)(?:\(.*?\))?` \|", GUIDE, re.MULTILINE):

@@ -74,7 +74,7 @@ def test_the_adversary_is_strong_enough_to_notice():
     budget = make_filter("basic", 0.7, 0.05, "add-remove")
     library, gamma = LIBRARIES["failing more often"], math.exp(0.7)
     assert worst_case(grant_of(budget), budget.nothing, library, gamma, depth=5) > 0.97 * 0.05
-    budget.limits = tuple(limit * 11 / 10 for limit in budget.limits)
+    budget.boxes = (tuple(limit * 11 / 10 for limit in budget.limits),)
     assert worst_case(grant_of(budget), budget.nothing, library, gamma, depth=6) > 0.05
 
 

@@ -1,8 +1,10 @@
 """Two coordinates, one for Gaussian releases and one for stated pairs: what they hold and cost."""
 
+import contextlib
 import json
 import math
 import random
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath as mp
@@ -46,6 +48,7 @@ from skdp.budget.currencies._box import box_delta, box_epsilon, largest_mu
 from skdp.budget.ledger.store import LedgerFile
 from skdp.exceptions import LedgerMismatchError, UnsupportedEventError
 from skdp.mechanisms import analytic_gaussian_epsilon, analytic_gaussian_sigma
+from skdp.reporting import PrivacySpent
 
 
 def exact_delta(epsilon, mu, stated):
@@ -175,6 +178,31 @@ def test_a_search_and_fits_under_one_budget():
     assert found["mixed"][0] == found["basic"][0] == 1.0
     assert found["gdp"][0] > 2.5
     assert found["mixed"][1] > 2 * max(found["gdp"][1], found["basic"][1])
+
+
+def test_a_plan_of_a_search_and_fits_leaves_as_much_as_its_parts():
+    searching = RepeatAndSelectEvent(GaussianEvent(6.1), 10.0, 1.0)
+    search = PrivacySpent(1.0, 1e-6, "replace-one", searching, "pld", "a search", (), (), False)
+    fit = gaussian(0.5)
+    for fits, left in ((0, 12), (3, 9)):
+        plan, one_by_one = (BudgetAccountant(3.0, 1e-5) for _ in range(2))
+        plan.plan([search] + [fit.event] * fits)
+        for item in [search] + [fit.event] * fits:
+            one_by_one.reserve(item)
+        assert plan.spent() == one_by_one.spent()
+        assert fits or plan.spent()[0] == 1.0
+        for _ in range(left):
+            plan.reserve(fit.event)
+        with pytest.raises(BudgetExceededError):
+            plan.reserve(fit.event)
+
+
+def test_pairs_of_a_plan_are_still_accounted_for_jointly():
+    charge = Charge(LaplaceEvent(5.0), 0.2, 1.7e-7)
+    budget = make_filter("mixed", 3.0, 1e-5, "replace-one")
+    joint = Charge(ComposedEvent((charge.event,) * 14), parts=(charge,) * 14)
+    square, epsilon, failure = budget.price(joint, budget.nothing)
+    assert square == 0 and epsilon < 0.99 * 14 * 0.2 and failure < 14 * 1.7e-7
 
 
 LIBRARY = [
@@ -510,6 +538,36 @@ def test_splits_are_numbers_of_any_kind(part):
     for budget in budgets:
         budget.reserve(PureDPEvent(0.25))
     assert budgets[0].spent() == budgets[1].spent()
+
+
+@pytest.mark.parametrize("name", ["mixed", "gdp", "zcdp", "rdp", "approx"])
+def test_epsilons_that_no_curve_reaches_are_refused_by_name(name):
+    for epsilon in (1e21, np.float64(1e100), 1e308, 10**60, Fraction(10**300)):
+        with pytest.raises(ValueError, match=f"composition='{name}' needs epsilon <= 1e.20"):
+            BudgetAccountant(epsilon, 1e-5, composition=name)
+    for epsilon in (5e-324, 1e-300, 1e20, 10**19, Fraction(1, 3), np.float32(1.5), math.inf):
+        budget = BudgetAccountant(epsilon, 1e-5, composition=name)
+        assert budget.remaining()[0] == float(epsilon)
+        for mechanism in ("gaussian", "any") if epsilon < math.inf else ():
+            with contextlib.suppress(BudgetExceededError):
+                assert 0.0 <= budget.allocate(3, mechanism)[0] < math.inf
+    for delta in (1e-310, Fraction(1, 10**6), np.float32(1e-5), 1 - 2**-53):
+        budget = BudgetAccountant(1.0, delta, composition=name)
+        assert budget.delta == float(delta) and budget.spent() == (0.0, 0.0)
+    with pytest.raises(ValueError, match="of which parts are left"):
+        BudgetAccountant(1.0, 5e-324, composition=name)
+
+
+@pytest.mark.parametrize("name", ["auto", "basic", "mixed"])
+def test_what_no_float_holds_is_no_total(name):
+    for bad in (10**400, Fraction(10**400), "1", True, None, math.nan, -1, 0, 1j, Decimal(1)):
+        with pytest.raises(ValueError, match="epsilon must be a positive number"):
+            BudgetAccountant(bad, 1e-5, composition=name)
+        if bad != 0:
+            with pytest.raises(ValueError, match=r"delta must be a number in \[0, 1\)"):
+                BudgetAccountant(1.0, bad, composition=name)
+    with pytest.raises(ValueError, match="stated_epsilon must be a part"):
+        BudgetAccountant(1.0, 1e-5, stated_epsilon=10**400)
 
 
 def test_totals_beyond_floats_are_none():

@@ -23,7 +23,7 @@ from skdp.mechanisms import analytic_gaussian_sigma
 from skdp.reporting import PrivacySpent
 
 PAIRS = ("basic", "approx")
-CURRENCIES = (*PAIRS, "gdp", "zcdp", "rdp")
+CURRENCIES = (*PAIRS, "mixed", "gdp", "zcdp", "rdp")
 RELATIONS = ("add-remove", "replace-one")
 RUN = LastIterateEvent(
     PoissonSampledEvent(0.05, GaussianEvent(4.0)),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from scipy.optimize import brentq
-
 from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.bracket import narrow_bracket
 from skdp.budget.currencies.exact import float_down, float_up
 
 _ROUND_UP = 1.0 + 2.0**-48  # relative: two terms, and two weights of a few units of rounding
-_BACK = 1e-12  # relative step from a root to the safe side of it
+_RTOL = 1e-13  # of roots
 _LARGEST = 700.0  # beyond which exponentials overflow
 
 
@@ -31,33 +30,31 @@ def box_epsilon(mu: float, stated: Fraction, delta: float) -> float:
     low, width = float_up(stated), gaussian_profile.epsilon(mu, delta)
     if not math.isfinite(low + width):
         return math.inf
-    if box_delta(Fraction(low), mu, stated) <= delta:
-        return low
 
     def excess(more: float) -> float:
-        return math.log(box_delta(Fraction(low) + Fraction(more), mu, stated) / delta)
+        return _excess(Fraction(low + more), mu, stated, delta)
 
-    more = brentq(excess, 0.0, width * (1.0 + _BACK)) if excess(width) < 0.0 else width
-    step = _BACK
-    while math.isfinite(low + more) and box_delta(Fraction(low + more), mu, stated) > delta:
-        more += step * (low + more)
-        step *= 2.0
-    return low + more
+    if excess(0.0) <= 0.0:
+        return low
+    while math.isfinite(low + width) and excess(width) > 0.0:
+        width *= 1.01
+    if not math.isfinite(low + width):
+        return math.inf
+    return low + narrow_bracket(excess, 0.0, width, _RTOL)[1]
 
 
 def largest_mu(epsilon: Fraction, stated: Fraction, delta: float) -> float:
     """Return a lower bound on the mu that keeps `box_delta` at delta; 0 leaves no room for any."""
     if stated >= epsilon or delta <= 0.0:
         return 0.0
-    room = float_down(epsilon - stated)
-    low, high = gaussian_profile.mu(room, delta), gaussian_profile.mu(room, min(0.5, 2.0 * delta))
+    # Near is at least half of it.
+    high = 1.01 * gaussian_profile.mu(float_down(epsilon - stated), min(0.5, 2.0 * delta))
+    if _excess(epsilon, high, stated, delta) <= 0.0:
+        return high
+    return narrow_bracket(lambda mu: -_excess(epsilon, mu, stated, delta), 0.0, high, _RTOL)[0]
 
-    def excess(mu: float) -> float:
-        return math.log(box_delta(epsilon, mu, stated) / delta)
 
-    mu = brentq(excess, low, 1.01 * high) if excess(low) < 0.0 < excess(1.01 * high) else low
-    step = _BACK
-    while mu > 0.0 and box_delta(epsilon, mu, stated) > delta:
-        mu *= max(0.0, 1.0 - step)
-        step *= 2.0
-    return mu
+def _excess(epsilon: Fraction, mu: float, stated: Fraction, delta: float) -> float:
+    """Return the logarithm of the profile over delta."""
+    found = box_delta(epsilon, mu, stated)
+    return math.log(found) - math.log(delta) if found > 0.0 else -math.inf

@@ -32,7 +32,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         return order * rho * (1.0 + _MARGIN) + conversion(order, delta)
 
     guess = 0.5 * math.log(max(-math.log(delta), 1.0) / rho)
-    return max(0.0, _least(bound, guess))
+    return max(0.0, bound(_minimiser(bound, guess)))
 
 
 def best_order(epsilon: float, delta: float) -> tuple[float, float]:
@@ -43,14 +43,7 @@ def best_order(epsilon: float, delta: float) -> tuple[float, float]:
         return -allow_divergence(epsilon, delta, order) / order
 
     guess = math.log(max(-math.log(delta), 1.0)) - math.log(epsilon)
-    points = [guess + _REACH * (k / _SCAN - 0.5) for k in range(_SCAN + 1)]
-    points = [min(max(point, -30.0), _LARGEST) for point in points]
-    middle = min(points, key=negative)
-    width = _REACH / _SCAN
-    best, _ = golden_section(negative, middle - width, middle + width, _ITERATIONS)
-    if negative(middle) < negative(best):
-        best = middle
-    order = 1.0 + math.exp(best)
+    order = 1.0 + math.exp(_minimiser(negative, guess))
     return order, max(0.0, allow_divergence(epsilon, delta, order))
 
 
@@ -60,11 +53,10 @@ def allow_divergence(epsilon: float, delta: float, order: float) -> float:
     return value - _MARGIN * (epsilon + abs(value))
 
 
-def _least(bound: Callable[[float], float], guess: float) -> float:
-    """Minimise around a guess; every point gives a valid bound."""
-    guess = min(max(guess, -30.0), _LARGEST)
-    points = [min(guess + _REACH * (k / _SCAN - 0.5), _LARGEST) for k in range(_SCAN + 1)]
-    middle = min(points, key=bound)
+def _minimiser(function: Callable[[float], float], guess: float) -> float:
+    """Return a point near a guess where a function is small; every point gives a valid bound."""
+    points = [guess + _REACH * (k / _SCAN - 0.5) for k in range(_SCAN + 1)]
+    middle = min((min(max(point, -30.0), _LARGEST) for point in points), key=function)
     width = _REACH / _SCAN
-    best, value = golden_section(bound, middle - width, middle + width, _ITERATIONS)
-    return min(value, bound(middle), bound(best))
+    best, value = golden_section(function, middle - width, middle + width, _ITERATIONS)
+    return middle if function(middle) < value else best

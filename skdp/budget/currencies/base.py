@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral, Real
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from skdp.accounting import Event
 from skdp.accounting.value import check_guarantee
-from skdp.budget.currencies.exact import float_up, read_decimal
+from skdp.budget.currencies.exact import float_up
 from skdp.budget.currencies.profiles import is_certified
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.contribution import ADJACENCIES
@@ -30,6 +30,7 @@ class Charge:
     event: Event
     epsilon: float | None = None
     delta: float | None = None
+    parts: tuple[Charge, ...] = ()  # of a plan: together they are the event
 
     def __post_init__(self) -> None:
         if not isinstance(self.event, Event):
@@ -38,7 +39,7 @@ class Charge:
             value = getattr(self, name)
             if value is None:
                 continue
-            if not is_number(value):
+            if not _is_number(value):
                 raise TypeError(f"Charge: {name} must be a real number, got {value!r}.")
             check_guarantee(name, value)
             if not 0.0 <= float(value) < upper:
@@ -49,28 +50,33 @@ class Charge:
 class BudgetFilter(ABC):
     """Decide which releases still fit a budget, when each may depend on all earlier results."""
 
-    # A filter has a currency of one or two units. Every release has a price in it, prices add up,
+    # A filter has a currency of two or three units. Every release has a price in it, prices add up,
     # and a release is granted as long as no sum exceeds its limit. What is granted is then
     # (epsilon, delta)-DP as a whole, however releases and their parameters were chosen on the way
     # (Rogers, Roth, Ullman and Vadhan, 2016). Proofs: ``docs/proofs/budget_filters.md``.
 
     name: ClassVar[str]
+    needs_pairs: ClassVar[bool] = False  # whether every charge is counted as a pair
     epsilon: float
     delta: float
     adjacency: str
     units: tuple[str, ...]
-    limits: Limits
+    # Sums must keep within one of the boxes; a first release may take the last one whole.
+    boxes: tuple[Limits, ...]
 
     def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:
-        if not is_number(epsilon) or not epsilon > 0.0:
+        self.epsilon, self.delta, self.adjacency = as_float(epsilon), as_float(delta), adjacency
+        if not self.epsilon > 0.0:
             raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")
-        if not is_number(delta) or not 0.0 <= delta < 1.0:
+        if not 0.0 <= self.delta < 1.0:
             raise ValueError(f"delta must be a number in [0, 1), got {delta!r}.")
         if adjacency not in ADJACENCIES:
             raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
-        self.epsilon = float(epsilon)
-        self.delta = float(delta)
-        self.adjacency = adjacency
+
+    @property
+    def limits(self) -> Limits:
+        """The last box."""
+        return self.boxes[-1]
 
     @property
     def nothing(self) -> Amounts:
@@ -90,10 +96,15 @@ class BudgetFilter(ABC):
 
     def fits(self, spent: Amounts, cost: Amounts) -> bool:
         """Tell whether a cost fits what is left, exactly."""
-        return all(
-            limit is None or before + more <= limit
-            for before, more, limit in zip(spent, cost, self.limits, strict=True)
-        )
+        return bool(self.holding(add(spent, cost)))
+
+    def holding(self, spent: Amounts) -> list[Limits]:
+        """Return the boxes that hold what is spent."""
+        return [
+            box
+            for box in self.boxes
+            if all(most is None or used <= most for most, used in zip(box, spent, strict=True))
+        ]
 
     def guarantee(self, spent: Amounts) -> tuple[float, float]:
         """Return the (epsilon, delta) that what was granted so far amounts to, rounded up."""
@@ -109,20 +120,26 @@ class BudgetFilter(ABC):
 
     def reachable(self, spent: Amounts) -> Limits:
         """Return, unit by unit, the largest sum that could still be reached."""
-        return self.limits
+        columns = zip(*self.holding(spent), strict=True)
+        most = [None if None in column else max(column) for column in columns]
+        return tuple(most or spent)
 
     def write_limits(self) -> dict[str, Any]:
         """Return what the first row of a ledger says of units and limits."""
-        return {"units": list(self.units), "limits": write_limits(self.limits)}
+        boxes = [[None if most is None else str(most) for most in box] for box in self.boxes]
+        return {"units": list(self.units), "limits": boxes[-1], "boxes": boxes}
 
     def adopt_limits(self, row: Mapping[str, Any]) -> bool:
         """Take the limits of a ledger's first row; tell whether they are those of this version."""
         # Computed limits may differ in the last digit between machines: those of the creation
         # count.
-        limits = read_limits(row["limits"])
-        if list(self.units) != row["units"] or not are_close(limits, self.limits):
+        boxes = tuple(
+            tuple(None if text is None else Fraction(text) for text in box)
+            for box in row.get("boxes", [row["limits"]])
+        )
+        if list(self.units) != row["units"] or not _are_close(boxes, self.boxes):
             return False
-        self.limits = limits
+        self.boxes = boxes
         return True
 
     def is_spent(self, spent: Amounts) -> bool:
@@ -182,9 +199,6 @@ class BudgetFilter(ABC):
             for before, limit in zip(spent, self.reachable(spent), strict=True)
         )
 
-    def _epsilon_limit(self) -> Fraction | None:
-        return None if math.isinf(self.epsilon) else read_decimal(self.epsilon)
-
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}(epsilon={self.epsilon!r}, delta={self.delta!r}, "
@@ -204,26 +218,31 @@ class BudgetFilter(ABC):
         """Divide what is left among equal releases."""
 
 
-def is_number(value: object) -> bool:
-    """Tell whether a value is a real number and no truth value."""
+def add(spent: Amounts, cost: Amounts) -> Amounts:
+    """Return the sums unit by unit."""
+    return tuple(before + more for before, more in zip(spent, cost, strict=True))
+
+
+def as_float(value: Any) -> float:
+    """Return a real number as a float, and what is none, or beyond floats, as "not a number"."""
+    try:
+        return float(value) if _is_number(value) else math.nan
+    except OverflowError:
+        return math.nan
+
+
+def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def write_limits(limits: Limits) -> list[str | None]:
-    """Write limits as texts, for a ledger."""
-    return [None if limit is None else str(limit) for limit in limits]
-
-
-def read_limits(texts: Sequence[str | None]) -> Limits:
-    """Read what `write_limits` wrote."""
-    return tuple(None if text is None else Fraction(text) for text in texts)
-
-
-def are_close(limits: Limits, others: Limits) -> bool:
+def _are_close(boxes: tuple[Limits, ...], others: tuple[Limits, ...]) -> bool:
     """Tell whether limits differ by the rounding of different machines at most."""
-    return len(limits) == len(others) and all(
+    if [len(box) for box in boxes] != [len(box) for box in others]:
+        return False
+    return all(
         limit is other
         if limit is None or other is None
         else abs(limit - other) <= limit * Fraction(1, 10**9)
-        for limit, other in zip(limits, others, strict=True)
+        for box, known in zip(boxes, others, strict=True)
+        for limit, other in zip(box, known, strict=True)
     )

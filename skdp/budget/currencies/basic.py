@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge
@@ -17,11 +18,13 @@ class BasicFilter(BudgetFilter):
     # up a budget of 1 and nothing is lost to rounding.
 
     name = "basic"
+    needs_pairs = True
     units = ("epsilon", "delta")
 
     def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:
         super().__init__(epsilon, delta, adjacency)
-        self.limits = (self._epsilon_limit(), read_decimal(self.delta))
+        most = None if math.isinf(self.epsilon) else read_decimal(self.epsilon)
+        self.boxes = ((most, read_decimal(self.delta)),)
 
     def _price(self, charge: Charge, spent: Amounts) -> Amounts:
         epsilon, delta = pair_of(charge, self.adjacency)

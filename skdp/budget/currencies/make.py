@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skdp.budget.currencies.approx import ApproxFilter
-from skdp.budget.currencies.base import BudgetFilter
+from skdp.budget.currencies.base import BudgetFilter, as_float
 from skdp.budget.currencies.basic import BasicFilter
 from skdp.budget.currencies.gdp import GDPFilter
 from skdp.budget.currencies.mixed import MixedFilter
@@ -28,7 +28,7 @@ def make_filter(
     if composition not in COMPOSITIONS:
         raise ValueError(f"composition must be one of {COMPOSITIONS}, got {composition!r}.")
     if composition == "auto":
-        composition = "mixed" if delta > 0.0 else "basic"
+        composition = "mixed" if as_float(delta) > 0.0 else "basic"
     if composition == "mixed":
         return MixedFilter(epsilon, delta, adjacency, stated_epsilon)
     if stated_epsilon is not None:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any
 
 from skdp.accounting.analysis import analysis_of, exact_sum, square_of
 from skdp.accounting.events import leaf_counts
 from skdp.budget.currencies._box import box_epsilon, largest_mu
-from skdp.budget.currencies._pure import largest_pure
-from skdp.budget.currencies._split import curve_share, gaussian_pair, root_up, slack_of_one
-from skdp.budget.currencies.base import (
-    Amounts,
-    BudgetFilter,
-    Charge,
-    Limits,
-    are_close,
-    is_number,
-    read_limits,
-    write_limits,
+from skdp.budget.currencies._curved import (
+    gaussian_pair,
+    largest_pure,
+    root_up,
+    slack_of_one,
+    split_delta,
 )
+from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge, Limits, add, as_float
 from skdp.budget.currencies.exact import (
     decimal_down,
     decimal_up,
@@ -32,10 +26,7 @@ from skdp.budget.currencies.exact import (
     round_up,
     shorten,
 )
-from skdp.budget.currencies.gaussian import (
-    approximate_gaussian,
-    mu_squared_of_pure,
-)
+from skdp.budget.currencies.gaussian import approximate_gaussian, mu_squared_of_pure
 from skdp.budget.currencies.pairs import pair_of
 from skdp.exceptions import UnsupportedEventError
 
@@ -63,57 +54,28 @@ class MixedFilter(BudgetFilter):
         self, epsilon: float, delta: float, adjacency: str, stated_epsilon: float | None = None
     ) -> None:
         super().__init__(epsilon, delta, adjacency)
-        part = stated_epsilon
-        if part is not None and not (is_number(part) and 0.0 <= part <= self.epsilon < math.inf):
+        part = None if stated_epsilon is None else as_float(stated_epsilon)
+        if part is not None and not 0.0 <= part <= self.epsilon < math.inf:
             raise ValueError(
-                f"stated_epsilon must be a part of a finite epsilon={epsilon!r}, got {part!r}."
+                f"stated_epsilon must be a part of a finite epsilon={epsilon!r}, got "
+                f"{stated_epsilon!r}."
             )
-        self._curve, failure = curve_share(self.name, self.delta, _STATED)
-        self.boxes: tuple[Limits, ...] = ((None, None, failure),)
-        if math.isfinite(self.epsilon):
-            total = read_decimal(self.epsilon)
-            parts = (
-                [total * step / _STEPS for step in range(_STEPS + 1)]
-                if part is None
-                else [read_decimal(part)]
-            )
-            self.boxes = tuple(
-                (
-                    Fraction(largest_mu(total, each, self._share(each, len(parts)))) ** 2,
-                    each,
-                    failure,
-                )
-                for each in parts
-            )
-        # The one that a first release may take whole.
-        self.limits = self.boxes[-1]
-
-    def reachable(self, spent: Amounts) -> Limits:
-        """Return, unit by unit, the largest sum that could still be reached."""
-        return tuple(
-            None if None in column else max(column)
-            for column in zip(*self._open(spent), strict=True)
-        ) or tuple(spent)
-
-    def fits(self, spent: Amounts, cost: Amounts) -> bool:
-        """Tell whether all charges together keep within some box."""
-        return bool(self._open(tuple(a + b for a, b in zip(spent, cost, strict=True))))
+        self._curve, failure = split_delta(self, _STATED)
+        if math.isinf(self.epsilon):
+            self.boxes = ((None, None, failure),)
+            return
+        total = read_decimal(self.epsilon)
+        steps = [total * step / _STEPS for step in range(_STEPS + 1)]
+        parts = steps if part is None else [read_decimal(part)]
+        shares = [self._share(each, len(parts)) for each in parts]
+        self.boxes = tuple(
+            (Fraction(largest_mu(total, each, share)) ** 2, each, failure)
+            for each, share in zip(parts, shares, strict=True)
+        )
 
     def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
         """Return what dominates everything that was granted."""
         return spent[0], spent[1], spent[2]
-
-    def write_limits(self) -> dict[str, Any]:
-        """Return what the first row of a ledger says of the limits."""
-        return {**super().write_limits(), "boxes": [write_limits(box) for box in self.boxes]}
-
-    def adopt_limits(self, row: Mapping[str, Any]) -> bool:
-        """Take the limits of a ledger's first row, if they are those of this version."""
-        boxes = tuple(read_limits(box) for box in row["boxes"])
-        if len(boxes) != len(self.boxes) or not all(map(are_close, boxes, self.boxes)):
-            return False
-        self.boxes = boxes
-        return super().adopt_limits(row) and self.limits == boxes[-1]
 
     def _price(self, charge: Charge, spent: Amounts) -> Amounts:
         slack = slack_of_one(self.limits[2], spent[2])
@@ -122,15 +84,25 @@ class MixedFilter(BudgetFilter):
             gaussian: list[Amounts] = [(square, Fraction(0), failure)]
         except UnsupportedEventError:
             gaussian = []
-        claim = self._claim(charge)
         if gaussian and self.fits(spent, gaussian[0]):
-            claimed = gaussian if claim is None else [*gaussian, claim]
-            known = claim is not None or square_of(charge.event, self.adjacency) is not None
-            if known and self._prefer(claimed, spent) == gaussian[0]:
+            if charge.epsilon is None and square_of(charge.event, self.adjacency) is not None:
+                return gaussian[0]
+            claim = self._claim(charge)
+            if claim is not None and self._prefer([*gaussian, claim], spent) == gaussian[0]:
                 return gaussian[0]  # the pair need not be proved
-        found = gaussian + self._parts(charge) + self._pairs(charge, spent, slack)
+        apart = self._apart(charge, spent)
+        stated = Charge(charge.event, None, decimal_down(apart[0][2])) if apart else charge
+        found = gaussian + self._leaves(charge) + apart + self._pairs(stated, spent, slack)
         if not found:
             approximate_gaussian(charge.event, self.adjacency, slack)  # names the remedy
+        fitting = [cost for cost in found if self.fits(spent, cost)]
+        if apart and fitting and math.isfinite(self.epsilon):
+            # Of a plan, what leaves most room for itself and for its parts charged one by one.
+            def room(cost: Amounts) -> Fraction | float:
+                after = add(spent, cost)
+                return min(self._repeats(after, cost), self._repeats(after, apart[0]))
+
+            return max(fitting, key=room)
         return self._prefer(found, spent)
 
     def _claim(self, charge: Charge) -> Amounts | None:
@@ -140,7 +112,7 @@ class MixedFilter(BudgetFilter):
         pair = exact_sum(charge.event, self.adjacency, read_decimal)
         return None if pair is None else (Fraction(0), *pair)
 
-    def _parts(self, charge: Charge) -> list[Amounts]:
+    def _leaves(self, charge: Charge) -> list[Amounts]:
         """Return the cost of a composition of Gaussian leaves and of others that state a pair."""
         square, epsilon, failure = Fraction(0), Fraction(0), Fraction(0)
         for leaf, count in leaf_counts(charge.event).items():
@@ -155,6 +127,16 @@ class MixedFilter(BudgetFilter):
         return (
             [(round_up(square), shorten(epsilon), shorten(failure))] if square and epsilon else []
         )
+
+    def _apart(self, charge: Charge, spent: Amounts) -> list[Amounts]:
+        """Return the cost of the parts of a plan, priced one after the other."""
+        after = spent
+        with suppress(UnsupportedEventError):
+            for part in charge.parts:
+                after = add(after, self._price(part, after))
+            cost = tuple(b - a for a, b in zip(spent, after, strict=True))
+            return [cost] if charge.parts else []
+        return []
 
     def _pairs(self, charge: Charge, spent: Amounts, slack: float) -> list[Amounts]:
         """Return the cost by the stated pair; if its delta is large, also by one of less delta."""
@@ -171,7 +153,7 @@ class MixedFilter(BudgetFilter):
     def _prefer(self, costs: list[Amounts], spent: Amounts) -> Amounts:
         """Return the cost that could be paid most often, of equal ones the first."""
         if math.isinf(self.epsilon):
-            return min(costs, key=lambda cost: self._guarantee(_sum(spent, cost))[0])
+            return min(costs, key=lambda cost: self._guarantee(add(spent, cost))[0])
         # Where delta is scarcest, all in it cost alike: then what they cost beside it decides.
         return max(
             costs,
@@ -183,14 +165,14 @@ class MixedFilter(BudgetFilter):
 
     def _repeats(self, spent: Amounts, cost: Amounts) -> Fraction | float:
         """Return how often a cost would fit, in the box that has most room for it."""
-        return max((_times(box, spent, cost) for box in self._open(spent)), default=0.0)
+        return max((_times(box, spent, cost) for box in self.holding(spent)), default=0.0)
 
     def _guarantee(self, spent: Amounts) -> tuple[float, float]:
         square, epsilon, failure = spent
         if square == 0:
             return decimal_up(epsilon), decimal_up(failure)
         box = next(
-            iter(self._open(spent)), self.limits
+            iter(self.holding(spent)), self.limits
         )  # what keeps within none has a guarantee too
         curve = self._share(box[1], len(self.boxes))
         total = Fraction(curve) + failure
@@ -205,23 +187,12 @@ class MixedFilter(BudgetFilter):
         noise = gaussian_pair(square, self.delta) if square else (0.0, 0.0)
         return max(noise, pair) if pair[1] > 0.0 else noise
 
-    def _square(self, total: Fraction, stated: Fraction, boxes: int) -> Fraction:
-        return Fraction(largest_mu(total, stated, self._share(stated, boxes))) ** 2
-
     def _share(self, stated: Fraction | None, boxes: int) -> float:
         """Return the delta of the box whose stated epsilons may sum to some amount."""
         if boxes == 1:
             return self._curve
         share = _GAUSSIAN if stated == 0 else (1 - _STATED - _GAUSSIAN) / (_STEPS - 1)
         return float_down(read_decimal(self.delta) * share)
-
-    def _open(self, spent: Amounts) -> list[Limits]:
-        """Return the boxes that hold what is spent."""
-        return [
-            box
-            for box in self.boxes
-            if all(limit is None or used <= limit for limit, used in zip(box, spent, strict=True))
-        ]
 
 
 def _times(box: Limits, spent: Amounts, cost: Amounts) -> Fraction | float:
@@ -234,7 +205,3 @@ def _times(box: Limits, spent: Amounts, cost: Amounts) -> Fraction | float:
         ),
         default=math.inf,
     )
-
-
-def _sum(spent: Amounts, cost: Amounts) -> Amounts:
-    return tuple(a + b for a, b in zip(spent, cost, strict=True))

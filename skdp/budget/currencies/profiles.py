@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
@@ -26,24 +25,10 @@ _NEARLY = 1.01  # times delta: a bound below that may be proved at delta by look
 _RTOL = 1e-2  # relative distance of the bounds that curves are made of
 
 
-class Profile(Protocol):
+class Profile:
     """An upper bound on delta at every epsilon, in both orders of two neighbours."""
 
-    # ``affordable`` says at how many points it may be asked for in a fraction of a second.
-
-    affordable: int
-
-    def delta(self, epsilon: float) -> float:
-        """Return an upper bound on delta."""
-
-    def reach(self, delta: float) -> float:
-        """Return an epsilon at which delta is attained at most; infinite if there is none."""
-
-
-class AccountedProfile:
-    """The profile that an accountant bounds."""
-
-    affordable = 14
+    affordable = 14  # points at which it may be asked for in a fraction of a second
 
     def __init__(self, accountant: Accountant) -> None:
         self._accountant = accountant
@@ -63,7 +48,7 @@ class AccountedProfile:
         return self._epsilons[delta]
 
 
-class CurvedProfile(AccountedProfile):
+class CurvedProfile(Profile):
     """The profile of a plan whose privacy-loss distribution is quickly put on a grid."""
 
     affordable = 60
@@ -93,7 +78,7 @@ def profile_of(event: Event, adjacency: str, rtol: float = _RTOL) -> Profile:
     accountant = accountant_of(event, adjacency, rtol)
     if rtol == _RTOL and isinstance(accountant, PLDAccountant) and _is_gridded(counts, adjacency):
         return CurvedProfile(accountant, profile_curve(event, adjacency))
-    return AccountedProfile(accountant)
+    return Profile(accountant)
 
 
 def _is_gridded(counts: dict[Event, int], adjacency: str) -> bool:

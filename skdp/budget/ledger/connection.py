@@ -34,14 +34,6 @@ _turn = threading.RLock()
 _busy = False
 
 
-def _enter_fork() -> None:
-    _turn.acquire()
-
-
-def _leave_fork() -> None:
-    _turn.release()
-
-
 def _renew_in_child() -> None:
     global _turn, _busy
     _turn, _busy = threading.RLock(), False
@@ -49,7 +41,9 @@ def _renew_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_enter_fork, after_in_parent=_leave_fork, after_in_child=_renew_in_child
+        before=lambda: _turn.acquire(),
+        after_in_parent=lambda: _turn.release(),
+        after_in_child=_renew_in_child,
     )
 
 
@@ -59,11 +53,11 @@ def take_turn() -> contextlib.AbstractContextManager[bool]:
 
 
 @contextlib.contextmanager
-def transaction(path: Path, *, writing: bool) -> Iterator[sqlite3.Connection]:
+def transaction(path: Path, *, writing: bool, keep: bool = True) -> Iterator[sqlite3.Connection]:
     """Open a ledger's file for one transaction."""
-    # The transaction is committed if the block ends well, and rolled back otherwise. One that
-    # writes excludes all other writers from its start, so that what it reads stays true until it
-    # commits.
+    # It is committed if the block ends well and it is to be kept, and rolled back otherwise. One
+    # that writes excludes all other writers from its start, so that what it reads stays true until
+    # it commits.
     global _busy
     with _turn:
         if writing and _busy:
@@ -81,7 +75,7 @@ def transaction(path: Path, *, writing: bool) -> Iterator[sqlite3.Connection]:
                 connection.execute(pragma).fetchall()
             connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
             yield connection
-            connection.execute("COMMIT")
+            connection.execute("COMMIT" if keep else "ROLLBACK")
         finally:
             _busy = before
             # Closing rolls back what was not committed.

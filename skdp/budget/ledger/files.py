@@ -11,7 +11,7 @@ from pathlib import Path
 
 from skdp.budget.ledger.connection import transaction
 from skdp.budget.ledger.errors import explain_errors
-from skdp.budget.ledger.tables import create_tables
+from skdp.budget.ledger.reader import create_tables
 from skdp.exceptions import LedgerError
 
 

@@ -1,4 +1,4 @@
-"""Reading a ledger without taking its word for anything."""
+"""Tables of a ledger's file, and how they are read without taking their word for anything."""
 
 from __future__ import annotations
 
@@ -7,20 +7,58 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, read_amounts, read_link, write_amounts
 from skdp.budget.ledger.receipt import LedgerReceipt
-from skdp.budget.ledger.tables import schema_fault
 from skdp.exceptions import LedgerDamagedError, LedgerMismatchError
+
+# Format of the file; a reader refuses any other.
+VERSION = 1
+_APPLICATION = 0x736B6470  # "skdp"
+
+_TABLES = {
+    # What the budget was created with: the start of the chain.
+    "genesis": "CREATE TABLE genesis (id INTEGER PRIMARY KEY CHECK (id = 0), "
+    "content TEXT NOT NULL, hash TEXT NOT NULL)",
+    # One row a charge; plan and place repeat what the content says, to be found and kept unique.
+    "entries": "CREATE TABLE entries (id INTEGER PRIMARY KEY, content TEXT NOT NULL, "
+    "hash TEXT NOT NULL, plan INTEGER, place INTEGER)",
+    "redeemed": "CREATE UNIQUE INDEX redeemed ON entries (plan, place)",
+    # How many entries there are and the hash of the last: rows dropped at the end are missed.
+    "head": "CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 0), "
+    "entries INTEGER NOT NULL, hash TEXT NOT NULL)",
+}
+
+
+def create_tables(connection: sqlite3.Connection, content: str, hash_: str) -> None:
+    """Fill an empty file."""
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    for statement in _TABLES.values():
+        connection.execute(statement)
+    connection.execute("INSERT INTO genesis VALUES (0, ?, ?)", (content, hash_))
+    connection.execute("INSERT INTO head VALUES (0, 0, ?)", (hash_,))
+
+
+def _schema_fault(connection: sqlite3.Connection) -> str | None:
+    """Say what is wrong with the tables, if anything."""
+    found = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
+    if not found:
+        return "holds no tables: it is empty, or its creation was interrupted"
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != VERSION:
+        return f"has format {version}, but this version of skdp reads format {VERSION}"
+    if found != _TABLES:
+        return "has other tables than a ledger"
+    return None
 
 
 @dataclass(frozen=True)
-class LedgerState:
+class LedgerState(LedgerReceipt):
     """Where the chain ends."""
 
-    entries: int
-    head: str
     spent: tuple[Fraction, ...]
 
 
@@ -30,7 +68,7 @@ class ChainReader:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
-        fault = schema_fault(connection)
+        fault = _schema_fault(connection)
         if fault is not None:
             raise self.damaged(fault)
         content, self.identity = self._one("SELECT content, hash FROM genesis") or (None, "")
@@ -42,16 +80,9 @@ class ChainReader:
         if fault is not None:
             raise self.damaged(f"has other terms than it was made with: its first row {fault}")
 
-    def expect(self, identity: str) -> None:
-        """Refuse the ledger of another budget."""
-        if identity != self.identity:
-            raise LedgerMismatchError(
-                f"The file {self._path} was replaced by the ledger of another budget. Every charge "
-                "is refused; bring the right file back, or start with a budget of its own."
-            )
-
+    @cached_property
     def state(self) -> LedgerState:
-        """Return where the chain ends, after checking that it does end there."""
+        """Where the chain ends, after checking that it does end there."""
         last = self._one("SELECT id, content, hash FROM entries ORDER BY id DESC LIMIT 1")
         index, content, hash_ = last or (0, None, self.identity)
         if self._one("SELECT entries, hash FROM head") != (index, hash_):
@@ -62,17 +93,25 @@ class ChainReader:
         with self._damage_if_unreadable(index):
             return LedgerState(index, hash_, read_amounts(row["spent"]))
 
-    def check(self, receipt: LedgerReceipt) -> None:
+    def expect(self, identity: str, seen: LedgerState) -> None:
+        """Refuse the ledger of another budget, or one that does not hold what it held before."""
+        if identity != self.identity:
+            raise LedgerMismatchError(
+                f"The file {self._path} was replaced by the ledger of another budget. Every charge "
+                "is refused; bring the right file back, or start with a budget of its own."
+            )
+        self.check(seen)
+
+    def check(self, known: LedgerReceipt) -> None:
         """See that the chain still holds what it held before."""
-        entries = self._one("SELECT entries FROM head")
-        if entries is None or entries[0] < receipt.entries:
+        if self.state.entries < known.entries:
             raise self.damaged(
-                f"has fewer than the {receipt.entries} entries that it had before: an older copy "
+                f"has fewer than the {known.entries} entries that it had before: an older copy "
                 "was put in its place, or entries were dropped"
             )
-        found = self._one("SELECT hash FROM entries WHERE id = ?", receipt.entries)
-        if (found[0] if found else self.identity) != receipt.head:
-            raise self.damaged(f"was rewritten: entry {receipt.entries} is another one than before")
+        found = self._one("SELECT hash FROM entries WHERE id = ?", known.entries)
+        if (found[0] if found else self.identity) != known.head:
+            raise self.damaged(f"was rewritten: entry {known.entries} is another one than before")
 
     def rows(self) -> Iterator[Row]:
         """Read all entries, checking each."""

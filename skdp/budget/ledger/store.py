@@ -9,17 +9,16 @@ import tempfile
 import uuid
 import weakref
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from sqlite3 import Connection
 
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, link, write_amounts
 from skdp.budget.ledger.connection import take_turn, transaction
 from skdp.budget.ledger.errors import explain_errors
 from skdp.budget.ledger.files import publish, remove
-from skdp.budget.ledger.reader import ChainReader, LedgerState
+from skdp.budget.ledger.reader import ChainReader, LedgerState, create_tables
 from skdp.budget.ledger.receipt import LedgerReceipt
-from skdp.budget.ledger.tables import create_tables
 
 
 class LedgerFile:
@@ -31,8 +30,8 @@ class LedgerFile:
         self.path = path
         self.identity = identity
         self.genesis = genesis
-        self._seen = LedgerReceipt(0, identity)
-        self.recalled = (Fraction(0),) * len(genesis["limits"])
+        # What was seen of the chain: it must never be shorter, or another, when it is read again.
+        self.seen = LedgerState(0, identity, (Fraction(0),) * len(genesis["limits"]))
 
     @classmethod
     def create(cls, path: Path | None, terms: Row) -> LedgerFile:
@@ -75,76 +74,59 @@ class LedgerFile:
                 ledger = _registry[path, identity] = cls(path, identity, genesis)
             return ledger
 
+    @contextlib.contextmanager
+    def opened(self, *, writing: bool = False, keep: bool = True) -> Iterator[Appender]:
+        """Open the ledger, for a charge excluding all others; what is not kept is rehearsed."""
+        with explain_errors(self.path):
+            with transaction(self.path, writing=writing, keep=keep) as connection:
+                chain = Appender(connection, self.path)
+                chain.expect(self.identity, self.seen)
+                self._see(chain.state)
+                yield chain
+            if keep:
+                self._see(chain.state)
+
     def state(self) -> LedgerState:
         """Return where the chain ends now."""
-        with self._reading() as (_, state):
-            return state
-
-    @contextlib.contextmanager
-    def appending(self) -> Iterator[Appender]:
-        """Open the ledger for one charge, excluding all others."""
-        with explain_errors(self.path):
-            with transaction(self.path, writing=True) as connection:
-                reader, state = self._reader(connection)
-                appender = Appender(connection, reader, state)
-                yield appender
-            self._see(appender.state)
+        with self.opened() as chain:
+            return chain.state
 
     def rows(self) -> list[Row]:
         """Return all entries, verified."""
-        with self._reading() as (reader, _):
-            return list(reader.rows())
+        with self.opened() as chain:
+            return list(chain.rows())
 
     def row(self, index: int) -> tuple[Row, set[int]]:
         """Return one entry, and what was redeemed of it if it is a plan."""
-        with self._reading() as (reader, _):
-            return reader.row(index), reader.places(index)
+        with self.opened() as chain:
+            return chain.row(index), chain.places(index)
 
     def verify(self, receipt: LedgerReceipt | None = None) -> LedgerReceipt:
         """Read the whole ledger and check it."""
-        with self._reading() as (reader, state):
-            broken = reader.broken()
+        with self.opened() as chain:
+            broken = chain.broken()
             if broken is not None:
-                raise reader.damaged(f"is broken ({broken})")
+                raise chain.damaged(f"is broken ({broken})")
             if receipt is not None:
-                reader.check(receipt)
-            for _ in reader.rows():
+                chain.check(receipt)
+            for _ in chain.rows():
                 pass
-        return LedgerReceipt(state.entries, state.head)
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[tuple[ChainReader, LedgerState]]:
-        with explain_errors(self.path), transaction(self.path, writing=False) as connection:
-            yield self._reader(connection)
-
-    def _reader(self, connection: Connection) -> tuple[ChainReader, LedgerState]:
-        reader = ChainReader(connection, self.path)
-        reader.expect(self.identity)
-        state = reader.state()
-        reader.check(self._seen)
-        self._see(state)
-        return reader, state
+        return LedgerReceipt(chain.state.entries, chain.state.head)
 
     def _see(self, state: LedgerState) -> None:
-        """Remember the chain: it must never be shorter, or another, when it is read again."""
-        if state.entries > self._seen.entries:
-            self._seen = LedgerReceipt(state.entries, state.head)
-            self.recalled = state.spent
+        if state.entries > self.seen.entries:
+            self.seen = state
 
 
-class Appender:
+class Appender(ChainReader):
     """The end of a ledger while no other process can write to it."""
-
-    def __init__(self, connection: Connection, reader: ChainReader, state: LedgerState) -> None:
-        self._connection = connection
-        self.reader = reader
-        self.state = state
 
     def append(self, row: Row, cost: tuple[Fraction, ...]) -> Row:
         """Add an entry."""
         index = self.state.entries + 1
         spent = tuple(s + c for s, c in zip(self.state.spent, cost, strict=True))
-        full = {**row, "cost": write_amounts(cost), "spent": write_amounts(spent)}
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        full = {**row, "time": now, "cost": write_amounts(cost), "spent": write_amounts(spent)}
         content, hash_ = link(full, index=index, previous=self.state.head)
         self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
@@ -152,16 +134,7 @@ class Appender:
         )
         self._connection.execute("UPDATE head SET entries = ?, hash = ?", (index, hash_))
         self.state = LedgerState(index, hash_, spent)
-        return {**json.loads(content), "hash": hash_}
-
-    def rehearse(self, row: Row, cost: tuple[Fraction, ...]) -> None:
-        """Add an entry and take it back: raises what `append` would, and changes nothing."""
-        state = self.state
-        self._connection.execute("SAVEPOINT rehearsal")
-        self.append(row, cost)
-        self._connection.execute("ROLLBACK TO rehearsal")
-        self._connection.execute("RELEASE rehearsal")
-        self.state = state
+        return {**full, "index": index, "hash": hash_}
 
 
 # All budgets of one process that use a ledger share its object: it knows what was seen of the
