@@ -12,18 +12,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from skdp.accounting.events import Event, ProfileEvent, leaf_counts
-from skdp.accounting.numerics.floats import round_up
+from skdp.accounting.events import (
+    ComposedEvent,
+    Event,
+    ProfileEvent,
+    RepeatedEvent,
+    change_leaves,
+    leaf_counts,
+)
+from skdp.accounting.numerics.floats import float_up
+from skdp.accounting.numerics.order_conversion import pure_rho
 from skdp.accounting.pld.pairs.base import Pair
 
-Array = NDArray[np.float64]
 Reading = Callable[[float], Fraction]
 ADJACENCIES: tuple[str, ...] = ("add-remove", "replace-one")
 SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanishes in a float
-_LARGE = 700.0  # nats, of which the exponential is still a float
 
 
 class DominatingPairs(NamedTuple):
@@ -64,6 +67,13 @@ class Guarantee(NamedTuple):
 
     epsilon: Fraction
     delta: Fraction
+
+
+class Divergence(NamedTuple):
+    """A bound on Renyi divergences, exact or rounded up, that holds but for a probability."""
+
+    divergence: Fraction
+    slack: Fraction
 
 
 class Windows(Protocol):
@@ -141,9 +151,25 @@ class Analysis:
         mu = self.mu()
         return None if mu is None or math.isinf(mu) else Fraction(mu) ** 2
 
+    def rho(self, read: Reading = Fraction) -> Divergence | None:
+        """Return the rho with which all divergences of order a are at most ``a rho``."""
+        square, known = self.mu_squared(), self.stated(read)
+        if square is not None:
+            return Divergence(square / 2, Fraction(0))
+        return None if known is None else Divergence(pure_rho(known.epsilon), known.delta)
+
     def parts(self) -> tuple[Event, ...]:
         """Return the events of which exactly one concerns any one record."""
         return (self.event,)
+
+    def covers(self, event: Any) -> bool:
+        """Tell whether an event of the same type is this one, or the same run more cautiously."""
+        return bool(event == self.event)
+
+    def with_noise(self, factor: float) -> Event:
+        """Return the release with so many times the noise; the event itself if it has none."""
+        event: Event = self.event
+        return event
 
 
 Card = Callable[[Any, str], Analysis]
@@ -171,9 +197,31 @@ def analysis_of(event: Event, adjacency: str) -> Analysis:
     return _CARDS.get(kind, Analysis)(event, adjacency)
 
 
-def gaussian_mu(leaf: Event, adjacency: str) -> float | None:
-    """Return ``mu`` if a Gaussian pair dominates a leaf, 0 if it releases nothing, else None."""
-    return analysis_of(leaf, adjacency).mu()
+def costs_no_more(event: Event, planned: Event) -> bool:
+    """Tell whether an event is the planned one, or the same releases run more cautiously."""
+    if event == planned:
+        return True
+    if type(event) is RepeatedEvent and type(planned) is RepeatedEvent:
+        return event.count <= planned.count and costs_no_more(event.event, planned.event)
+    if type(event) is ComposedEvent and type(planned) is ComposedEvent:
+        same_length = len(event.events) == len(planned.events)
+        return same_length and all(map(costs_no_more, event.events, planned.events))
+    # More noise or rarer samples are dominated under either relation.
+    return type(event) is type(planned) and analysis_of(planned, ADJACENCIES[0]).covers(event)
+
+
+def with_noise(event: Event, factor: float) -> Event:
+    """Return releases with so many times the noise, wherever that is known to matter."""
+    changed = change_leaves(
+        event, lambda leaf: analysis_of(leaf, ADJACENCIES[0]).with_noise(factor)
+    )
+    assert changed is not None
+    return changed
+
+
+def of_two(event: Event) -> Event | None:
+    """Return what says under replace-one what an event says under add-remove, leaf by leaf."""
+    return change_leaves(event, lambda leaf: analysis_of(leaf, "add-remove").of_two())
 
 
 def square_of(event: Event, adjacency: str) -> Fraction | None:
@@ -195,7 +243,7 @@ def exact_sum(event: Event, adjacency: str, read: Reading = Fraction) -> Guarant
 def sum_of_stated(counts: Mapping[Event, int], adjacency: str) -> tuple[float, float] | None:
     """Return what basic composition gives, as floats, rounded up; or None."""
     total = _exact_sum(counts, adjacency, Fraction)
-    return None if total is None else (round_up(total.epsilon), min(1.0, round_up(total.delta)))
+    return None if total is None else (float_up(total.epsilon), min(1.0, float_up(total.delta)))
 
 
 def _exact_sum(counts: Mapping[Event, int], adjacency: str, read: Reading) -> Guarantee | None:
@@ -222,20 +270,3 @@ def sum_of_moments(event: Event, adjacency: str) -> LogMoments | None:
         log_kept=sum(count * moments.log_kept for moments, count in parts),
         finite=all(moments.finite for moments, _ in parts),
     )
-
-
-def log_mixture(rate: float, log_ratio: float | Array) -> Array:
-    """Return ``log(1 - rate + rate e^log_ratio)``, to a few units of rounding wherever it is.
-
-    Rates above 1, and log ratios of at least 0, give the inverse function.
-    """
-    ratio = np.asarray(log_ratio, dtype=np.float64)
-    if rate == 1.0:
-        return ratio
-    with np.errstate(all="ignore"):
-        added = rate * np.expm1(ratio)
-        # Next to -1 the sum cancels; 1 - rate is exact there.
-        near = np.where(added < -0.5, np.log((1.0 - rate) + rate * np.exp(ratio)), np.log1p(added))
-        shifted = ratio + math.log(rate)
-        far = np.where(shifted < _LARGE, np.log1p(np.exp(shifted) - rate), shifted)
-    return np.where(ratio <= 300.0, near, far)

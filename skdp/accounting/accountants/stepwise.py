@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from skdp.accounting.accountants.base import Accountant
-from skdp.accounting.analysis import GaussianMixture, analysis_of, log_mixture
+from skdp.accounting.analysis import GaussianMixture, analysis_of
 from skdp.accounting.events import Event
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.floats import round_up
+from skdp.accounting.numerics.floats import float_up, log_mixture
 
 _ROUND_UP = 1.0 + 2.0**-48
 _ROUND_DOWN = 1.0 - 2.0**-48
@@ -70,7 +70,7 @@ def _either_neighbour(pair: GaussianMixture, delta: float) -> float:
 def stated_step(leaf: Event, adjacency: str) -> tuple[float, float] | None:
     """Return the epsilon, rounded up, and the delta that a release states, if it does."""
     stated = analysis_of(leaf, adjacency).stated()
-    return None if stated is None else (round_up(stated.epsilon), round_up(stated.delta))
+    return None if stated is None else (float_up(stated.epsilon), float_up(stated.delta))
 
 
 class StepwiseAccountant(Accountant):

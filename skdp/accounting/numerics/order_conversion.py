@@ -1,10 +1,16 @@
-"""From Renyi divergences to (epsilon, delta)."""
+"""From Renyi divergences to (epsilon, delta), and from pure guarantees to divergences."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from skdp.accounting.numerics.floats import float_up, round_up
 
 _FEW_ROUNDINGS = 2.0**-49
+_SMALL = 1e-4
+_ROUND_UP = Fraction(10**11 + 1, 10**11)
 
 
 def conversion(moment: float) -> float:
@@ -26,3 +32,26 @@ def nearby_order(order_minus_one: float) -> float:
     order = 1.0 + order_minus_one
     # Binomial sums at integer orders are dense enough beyond.
     return order if order <= 64.0 else float(round(order))
+
+
+def pure_rho(epsilon: Fraction) -> Fraction:
+    """Return ``eps tanh(eps / 2)``, the rho of every epsilon-DP release, rounded up."""
+    return rho_of(epsilon, lambda number: Fraction(math.tanh(0.5 * number)) * epsilon)
+
+
+def rho_of(loss: Fraction, rho: Callable[[float], Fraction]) -> Fraction:
+    """Round up a rho that is at most half the square of the largest loss, and near it if small."""
+    number = float_up(loss)
+    return round_up(loss**2 / 2 if number <= _SMALL else rho(number) * _ROUND_UP)
+
+
+def pure_at_order(epsilon: Fraction, order: float) -> Fraction:
+    """Return the divergence of randomised response, which no epsilon-DP release exceeds."""
+    bound = Fraction(order) * pure_rho(epsilon)
+    number = float_up(epsilon)
+    if number < math.inf:
+        less = math.log1p(math.exp(-(2.0 * order - 1.0) * number)) - math.log1p(math.exp(-number))
+        value = number + less / (order - 1.0)
+        rounding = 1e-14 * (number + 1.0 / (order - 1.0))
+        bound = min(bound, Fraction(max(value + rounding, 0.0)))
+    return round_up(bound)

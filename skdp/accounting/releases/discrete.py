@@ -8,7 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from skdp.accounting.analysis import DominatingPairs, Guarantee, LogMoments, Reading, card_of
+from skdp.accounting.analysis import (
+    Divergence,
+    DominatingPairs,
+    Guarantee,
+    LogMoments,
+    Reading,
+    card_of,
+)
 from skdp.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
 from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
@@ -36,6 +43,10 @@ class DiscreteGaussian(Noise):
         return LogMoments(
             partial(discrete_gaussian, self.event.sensitivity, self.event.noise_multiplier)
         )
+
+    def rho(self, read: Reading = Fraction) -> Divergence:
+        """Return that of as much Gaussian noise (Canonne, Kamath and Steinke, 2020, Theorem 4)."""
+        return Divergence(1 / (2 * Fraction(self.event.noise_multiplier) ** 2), Fraction(0))
 
     def pairs(self) -> DominatingPairs:
         """Return the pair."""

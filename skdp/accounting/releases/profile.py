@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from functools import lru_cache
 
@@ -17,20 +18,20 @@ from skdp.accounting.events import ProfileEvent
 from skdp.accounting.pld.pairs.profile import ProfilePair
 
 
-class KnownProfile(Analysis):
+class KnownProfile(Analysis, ABC):
     """A release below the pair whose profile is the bound (``private_selection.md``, section 2)."""
 
+    @abstractmethod
     def is_known(self) -> bool:
         """Tell whether the bound is proved under this relation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def profile(self, epsilon: float) -> float:
         """Return an upper bound on delta that holds in both orders of two neighbours."""
-        raise NotImplementedError
 
+    @abstractmethod
     def largest_loss(self) -> float:
         """Return an epsilon with which the release is (epsilon, 0)-DP; perhaps infinite."""
-        raise NotImplementedError
 
     def pairs(self) -> DominatingPairs | None:
         """Return the pair above all losses with this profile."""

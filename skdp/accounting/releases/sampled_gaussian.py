@@ -17,16 +17,16 @@ from scipy.special import gammaln, log_ndtr
 
 from skdp.accounting.analysis import (
     SMALLEST,
-    Analysis,
     DominatingPairs,
     GaussianMixture,
     LogMoments,
 )
-from skdp.accounting.events import Event, PoissonSampledEvent, UniformSampledEvent
+from skdp.accounting.events import Event, PoissonSampledEvent
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.pairs.base import Pair
 from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
+from skdp.accounting.releases.noise import OnSample
 
 Array = NDArray[np.float64]
 
@@ -37,10 +37,8 @@ _LARGEST_SHIFT = 1e150
 _LEAST = 1e-100  # rates and shifts below count as this, which can only raise a bound
 
 
-class SampledGaussian(Analysis):
+class SampledGaussian(OnSample):
     """A Gaussian on a sample; one of all records, or of none, is a Gaussian release."""
-
-    event: PoissonSampledEvent | UniformSampledEvent
 
     def mixture(self) -> GaussianMixture | None:
         """Return the mixture; None for a fixed size where the number of records is not public."""

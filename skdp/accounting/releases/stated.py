@@ -6,6 +6,7 @@ import math
 import sys
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 from skdp.accounting.analysis import (
     Analysis,
@@ -16,7 +17,7 @@ from skdp.accounting.analysis import (
     card_of,
 )
 from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
-from skdp.accounting.numerics.floats import round_up
+from skdp.accounting.numerics.floats import decimal_up, read_decimal
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 _MARGIN = 1e-13  # relative rounding error of a sum of positive terms, generously
@@ -38,7 +39,7 @@ class Stated(Analysis):
 
     @property
     def _delta(self) -> float:
-        return self.event.delta if isinstance(self.event, ApproxDPEvent) else 0.0
+        return float(getattr(self.event, "delta", 0.0))
 
     def pairs(self) -> DominatingPairs:
         """Return randomised response in both directions."""
@@ -62,9 +63,14 @@ class Stated(Analysis):
         """Return what is stated."""
         return Guarantee(read(self.event.epsilon), read(self._delta))
 
+    def covers(self, event: Any) -> bool:
+        """Compare the guarantees."""
+        other = Stated(event, self.adjacency)
+        return bool(event.epsilon <= self.event.epsilon and other._delta <= self._delta)
+
     def of_two(self) -> Event:
         """Return the guarantee for groups of two (`group_privacy`), also as decimals rounded up."""
-        epsilon = _decimal_up(2 * Fraction(repr(self.event.epsilon)))
+        epsilon = decimal_up(2 * read_decimal(self.event.epsilon))
         if self._delta == 0.0:
             return PureDPEvent(epsilon)
         try:
@@ -73,16 +79,8 @@ class Stated(Analysis):
             factor = math.inf
         if factor * self._delta >= 1.0:
             return ApproxDPEvent(epsilon, 1.0)
-        failure = _decimal_up(Fraction(repr(self._delta)) * Fraction(factor))
+        failure = decimal_up(read_decimal(self._delta) * Fraction(factor))
         return ApproxDPEvent(epsilon, min(1.0, failure))
-
-
-def _decimal_up(amount: Fraction) -> float:
-    """Return a float near an amount that is at least it, also as it is written."""
-    number = round_up(amount)
-    while math.isfinite(number) and Fraction(repr(number)) < amount:
-        number = math.nextafter(number, math.inf)
-    return number
 
 
 def log_moment_randomised_response(epsilon: float, order: float) -> float:
