@@ -56,10 +56,14 @@ class GaussianMixture(NamedTuple):
     noise_multiplier: float
 
     @property
+    def contributions(self) -> int:
+        """How often the bound a record moves a sum that it is in: replacing it, twice."""
+        return 1 if self.kind in ("gaussian", "poisson-add-remove") else 2
+
+    @property
     def mu_of_all_rows(self) -> float:
         """The Gaussian-DP parameter if every sample held all rows."""
-        # Replacing a record moves its contribution across twice the bound.
-        return 2.0 * self.mu if self.kind == "poisson-replace-one" else self.mu
+        return self.contributions / self.noise_multiplier
 
 
 class Guarantee(NamedTuple):

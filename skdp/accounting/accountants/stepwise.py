@@ -10,11 +10,11 @@ from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.analysis import GaussianMixture, analysis_of
 from skdp.accounting.events import Event
 from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.bracket import narrow_bracket
 from skdp.accounting.numerics.floats import float_up, log_mixture
 
 _ROUND_UP = 1.0 + 2.0**-48
 _ROUND_DOWN = 1.0 - 2.0**-48
-_BISECTIONS = 32
 
 
 class Step(NamedTuple):
@@ -54,16 +54,14 @@ def _either_neighbour(pair: GaussianMixture, delta: float) -> float:
     high = gaussian_profile.epsilon(2.0 * pair.mu, delta)
     if not math.isfinite(high):
         return high
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        weight = pair.rate + (1.0 - pair.rate) * math.exp(-middle)
-        without = gaussian_profile.delta(pair.mu, middle)
-        other = gaussian_profile.delta(2.0 * pair.mu, middle)
-        if ((1.0 - weight) * without + weight * other) * _ROUND_UP <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+
+    def excess(epsilon: float) -> float:
+        weight = pair.rate + (1.0 - pair.rate) * math.exp(-epsilon)
+        without = gaussian_profile.delta(pair.mu, epsilon)
+        other = gaussian_profile.delta(2.0 * pair.mu, epsilon)
+        return ((1.0 - weight) * without + weight * other) * _ROUND_UP - delta
+
+    return narrow_bracket(excess, low, high, 1e-11)[1]
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 from skdp.accounting.checks import check_epsilon, check_real
 from skdp.accounting.distributions import Distribution
@@ -148,6 +147,7 @@ class RenyiEvent(Event):
 
     left: Distribution
     right: Distribution
+    _parts = Distribution
 
     def __post_init__(self) -> None:
         check_comparable(self.left, self.right)
@@ -168,21 +168,3 @@ class RenyiEvent(Event):
         return max(
             log_moment(self.left, self.right, order), log_moment(self.right, self.left, order)
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary of plain values, fit for JSON.
-
-        Returns
-        -------
-        dict
-            ``"type"`` names the class; the other keys are its distributions.
-        """
-        return {
-            "type": type(self).__name__,
-            "left": self.left.to_dict(),
-            "right": self.right.to_dict(),
-        }
-
-    @classmethod
-    def _from_parameters(cls, parameters: dict[str, Any]) -> RenyiEvent:
-        return cls(**{key: Distribution.from_dict(value) for key, value in parameters.items()})
