@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from skdp.accounting.events import (
@@ -191,6 +192,7 @@ def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
     return enter
 
 
+@lru_cache(maxsize=512)
 def analysis_of(event: Event, adjacency: str) -> Analysis:
     """Return the card of an event; one that proves nothing, if its very type has none."""
     kind = type(event)

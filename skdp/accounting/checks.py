@@ -94,26 +94,27 @@ def check_integer(owner: str, name: str, value: object, minimum: int) -> int:
     return int(value)
 
 
-def check_noise_multiplier(event: Any) -> None:
-    """Check the noise multiplier of an event."""
-    owner = type(event).__name__
-    z = check_real(owner, "noise_multiplier", event.noise_multiplier)
-    if not (math.isfinite(z) and z > 0):
-        raise ValueError(f"{owner}: noise_multiplier must be a finite number > 0, got {z!r}.")
-    object.__setattr__(event, "noise_multiplier", z)
+def store_number(owner: Any, name: str, wanted: str = "") -> None:
+    """Check that a field is finite, and ``> 0`` or ``>= 0`` if wanted, and store it as a float."""
+    kind = type(owner).__name__
+    value = check_real(kind, name, getattr(owner, name))
+    low = value < 0.0 if wanted.startswith(">= 0") else value <= 0.0 and wanted != ""
+    if not math.isfinite(value) or low:
+        number = f"a finite number {wanted}".rstrip()
+        raise ValueError(f"{kind}: {name} must be {number}, got {value!r}.")
+    object.__setattr__(owner, name, value)
 
 
-def check_epsilon(event: Any) -> None:
-    """Check the epsilon of an event."""
-    owner = type(event).__name__
-    epsilon = check_real(owner, "epsilon", event.epsilon)
-    if not (math.isfinite(epsilon) and epsilon >= 0):
-        raise ValueError(f"{owner}: epsilon must be a finite number >= 0, got {epsilon!r}.")
-    object.__setattr__(event, "epsilon", epsilon)
+def store_share(owner: Any, name: str) -> None:
+    """Check that a field is in [0, 1] and store it as a float."""
+    kind = type(owner).__name__
+    value = check_real(kind, name, getattr(owner, name))
+    if not 0 <= value <= 1:
+        raise ValueError(f"{kind}: {name} must lie in [0, 1], got {value!r}.")
+    object.__setattr__(owner, name, value)
 
 
-def check_sensitivity(event: Any) -> None:
-    """Check the noise multiplier and the integer sensitivity of an event."""
-    check_noise_multiplier(event)
-    size = check_integer(type(event).__name__, "sensitivity", event.sensitivity, 1)
-    object.__setattr__(event, "sensitivity", size)
+def store_integer(owner: Any, name: str, minimum: int) -> None:
+    """Check that a field is an integer that is at least a minimum, and store it as one."""
+    value = check_integer(type(owner).__name__, name, getattr(owner, name), minimum)
+    object.__setattr__(owner, name, value)

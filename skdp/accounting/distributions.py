@@ -13,17 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.accounting.checks import Described, check_real
-
-
-def _real(owner: object, name: str, *, positive: bool = False) -> None:
-    """Check a field and store it as a float."""
-    kind = type(owner).__name__
-    value = check_real(kind, name, getattr(owner, name))
-    if not math.isfinite(value) or (positive and not value > 0):
-        wanted = "a finite number > 0" if positive else "a finite number"
-        raise ValueError(f"{kind}: {name} must be {wanted}, got {value!r}.")
-    object.__setattr__(owner, name, value)
+from skdp.accounting.checks import Described, store_number
 
 
 def _reals(owner: object, name: str, *, positive: bool = False) -> None:
@@ -47,8 +37,11 @@ class Distribution(Described):
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            check = _real if field.type in ("float", float) else _reals
-            check(self, field.name, positive=field.name in self._positive)
+            positive = field.name in self._positive
+            if field.type in ("float", float):
+                store_number(self, field.name, "> 0" if positive else "")
+            else:
+                _reals(self, field.name, positive=positive)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from skdp.accounting.checks import check_integer
+from skdp.accounting.checks import store_integer
 from skdp.accounting.events.base import Event, check_event
 
 
@@ -26,8 +26,7 @@ class RepeatedEvent(Event):
 
     def __post_init__(self) -> None:
         check_event("RepeatedEvent", "event", self.event)
-        count = check_integer("RepeatedEvent", "count", self.count, 0)
-        object.__setattr__(self, "count", count)
+        store_integer(self, "count", 0)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from skdp.accounting.checks import check_epsilon, check_real
+from skdp.accounting.checks import store_number, store_share
 from skdp.accounting.distributions import Distribution
 from skdp.accounting.events.base import Event
 from skdp.accounting.numerics.renyi_divergences import check_comparable, log_moment
@@ -26,7 +26,7 @@ class PureDPEvent(Event):
     epsilon: float
 
     def __post_init__(self) -> None:
-        check_epsilon(self)
+        store_number(self, "epsilon", ">= 0")
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,8 @@ class ApproxDPEvent(Event):
     delta: float
 
     def __post_init__(self) -> None:
-        check_epsilon(self)
-        dlt = check_real("ApproxDPEvent", "delta", self.delta)
-        if not 0 <= dlt <= 1:
-            raise ValueError(f"ApproxDPEvent: delta must lie in [0, 1], got {dlt!r}.")
-        object.__setattr__(self, "delta", dlt)
+        store_number(self, "epsilon", ">= 0")
+        store_share(self, "delta")
 
 
 @dataclass(frozen=True)

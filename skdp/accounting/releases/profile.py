@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property
 
 from skdp.accounting.analysis import (
     Analysis,
@@ -35,20 +35,18 @@ class KnownProfile(Analysis, ABC):
 
     def pairs(self) -> DominatingPairs | None:
         """Return the pair above all losses with this profile."""
-        return DominatingPairs(lambda _: _profile_pair(self)) if self.is_known() else None
+        return DominatingPairs(lambda _: self._pair) if self.is_known() else None
+
+    @cached_property
+    def _pair(self) -> ProfilePair | None:
+        largest = self.largest_loss()
+        nothing = largest <= 0.0 or self.profile(0.0) <= 0.0
+        return None if nothing else ProfilePair(self.profile, largest)
 
     def stated(self, read: Reading = Fraction) -> Guarantee | None:
         """Return the largest loss, if there is one."""
         largest = self.largest_loss() if self.is_known() else math.inf
         return Guarantee(read(largest), Fraction(0)) if math.isfinite(largest) else None
-
-
-@lru_cache(maxsize=64)
-def _profile_pair(card: KnownProfile) -> ProfilePair | None:
-    largest = card.largest_loss()
-    if largest <= 0.0 or card.profile(0.0) <= 0.0:
-        return None
-    return ProfilePair(card.profile, largest)
 
 
 @card_of(ProfileEvent)

@@ -7,7 +7,7 @@ the largest loss as by Liu and Talwar (2019). Proofs: ``docs/proofs/private_sele
 from __future__ import annotations
 
 import math
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class RepeatAndSelect(KnownProfile):
     # A card that a pair keeps is asked at thousands of epsilons.
     @cached_property
     def _bound(self) -> SelectionProfile:
-        return _selection_profile(self)
+        return SelectionProfile(profile_curve(self.event.event, self.adjacency), self.number)
 
     @cached_property
     def _largest(self) -> float:
@@ -60,17 +60,25 @@ class RepeatAndSelect(KnownProfile):
         more = self.number.pure_surcharge(alone)
         return math.nextafter(alone + more, math.inf) if more > 0.0 else alone
 
+    @cached_property
+    def surcharge(self) -> float:
+        """The least of ``(1 + eta) ((1 - 1/a) D_a + log(1/gamma) / a)`` over orders a."""
+        run = sum_of_moments(self.event.event, self.adjacency)
+        assert run is not None
+        log_gamma = math.log(self.number.gamma)
+
+        def bound(log_scale: float) -> float:
+            order = nearby_order(math.exp(log_scale))
+            return (run.of(order) - log_gamma) / order
+
+        return (1.0 + self.event.shape) * minimise(bound, _ORDERS) * (1.0 + 1e-14)
+
     def log_moments(self) -> LogMoments | None:
         """Return moments if one run has them, finite and without failing."""
         run = sum_of_moments(self.event.event, self.adjacency)
         if run is None or not run.finite or run.log_kept < 0.0:
             return None
         return LogMoments(partial(_log_moment, self, run), quick=False)
-
-
-@lru_cache(maxsize=64)
-def _selection_profile(card: RepeatAndSelect) -> SelectionProfile:
-    return SelectionProfile(profile_curve(card.event.event, card.adjacency), card.number)
 
 
 def largest_stated(event: Event, adjacency: str) -> float:
@@ -86,22 +94,8 @@ def _log_moment(card: RepeatAndSelect, run: LogMoments, order: float) -> float:
     # of no run counted.
     event, one = card.event, run.of(order)
     if math.isfinite(event.shape):
-        return one + math.log(event.mean) + (order - 1.0) * _surcharge(card)
+        return one + math.log(event.mean) + (order - 1.0) * card.surcharge
     curve = profile_curve(event.event, card.adjacency)
     delta = float(curve(np.array([-math.log1p(-1.0 / order)]))[0])
     several = math.log(event.mean) + one + (order - 1.0) * event.mean * delta
     return float(np.logaddexp(-event.mean, several))
-
-
-@lru_cache(maxsize=64)
-def _surcharge(card: RepeatAndSelect) -> float:
-    """Return the least of ``(1 + eta) ((1 - 1/a) D_a + log(1/gamma) / a)`` over orders a."""
-    run = sum_of_moments(card.event.event, card.adjacency)
-    assert run is not None
-    log_gamma = math.log(card.number.gamma)
-
-    def bound(log_scale: float) -> float:
-        order = nearby_order(math.exp(log_scale))
-        return (run.of(order) - log_gamma) / order
-
-    return (1.0 + card.event.shape) * minimise(bound, _ORDERS) * (1.0 + 1e-14)
