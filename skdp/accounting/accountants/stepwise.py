@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 from skdp.accounting.accountants.base import Accountant
@@ -63,6 +64,13 @@ def _either_neighbour(pair: GaussianMixture, delta: float) -> float:
     return narrow_bracket(excess, low, high, 1e-11)[1]
 
 
+@lru_cache(maxsize=1024)
+def _stated_step(leaf: Event, adjacency: str) -> tuple[float, float] | None:
+    """Return the epsilon and the delta, rounded up, that a release states, if it does."""
+    stated = analysis_of(leaf, adjacency).stated()
+    return None if stated is None else (float_up(stated.epsilon), float_up(stated.delta))
+
+
 class StepwiseAccountant(Accountant):
     """Base of the accountants that compose (epsilon, delta) guarantees of single releases.
 
@@ -76,13 +84,8 @@ class StepwiseAccountant(Accountant):
         return gaussian or card.stated() is not None
 
     def _stated(self) -> list[tuple[Event, tuple[float, float] | None, int]]:
-        """Return every release, what it states, rounded up, and how often it is there."""
-        steps = []
-        for leaf, count in self._counts.items():
-            known = analysis_of(leaf, self._adjacency).stated()
-            rounded = None if known is None else (float_up(known.epsilon), float_up(known.delta))
-            steps.append((leaf, rounded, count))
-        return steps
+        """Return every release, what it states, and how often it is there."""
+        return [(leaf, _stated_step(leaf, self._adjacency), n) for leaf, n in self._counts.items()]
 
     def _choosing(self) -> int:
         """Return the number of releases that have a choice of guarantees."""

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, erfinv
 
+from skdp.accounting.numerics.bracket import narrow_bracket
 from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 from skdp.accounting.numerics.quadrature import gauss_legendre
 
@@ -167,24 +168,13 @@ def mu(epsilon: float, delta: float) -> float:
     spread = math.sqrt(-2.0 * target)
     # Two lower bounds on the root: Chernoff's, and the total variation at epsilon = 0.
     chernoff = 2.0 * epsilon / (spread + math.sqrt(spread * spread + 2.0 * epsilon))
-    start = max(chernoff, 2.0 * _SQRT2 * float(erfinv(delta)))
-    y, low, high = math.log(start), -math.inf, math.inf
-    for _ in range(_LIMITS.max_iterations):
-        x = math.exp(y)
-        value = log_delta(x, epsilon)
-        if value <= target:
-            low = y
-        else:
-            high = y
-        a = 0.5 * x - epsilon / x
-        log_slope = y - 0.5 * a * a - _LOG_SQRT_2PI - value  # of log delta against log mu
-        following = y + (target - value) * math.exp(-log_slope) if log_slope > -40.0 else low
-        if not low < following < high and following != y:
-            following = y + 1.0 if high == math.inf else 0.5 * (max(low, high - 2.0) + high)
-        if abs(following - y) <= 1e-15 * max(1.0, abs(y)):
-            break
-        y = following
-    return math.exp(y) * (1.0 - _LIMITS.safety)
+    low = high = math.log(max(chernoff, 2.0 * _SQRT2 * float(erfinv(delta))))
+    while log_delta(math.exp(high), epsilon) <= target:
+        low, high = high, high + 1.0
+    low, _ = narrow_bracket(
+        lambda y: target - log_delta(math.exp(y), epsilon) or 1.0, low, high, 1e-14, 1e-14
+    )
+    return math.exp(low) * (1.0 - _LIMITS.safety)
 
 
 def sigma(epsilon: float, delta: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -10,6 +11,8 @@ from skdp.accounting.numerics.floats import float_up, round_up
 
 _FEW_ROUNDINGS = 2.0**-49
 _SMALL = 1e-4
+_MARGIN = 1e-13  # relative rounding error of a sum of positive terms, generously
+_LARGE = 600.0  # exponents above which exponentials may overflow
 _ROUND_UP = Fraction(10**11 + 1, 10**11)
 
 
@@ -45,13 +48,24 @@ def rho_of(loss: Fraction, rho: Callable[[float], Fraction]) -> Fraction:
     return round_up(loss**2 / 2 if number <= _SMALL else rho(number) * _ROUND_UP)
 
 
+def log_moment_randomised_response(epsilon: float, order: float) -> float:
+    """Return the log moment of randomised response, which dominates pure privacy."""
+    if epsilon == 0.0:
+        return 0.0
+    if order * epsilon <= _LARGE:
+        # cosh((order - 1/2) epsilon) / cosh(epsilon / 2), as what it is above one.
+        added = math.sinh(0.5 * order * epsilon) * math.sinh(0.5 * (order - 1.0) * epsilon)
+        value = math.log1p(2.0 * added / math.cosh(0.5 * epsilon))
+    else:
+        value = (order - 1.0) * epsilon + math.log1p(math.exp(-(2.0 * order - 1.0) * epsilon))
+        value -= math.log1p(math.exp(-epsilon))
+    return max(value * (1.0 + _MARGIN), sys.float_info.min)
+
+
 def pure_at_order(epsilon: Fraction, order: float) -> Fraction:
     """Return the divergence of randomised response, which no epsilon-DP release exceeds."""
     bound = Fraction(order) * pure_rho(epsilon)
-    number = float_up(epsilon)
-    if number < math.inf:
-        less = math.log1p(math.exp(-(2.0 * order - 1.0) * number)) - math.log1p(math.exp(-number))
-        value = number + less / (order - 1.0)
-        rounding = 1e-14 * (number + 1.0 / (order - 1.0))
-        bound = min(bound, Fraction(max(value + rounding, 0.0)))
+    moment = log_moment_randomised_response(float_up(epsilon), order)
+    if math.isfinite(moment):
+        bound = min(bound, Fraction(moment) / Fraction(order - 1.0))
     return round_up(bound)

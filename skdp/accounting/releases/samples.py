@@ -126,10 +126,8 @@ def of_two_records(event: Event) -> Event:
     for name, value in _fields(event):
         if isinstance(value, Event):
             changed[name] = of_two_records(value)
-        elif isinstance(value, tuple):
-            changed[name] = tuple(
-                of_two_records(part) if isinstance(part, Event) else part for part in value
-            )
+        elif isinstance(value, tuple) and any(isinstance(part, Event) for part in value):
+            changed[name] = tuple(map(of_two_records, value))
     return replace(event, **changed) if changed else event
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -18,10 +17,9 @@ from skdp.accounting.analysis import (
 )
 from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
 from skdp.accounting.numerics.floats import decimal_up, read_decimal
+from skdp.accounting.numerics.order_conversion import log_moment_randomised_response
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
-_MARGIN = 1e-13  # relative rounding error of a sum of positive terms, generously
-_LARGE = 600.0  # exponents above which exponentials may overflow
 # Guarantees below these count as these: squares of what is as small would vanish.
 _LEAST_EPSILON = 1e-100
 _LEAST_FAILURE = 1e-290
@@ -81,17 +79,3 @@ class Stated(Analysis):
             return ApproxDPEvent(epsilon, 1.0)
         failure = decimal_up(read_decimal(self._delta) * Fraction(factor))
         return ApproxDPEvent(epsilon, min(1.0, failure))
-
-
-def log_moment_randomised_response(epsilon: float, order: float) -> float:
-    """Return the log moment of randomised response, which dominates pure privacy."""
-    if epsilon == 0.0:
-        return 0.0
-    if order * epsilon <= _LARGE:
-        # cosh((order - 1/2) epsilon) / cosh(epsilon / 2), as what it is above one.
-        added = math.sinh(0.5 * order * epsilon) * math.sinh(0.5 * (order - 1.0) * epsilon)
-        value = math.log1p(2.0 * added / math.cosh(0.5 * epsilon))
-    else:
-        value = (order - 1.0) * epsilon + math.log1p(math.exp(-(2.0 * order - 1.0) * epsilon))
-        value -= math.log1p(math.exp(-epsilon))
-    return max(value * (1.0 + _MARGIN), sys.float_info.min)
