@@ -241,19 +241,12 @@ def square_of(event: Event, adjacency: str) -> Fraction | None:
     return total
 
 
-def exact_sum(event: Event, adjacency: str, read: Reading = Fraction) -> Guarantee | None:
-    """Add up what the leaves of an event state (basic composition); None if one states nothing."""
-    return _exact_sum(leaf_counts(event), adjacency, read)
-
-
-def sum_of_stated(counts: Mapping[Event, int], adjacency: str) -> tuple[float, float] | None:
-    """Return what basic composition gives, as floats, rounded up; or None."""
-    total = _exact_sum(counts, adjacency, Fraction)
-    return None if total is None else (float_up(total.epsilon), min(1.0, float_up(total.delta)))
-
-
-def _exact_sum(counts: Mapping[Event, int], adjacency: str, read: Reading) -> Guarantee | None:
+def exact_sum(
+    history: Event | Mapping[Event, int], adjacency: str, read: Reading = Fraction
+) -> Guarantee | None:
+    """Add up what leaves state (basic composition); None if one of them states nothing."""
     epsilon, delta = Fraction(0), Fraction(0)
+    counts = leaf_counts(history) if isinstance(history, Event) else history
     for leaf, count in counts.items():
         stated = analysis_of(leaf, adjacency).stated(read)
         if stated is None:
@@ -261,6 +254,14 @@ def _exact_sum(counts: Mapping[Event, int], adjacency: str, read: Reading) -> Gu
         epsilon += count * stated.epsilon
         delta += count * stated.delta
     return Guarantee(epsilon, delta)
+
+
+def sum_of_stated(
+    history: Event | Mapping[Event, int], adjacency: str
+) -> tuple[float, float] | None:
+    """Return what basic composition gives, as floats, rounded up; or None."""
+    total = exact_sum(history, adjacency)
+    return None if total is None else (float_up(total.epsilon), min(1.0, float_up(total.delta)))
 
 
 def sum_of_moments(event: Event, adjacency: str) -> LogMoments | None:

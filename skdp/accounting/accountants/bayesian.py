@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from skdp.accounting.accountants.generic import GenericAccountant
-from skdp.accounting.analysis import GaussianMixture, analysis_of
+from skdp.accounting.accountants.generic import GenericAccountant, gaussian_of
+from skdp.accounting.analysis import GaussianMixture
 from skdp.accounting.events import ComposedEvent, Event, RepeatedEvent
 from skdp.accounting.numerics.floats import Array
 from skdp.accounting.releases.sampled_gaussian import binomial_terms
-from skdp.exceptions import UnsupportedEventError
 
 _LARGEST_DISTANCE = 1e280  # squared, in units of the noise: certain to be told apart
 _SMALLEST_MEAN = 1e-300  # a quantile below the median, at a gamma near 1, may be negative
@@ -163,12 +162,7 @@ class BayesianAccountant(GenericAccountant):
             If the distances are no finite numbers >= 0, or too few. The message does not repeat
             them.
         """
-        mixture = analysis_of(event, self._adjacency).mixture()
-        if mixture is None:
-            raise UnsupportedEventError(
-                f"observe needs a Gaussian release, bare or on a sample supported under "
-                f"{self._adjacency!r} adjacency, got {event!r}."
-            )
+        mixture = gaussian_of(event, self._adjacency)
         repeated = RepeatedEvent(event, count)
         try:
             distances = np.array(squared_distances, dtype=np.float64)

@@ -119,5 +119,8 @@ def gaussian_of(leaf: Event, adjacency: str) -> GaussianMixture:
     """Return what is needed of a Gaussian, bare or on a sample; refuse anything else."""
     mixture = analysis_of(leaf, adjacency).mixture()
     if mixture is None:
-        raise UnsupportedEventError(f"a Gaussian event, bare or sampled, is needed, got {leaf!r}.")
+        raise UnsupportedEventError(
+            f"a Gaussian release is needed, bare or on a sample supported under {adjacency!r} "
+            f"adjacency, got {leaf!r}."
+        )
     return mixture

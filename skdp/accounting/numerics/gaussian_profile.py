@@ -17,15 +17,13 @@ Results are rounded against the caller: `delta` and `epsilon` up, `mu` down.
 import math
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, erfinv
 
 from skdp.accounting.numerics.bracket import narrow_bracket
 from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
-from skdp.accounting.numerics.quadrature import gauss_legendre
+from skdp.accounting.numerics.quadrature import unit_gauss_legendre
 
 _SQRT2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -45,17 +43,10 @@ class _Limits:
 _LIMITS = _Limits()
 
 
-@lru_cache(maxsize=1)
-def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights of a 64-point Gauss-Legendre rule on [0, 1]."""
-    nodes, weights = gauss_legendre(64)
-    return 0.5 * (nodes + 1.0), 0.5 * weights
-
-
 def _log_mills_difference(x: float, mu: float) -> float:
     """Return log(R(x) - R(x + mu)) by quadrature of a positive integrand."""
     upper = 90.0 / (x + math.sqrt(x * x + 90.0))  # where the exponent has reached -45
-    nodes, weights = _legendre()
+    nodes, weights = unit_gauss_legendre(64)
     u = upper * nodes
     integral = upper * float(np.dot(weights, np.exp(-u * (x + 0.5 * u)) * -np.expm1(-mu * u)))
     return math.log(integral) if integral > 0.0 else -math.inf

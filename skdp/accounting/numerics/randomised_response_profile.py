@@ -7,11 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
-
-Array = NDArray[np.float64]
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF, Array
 
 
 @dataclass(frozen=True)

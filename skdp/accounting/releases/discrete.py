@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -32,11 +33,21 @@ _LARGEST_SHIFT = 1e4
 _LEAST_SHIFT = 1e-100
 
 
-@card_of(DiscreteGaussianEvent)
-class DiscreteGaussian(Noise):
-    """The pair is the noise and the noise shifted by the sensitivity."""
+class DiscreteNoise(Noise):
+    """Noise on integers, over an integer change."""
 
-    event: DiscreteGaussianEvent
+    event: DiscreteGaussianEvent | DiscreteLaplaceEvent
+
+    def of_two(self) -> Event:
+        """Return the release with half the noise, over twice the change."""
+        event = self.event
+        multiplier = half(event.noise_multiplier)
+        return replace(event, noise_multiplier=multiplier, sensitivity=2 * event.sensitivity)
+
+
+@card_of(DiscreteGaussianEvent)
+class DiscreteGaussian(DiscreteNoise):
+    """The pair is the noise and the noise shifted by the sensitivity."""
 
     def log_moments(self) -> LogMoments:
         """Return the divergences of the pair."""
@@ -57,17 +68,10 @@ class DiscreteGaussian(Noise):
         attained = multiplier <= _LARGEST_NOISE
         return DominatingPairs(lambda _: discrete_gaussian_pair(steps, sigma), attained=attained)
 
-    def of_two(self) -> Event:
-        """Return the release with half the noise, over twice the change."""
-        event = self.event
-        return DiscreteGaussianEvent(half(event.noise_multiplier), 2 * event.sensitivity)
-
 
 @card_of(DiscreteLaplaceEvent)
-class DiscreteLaplace(Noise):
+class DiscreteLaplace(DiscreteNoise):
     """The pair is the noise and the noise shifted by the sensitivity."""
-
-    event: DiscreteLaplaceEvent
 
     def log_moments(self) -> LogMoments:
         """Return the divergences of the pair."""
@@ -89,11 +93,6 @@ class DiscreteLaplace(Noise):
     def stated(self, read: Reading = Fraction) -> Guarantee:
         """Return the largest loss, exactly."""
         return Guarantee(1 / read(self.event.noise_multiplier), Fraction(0))
-
-    def of_two(self) -> Event:
-        """Return the release with half the noise, over twice the change."""
-        event = self.event
-        return DiscreteLaplaceEvent(half(event.noise_multiplier), 2 * event.sensitivity)
 
 
 def discrete_laplace(sensitivity: int, shift: float, order: float) -> float:

@@ -27,7 +27,7 @@ from skdp.accounting.analysis import (
 from skdp.accounting.events import Event, LaplaceEvent, PoissonSampledEvent
 from skdp.accounting.numerics.floats import Array, float_up, log_mixture
 from skdp.accounting.numerics.order_conversion import rho_of
-from skdp.accounting.numerics.quadrature import gauss_legendre
+from skdp.accounting.numerics.quadrature import unit_gauss_legendre
 from skdp.accounting.pld.pairs.base import Pair
 from skdp.accounting.pld.pairs.laplace import LaplacePair, laplace_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
@@ -228,10 +228,10 @@ def sampled_laplace(mixture: LaplaceMixture, order: float) -> float:
 @lru_cache(maxsize=64)
 def _quadrature(rate: float, shift: float, panels: int) -> tuple[Array, Array]:
     """Return log likelihood ratios of the mixture and weights under the unshifted noise."""
-    nodes, weights = gauss_legendre(_POINTS)
+    nodes, weights = unit_gauss_legendre(_POINTS)
     width = shift / panels
-    u = (width * (np.arange(panels)[:, None] + 0.5 * (nodes + 1.0)[None, :])).ravel()
-    weights = np.tile(0.5 * width * weights, panels) * 0.5 * np.exp(-u)
+    u = (width * (np.arange(panels)[:, None] + nodes[None, :])).ravel()
+    weights = np.tile(width * weights, panels) * 0.5 * np.exp(-u)
     exponents = np.concatenate([[-shift], 2.0 * u - shift, [shift]])
     return (
         log_mixture(rate, exponents),

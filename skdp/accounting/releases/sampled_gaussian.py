@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from skdp.accounting.analysis import (
 )
 from skdp.accounting.events import Event, PoissonSampledEvent
 from skdp.accounting.numerics.floats import Array
-from skdp.accounting.numerics.quadrature import gauss_legendre
+from skdp.accounting.numerics.quadrature import unit_gauss_legendre
 from skdp.accounting.pld.pairs.base import Pair
 from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
@@ -181,13 +181,6 @@ def log_moment_replace_one(rate: float, mu: float, order: float) -> float:
     return value + _MARGIN * (1.0 + order)
 
 
-@lru_cache(maxsize=1)
-def _panel() -> tuple[Array, Array]:
-    """Nodes and weights of a 20-point Gauss-Legendre rule on [0, 1]."""
-    nodes, weights = gauss_legendre(20)
-    return 0.5 * (nodes + 1.0), 0.5 * weights
-
-
 def log_moment_uniform(rate: float, mu: float, order: float) -> float:
     """Fixed-size sampling under replace-one: the symmetric pair."""
     # The pair has the profile ``p delta_G(log(1 + (e^eps - 1)/p); mu)`` for ``eps >= 0`` in both
@@ -196,7 +189,7 @@ def log_moment_uniform(rate: float, mu: float, order: float) -> float:
     # the mass ``(1-p) (1 - 2 Phi(-mu/2))`` that carries no loss.
     low, high = 0.5 * mu, order * mu + _TAIL
     panels = math.ceil((high - low) * max(1.0, mu, 0.5 * math.sqrt(order) * mu))
-    nodes, weights = _panel()
+    nodes, weights = unit_gauss_legendre(20)
     if panels * len(nodes) > _MAX_POINTS:
         return math.inf
     width = (high - low) / panels

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from skdp.accounting.analysis import LogMoments, card_of, sum_of_moments, sum_of_stated
-from skdp.accounting.events import Event, RepeatAndSelectEvent, leaf_counts
+from skdp.accounting.events import Event, RepeatAndSelectEvent
 from skdp.accounting.numerics.bracket import minimise
 from skdp.accounting.numerics.order_conversion import nearby_order
 from skdp.accounting.numerics.stopping_numbers import StoppingNumber
@@ -83,7 +83,7 @@ class RepeatAndSelect(KnownProfile):
 
 def largest_stated(event: Event, adjacency: str) -> float:
     """Return an epsilon that an event has without failing, by basic composition; or infinity."""
-    known = sum_of_stated(leaf_counts(event), adjacency)
+    known = sum_of_stated(event, adjacency)
     return known[0] if known is not None and known[1] == 0.0 else math.inf
 
 

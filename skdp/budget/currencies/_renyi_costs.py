@@ -24,6 +24,16 @@ def total(
     event: Event, adjacency: str, slack: float, rule: Rule, per_square: Fraction
 ) -> Divergence:
     """Add up the divergences of leaves; those without a rule are converted together."""
+    (divergence, failure), others = _sum(event, adjacency, rule)
+    if others:
+        square, more = approximate_gaussian(ComposedEvent(tuple(others)), adjacency, slack)
+        divergence += square * per_square
+        failure += more
+    return Divergence(round_up(divergence), failure)
+
+
+def _sum(event: Event, adjacency: str, rule: Rule) -> tuple[Divergence, list[Event]]:
+    """Add up the divergences of leaves; return those without a rule beside them."""
     divergence, failure = Fraction(0), Fraction(0)
     others: list[Event] = []
     for leaf, count in leaf_counts(event).items():
@@ -33,11 +43,7 @@ def total(
         else:
             divergence += count * one.divergence
             failure += count * one.slack
-    if others:
-        square, more = approximate_gaussian(ComposedEvent(tuple(others)), adjacency, slack)
-        divergence += square * per_square
-        failure += more
-    return Divergence(round_up(divergence), failure)
+    return Divergence(divergence, failure), others
 
 
 def _of_leaf(leaf: Event, adjacency: str, rule: Rule) -> Divergence | None:
@@ -45,16 +51,10 @@ def _of_leaf(leaf: Event, adjacency: str, rule: Rule) -> Divergence | None:
     events = analysis_of(leaf, adjacency).parts()
     if events == (leaf,):
         return rule(leaf, adjacency)
-    divergence, failure = Fraction(0), Fraction(0)
-    for event in events:
-        sums = Divergence(Fraction(0), Fraction(0))
-        for part, count in leaf_counts(event).items():
-            one = _of_leaf(part, adjacency, rule)
-            if one is None:
-                return None
-            sums = Divergence(sums[0] + count * one[0], sums[1] + count * one[1])
-        divergence, failure = max(divergence, sums[0]), max(failure, sums[1])
-    return Divergence(divergence, failure)
+    sums = [_sum(event, adjacency, rule) for event in events]
+    if any(others for _, others in sums):
+        return None
+    return Divergence(max(one.divergence for one, _ in sums), max(one.slack for one, _ in sums))
 
 
 def zero_concentrated(leaf: Event, adjacency: str) -> Divergence | None:
