@@ -119,4 +119,4 @@ class RDPAccountant(Accountant):
 
     def _best(self, bound: Callable[[float], float]) -> float:
         """Minimise over moments, order minus one: scan coarsely, then near the best."""
-        return minimise(lambda x: bound(nearby_order(math.exp(x)) - 1.0), self._orders, 20)
+        return minimise(lambda x: bound(nearby_order(math.exp(x)) - 1.0), self._orders, 28)
