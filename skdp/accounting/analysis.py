@@ -10,20 +10,24 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from skdp.accounting.events import Event, ProfileEvent, leaf_counts
-from skdp.accounting.numerics.floats import round_up
+from skdp.accounting.events import (
+    ComposedEvent,
+    Event,
+    ProfileEvent,
+    RepeatedEvent,
+    change_leaves,
+    leaf_counts,
+)
+from skdp.accounting.numerics.floats import float_up
+from skdp.accounting.numerics.order_conversion import pure_rho
 from skdp.accounting.pld.pairs.base import Pair
 
-Array = NDArray[np.float64]
 Reading = Callable[[float], Fraction]
 ADJACENCIES: tuple[str, ...] = ("add-remove", "replace-one")
 SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanishes in a float
-_LARGE = 700.0  # nats, of which the exponential is still a float
 
 
 class DominatingPairs(NamedTuple):
@@ -53,10 +57,14 @@ class GaussianMixture(NamedTuple):
     noise_multiplier: float
 
     @property
+    def contributions(self) -> int:
+        """How often the bound a record moves a sum that it is in: replacing it, twice."""
+        return 1 if self.kind in ("gaussian", "poisson-add-remove") else 2
+
+    @property
     def mu_of_all_rows(self) -> float:
         """The Gaussian-DP parameter if every sample held all rows."""
-        # Replacing a record moves its contribution across twice the bound.
-        return 2.0 * self.mu if self.kind == "poisson-replace-one" else self.mu
+        return self.contributions / self.noise_multiplier
 
 
 class Guarantee(NamedTuple):
@@ -64,6 +72,13 @@ class Guarantee(NamedTuple):
 
     epsilon: Fraction
     delta: Fraction
+
+
+class Divergence(NamedTuple):
+    """A bound on Renyi divergences, exact or rounded up, that holds but for a probability."""
+
+    divergence: Fraction
+    slack: Fraction
 
 
 class Windows(Protocol):
@@ -141,9 +156,25 @@ class Analysis:
         mu = self.mu()
         return None if mu is None or math.isinf(mu) else Fraction(mu) ** 2
 
+    def rho(self, read: Reading = Fraction) -> Divergence | None:
+        """Return the rho with which all divergences of order a are at most ``a rho``."""
+        square, known = self.mu_squared(), self.stated(read)
+        if square is not None:
+            return Divergence(square / 2, Fraction(0))
+        return None if known is None else Divergence(pure_rho(known.epsilon), known.delta)
+
     def parts(self) -> tuple[Event, ...]:
         """Return the events of which exactly one concerns any one record."""
         return (self.event,)
+
+    def covers(self, event: Any) -> bool:
+        """Tell whether an event of the same type is this one, or the same run more cautiously."""
+        return bool(event == self.event)
+
+    def with_noise(self, factor: float) -> Event:
+        """Return the release with so many times the noise; the event itself if it has none."""
+        event: Event = self.event
+        return event
 
 
 Card = Callable[[Any, str], Analysis]
@@ -161,6 +192,7 @@ def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
     return enter
 
 
+@lru_cache(maxsize=512)
 def analysis_of(event: Event, adjacency: str) -> Analysis:
     """Return the card of an event; one that proves nothing, if its very type has none."""
     kind = type(event)
@@ -171,9 +203,31 @@ def analysis_of(event: Event, adjacency: str) -> Analysis:
     return _CARDS.get(kind, Analysis)(event, adjacency)
 
 
-def gaussian_mu(leaf: Event, adjacency: str) -> float | None:
-    """Return ``mu`` if a Gaussian pair dominates a leaf, 0 if it releases nothing, else None."""
-    return analysis_of(leaf, adjacency).mu()
+def costs_no_more(event: Event, planned: Event) -> bool:
+    """Tell whether an event is the planned one, or the same releases run more cautiously."""
+    if event == planned:
+        return True
+    if type(event) is RepeatedEvent and type(planned) is RepeatedEvent:
+        return event.count <= planned.count and costs_no_more(event.event, planned.event)
+    if type(event) is ComposedEvent and type(planned) is ComposedEvent:
+        same_length = len(event.events) == len(planned.events)
+        return same_length and all(map(costs_no_more, event.events, planned.events))
+    # More noise or rarer samples are dominated under either relation.
+    return type(event) is type(planned) and analysis_of(planned, ADJACENCIES[0]).covers(event)
+
+
+def with_noise(event: Event, factor: float) -> Event:
+    """Return releases with so many times the noise, wherever that is known to matter."""
+    changed = change_leaves(
+        event, lambda leaf: analysis_of(leaf, ADJACENCIES[0]).with_noise(factor)
+    )
+    assert changed is not None
+    return changed
+
+
+def of_two(event: Event) -> Event | None:
+    """Return what says under replace-one what an event says under add-remove, leaf by leaf."""
+    return change_leaves(event, lambda leaf: analysis_of(leaf, "add-remove").of_two())
 
 
 def square_of(event: Event, adjacency: str) -> Fraction | None:
@@ -187,19 +241,12 @@ def square_of(event: Event, adjacency: str) -> Fraction | None:
     return total
 
 
-def exact_sum(event: Event, adjacency: str, read: Reading = Fraction) -> Guarantee | None:
-    """Add up what the leaves of an event state (basic composition); None if one states nothing."""
-    return _exact_sum(leaf_counts(event), adjacency, read)
-
-
-def sum_of_stated(counts: Mapping[Event, int], adjacency: str) -> tuple[float, float] | None:
-    """Return what basic composition gives, as floats, rounded up; or None."""
-    total = _exact_sum(counts, adjacency, Fraction)
-    return None if total is None else (round_up(total.epsilon), min(1.0, round_up(total.delta)))
-
-
-def _exact_sum(counts: Mapping[Event, int], adjacency: str, read: Reading) -> Guarantee | None:
+def exact_sum(
+    history: Event | Mapping[Event, int], adjacency: str, read: Reading = Fraction
+) -> Guarantee | None:
+    """Add up what leaves state (basic composition); None if one of them states nothing."""
     epsilon, delta = Fraction(0), Fraction(0)
+    counts = leaf_counts(history) if isinstance(history, Event) else history
     for leaf, count in counts.items():
         stated = analysis_of(leaf, adjacency).stated(read)
         if stated is None:
@@ -207,6 +254,14 @@ def _exact_sum(counts: Mapping[Event, int], adjacency: str, read: Reading) -> Gu
         epsilon += count * stated.epsilon
         delta += count * stated.delta
     return Guarantee(epsilon, delta)
+
+
+def sum_of_stated(
+    history: Event | Mapping[Event, int], adjacency: str
+) -> tuple[float, float] | None:
+    """Return what basic composition gives, as floats, rounded up; or None."""
+    total = exact_sum(history, adjacency)
+    return None if total is None else (float_up(total.epsilon), min(1.0, float_up(total.delta)))
 
 
 def sum_of_moments(event: Event, adjacency: str) -> LogMoments | None:
@@ -222,20 +277,3 @@ def sum_of_moments(event: Event, adjacency: str) -> LogMoments | None:
         log_kept=sum(count * moments.log_kept for moments, count in parts),
         finite=all(moments.finite for moments, _ in parts),
     )
-
-
-def log_mixture(rate: float, log_ratio: float | Array) -> Array:
-    """Return ``log(1 - rate + rate e^log_ratio)``, to a few units of rounding wherever it is.
-
-    Rates above 1, and log ratios of at least 0, give the inverse function.
-    """
-    ratio = np.asarray(log_ratio, dtype=np.float64)
-    if rate == 1.0:
-        return ratio
-    with np.errstate(all="ignore"):
-        added = rate * np.expm1(ratio)
-        # Next to -1 the sum cancels; 1 - rate is exact there.
-        near = np.where(added < -0.5, np.log((1.0 - rate) + rate * np.exp(ratio)), np.log1p(added))
-        shifted = ratio + math.log(rate)
-        far = np.where(shifted < _LARGE, np.log1p(np.exp(shifted) - rate), shifted)
-    return np.where(ratio <= 300.0, near, far)

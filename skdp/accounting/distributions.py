@@ -7,25 +7,13 @@ dictionaries. Their Renyi divergences are in `skdp.accounting.numerics.renyi_div
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-
-def _real(owner: object, name: str, *, positive: bool = False) -> None:
-    """Check a field and store it as a float."""
-    given = getattr(owner, name)
-    kind = type(owner).__name__
-    if isinstance(given, bool) or not isinstance(given, Real):
-        raise TypeError(f"{kind}: {name} must be a real number, got {given!r}.")
-    value = float(given)
-    if not math.isfinite(value) or (positive and not value > 0):
-        wanted = "a finite number > 0" if positive else "a finite number"
-        raise ValueError(f"{kind}: {name} must be {wanted}, got {value!r}.")
-    object.__setattr__(owner, name, value)
+from skdp.accounting.checks import Described, store_number
 
 
 def _reals(owner: object, name: str, *, positive: bool = False) -> None:
@@ -42,50 +30,18 @@ def _reals(owner: object, name: str, *, positive: bool = False) -> None:
 
 
 @dataclass(frozen=True)
-class Distribution:
+class Distribution(Described):
     """Base class of all distributions."""
 
-    _types: ClassVar[dict[str, type[Distribution]]] = {}
+    _positive: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        Distribution._types[cls.__name__] = cls
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary of plain values, fit for JSON.
-
-        Returns
-        -------
-        dict
-            ``"type"`` names the class; the other keys are its parameters.
-        """
-        return {"type": type(self).__name__} | {f.name: getattr(self, f.name) for f in fields(self)}
-
-    @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> Distribution:
-        """Rebuild a distribution from the output of `to_dict`.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        Distribution
-            A distribution equal to the original.
-
-        Raises
-        ------
-        ValueError
-            If ``data["type"]`` names no known distribution.
-        """
-        parameters = dict(data)
-        name = parameters.pop("type", None)
-        if name not in Distribution._types:
-            known = sorted(Distribution._types)
-            raise ValueError(f"unknown distribution type {name!r}; known: {known}.")
-        return Distribution._types[name](**parameters)
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            positive = field.name in self._positive
+            if field.type in ("float", float):
+                store_number(self, field.name, "> 0" if positive else "")
+            else:
+                _reals(self, field.name, positive=positive)
 
 
 @dataclass(frozen=True)
@@ -102,10 +58,7 @@ class Normal(Distribution):
 
     mean: float
     scale: float
-
-    def __post_init__(self) -> None:
-        _real(self, "mean")
-        _real(self, "scale", positive=True)
+    _positive = ("scale",)
 
 
 @dataclass(frozen=True)
@@ -122,10 +75,10 @@ class DiagonalNormal(Distribution):
 
     means: tuple[float, ...]
     scales: tuple[float, ...]
+    _positive = ("scales",)
 
     def __post_init__(self) -> None:
-        _reals(self, "means")
-        _reals(self, "scales", positive=True)
+        super().__post_init__()
         if len(self.means) != len(self.scales):
             raise ValueError(
                 f"DiagonalNormal: scales must hold {len(self.means)} numbers, one per mean, "
@@ -180,10 +133,7 @@ class Laplace(Distribution):
 
     mean: float
     scale: float
-
-    def __post_init__(self) -> None:
-        _real(self, "mean")
-        _real(self, "scale", positive=True)
+    _positive = ("scale",)
 
 
 @dataclass(frozen=True)
@@ -197,9 +147,7 @@ class Exponential(Distribution):
     """
 
     rate: float
-
-    def __post_init__(self) -> None:
-        _real(self, "rate", positive=True)
+    _positive = ("rate",)
 
 
 @dataclass(frozen=True)
@@ -216,10 +164,7 @@ class Gamma(Distribution):
 
     shape: float
     scale: float
-
-    def __post_init__(self) -> None:
-        _real(self, "shape", positive=True)
-        _real(self, "scale", positive=True)
+    _positive = ("shape", "scale")
 
 
 @dataclass(frozen=True)
@@ -234,10 +179,7 @@ class Beta(Distribution):
 
     a: float
     b: float
-
-    def __post_init__(self) -> None:
-        _real(self, "a", positive=True)
-        _real(self, "b", positive=True)
+    _positive = ("a", "b")
 
 
 @dataclass(frozen=True)
@@ -254,8 +196,7 @@ class Uniform(Distribution):
     high: float
 
     def __post_init__(self) -> None:
-        _real(self, "low")
-        _real(self, "high")
+        super().__post_init__()
         if not self.low < self.high:
             raise ValueError(f"Uniform: high must exceed low={self.low!r}, got {self.high!r}.")
 

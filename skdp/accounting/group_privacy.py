@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
 
 from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.accountants.gdp import GDPAccountant
-from skdp.accounting.checks import check_real
+from skdp.accounting.checks import check_integer, check_real
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.bracket import golden_section
+from skdp.accounting.numerics.bracket import golden_section, narrow_bracket
 from skdp.accounting.value import PrivacyValue
 
 _ITERATIONS = 8
-_BISECTIONS = 60
 _ROUNDS = 2
 _LARGEST_EXPONENT = 700.0
 
@@ -224,22 +222,11 @@ class _Chain:
         return high
 
     def _root(self, delta: float, increment: float, low: float, high: float) -> float:
-        """Narrow a bracket by the false position of log delta, and by halves in turn."""
-        target = math.log(delta) if delta > 0.0 else -math.inf
-        logs = [math.log(max(self.delta(x, increment), 1e-320)) for x in (low, high)]
-        for turn in range(_BISECTIONS):
-            if high - low <= 1e-6 * high or logs[0] <= target:
-                break
-            share = (logs[0] - target) / (logs[0] - logs[1]) if logs[1] < target else 1.0
-            # A little beyond the false position, so that the other end moves as well.
-            share = min(share * 1.0001 + 1e-6, 0.999) if turn % 3 else 0.5
-            middle = low + share * (high - low)
-            value = math.log(max(self.delta(middle, increment), 1e-320))
-            if value <= target or (delta == 0.0 and self.delta(middle, increment) == 0.0):
-                high, logs[1] = middle, value
-            else:
-                low, logs[0] = middle, value
-        return high
+        def excess(epsilon: float) -> float:
+            value = self.delta(epsilon, increment)
+            return math.log(value / delta) if value > 0.0 < delta else value - delta
+
+        return narrow_bracket(excess, low, high, 1e-6)[1]
 
 
 def _check_accountant(accountant: Accountant) -> None:
@@ -248,6 +235,4 @@ def _check_accountant(accountant: Accountant) -> None:
 
 
 def _check_size(size: int) -> int:
-    if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-        raise ValueError(f"size must be an integer >= 1, got {size!r}.")
-    return int(size)
+    return check_integer("group privacy", "size", size, 1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, RepeatedEvent
-from skdp.accounting.analysis import analysis_of
+from skdp.accounting import ApproxDPEvent, Event
+from skdp.accounting.analysis import of_two
+from skdp.accounting.numerics.floats import decimal_up
 from skdp.budget.currencies.base import Charge
-from skdp.budget.currencies.exact import decimal_up
 from skdp.budget.currencies.gaussian import ApproximateGaussian, approximate_gaussian
 from skdp.budget.currencies.pairs import pair_of
 from skdp.exceptions import UnsupportedEventError
@@ -38,20 +38,8 @@ def convert_adjacency(
             "the number of records may be public. Fit with adjacency='add-remove', or give the "
             "budget adjacency='replace-one'."
         )
-    converted = _of_two(event)
+    converted = of_two(event)
     return converted if converted is not None else _by_groups(event, epsilon, delta)
-
-
-def _of_two(event: Event) -> Event | None:
-    """Convert leaf by leaf; None if some leaf needs a stated guarantee."""
-    if isinstance(event, RepeatedEvent):
-        inner = _of_two(event.event)
-        return None if inner is None else RepeatedEvent(inner, event.count)
-    if isinstance(event, ComposedEvent):
-        parts = [_of_two(part) for part in event.events]
-        known = [part for part in parts if part is not None]
-        return ComposedEvent(tuple(known)) if len(known) == len(parts) else None
-    return analysis_of(event, "add-remove").of_two()
 
 
 def _by_groups(event: Event, epsilon: float | None, delta: float | None) -> Event:
@@ -63,6 +51,6 @@ def _by_groups(event: Event, epsilon: float | None, delta: float | None) -> Even
             f"{event!r} cannot be converted from 'add-remove' to 'replace-one': no guarantee of it "
             "is known under the former. Fit with adjacency='replace-one'."
         ) from error
-    group = _of_two(ApproxDPEvent(decimal_up(pair[0]), decimal_up(pair[1])))
+    group = of_two(ApproxDPEvent(decimal_up(pair[0]), decimal_up(pair[1])))
     assert group is not None
     return group

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import Any
 
-from skdp.accounting import (
-    ApproxDPEvent,
-    ComposedEvent,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-    PoissonSampledEvent,
-    PureDPEvent,
-    RepeatedEvent,
-)
+from skdp.accounting import Event
+from skdp.accounting.analysis import costs_no_more, with_noise
 from skdp.exceptions import BudgetExceededError
 
 # Relative margin on noise between what a search accounts for and what its fits run with.
@@ -70,40 +61,9 @@ class Escrow:
         self._lock = threading.Lock()
 
 
-def costs_no_more(event: Event, planned: Event) -> bool:
-    """Tell whether an event is the planned one, or the same mechanism run more cautiously."""
-    if event == planned:
-        return True
-    if type(event) is not type(planned):
-        return False
-    pair: Any = (event, planned)
-    one, other = pair
-    if isinstance(event, GaussianEvent | LaplaceEvent):
-        return bool(one.noise_multiplier >= other.noise_multiplier)
-    if isinstance(event, RepeatedEvent):
-        return one.count <= other.count and costs_no_more(one.event, other.event)
-    if isinstance(event, PoissonSampledEvent):
-        return one.sample_rate <= other.sample_rate and costs_no_more(one.event, other.event)
-    if isinstance(event, ComposedEvent):
-        return len(one.events) == len(other.events) and all(
-            map(costs_no_more, one.events, other.events)
-        )
-    if isinstance(event, PureDPEvent):
-        return bool(one.epsilon <= other.epsilon)
-    if isinstance(event, ApproxDPEvent):
-        return bool(one.epsilon <= other.epsilon and one.delta <= other.delta)
-    return False
-
-
 def with_margin(event: Event, margin: float) -> Event:
     """Return an event that costs a hair more, so that rounding cannot make the real one dearer."""
-    if isinstance(event, GaussianEvent | LaplaceEvent):
-        return type(event)(event.noise_multiplier * (1.0 - margin))
-    if isinstance(event, RepeatedEvent | PoissonSampledEvent):
-        return replace(event, event=with_margin(event.event, margin))
-    if isinstance(event, ComposedEvent):
-        return ComposedEvent(tuple(with_margin(part, margin) for part in event.events))
-    return event
+    return with_noise(event, 1.0 - margin)
 
 
 def dominating_event(events: list[Event]) -> Event | None:

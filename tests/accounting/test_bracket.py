@@ -7,7 +7,7 @@ import pytest
 
 from skdp.accounting import BasicCompositionAccountant, LaplaceEvent, PLDAccountant
 from skdp.accounting.numerics.bracket import narrow_bracket, smallest_delta
-from skdp.accounting.numerics.floats import round_up
+from skdp.accounting.numerics.floats import float_up
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_smallest_delta_was_evaluated():
 @pytest.mark.parametrize("noise", [3.0, 49.0, 0.7, 2.0, 1e10 / 7.0])
 def test_pure_losses_are_rounded_up(noise):
     least = 1 / Fraction(noise)
-    assert Fraction(round_up(least)) >= least > Fraction(math.nextafter(round_up(least), 0.0))
+    assert Fraction(float_up(least)) >= least > Fraction(math.nextafter(float_up(least), 0.0))
     for accountant in (PLDAccountant, BasicCompositionAccountant):
         spent = accountant().compose(LaplaceEvent(noise)).epsilon(0.0)
         assert Fraction(spent.upper) >= least and spent.upper <= float(least) * (1.0 + 1e-11)

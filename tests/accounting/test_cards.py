@@ -32,7 +32,7 @@ from skdp.accounting.accountants.registry import accountants
 from skdp.accounting.analysis import _CARDS, ADJACENCIES, analysis_of
 from skdp.accounting.distributions import Laplace
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.floats import round_up
+from skdp.accounting.numerics.floats import float_up
 from skdp.budget.currencies import Charge, make_filter
 from skdp.budget.currencies.make import COMPOSITIONS
 from skdp.exceptions import UnsupportedEventError
@@ -179,7 +179,7 @@ def test_answers_agree(event, adjacency):
     if whole.supports(event):
         lower = whole.compose(event).delta
         if stated is not None:
-            assert lower(round_up(stated.epsilon)).upper <= float(stated.delta) * (1 + 1e-9)
+            assert lower(float_up(stated.epsilon)).upper <= float(stated.delta) * (1 + 1e-9)
         if mu is not None:
             assert lower(0.3).upper <= gaussian_profile.delta(mu, 0.3) * (1 + 1e-9)
         if card.mu_squared() is not None:

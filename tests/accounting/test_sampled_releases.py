@@ -35,8 +35,8 @@ from skdp.accounting import (
     calibrate_event,
 )
 from skdp.accounting.accountants.registry import resolve_accountant
-from skdp.accounting.analysis import log_mixture
 from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.floats import log_mixture
 from skdp.accounting.pld.pairs.profile import hull_atoms
 from skdp.accounting.releases.laplace import largest_loss
 from skdp.accounting.releases.samples import _added, _removed, _replaced

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, stdtrit
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
-from skdp.accounting.accountants.generic import GenericAccountant
-from skdp.accounting.analysis import GaussianMixture, analysis_of
+from skdp.accounting.accountants.generic import GenericAccountant, gaussian_of
+from skdp.accounting.analysis import GaussianMixture
 from skdp.accounting.events import ComposedEvent, Event, RepeatedEvent
-from skdp.exceptions import UnsupportedEventError
-
-Array = NDArray[np.float64]
+from skdp.accounting.numerics.floats import Array
+from skdp.accounting.releases.sampled_gaussian import binomial_terms
 
 _LARGEST_DISTANCE = 1e280  # squared, in units of the noise: certain to be told apart
 _SMALLEST_MEAN = 1e-300  # a quantile below the median, at a gamma near 1, may be negative
@@ -163,12 +162,7 @@ class BayesianAccountant(GenericAccountant):
             If the distances are no finite numbers >= 0, or too few. The message does not repeat
             them.
         """
-        mixture = analysis_of(event, self._adjacency).mixture()
-        if mixture is None:
-            raise UnsupportedEventError(
-                f"observe needs a Gaussian release, bare or on a sample supported under "
-                f"{self._adjacency!r} adjacency, got {event!r}."
-            )
+        mixture = gaussian_of(event, self._adjacency)
         repeated = RepeatedEvent(event, count)
         try:
             distances = np.array(squared_distances, dtype=np.float64)
@@ -240,7 +234,8 @@ class BayesianAccountant(GenericAccountant):
         orders = np.array(self.moments) + 1.0
         if self.subsampling == "printed" or rate in (0.0, 1.0):
             return np.outer(0.5 * orders * (orders - 1.0) * rate**2, moved)
-        return np.array([_mixture_log_moments(rate, moved, int(order)) for order in orders])
+        terms = (binomial_terms(rate, moved, int(order)) for order in orders)
+        return np.array([np.logaddexp.reduce(each, axis=-1) for each in terms])
 
     def _basic_epsilon(self, delta: float) -> float:
         return math.inf if self._observations else super()._basic_epsilon(delta)
@@ -274,17 +269,3 @@ class BayesianAccountant(GenericAccountant):
             return self._missing()
         log_delta = float(np.min(self._charges() - np.array(self.moments) * epsilon))
         return self._missing() + max(math.exp(min(0.0, log_delta)), sys.float_info.min)
-
-
-def _mixture_log_moments(rate: float, squared_shifts: Array, order: int) -> Array:
-    """Return log moments of ``(1-q) N(0) + q N(shift)`` against ``N(0)`` for many shifts."""
-    k = np.arange(order + 1.0)[:, None]
-    log_weights = (
-        gammaln(order + 1.0)
-        - gammaln(k + 1.0)
-        - gammaln(order - k + 1.0)
-        + (order - k) * math.log1p(-rate)
-        + k * math.log(rate)
-    )
-    terms: Array = np.logaddexp.reduce(log_weights + 0.5 * k * (k - 1.0) * squared_shifts, axis=0)
-    return terms

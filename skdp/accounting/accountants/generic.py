@@ -12,11 +12,9 @@ from skdp.accounting.accountants.rdp import RDPAccountant
 from skdp.accounting.analysis import GaussianMixture, analysis_of
 from skdp.accounting.events import Event
 from skdp.accounting.numerics.bracket import minimise
-from skdp.accounting.numerics.order_conversion import nearby_order
 from skdp.exceptions import UnsupportedEventError
 
-# Logarithms of the moments of the first scan: few where each needs a quadrature or a long sum.
-_NUMERICAL: list[float] = np.log(np.geomspace(1e-3, 1e5, 25)).tolist()
+# Logarithms of the moments of the first scan, where these cost nothing.
 _CLOSED_FORM: list[float] = np.log(np.geomspace(1e-7, 1e10, 52)).tolist()
 
 
@@ -101,7 +99,7 @@ class GenericAccountant(RDPAccountant):
     def _best(self, bound: Callable[[float], float]) -> float:
         if all(self._has_closed_form(leaf) for leaf in self._counts):
             return minimise(lambda x: bound((1.0 + math.exp(x)) - 1.0), _CLOSED_FORM)
-        return minimise(lambda x: bound(nearby_order(math.exp(x)) - 1.0), _NUMERICAL)
+        return super()._best(bound)
 
     def _has_closed_form(self, leaf: Event) -> bool:
         moments = self._moments(leaf)
@@ -121,5 +119,8 @@ def gaussian_of(leaf: Event, adjacency: str) -> GaussianMixture:
     """Return what is needed of a Gaussian, bare or on a sample; refuse anything else."""
     mixture = analysis_of(leaf, adjacency).mixture()
     if mixture is None:
-        raise UnsupportedEventError(f"a Gaussian event, bare or sampled, is needed, got {leaf!r}.")
+        raise UnsupportedEventError(
+            f"a Gaussian release is needed, bare or on a sample supported under {adjacency!r} "
+            f"adjacency, got {leaf!r}."
+        )
     return mixture

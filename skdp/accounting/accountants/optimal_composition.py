@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import ClassVar
 
 from skdp.accounting.accountants.advanced_composition import check_split
@@ -11,9 +12,9 @@ from skdp.accounting.accountants.stepwise import Step, StepwiseAccountant, share
 from skdp.accounting.analysis import analysis_of
 from skdp.accounting.events import PureDPEvent
 from skdp.accounting.numerics.bracket import minimise, smallest_delta
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF as _U
 from skdp.accounting.numerics.randomised_response_profile import RandomisedResponseProfile
 
-_U = 2.0**-53
 _ALL_TERMS = 4_500_000
 _FEW_TERMS = 50_000  # where many profiles are tried
 _LOG_ODDS = [2.0 * k for k in range(-9, 10)]
@@ -94,7 +95,8 @@ class OptimalCompositionAccountant(StepwiseAccountant):
         rounding = 8.0 * _U * (delta - log_kept) if math.isfinite(log_kept) else 0.0
         if not left > rounding:
             return math.inf if left < -rounding else 0.0, math.inf
-        lower = _lower_epsilon(self._attained(), left + rounding)
+        cases = _attained_cases(self._attained())
+        lower = max((case.epsilon(left + rounding)[0] for case in cases), default=0.0)
         left -= rounding
         if not choosing:
             return lower, _upper_epsilon(self._steps(0.0), left)
@@ -117,7 +119,9 @@ class OptimalCompositionAccountant(StepwiseAccountant):
         choosing, log_kept = self._choosing(), self._log_kept()
         if math.isinf(epsilon):
             return -math.expm1(log_kept), -math.expm1(log_kept)
-        lower = _failing(log_kept, _lower_delta(self._attained(), epsilon)) * (1.0 - 16.0 * _U)
+        cases = _attained_cases(self._attained())
+        attained = max((case.delta(epsilon)[0] for case in cases), default=0.0)
+        lower = _failing(log_kept, attained) * (1.0 - 16.0 * _U)
         if not choosing:
             upper = _failing(log_kept, _upper_delta(self._steps(0.0), epsilon))
             return lower, upper * (1.0 + 16.0 * _U)
@@ -141,60 +145,43 @@ def _worst(steps: list[Step]) -> Step:
     return Step(max((s.epsilon for s in steps), default=0.0), sum(s.times for s in steps))
 
 
-def _cumulative(steps: list[Step]) -> list[Step]:
-    """Return, for every epsilon, how many steps have it or more."""
+def _attained_cases(steps: list[Step]) -> list[RandomisedResponseProfile]:
+    """Return, for every epsilon, the profile of the steps that have it or more; each is a part."""
     ordered = sorted(steps, reverse=True)
-    return [
-        Step(step.epsilon, sum(other.times for other in ordered[: k + 1]))
-        for k, step in enumerate(ordered)
-    ]
+    times = accumulate(step.times for step in ordered)
+    try:
+        return [
+            RandomisedResponseProfile(step.epsilon, count)
+            for step, count in zip(ordered, times, strict=True)
+        ]
+    except OverflowError:
+        return []
+
+
+def _worst_case(steps: list[Step], terms: int) -> RandomisedResponseProfile | RDPAccountant:
+    """Return what bounds finite steps: all as bad as the worst, or moments, if there are many."""
+    try:
+        return RandomisedResponseProfile(*_worst(steps), terms)
+    except OverflowError:
+        accountant = RDPAccountant()
+        for epsilon, times in steps:
+            accountant.compose(PureDPEvent(epsilon), times)
+        return accountant
 
 
 def _upper_epsilon(steps: list[Step], delta: float, terms: int = _ALL_TERMS) -> float:
     basic = math.fsum(n * eps for eps, n in steps)
-    worst = _worst(steps)
-    if worst.times == 0 or not math.isfinite(worst.epsilon):
+    if not steps or math.isinf(basic):
         return basic
-    try:
-        profile = RandomisedResponseProfile(worst.epsilon, worst.times, terms)
-    except OverflowError:
-        return _moments(steps).epsilon(delta).upper
-    return min(basic, profile.epsilon(delta)[1])
+    _, upper = _worst_case(steps, terms).epsilon(delta)
+    return min(basic, upper)
 
 
 def _upper_delta(steps: list[Step], epsilon: float, terms: int = _ALL_TERMS) -> float:
     basic = math.fsum(n * eps for eps, n in steps)
     if basic <= epsilon:
         return 0.0
-    worst = _worst(steps)
-    if not math.isfinite(worst.epsilon):
+    if math.isinf(_worst(steps).epsilon):
         return 1.0
-    try:
-        profile = RandomisedResponseProfile(worst.epsilon, worst.times, terms)
-    except OverflowError:
-        return _moments(steps).delta(epsilon).upper
-    return profile.delta(epsilon)[1]
-
-
-def _moments(steps: list[Step]) -> RDPAccountant:
-    """Return an accountant for what has too many terms to be added up: Renyi divergences."""
-    accountant = RDPAccountant()
-    for epsilon, times in steps:
-        accountant.compose(PureDPEvent(epsilon), times)
-    return accountant
-
-
-def _lower_epsilon(steps: list[Step], delta: float) -> float:
-    try:
-        profiles = [RandomisedResponseProfile(*step) for step in _cumulative(steps)]
-    except OverflowError:
-        return 0.0
-    return max((profile.epsilon(delta)[0] for profile in profiles), default=0.0)
-
-
-def _lower_delta(steps: list[Step], epsilon: float) -> float:
-    try:
-        profiles = [RandomisedResponseProfile(*step) for step in _cumulative(steps)]
-    except OverflowError:
-        return 0.0
-    return max((profile.delta(epsilon)[0] for profile in profiles), default=0.0)
+    _, upper = _worst_case(steps, terms).delta(epsilon)
+    return upper

@@ -161,15 +161,9 @@ class PLDAccountant(Accountant):
         best = self._worst(
             plan, lambda pairs, mu, floor: self._one_direction(pairs, mu, delta, floor)
         )
-        if best[1] > _LARGE_EPSILON and not is_narrow(best, self.rtol):
-            # With very little noise the losses of one release span more scales than there are
-            # cells or frequencies; these bounds hold as well, and no loss is too large for them.
-            mu = mu_of_all_rows(self._counts, self._adjacency)
-            all_rows = gaussian_profile.epsilon(mu, delta)
-            best = meet(best, named((0.0, all_rows), "all rows"))
-            if self._has_quick_moments():
-                best = meet(best, named((0.0, self._renyi().epsilon(delta).upper), "rdp"))
-        return best
+        return self._with_others(
+            best, _LARGE_EPSILON, delta, gaussian_profile.epsilon, RDPAccountant.epsilon
+        )
 
     def _delta_interval(self, epsilon: float) -> Interval:
         plan = plan_of(self._counts, self._adjacency)
@@ -181,12 +175,29 @@ class PLDAccountant(Accountant):
         best = self._worst(
             plan, lambda pairs, mu, floor: delta_bounds(pairs, mu, epsilon, self.rtol, floor)
         )
-        if best[1] > _LARGE_DELTA and not is_narrow(best, self.rtol):
-            mu = mu_of_all_rows(self._counts, self._adjacency)
-            all_rows = gaussian_profile.delta(mu, epsilon)
-            best = meet(best, named((0.0, all_rows), "all rows"))
-            if self._has_quick_moments():
-                best = meet(best, named((0.0, self._renyi().delta(epsilon).upper), "rdp"))
+        return self._with_others(
+            best, _LARGE_DELTA, epsilon, gaussian_profile.delta, RDPAccountant.delta
+        )
+
+    def _with_others(
+        self,
+        best: Interval,
+        large: float,
+        argument: float,
+        gaussian: Callable[[float, float], float],
+        renyi: Callable[[RDPAccountant, float], PrivacyValue],
+    ) -> Interval:
+        """Consult other bounds on what is large and not narrow."""
+        # With very little noise the losses of one release span more scales than there are cells or
+        # frequencies; these bounds hold as well, and no loss is too large for them.
+        if best[1] <= large or is_narrow(best, self.rtol):
+            return best
+        mu = mu_of_all_rows(self._counts, self._adjacency)
+        best = meet(best, named((0.0, gaussian(mu, argument)), "all rows"))
+        moments = (analysis_of(leaf, self._adjacency).log_moments() for leaf in self._counts)
+        if all(known is not None and known.quick for known in moments):
+            history = RDPAccountant(self._adjacency).compose(self.event)
+            best = meet(best, named((0.0, renyi(history, argument).upper), "rdp"))
         return best
 
     def _one_direction(self, pairs: Pairs, mu: float, delta: float, floor: float) -> Interval:
@@ -209,10 +220,3 @@ class PLDAccountant(Accountant):
         lower, upper = (max(intervals, key=itemgetter(side)) for side in (0, 1))
         least = lower[0] if plan.attained else 0.0
         return Proved((least, upper[1]), (provers(lower)[0], provers(upper)[1]))
-
-    def _has_quick_moments(self) -> bool:
-        found = (analysis_of(leaf, self._adjacency).log_moments() for leaf in self._counts)
-        return all(moments is not None and moments.quick for moments in found)
-
-    def _renyi(self) -> RDPAccountant:
-        return RDPAccountant(self._adjacency).compose(self.event)

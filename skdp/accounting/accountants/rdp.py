@@ -8,16 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.analysis import LogMoments, analysis_of
 from skdp.accounting.events import Event, leaf_counts
+from skdp.accounting.numerics.bracket import minimise
 from skdp.accounting.numerics.order_conversion import conversion, nearby_order, sum_up
-
-# Orders minus one of the first, coarse scan; the best is then refined between its neighbours.
-_COARSE = np.geomspace(1e-3, 1e5, 41)
-_REFINEMENTS = 4
 
 
 class RDPAccountant(Accountant):
@@ -45,6 +41,8 @@ class RDPAccountant(Accountant):
     """
 
     name = "rdp"
+    # Logarithms of the moments of the first, coarse scan.
+    _orders: ClassVar[list[float]] = np.log(np.geomspace(1e-3, 1e5, 41)).tolist()
     # Whether releases count whose divergences need not be finite at every order.
     _takes_infinite: ClassVar[bool] = False
 
@@ -121,18 +119,4 @@ class RDPAccountant(Accountant):
 
     def _best(self, bound: Callable[[float], float]) -> float:
         """Minimise over moments, order minus one: scan coarsely, then near the best."""
-        grid: NDArray[np.float64] = _COARSE
-        best = math.inf
-        for _ in range(_REFINEMENTS):
-            values: list[float] = []
-            for x in grid:
-                values.append(bound(nearby_order(float(x)) - 1.0))
-                # The bound falls and then rises; large orders are the expensive ones.
-                if len(values) > 4 and values[-1] > values[-2] > values[-3] > values[-4]:
-                    break
-            k = int(np.argmin(values))
-            best = min(best, values[k])
-            if not math.isfinite(best):
-                break
-            grid = np.geomspace(grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)], 9)
-        return best
+        return minimise(lambda x: bound(nearby_order(math.exp(x)) - 1.0), self._orders, 28)

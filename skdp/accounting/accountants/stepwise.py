@@ -7,14 +7,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from skdp.accounting.accountants.base import Accountant
-from skdp.accounting.analysis import GaussianMixture, analysis_of, log_mixture
+from skdp.accounting.analysis import GaussianMixture, analysis_of
 from skdp.accounting.events import Event
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.floats import round_up
+from skdp.accounting.numerics.bracket import narrow_bracket
+from skdp.accounting.numerics.floats import float_up, log_mixture
 
 _ROUND_UP = 1.0 + 2.0**-48
 _ROUND_DOWN = 1.0 - 2.0**-48
-_BISECTIONS = 32
 
 
 class Step(NamedTuple):
@@ -54,23 +54,21 @@ def _either_neighbour(pair: GaussianMixture, delta: float) -> float:
     high = gaussian_profile.epsilon(2.0 * pair.mu, delta)
     if not math.isfinite(high):
         return high
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        weight = pair.rate + (1.0 - pair.rate) * math.exp(-middle)
-        without = gaussian_profile.delta(pair.mu, middle)
-        other = gaussian_profile.delta(2.0 * pair.mu, middle)
-        if ((1.0 - weight) * without + weight * other) * _ROUND_UP <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+
+    def excess(epsilon: float) -> float:
+        weight = pair.rate + (1.0 - pair.rate) * math.exp(-epsilon)
+        without = gaussian_profile.delta(pair.mu, epsilon)
+        other = gaussian_profile.delta(2.0 * pair.mu, epsilon)
+        return ((1.0 - weight) * without + weight * other) * _ROUND_UP - delta
+
+    return narrow_bracket(excess, low, high, 1e-11)[1]
 
 
 @lru_cache(maxsize=1024)
-def stated_step(leaf: Event, adjacency: str) -> tuple[float, float] | None:
-    """Return the epsilon, rounded up, and the delta that a release states, if it does."""
+def _stated_step(leaf: Event, adjacency: str) -> tuple[float, float] | None:
+    """Return the epsilon and the delta, rounded up, that a release states, if it does."""
     stated = analysis_of(leaf, adjacency).stated()
-    return None if stated is None else (round_up(stated.epsilon), round_up(stated.delta))
+    return None if stated is None else (float_up(stated.epsilon), float_up(stated.delta))
 
 
 class StepwiseAccountant(Accountant):
@@ -87,7 +85,7 @@ class StepwiseAccountant(Accountant):
 
     def _stated(self) -> list[tuple[Event, tuple[float, float] | None, int]]:
         """Return every release, what it states, and how often it is there."""
-        return [(leaf, stated_step(leaf, self._adjacency), n) for leaf, n in self._counts.items()]
+        return [(leaf, _stated_step(leaf, self._adjacency), n) for leaf, n in self._counts.items()]
 
     def _choosing(self) -> int:
         """Return the number of releases that have a choice of guarantees."""

@@ -12,7 +12,7 @@ from skdp.accounting.calibration.search import Axis, dearest_affordable
 from skdp.accounting.calibration.target import Target
 from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.floats import round_up
+from skdp.accounting.numerics.floats import float_up
 
 _FEW = 10  # releases whose epsilons rather add up
 _NOTABLE = 1.05  # times a delta
@@ -36,7 +36,7 @@ def estimate(event: Event, adjacency: str) -> Estimate:
     epsilon = 0.0
     for leaf, count in leaf_counts(event).items():
         stated = analysis_of(leaf, adjacency).stated()
-        alone = 0.0 if stated is None else round_up(stated.epsilon)
+        alone = 0.0 if stated is None else float_up(stated.epsilon)
         if stated is not None and count <= _FEW:
             epsilon += count * alone
         elif stated is not None:

@@ -14,6 +14,7 @@ from skdp.accounting.events.compositions import (
     ComposedEvent,
     OneOfEvent,
     RepeatedEvent,
+    change_leaves,
     leaf_counts,
 )
 from skdp.accounting.events.guarantees import (
@@ -51,6 +52,7 @@ __all__ = [
     "RepeatAndSelectEvent",
     "RepeatedEvent",
     "UniformSampledEvent",
+    "change_leaves",
     "check_event",
     "leaf_counts",
 ]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from skdp.accounting.checks import check_integer
+from skdp.accounting.checks import store_integer
 from skdp.accounting.events.base import Event, check_event
 
 
@@ -26,8 +26,7 @@ class RepeatedEvent(Event):
 
     def __post_init__(self) -> None:
         check_event("RepeatedEvent", "event", self.event)
-        count = check_integer("RepeatedEvent", "count", self.count, 0)
-        object.__setattr__(self, "count", count)
+        store_integer(self, "count", 0)
 
 
 @dataclass(frozen=True)
@@ -107,3 +106,15 @@ def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:
         else:
             counts[current] = counts.get(current, 0) + times
     return counts
+
+
+def change_leaves(event: Event, change: Callable[[Event], Event | None]) -> Event | None:
+    """Put others in the place of all leaves of a composition; None if one of them is None."""
+    if type(event) is RepeatedEvent:
+        inner = change_leaves(event.event, change)
+        return None if inner is None else RepeatedEvent(inner, event.count)
+    if type(event) is ComposedEvent:
+        parts = [change_leaves(part, change) for part in event.events]
+        known = [part for part in parts if part is not None]
+        return ComposedEvent(tuple(known)) if len(known) == len(parts) else None
+    return change(event)

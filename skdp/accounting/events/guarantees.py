@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
-from skdp.accounting.checks import check_epsilon, check_real
+from skdp.accounting.checks import store_number, store_share
 from skdp.accounting.distributions import Distribution
 from skdp.accounting.events.base import Event
 from skdp.accounting.numerics.renyi_divergences import check_comparable, log_moment
@@ -27,7 +26,7 @@ class PureDPEvent(Event):
     epsilon: float
 
     def __post_init__(self) -> None:
-        check_epsilon(self)
+        store_number(self, "epsilon", ">= 0")
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,8 @@ class ApproxDPEvent(Event):
     delta: float
 
     def __post_init__(self) -> None:
-        check_epsilon(self)
-        dlt = check_real("ApproxDPEvent", "delta", self.delta)
-        if not 0 <= dlt <= 1:
-            raise ValueError(f"ApproxDPEvent: delta must lie in [0, 1], got {dlt!r}.")
-        object.__setattr__(self, "delta", dlt)
+        store_number(self, "epsilon", ">= 0")
+        store_share(self, "delta")
 
 
 @dataclass(frozen=True)
@@ -148,6 +144,7 @@ class RenyiEvent(Event):
 
     left: Distribution
     right: Distribution
+    _parts = Distribution
 
     def __post_init__(self) -> None:
         check_comparable(self.left, self.right)
@@ -168,21 +165,3 @@ class RenyiEvent(Event):
         return max(
             log_moment(self.left, self.right, order), log_moment(self.right, self.left, order)
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary of plain values, fit for JSON.
-
-        Returns
-        -------
-        dict
-            ``"type"`` names the class; the other keys are its distributions.
-        """
-        return {
-            "type": type(self).__name__,
-            "left": self.left.to_dict(),
-            "right": self.right.to_dict(),
-        }
-
-    @classmethod
-    def _from_parameters(cls, parameters: dict[str, Any]) -> RenyiEvent:
-        return cls(**{key: Distribution.from_dict(value) for key, value in parameters.items()})

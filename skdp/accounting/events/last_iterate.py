@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from skdp.accounting.checks import check_integer, check_real
+from skdp.accounting.checks import check_real, store_integer, store_number
 from skdp.accounting.events.base import Event, check_event
 from skdp.accounting.events.noise import GaussianEvent
 from skdp.accounting.events.samples import PoissonSampledEvent, UniformSampledEvent
@@ -80,30 +80,23 @@ class LastIterateEvent(Event):
 
     def __post_init__(self) -> None:
         self._check_step()
-        object.__setattr__(self, "steps", check_integer(_OWNER, "steps", self.steps, 1))
-        object.__setattr__(self, "batches", check_integer(_OWNER, "batches", self.batches, 1))
-        smoothness = check_real(_OWNER, "smoothness", self.smoothness)
+        store_integer(self, "steps", 1)
+        store_integer(self, "batches", 1)
+        store_number(self, "smoothness")
+        store_number(self, "strong_convexity")
+        smoothness, convexity = self.smoothness, self.strong_convexity
         if not 0.0 <= smoothness <= 2.0:
             raise ValueError(
                 f"{_OWNER}: smoothness, the step size times the smoothness constant, must lie in "
                 f"[0, 2], got {smoothness!r}: longer steps can drive iterates apart. Shorten them."
             )
-        object.__setattr__(self, "smoothness", smoothness)
-        convexity = check_real(_OWNER, "strong_convexity", self.strong_convexity)
         if not 0.0 <= convexity <= smoothness * (1.0 + 1e-15):
             raise ValueError(
                 f"{_OWNER}: strong_convexity must lie in [0, smoothness={smoothness!r}], got "
                 f"{convexity!r}."
             )
-        object.__setattr__(self, "strong_convexity", convexity)
         if self.diameter is not None:
-            diameter = check_real(_OWNER, "diameter", self.diameter)
-            if not (math.isfinite(diameter) and diameter > 0.0):
-                raise ValueError(
-                    f"{_OWNER}: diameter must be a finite number > 0, or None without projection; "
-                    f"got {diameter!r}."
-                )
-            object.__setattr__(self, "diameter", diameter)
+            store_number(self, "diameter", "> 0, or None without projection")
         if self.batches > 1 and not isinstance(self.step, GaussianEvent):
             raise ValueError(
                 f"{_OWNER}: batches={self.batches} stands for a fixed round of batches, which are "
@@ -125,8 +118,7 @@ class LastIterateEvent(Event):
                     f"{_OWNER}: dataset_size must be given for Poisson batches, whose actual sizes "
                     "vary around sample_rate * dataset_size."
                 )
-            size = check_integer(_OWNER, "dataset_size", self.dataset_size, 1)
-            object.__setattr__(self, "dataset_size", size)
+            store_integer(self, "dataset_size", 1)
         elif self.dataset_size is not None:
             raise ValueError(f"{_OWNER}: dataset_size is for Poisson batches only; leave it out.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skdp.accounting.checks import check_noise_multiplier, check_sensitivity
+from skdp.accounting.checks import store_integer, store_number
 from skdp.accounting.events.base import Event
 
 
@@ -24,7 +24,7 @@ class GaussianEvent(Event):
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        check_noise_multiplier(self)
+        store_number(self, "noise_multiplier", "> 0")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LaplaceEvent(Event):
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        check_noise_multiplier(self)
+        store_number(self, "noise_multiplier", "> 0")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ class DiscreteGaussianEvent(Event):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        check_sensitivity(self)
+        store_number(self, "noise_multiplier", "> 0")
+        store_integer(self, "sensitivity", 1)
 
 
 @dataclass(frozen=True)
@@ -102,4 +103,5 @@ class DiscreteLaplaceEvent(Event):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        check_sensitivity(self)
+        store_number(self, "noise_multiplier", "> 0")
+        store_integer(self, "sensitivity", 1)

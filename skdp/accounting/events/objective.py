@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from skdp.accounting.checks import check_integer, check_noise_multiplier, check_real
+from skdp.accounting.checks import store_integer, store_number
 from skdp.accounting.events.guarantees import ProfileEvent
 from skdp.accounting.numerics.objective_profile import SLOPES, Objective
 
@@ -78,21 +77,17 @@ class ObjectivePerturbationEvent(ProfileEvent):
     outputs: int = 1
 
     def __post_init__(self) -> None:
-        check_noise_multiplier(self)
-        for name in ("curvature", "approximation"):
-            value = check_real(_OWNER, name, getattr(self, name))
-            if not (math.isfinite(value) and value >= 0.0):
-                raise ValueError(f"{_OWNER}: {name} must be a finite number >= 0, got {value!r}.")
-            object.__setattr__(self, name, value)
+        store_number(self, "noise_multiplier", "> 0")
+        store_number(self, "curvature", ">= 0")
+        store_number(self, "approximation", ">= 0")
+        store_integer(self, "outputs", 1)
         if self.slope not in SLOPES:
             raise ValueError(f"{_OWNER}: slope must be one of {SLOPES}, got {self.slope!r}.")
-        outputs = check_integer(_OWNER, "outputs", self.outputs, 1)
-        if outputs > 1 and self.slope == "any-sign":
+        if self.outputs > 1 and self.slope == "any-sign":
             raise ValueError(
-                f"{_OWNER}: outputs={outputs} needs a slope of known sign; compose one event for "
-                "each objective instead."
+                f"{_OWNER}: outputs={self.outputs} needs a slope of known sign; compose one event "
+                "for each objective instead."
             )
-        object.__setattr__(self, "outputs", outputs)
 
     def profile_bound(self, epsilon: float, adjacency: str) -> float:
         """Return an upper bound on delta that holds in both orders of two neighbours.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skdp.accounting.checks import check_integer, check_real
+from skdp.accounting.checks import store_integer, store_share
 from skdp.accounting.events.base import Event, check_event
 
 
@@ -36,10 +36,7 @@ class PoissonSampledEvent(Event):
     event: Event
 
     def __post_init__(self) -> None:
-        q = check_real("PoissonSampledEvent", "sample_rate", self.sample_rate)
-        if not 0 <= q <= 1:
-            raise ValueError(f"PoissonSampledEvent: sample_rate must lie in [0, 1], got {q!r}.")
-        object.__setattr__(self, "sample_rate", q)
+        store_share(self, "sample_rate")
         check_event("PoissonSampledEvent", "event", self.event)
 
 
@@ -70,10 +67,9 @@ class UniformSampledEvent(Event):
 
     def __post_init__(self) -> None:
         owner = "UniformSampledEvent"
-        n = check_integer(owner, "dataset_size", self.dataset_size, 1)
-        b = check_integer(owner, "batch_size", self.batch_size, 1)
+        store_integer(self, "dataset_size", 1)
+        store_integer(self, "batch_size", 1)
+        n, b = self.dataset_size, self.batch_size
         if b > n:
             raise ValueError(f"{owner}: batch_size must not exceed dataset_size={n}, got {b}.")
-        object.__setattr__(self, "dataset_size", n)
-        object.__setattr__(self, "batch_size", b)
         check_event(owner, "event", self.event)

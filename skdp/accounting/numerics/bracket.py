@@ -24,6 +24,8 @@ def narrow_bracket(
     """
     from scipy.optimize import brentq
 
+    if not low < high:
+        return low, high
     ends = [low, high]
 
     def evaluate(x: float) -> float:

@@ -17,14 +17,13 @@ Results are rounded against the caller: `delta` and `epsilon` up, `mu` down.
 import math
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, erfinv
 
+from skdp.accounting.numerics.bracket import narrow_bracket
 from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
-from skdp.accounting.numerics.quadrature import gauss_legendre
+from skdp.accounting.numerics.quadrature import unit_gauss_legendre
 
 _SQRT2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -44,17 +43,10 @@ class _Limits:
 _LIMITS = _Limits()
 
 
-@lru_cache(maxsize=1)
-def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights of a 64-point Gauss-Legendre rule on [0, 1]."""
-    nodes, weights = gauss_legendre(64)
-    return 0.5 * (nodes + 1.0), 0.5 * weights
-
-
 def _log_mills_difference(x: float, mu: float) -> float:
     """Return log(R(x) - R(x + mu)) by quadrature of a positive integrand."""
     upper = 90.0 / (x + math.sqrt(x * x + 90.0))  # where the exponent has reached -45
-    nodes, weights = _legendre()
+    nodes, weights = unit_gauss_legendre(64)
     u = upper * nodes
     integral = upper * float(np.dot(weights, np.exp(-u * (x + 0.5 * u)) * -np.expm1(-mu * u)))
     return math.log(integral) if integral > 0.0 else -math.inf
@@ -167,24 +159,13 @@ def mu(epsilon: float, delta: float) -> float:
     spread = math.sqrt(-2.0 * target)
     # Two lower bounds on the root: Chernoff's, and the total variation at epsilon = 0.
     chernoff = 2.0 * epsilon / (spread + math.sqrt(spread * spread + 2.0 * epsilon))
-    start = max(chernoff, 2.0 * _SQRT2 * float(erfinv(delta)))
-    y, low, high = math.log(start), -math.inf, math.inf
-    for _ in range(_LIMITS.max_iterations):
-        x = math.exp(y)
-        value = log_delta(x, epsilon)
-        if value <= target:
-            low = y
-        else:
-            high = y
-        a = 0.5 * x - epsilon / x
-        log_slope = y - 0.5 * a * a - _LOG_SQRT_2PI - value  # of log delta against log mu
-        following = y + (target - value) * math.exp(-log_slope) if log_slope > -40.0 else low
-        if not low < following < high and following != y:
-            following = y + 1.0 if high == math.inf else 0.5 * (max(low, high - 2.0) + high)
-        if abs(following - y) <= 1e-15 * max(1.0, abs(y)):
-            break
-        y = following
-    return math.exp(y) * (1.0 - _LIMITS.safety)
+    low = high = math.log(max(chernoff, 2.0 * _SQRT2 * float(erfinv(delta))))
+    while log_delta(math.exp(high), epsilon) <= target:
+        low, high = high, high + 1.0
+    low, _ = narrow_bracket(
+        lambda y: target - log_delta(math.exp(y), epsilon) or 1.0, low, high, 1e-14, 1e-14
+    )
+    return math.exp(low) * (1.0 - _LIMITS.safety)
 
 
 def sigma(epsilon: float, delta: float) -> float:

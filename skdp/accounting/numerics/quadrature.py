@@ -34,6 +34,13 @@ def gauss_legendre(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return points, weights
 
 
+@lru_cache(maxsize=8)
+def unit_gauss_legendre(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the nodes and weights of the rule on [0, 1]."""
+    nodes, weights = gauss_legendre(count)
+    return 0.5 * (nodes + 1.0), 0.5 * weights
+
+
 def _polynomial(count: int, x: Decimal) -> tuple[Decimal, Decimal]:
     """Return the Legendre polynomial and its derivative."""
     before, value = Decimal(1), x

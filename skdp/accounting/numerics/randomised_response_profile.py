@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
-
-Array = NDArray[np.float64]
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF, Array
 
 
 @dataclass(frozen=True)
@@ -89,20 +87,16 @@ class RandomisedResponseProfile:
             if not x < following < self.largest:
                 break
             x = following
-        return self._below(x, delta), self._above(x, delta)
+        return (
+            self._near(x, -1.0, lambda point: self.delta(point)[0] >= delta),
+            self._near(x, 1.0, lambda point: self.delta(point)[1] <= delta),
+        )
 
-    def _above(self, x: float, delta: float) -> float:
-        pad = 0.0
-        while x + pad < self.largest:
-            if self.delta(x + pad)[1] <= delta:
-                return x + pad
+    def _near(self, x: float, sign: float, holds: Callable[[float], bool]) -> float:
+        """Return the nearest point on one side that is proved, or the end of the losses there."""
+        end, pad = self.largest if sign > 0.0 else 0.0, 0.0
+        while pad < sign * (end - x):
+            if holds(x + sign * pad):
+                return x + sign * pad
             pad = max(4.0 * pad, 1e-14 * x, 1e-300)
-        return self.largest
-
-    def _below(self, x: float, delta: float) -> float:
-        pad = 0.0
-        while x - pad > 0.0:
-            if self.delta(x - pad)[0] >= delta:
-                return x - pad
-            pad = max(4.0 * pad, 1e-14 * x, 1e-300)
-        return 0.0
+        return end

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
 
 from skdp.accounting.checks import check_real
@@ -28,9 +27,8 @@ from skdp.accounting.distributions import (
     Normal,
     Uniform,
 )
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF, Array
 
-Array = NDArray[np.float64]
 Moment = tuple[float, float]
 
 _NEAR_ZERO = 1e-10  # a difference this small, relatively, is all rounding: the integral may diverge

@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from skdp.accounting.numerics.floats import Array
 
 _SMALLEST_LOG = -690.0
 

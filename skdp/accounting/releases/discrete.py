@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 
-from skdp.accounting.analysis import DominatingPairs, Guarantee, LogMoments, Reading, card_of
+from skdp.accounting.analysis import (
+    Divergence,
+    DominatingPairs,
+    Guarantee,
+    LogMoments,
+    Reading,
+    card_of,
+)
 from skdp.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
 from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
@@ -25,17 +33,31 @@ _LARGEST_SHIFT = 1e4
 _LEAST_SHIFT = 1e-100
 
 
-@card_of(DiscreteGaussianEvent)
-class DiscreteGaussian(Noise):
-    """The pair is the noise and the noise shifted by the sensitivity."""
+class DiscreteNoise(Noise):
+    """Noise on integers, over an integer change."""
 
-    event: DiscreteGaussianEvent
+    event: DiscreteGaussianEvent | DiscreteLaplaceEvent
+
+    def of_two(self) -> Event:
+        """Return the release with half the noise, over twice the change."""
+        event = self.event
+        multiplier = half(event.noise_multiplier)
+        return replace(event, noise_multiplier=multiplier, sensitivity=2 * event.sensitivity)
+
+
+@card_of(DiscreteGaussianEvent)
+class DiscreteGaussian(DiscreteNoise):
+    """The pair is the noise and the noise shifted by the sensitivity."""
 
     def log_moments(self) -> LogMoments:
         """Return the divergences of the pair."""
         return LogMoments(
             partial(discrete_gaussian, self.event.sensitivity, self.event.noise_multiplier)
         )
+
+    def rho(self, read: Reading = Fraction) -> Divergence:
+        """Return that of as much Gaussian noise (Canonne, Kamath and Steinke, 2020, Theorem 4)."""
+        return Divergence(1 / (2 * Fraction(self.event.noise_multiplier) ** 2), Fraction(0))
 
     def pairs(self) -> DominatingPairs:
         """Return the pair."""
@@ -46,17 +68,10 @@ class DiscreteGaussian(Noise):
         attained = multiplier <= _LARGEST_NOISE
         return DominatingPairs(lambda _: discrete_gaussian_pair(steps, sigma), attained=attained)
 
-    def of_two(self) -> Event:
-        """Return the release with half the noise, over twice the change."""
-        event = self.event
-        return DiscreteGaussianEvent(half(event.noise_multiplier), 2 * event.sensitivity)
-
 
 @card_of(DiscreteLaplaceEvent)
-class DiscreteLaplace(Noise):
+class DiscreteLaplace(DiscreteNoise):
     """The pair is the noise and the noise shifted by the sensitivity."""
-
-    event: DiscreteLaplaceEvent
 
     def log_moments(self) -> LogMoments:
         """Return the divergences of the pair."""
@@ -78,11 +93,6 @@ class DiscreteLaplace(Noise):
     def stated(self, read: Reading = Fraction) -> Guarantee:
         """Return the largest loss, exactly."""
         return Guarantee(1 / read(self.event.noise_multiplier), Fraction(0))
-
-    def of_two(self) -> Event:
-        """Return the release with half the noise, over twice the change."""
-        event = self.event
-        return DiscreteLaplaceEvent(half(event.noise_multiplier), 2 * event.sensitivity)
 
 
 def discrete_laplace(sensitivity: int, shift: float, order: float) -> float:

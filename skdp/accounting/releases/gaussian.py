@@ -6,11 +6,11 @@ from fractions import Fraction
 
 from skdp.accounting.analysis import GaussianMixture, card_of
 from skdp.accounting.events import GaussianEvent
-from skdp.accounting.releases.noise import Noise, half
+from skdp.accounting.releases.noise import ContinuousNoise
 
 
 @card_of(GaussianEvent)
-class Gaussian(Noise):
+class Gaussian(ContinuousNoise):
     """The pair that defines Gaussian differential privacy (Dong, Roth and Su, 2022)."""
 
     event: GaussianEvent
@@ -26,7 +26,3 @@ class Gaussian(Noise):
     def mixture(self) -> GaussianMixture:
         """Return the release itself."""
         return GaussianMixture("gaussian", 1.0, self.mu(), self.event.noise_multiplier)
-
-    def of_two(self) -> GaussianEvent:
-        """Return the release with half the noise."""
-        return GaussianEvent(half(self.event.noise_multiplier))

@@ -7,6 +7,7 @@ divergence of order ``alpha > 1``. Moments near one are computed as what they ar
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -16,21 +17,21 @@ import numpy as np
 from skdp.accounting.analysis import (
     SMALLEST,
     Analysis,
-    Array,
+    Divergence,
     DominatingPairs,
     Guarantee,
     LogMoments,
     Reading,
     card_of,
-    log_mixture,
 )
 from skdp.accounting.events import Event, LaplaceEvent, PoissonSampledEvent
-from skdp.accounting.numerics.floats import round_up
-from skdp.accounting.numerics.quadrature import gauss_legendre
+from skdp.accounting.numerics.floats import Array, float_up, log_mixture
+from skdp.accounting.numerics.order_conversion import rho_of
+from skdp.accounting.numerics.quadrature import unit_gauss_legendre
 from skdp.accounting.pld.pairs.base import Pair
 from skdp.accounting.pld.pairs.laplace import LaplacePair, laplace_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
-from skdp.accounting.releases.noise import Noise, half
+from skdp.accounting.releases.noise import ContinuousNoise, OnSample
 
 _MARGIN = 1e-12  # relative rounding error of a sum of positive terms, generously
 _TERMS = 16
@@ -53,12 +54,22 @@ class LaplaceMixture(NamedTuple):
     shift: float  # between neighbouring locations, or under replace-one from the common one
 
 
-class LaplaceNoise(Analysis):
+class LaplaceNoise(Analysis, ABC):
     """What is proved about either, given the mixture."""
 
+    @abstractmethod
     def laplace(self) -> LaplaceMixture:
         """Return the mixture."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def stated(self, read: Reading = Fraction) -> Guarantee:
+        """Return the largest loss."""
+
+    def rho(self, read: Reading = Fraction) -> Divergence | None:
+        """Return that of pure noise: on a sample it is far less than the largest loss tells."""
+        if self.laplace().kind != "laplace":
+            return None
+        return Divergence(laplace_rho(self.stated(read).epsilon), Fraction(0))
 
     def log_moments(self) -> LogMoments:
         """Return the divergences of the pair, in closed form or by quadrature."""
@@ -78,25 +89,21 @@ class LaplaceNoise(Analysis):
 
 
 @card_of(LaplaceEvent)
-class Laplace(LaplaceNoise, Noise):
+class Laplace(LaplaceNoise, ContinuousNoise):
     """Pure noise, which also covers vectors: see `LaplaceEvent`."""
 
     event: LaplaceEvent
 
     def laplace(self) -> LaplaceMixture:
         """Return the shift in units of the scale."""
-        return LaplaceMixture("laplace", 1.0, round_up(1 / Fraction(self.event.noise_multiplier)))
+        return LaplaceMixture("laplace", 1.0, float_up(1 / Fraction(self.event.noise_multiplier)))
 
     def stated(self, read: Reading = Fraction) -> Guarantee:
         """Return the largest loss, exactly."""
         return Guarantee(1 / read(self.event.noise_multiplier), Fraction(0))
 
-    def of_two(self) -> Event:
-        """Return the release with half the noise."""
-        return LaplaceEvent(half(self.event.noise_multiplier))
 
-
-class SampledLaplace(LaplaceNoise):
+class SampledLaplace(LaplaceNoise, OnSample):
     """Laplace noise on a Poisson sample."""
 
     event: PoissonSampledEvent
@@ -108,7 +115,7 @@ class SampledLaplace(LaplaceNoise):
     def laplace(self) -> LaplaceMixture:
         """Return the mixture; with a shift of 0 if nothing is ever sampled."""
         rate = self.event.sample_rate
-        shift = round_up(1 / Fraction(self._multiplier))
+        shift = float_up(1 / Fraction(self._multiplier))
         if rate == 0.0:
             return LaplaceMixture("laplace", 1.0, 0.0)
         if rate == 1.0:
@@ -161,6 +168,23 @@ def largest_loss(kind: str, rate: float, loss: float) -> float:
     return min(most, largest * (1.0 + 2.0**-50 * (1.0 + min(loss, _LARGE))) + 4.0 * SMALLEST)
 
 
+def laplace_rho(shift: Fraction) -> Fraction:
+    """Return ``t + e^-t - 1`` for noise shifted by t scales, rounded up."""
+    return rho_of(shift, lambda number: Fraction(_exponential_rest(number)))
+
+
+def _exponential_rest(shift: float) -> float:
+    """Return ``e^-t - 1 + t`` without cancellation."""
+    if shift > 0.5:
+        return shift + math.expm1(-shift)
+    term, value, k = 0.5 * shift * shift, 0.0, 2
+    while abs(term) > 1e-18 * value:
+        value += term
+        k += 1
+        term *= -shift / k
+    return value
+
+
 def laplace(shift: float, order: float) -> float:
     """Return the log moment in closed form.
 
@@ -204,10 +228,10 @@ def sampled_laplace(mixture: LaplaceMixture, order: float) -> float:
 @lru_cache(maxsize=64)
 def _quadrature(rate: float, shift: float, panels: int) -> tuple[Array, Array]:
     """Return log likelihood ratios of the mixture and weights under the unshifted noise."""
-    nodes, weights = gauss_legendre(_POINTS)
+    nodes, weights = unit_gauss_legendre(_POINTS)
     width = shift / panels
-    u = (width * (np.arange(panels)[:, None] + 0.5 * (nodes + 1.0)[None, :])).ravel()
-    weights = np.tile(0.5 * width * weights, panels) * 0.5 * np.exp(-u)
+    u = (width * (np.arange(panels)[:, None] + nodes[None, :])).ravel()
+    weights = np.tile(width * weights, panels) * 0.5 * np.exp(-u)
     exponents = np.concatenate([[-shift], 2.0 * u - shift, [shift]])
     return (
         log_mixture(rate, exponents),

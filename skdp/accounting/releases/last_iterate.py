@@ -9,7 +9,6 @@ less than all noisy gradients together tell (Altschuler and Talwar, 2022; Bok, S
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 from skdp.accounting.analysis import SMALLEST, Analysis, Domination, analysis_of, card_of
@@ -53,28 +52,20 @@ def run_mu(run: LastIterateEvent, shift: float) -> float:
     return _full_batch_mu(shift, run)
 
 
-def best_window(
-    cost: Callable[[int], float], guess: float, longest: int, *, around: int = 2
-) -> float:
-    """Return the least cost of the windows near a guess; any window gives a valid bound."""
-    if longest < 1:
-        return math.inf
-    middle = int(min(max(guess, 1.0), float(longest)))
-    tried = {min(max(middle + k, 1), longest) for k in range(-around, around + 1)}
-    return min(cost(j) for j in tried)
-
-
 def _full_batch_mu(shift: float, run: LastIterateEvent) -> float:
     gap, steps = run.contraction_gap, run.steps
     bound = shift * math.sqrt(_from_the_start(gap, steps))
-    if run.diameter is not None:
+    if run.diameter is not None and steps > 1:
         diameter = run.diameter
 
         def cost(window: int) -> float:
             moved = power(gap, window)[0] * diameter + shift * sum_of_powers(gap, window)
             return moved * math.sqrt(squeeze(gap, window))
 
-        bound = min(bound, best_window(cost, _real_window(shift, diameter, gap), steps - 1))
+        # Any window gives a valid bound; the best is near the real one.
+        middle = int(min(max(_real_window(shift, diameter, gap), 1.0), steps - 1.0))
+        windows = {min(max(middle + k, 1), steps - 1) for k in range(-2, 3)}
+        bound = min(bound, *map(cost, windows))
     return bound * _ROUND_UP
 
 

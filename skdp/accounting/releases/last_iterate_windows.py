@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.accounting.events import (
     ComposedEvent,
@@ -26,9 +25,8 @@ from skdp.accounting.events import (
     UniformSampledEvent,
 )
 from skdp.accounting.numerics.contractions import power, squeeze, sum_of_powers
+from skdp.accounting.numerics.floats import Array
 from skdp.accounting.numerics.poisson_batches import oversize_probability
-
-Array = NDArray[np.float64]
 
 _ROUND_UP = 1.0 + 1e-12
 _SHARES = np.array(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property
 
 from skdp.accounting.analysis import (
     Analysis,
@@ -17,37 +18,35 @@ from skdp.accounting.events import ProfileEvent
 from skdp.accounting.pld.pairs.profile import ProfilePair
 
 
-class KnownProfile(Analysis):
+class KnownProfile(Analysis, ABC):
     """A release below the pair whose profile is the bound (``private_selection.md``, section 2)."""
 
+    @abstractmethod
     def is_known(self) -> bool:
         """Tell whether the bound is proved under this relation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def profile(self, epsilon: float) -> float:
         """Return an upper bound on delta that holds in both orders of two neighbours."""
-        raise NotImplementedError
 
+    @abstractmethod
     def largest_loss(self) -> float:
         """Return an epsilon with which the release is (epsilon, 0)-DP; perhaps infinite."""
-        raise NotImplementedError
 
     def pairs(self) -> DominatingPairs | None:
         """Return the pair above all losses with this profile."""
-        return DominatingPairs(lambda _: _profile_pair(self)) if self.is_known() else None
+        return DominatingPairs(lambda _: self._pair) if self.is_known() else None
+
+    @cached_property
+    def _pair(self) -> ProfilePair | None:
+        largest = self.largest_loss()
+        nothing = largest <= 0.0 or self.profile(0.0) <= 0.0
+        return None if nothing else ProfilePair(self.profile, largest)
 
     def stated(self, read: Reading = Fraction) -> Guarantee | None:
         """Return the largest loss, if there is one."""
         largest = self.largest_loss() if self.is_known() else math.inf
         return Guarantee(read(largest), Fraction(0)) if math.isfinite(largest) else None
-
-
-@lru_cache(maxsize=64)
-def _profile_pair(card: KnownProfile) -> ProfilePair | None:
-    largest = card.largest_loss()
-    if largest <= 0.0 or card.profile(0.0) <= 0.0:
-        return None
-    return ProfilePair(card.profile, largest)
 
 
 @card_of(ProfileEvent)

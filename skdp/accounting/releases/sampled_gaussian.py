@@ -8,27 +8,27 @@ from ``P`` to ``Q``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, log_ndtr
 
 from skdp.accounting.analysis import (
     SMALLEST,
-    Analysis,
     DominatingPairs,
     GaussianMixture,
     LogMoments,
 )
-from skdp.accounting.events import Event, PoissonSampledEvent, UniformSampledEvent
-from skdp.accounting.numerics.quadrature import gauss_legendre
+from skdp.accounting.events import Event, PoissonSampledEvent
+from skdp.accounting.numerics.floats import Array
+from skdp.accounting.numerics.quadrature import unit_gauss_legendre
 from skdp.accounting.pld.pairs.base import Pair
 from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
-
-Array = NDArray[np.float64]
+from skdp.accounting.releases.noise import OnSample
 
 _TAIL = 12.0  # standard deviations beyond which a truncated integral is negligible: 1e-32
 _MARGIN = 1e-13  # relative rounding error of a sum of positive terms, generously
@@ -37,10 +37,8 @@ _LARGEST_SHIFT = 1e150
 _LEAST = 1e-100  # rates and shifts below count as this, which can only raise a bound
 
 
-class SampledGaussian(Analysis):
+class SampledGaussian(OnSample):
     """A Gaussian on a sample; one of all records, or of none, is a Gaussian release."""
-
-    event: PoissonSampledEvent | UniformSampledEvent
 
     def mixture(self) -> GaussianMixture | None:
         """Return the mixture; None for a fixed size where the number of records is not public."""
@@ -66,8 +64,7 @@ class SampledGaussian(Analysis):
         mixture, mu = self.mixture(), self.mu()
         if not mixture or not mu:
             return None if mu is None else Fraction(0)
-        twice = mixture.kind != "poisson-add-remove"
-        return (4 if twice else 1) / Fraction(mixture.noise_multiplier) ** 2
+        return mixture.contributions**2 / Fraction(mixture.noise_multiplier) ** 2
 
     def log_moments(self) -> LogMoments | None:
         """Return the divergences of the pair, by binomial sums or quadrature."""
@@ -125,9 +122,28 @@ def _log_normal_density(x: Array) -> Array:
     return -0.5 * x * x - 0.5 * math.log(2.0 * math.pi)
 
 
-def _log_mixture(rate: float, log_ratio: Array) -> Array:
-    """Return log(1 - q + q e^r) for each log ratio r."""
-    return np.logaddexp(math.log1p(-rate), math.log(rate) + log_ratio)
+def _log_ratio(rate: float, mu: float, x: Array) -> Array:
+    """Return ``log((1 - q) + q e^(mu x - mu^2/2))``, of the mixture to the unshifted density."""
+    return np.logaddexp(math.log1p(-rate), math.log(rate) + (mu * x - 0.5 * mu * mu))
+
+
+def _log_integral(
+    low: float, high: float, step: float, log_factor: Callable[[Array], Array]
+) -> float:
+    """Return the logarithm of a Gaussian mean by the trapezoidal rule; infinite if out of reach."""
+    if (high - low) / step > _MAX_POINTS:
+        return math.inf
+    x = np.arange(low, high + step, step)
+    return _logsumexp(_log_normal_density(x) + log_factor(x)) + math.log(step)
+
+
+def binomial_terms(rate: float, squared_mu: ArrayLike, order: int) -> Array:
+    """Return the logarithms of the terms of the moment of an integer order, along the last axis."""
+    k = np.arange(order + 1, dtype=np.float64)
+    log_binomial = gammaln(order + 1.0) - gammaln(k + 1.0) - gammaln(order - k + 1.0)
+    log_weights = log_binomial + (order - k) * math.log1p(-rate) + k * math.log(rate)
+    terms: Array = log_weights + 0.5 * k * (k - 1.0) * np.asarray(squared_mu)[..., None]
+    return terms
 
 
 def log_moment_integer(rate: float, mu: float, order: int) -> float:
@@ -135,14 +151,7 @@ def log_moment_integer(rate: float, mu: float, order: int) -> float:
 
     Mironov, Talwar and Zhang (2019), section 3.3; the larger of both directions (Theorem 5).
     """
-    k = np.arange(order + 1, dtype=np.float64)
-    log_binomial = gammaln(order + 1.0) - gammaln(k + 1.0) - gammaln(order - k + 1.0)
-    log_terms = (
-        log_binomial
-        + (order - k) * math.log1p(-rate)
-        + k * math.log(rate)
-        + 0.5 * k * (k - 1.0) * mu * mu
-    )
+    log_terms = binomial_terms(rate, mu * mu, order)
     rounding = 8.0 * 2.0**-53 * (float(gammaln(order + 1.0)) + float(np.max(np.abs(log_terms))))
     return _logsumexp(log_terms) + rounding + _MARGIN
 
@@ -153,13 +162,11 @@ def log_moment_add_remove(rate: float, mu: float, order: float) -> float:
     # mu`` and there at most ``e^((Im x)^2 / 2)`` times its value on the real line, so the rule with
     # spacing ``d`` is wrong by less than ``3 e^(y^2/2 - 2 pi y / d)``, relatively, for every ``y <
     # pi / mu`` (Trefethen and Weideman, 2014, Theorem 5.1): below 1e-16 here.
-    step = min(0.25, 0.5 / mu)
-    low, high = -_TAIL, order * mu + _TAIL
-    if (high - low) / step > _MAX_POINTS:
-        return math.inf
-    x = np.arange(low, high + step, step)
-    log_terms = _log_normal_density(x) + order * _log_mixture(rate, mu * x - 0.5 * mu * mu)
-    return _logsumexp(log_terms) + math.log(step) + _MARGIN * (1.0 + order)
+    value = _log_integral(
+        *(-_TAIL, order * mu + _TAIL, min(0.25, 0.5 / mu)),
+        lambda x: order * _log_ratio(rate, mu, x),
+    )
+    return value + _MARGIN * (1.0 + order)
 
 
 def log_moment_replace_one(rate: float, mu: float, order: float) -> float:
@@ -167,22 +174,11 @@ def log_moment_replace_one(rate: float, mu: float, order: float) -> float:
     # As in `log_moment_add_remove`, but the denominator grows by ``cos(mu y)^(1 - alpha)`` off the
     # real line, so the spacing shrinks with the square root of the order.
     strip = min(1.0, 1.0 / math.sqrt(order)) / mu
-    step = min(0.25, 2.0 * math.pi * strip / 44.0)
-    low, high = -mu - _TAIL, (2.0 * order - 1.0) * mu + _TAIL
-    if (high - low) / step > _MAX_POINTS:
-        return math.inf
-    x = np.arange(low, high + step, step)
-    up = _log_mixture(rate, mu * x - 0.5 * mu * mu)
-    down = _log_mixture(rate, -mu * x - 0.5 * mu * mu)
-    log_terms = _log_normal_density(x) + order * up - (order - 1.0) * down
-    return _logsumexp(log_terms) + math.log(step) + _MARGIN * (1.0 + order)
-
-
-@lru_cache(maxsize=1)
-def _panel() -> tuple[Array, Array]:
-    """Nodes and weights of a 20-point Gauss-Legendre rule on [0, 1]."""
-    nodes, weights = gauss_legendre(20)
-    return 0.5 * (nodes + 1.0), 0.5 * weights
+    value = _log_integral(
+        *(-mu - _TAIL, (2.0 * order - 1.0) * mu + _TAIL, min(0.25, 2.0 * math.pi * strip / 44.0)),
+        lambda x: order * _log_ratio(rate, mu, x) - (order - 1.0) * _log_ratio(rate, -mu, x),
+    )
+    return value + _MARGIN * (1.0 + order)
 
 
 def log_moment_uniform(rate: float, mu: float, order: float) -> float:
@@ -193,13 +189,13 @@ def log_moment_uniform(rate: float, mu: float, order: float) -> float:
     # the mass ``(1-p) (1 - 2 Phi(-mu/2))`` that carries no loss.
     low, high = 0.5 * mu, order * mu + _TAIL
     panels = math.ceil((high - low) * max(1.0, mu, 0.5 * math.sqrt(order) * mu))
-    nodes, weights = _panel()
+    nodes, weights = unit_gauss_legendre(20)
     if panels * len(nodes) > _MAX_POINTS:
         return math.inf
     width = (high - low) / panels
     x = (low + width * (np.arange(panels)[:, None] + nodes[None, :])).ravel()
     log_weight = np.tile(np.log(width * weights), panels) + _log_normal_density(x)
-    log_m = _log_mixture(rate, mu * x - 0.5 * mu * mu)
+    log_m = _log_ratio(rate, mu, x)
     still = math.log1p(-rate) + math.log(math.erf(0.5 * mu / math.sqrt(2.0)))
     # Beyond the last panel M^(1-alpha) <= 1, so the tail of phi bounds what is left of that term.
     tail = float(log_ndtr(-high))

@@ -20,13 +20,11 @@ import numpy as np
 from skdp.accounting.analysis import (
     SMALLEST,
     Analysis,
-    Array,
     DominatingPairs,
     Guarantee,
     Reading,
     analysis_of,
     card_of,
-    log_mixture,
 )
 from skdp.accounting.events import (
     Event,
@@ -36,11 +34,12 @@ from skdp.accounting.events import (
     PoissonSampledEvent,
     UniformSampledEvent,
 )
+from skdp.accounting.numerics.floats import Array, log_mixture
 from skdp.accounting.pld.curves import profile_curve
 from skdp.accounting.pld.directions import is_supported
 from skdp.accounting.pld.pairs.profile import Atoms, ListedPair, hull_atoms, mirrored
 from skdp.accounting.releases.laplace import SampledLaplace, largest_loss
-from skdp.accounting.releases.noise import Noise
+from skdp.accounting.releases.noise import Noise, OnSample
 from skdp.accounting.releases.sampled_gaussian import SampledGaussian
 from skdp.accounting.releases.selection import largest_stated
 
@@ -69,10 +68,8 @@ class Sample(NamedTuple):
     adjacency: str
 
 
-class GeneralSample(Analysis):
+class GeneralSample(OnSample):
     """A release on a sample of which only its profile on the sample itself is used."""
-
-    event: PoissonSampledEvent | UniformSampledEvent
 
     def sample(self) -> Sample | None:
         """Return what the theorems need; None where they do not apply."""
@@ -107,6 +104,9 @@ class GeneralSample(Analysis):
             return None
         return Guarantee(Fraction(largest_loss(sample.kind, sample.rate, inner)), Fraction(0))
 
+    def rho(self, read: Reading = Fraction) -> None:
+        """Return None: sampling makes it far cheaper than its largest loss tells."""
+
     def of_two(self) -> Event | None:
         """Return the release on a Poisson sample itself: what is inside is about single records."""
         if not isinstance(self.event, PoissonSampledEvent):
@@ -126,10 +126,8 @@ def of_two_records(event: Event) -> Event:
     for name, value in _fields(event):
         if isinstance(value, Event):
             changed[name] = of_two_records(value)
-        elif isinstance(value, tuple):
-            changed[name] = tuple(
-                of_two_records(part) if isinstance(part, Event) else part for part in value
-            )
+        elif isinstance(value, tuple) and any(isinstance(part, Event) for part in value):
+            changed[name] = tuple(map(of_two_records, value))
     return replace(event, **changed) if changed else event
 
 

@@ -7,12 +7,12 @@ the largest loss as by Liu and Talwar (2019). Proofs: ``docs/proofs/private_sele
 from __future__ import annotations
 
 import math
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from skdp.accounting.analysis import LogMoments, card_of, sum_of_moments, sum_of_stated
-from skdp.accounting.events import Event, RepeatAndSelectEvent, leaf_counts
+from skdp.accounting.events import Event, RepeatAndSelectEvent
 from skdp.accounting.numerics.bracket import minimise
 from skdp.accounting.numerics.order_conversion import nearby_order
 from skdp.accounting.numerics.stopping_numbers import StoppingNumber
@@ -50,7 +50,7 @@ class RepeatAndSelect(KnownProfile):
     # A card that a pair keeps is asked at thousands of epsilons.
     @cached_property
     def _bound(self) -> SelectionProfile:
-        return _selection_profile(self)
+        return SelectionProfile(profile_curve(self.event.event, self.adjacency), self.number)
 
     @cached_property
     def _largest(self) -> float:
@@ -60,6 +60,19 @@ class RepeatAndSelect(KnownProfile):
         more = self.number.pure_surcharge(alone)
         return math.nextafter(alone + more, math.inf) if more > 0.0 else alone
 
+    @cached_property
+    def surcharge(self) -> float:
+        """The least of ``(1 + eta) ((1 - 1/a) D_a + log(1/gamma) / a)`` over orders a."""
+        run = sum_of_moments(self.event.event, self.adjacency)
+        assert run is not None
+        log_gamma = math.log(self.number.gamma)
+
+        def bound(log_scale: float) -> float:
+            order = nearby_order(math.exp(log_scale))
+            return (run.of(order) - log_gamma) / order
+
+        return (1.0 + self.event.shape) * minimise(bound, _ORDERS) * (1.0 + 1e-14)
+
     def log_moments(self) -> LogMoments | None:
         """Return moments if one run has them, finite and without failing."""
         run = sum_of_moments(self.event.event, self.adjacency)
@@ -68,14 +81,9 @@ class RepeatAndSelect(KnownProfile):
         return LogMoments(partial(_log_moment, self, run), quick=False)
 
 
-@lru_cache(maxsize=64)
-def _selection_profile(card: RepeatAndSelect) -> SelectionProfile:
-    return SelectionProfile(profile_curve(card.event.event, card.adjacency), card.number)
-
-
 def largest_stated(event: Event, adjacency: str) -> float:
     """Return an epsilon that an event has without failing, by basic composition; or infinity."""
-    known = sum_of_stated(leaf_counts(event), adjacency)
+    known = sum_of_stated(event, adjacency)
     return known[0] if known is not None and known[1] == 0.0 else math.inf
 
 
@@ -86,22 +94,8 @@ def _log_moment(card: RepeatAndSelect, run: LogMoments, order: float) -> float:
     # of no run counted.
     event, one = card.event, run.of(order)
     if math.isfinite(event.shape):
-        return one + math.log(event.mean) + (order - 1.0) * _surcharge(card)
+        return one + math.log(event.mean) + (order - 1.0) * card.surcharge
     curve = profile_curve(event.event, card.adjacency)
     delta = float(curve(np.array([-math.log1p(-1.0 / order)]))[0])
     several = math.log(event.mean) + one + (order - 1.0) * event.mean * delta
     return float(np.logaddexp(-event.mean, several))
-
-
-@lru_cache(maxsize=64)
-def _surcharge(card: RepeatAndSelect) -> float:
-    """Return the least of ``(1 + eta) ((1 - 1/a) D_a + log(1/gamma) / a)`` over orders a."""
-    run = sum_of_moments(card.event.event, card.adjacency)
-    assert run is not None
-    log_gamma = math.log(card.number.gamma)
-
-    def bound(log_scale: float) -> float:
-        order = nearby_order(math.exp(log_scale))
-        return (run.of(order) - log_gamma) / order
-
-    return (1.0 + card.event.shape) * minimise(bound, _ORDERS) * (1.0 + 1e-14)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 from skdp.accounting.analysis import (
     Analysis,
@@ -16,11 +16,10 @@ from skdp.accounting.analysis import (
     card_of,
 )
 from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
-from skdp.accounting.numerics.floats import round_up
+from skdp.accounting.numerics.floats import decimal_up, read_decimal
+from skdp.accounting.numerics.order_conversion import log_moment_randomised_response
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
-_MARGIN = 1e-13  # relative rounding error of a sum of positive terms, generously
-_LARGE = 600.0  # exponents above which exponentials may overflow
 # Guarantees below these count as these: squares of what is as small would vanish.
 _LEAST_EPSILON = 1e-100
 _LEAST_FAILURE = 1e-290
@@ -38,7 +37,7 @@ class Stated(Analysis):
 
     @property
     def _delta(self) -> float:
-        return self.event.delta if isinstance(self.event, ApproxDPEvent) else 0.0
+        return float(getattr(self.event, "delta", 0.0))
 
     def pairs(self) -> DominatingPairs:
         """Return randomised response in both directions."""
@@ -62,9 +61,14 @@ class Stated(Analysis):
         """Return what is stated."""
         return Guarantee(read(self.event.epsilon), read(self._delta))
 
+    def covers(self, event: Any) -> bool:
+        """Compare the guarantees."""
+        other = Stated(event, self.adjacency)
+        return bool(event.epsilon <= self.event.epsilon and other._delta <= self._delta)
+
     def of_two(self) -> Event:
         """Return the guarantee for groups of two (`group_privacy`), also as decimals rounded up."""
-        epsilon = _decimal_up(2 * Fraction(repr(self.event.epsilon)))
+        epsilon = decimal_up(2 * read_decimal(self.event.epsilon))
         if self._delta == 0.0:
             return PureDPEvent(epsilon)
         try:
@@ -73,27 +77,5 @@ class Stated(Analysis):
             factor = math.inf
         if factor * self._delta >= 1.0:
             return ApproxDPEvent(epsilon, 1.0)
-        failure = _decimal_up(Fraction(repr(self._delta)) * Fraction(factor))
+        failure = decimal_up(read_decimal(self._delta) * Fraction(factor))
         return ApproxDPEvent(epsilon, min(1.0, failure))
-
-
-def _decimal_up(amount: Fraction) -> float:
-    """Return a float near an amount that is at least it, also as it is written."""
-    number = round_up(amount)
-    while math.isfinite(number) and Fraction(repr(number)) < amount:
-        number = math.nextafter(number, math.inf)
-    return number
-
-
-def log_moment_randomised_response(epsilon: float, order: float) -> float:
-    """Return the log moment of randomised response, which dominates pure privacy."""
-    if epsilon == 0.0:
-        return 0.0
-    if order * epsilon <= _LARGE:
-        # cosh((order - 1/2) epsilon) / cosh(epsilon / 2), as what it is above one.
-        added = math.sinh(0.5 * order * epsilon) * math.sinh(0.5 * (order - 1.0) * epsilon)
-        value = math.log1p(2.0 * added / math.cosh(0.5 * epsilon))
-    else:
-        value = (order - 1.0) * epsilon + math.log1p(math.exp(-(2.0 * order - 1.0) * epsilon))
-        value -= math.log1p(math.exp(-epsilon))
-    return max(value * (1.0 + _MARGIN), sys.float_info.min)

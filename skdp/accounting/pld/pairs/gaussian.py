@@ -26,9 +26,13 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from skdp.accounting.analysis import log_mixture
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.floats import LARGEST_EXPONENT, SMALLEST_TAIL, UNIT_ROUNDOFF
+from skdp.accounting.numerics.floats import (
+    LARGEST_EXPONENT,
+    SMALLEST_TAIL,
+    UNIT_ROUNDOFF,
+    log_mixture,
+)
 from skdp.accounting.pld.pairs.base import Array, Complex, NodeMasses, Transformable
 from skdp.accounting.pld.pairs.cells import CellPair, invert_mixture, join_at_zero, spread
 from skdp.accounting.pld.transforms.gaussian import GaussianMixtureLoss

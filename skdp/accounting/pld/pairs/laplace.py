@@ -20,8 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.accounting.analysis import log_mixture
-from skdp.accounting.numerics.floats import LARGEST_EXPONENT
+from skdp.accounting.numerics.floats import LARGEST_EXPONENT, log_mixture
 from skdp.accounting.pld.grid.estimates import atoms_cumulants
 from skdp.accounting.pld.pairs.base import Array, Complex, NodeMasses
 from skdp.accounting.pld.pairs.cells import CellPair, invert_mixture, join_at_zero, spread

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp.accounting.analysis import log_mixture
 from skdp.accounting.numerics.bracket import narrow_bracket
+from skdp.accounting.numerics.floats import log_mixture
 from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.transforms.mixtures import Mixture, Term
 

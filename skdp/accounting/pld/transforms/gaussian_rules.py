@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp.accounting.analysis import log_mixture
-from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF
+from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF, log_mixture
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.transforms.mixtures import Mixture

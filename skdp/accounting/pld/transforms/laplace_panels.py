@@ -30,8 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp.accounting.analysis import log_mixture
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF, log_mixture
 from skdp.accounting.numerics.quadrature import gauss_legendre
 from skdp.accounting.pld.pairs.base import Array, Complex
 from skdp.accounting.pld.transforms.fourier_sums import equidistant_sums

@@ -22,7 +22,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from skdp.accounting.analysis import log_mixture
+from skdp.accounting.numerics.floats import log_mixture
 from skdp.accounting.pld.pairs.base import Array
 
 Term = tuple[float, float]  # the sign s and the power e of a factor M(s x)^e
