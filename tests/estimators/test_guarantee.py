@@ -1,13 +1,11 @@
 """Replay on neighbours, and agreement with non-private solvers when noise is negligible."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax
 from sklearn.linear_model import LogisticRegression
-from support import ESTIMATORS, rows
+from support import ESTIMATORS, distance, rows
 
 from skdp import (
     DPSGDClassifier,
@@ -18,7 +16,7 @@ from skdp import (
     OperaLogisticRegression,
     OperaSVC,
 )
-from skdp.mechanisms import ContributionBound
+from skdp.mechanisms import ContributionBound, analytic_gaussian_sigma
 from skdp.testing import replay_on_neighbour
 
 CASES = [
@@ -235,20 +233,12 @@ def test_noise_has_the_planned_scale_in_every_weight():
 
 
 @pytest.mark.slow
-def test_default_epsilon_keeps_a_membership_attack_at_bay():
-    """The best test between two worst-case neighbours may not beat the guarantee."""
+def test_a_membership_attack_finds_what_the_guarantee_allows():
+    """Weights of two worst-case neighbours are normal, at 0.92 of the distance that is claimed.
+
+    Of 300 fits of each: a false alarm below 1e-6, half or twice the noise passes below 1e-6.
+    """
     X, y, other, _ = worst_pair()
-    fits = 1500
-    scores = np.array(
-        [
-            [
-                GrpuaSVC(1.0, 1e-5, max_iter=5, classes=[0, 1]).fit(data, y).coef_[0, 0]
-                for data in (X, other)
-            ]
-            for _ in range(fits)
-        ]
-    )
-    threshold = scores.mean()
-    hit, false = (np.mean(scores[:, k] > threshold) for k in (0, 1))
-    slack = math.sqrt(math.log(2 / 1e-7) / (2 * fits))  # Hoeffding, each side
-    assert hit - slack <= math.e * (false + slack) + 1e-5
+    model = GrpuaSVC(20.0, 1e-5, max_iter=5, classes=[0, 1])
+    weights = [[model.fit(data, y).coef_[0, 0] for _ in range(300)] for data in (X, other)]
+    assert 0.7 < distance(*weights) * analytic_gaussian_sigma(20.0, 1e-5) < 1.25
