@@ -129,12 +129,12 @@ def test_opera_logistic_regression_equals_scikit_learn(solver, n_classes):
     X, y = rows(n=20_000, n_classes=n_classes)
     alpha = 0.5
     model = OperaLogisticRegression(
-        1e6, 1e-5, alpha=alpha, fit_intercept=False, solver=solver, max_iter=2000
+        1e8, 1e-5, alpha=alpha, fit_intercept=False, solver=solver, max_iter=2000
     ).fit(X, y)
     peer = LogisticRegression(
         C=1 / (alpha * len(y)), fit_intercept=False, tol=1e-12, max_iter=10_000
     ).fit(X, y)
-    # The noise that remains at epsilon = 1e6 has a deviation below 1e-7.
+    # The noise that remains at epsilon = 1e8 has a deviation below 2e-8.
     np.testing.assert_allclose(model.coef_, peer.coef_, rtol=0, atol=1e-6)
 
 
@@ -185,7 +185,7 @@ def test_opera_minimises_the_stated_objective(cls, loss, n_classes):
     X, y = rows(n=20_000, n_classes=n_classes)
     X = 7.0 * X
     alpha, scaling = 20.0, 2.0
-    model = cls(1e6, 1e-5, data_norm=7.0, alpha=alpha, intercept_scaling=scaling).fit(X, y)
+    model = cls(1e8, 1e-5, data_norm=7.0, alpha=alpha, intercept_scaling=scaling).fit(X, y)
     value, width = objective_of(loss, X, y, alpha, scaling)
     n_outputs = 1 if n_classes == 2 else n_classes
     best = minimize(value, np.zeros(n_outputs * width), options={"gtol": 1e-8}).x
@@ -219,7 +219,7 @@ def test_noise_has_the_planned_scale_in_every_weight():
     """The released weights scatter around the minimiser as the analytic mechanism says."""
     X, y = rows(n=100)
     weights = []
-    for _ in range(1000):
+    for _ in range(400):
         model = OperaLogisticRegression(alpha=0.5, intercept_scaling=1.0).fit(X, y)
         weights.append(np.append(model.coef_, model.intercept_))
     noise_multiplier = model.privacy_spent_.event.noise_multiplier
@@ -228,8 +228,9 @@ def test_noise_has_the_planned_scale_in_every_weight():
     sensitivity = float(mechanism.split("sensitivity ")[1].split(",")[0])
     assert sigma / sensitivity == pytest.approx(noise_multiplier, rel=1e-4)
     scatter = np.std(weights, axis=0) / sigma
-    # The deviation of 1,000 normals is within 15 % of the truth but for one case in 1e9.
-    assert np.all(np.abs(scatter - 1.0) < 0.15)
+    # The deviations of five times 400 normals are within 20 % of the truth but for one case in 1e7,
+    # and outside for all but one in 1e7 if the truth is half as much again.
+    assert np.all(np.abs(scatter - 1.0) < 0.2)
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ def test_logistic_regression_equals_scikit_learn_when_noise_is_negligible(n_clas
     X, y = rows(n=20_000, n_classes=n_classes)
     alpha = 0.01
     model = ObjectivePerturbationLogisticRegression(
-        1e7, 1e-5, alpha=alpha, max_grad_norm=None, fit_intercept=False
+        1e9, 1e-5, alpha=alpha, max_grad_norm=None, fit_intercept=False
     ).fit(X, y)
     for k in range(model.coef_.shape[0]):
         target = y if n_classes == 2 else (y == k).astype(int)
