@@ -90,7 +90,7 @@ def loud_search(method, **options):
         make_pipeline(Loud(), NoisyCount(classes=[0, 1])),
         {"noisycount__threshold": [0.0, 0.5]},
         method=method,
-        delta=0.6,
+        delta=0.1,
         cv=2,
         verbose=1,
         **options,
@@ -127,7 +127,7 @@ def test_what_all_fits_would_warn_of_is_said_once(method):
         {"alpha": [0.1, 1.0]},
         method=method,
         cv=2,
-        delta=0.6,
+        delta=0.1,
     )
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
