@@ -82,7 +82,7 @@ def test_small_numbers_agree_with_counting(adjacency):
         assert count * (1 - 1e-3) <= found <= count
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(
     log_epsilon=st.floats(-7, 4.6),
     log_delta=st.floats(-34.5, -2.3),

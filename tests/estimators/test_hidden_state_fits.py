@@ -47,7 +47,7 @@ def neighbour(X, y, rng, n_classes):
 def test_replay_on_replaced_records(cls, settings, n_classes):
     rng = np.random.default_rng(0)
     estimator = hidden(cls, classes=range(n_classes), radius=0.8, **settings)
-    for seed in range(3):
+    for seed in range(2):
         X, y, other, labels = neighbour(*rows(n=60, n_classes=n_classes, seed=seed), rng, n_classes)
         report = replay_on_neighbour(estimator, X, y, other, labels, seed=seed)
         assert report.distances.size == settings["max_iter"]
@@ -175,11 +175,12 @@ def test_a_fit_with_negligible_noise_minimises_the_objective():
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_more_signal_more_accuracy(cls):
-    X, y = rows(n=5000)
+    """Single scores are 0.977 +- 0.002 and, of weights that are all noise, 0.56 +- 0.2."""
+    X, y = rows(n=2000)
     weak, strong = (
-        np.mean([hidden(cls, e).fit(X, y).score(X, y) for _ in range(5)]) for e in (0.02, 3)
+        np.mean([hidden(cls, e).fit(X, y).score(X, y) for _ in range(5)]) for e in (0.002, 3)
     )
-    assert strong > 0.9 and strong > weak
+    assert strong > 0.95 and strong > weak
 
 
 def test_scikit_learn_checks():
