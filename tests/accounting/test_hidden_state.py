@@ -466,13 +466,13 @@ def test_monotone_in_everything():
 
 def test_limits_of_many_steps():
     """Noise pays for so many steps and no more, and 1e10 of them take no time."""
-    start = time.perf_counter()
+    start = time.process_time()
     strong = LastIterateEvent(GaussianEvent(9.0), 10**10, 0.3, 2e-4)
     assert mu_of(strong) == pytest.approx(math.sqrt((2 - 2e-4) / 2e-4) / 9, rel=1e-11)
     convex = LastIterateEvent(GaussianEvent(9.0), 10**10, 0.3, diameter=50.0)
     assert mu_of(convex) == pytest.approx((50 + 450 / 9) / math.sqrt(450), rel=1e-11)
     assert mu_of(LastIterateEvent(GaussianEvent(9e4), 10**10, 2.0)) == pytest.approx(1e5 / 9e4)
-    assert time.perf_counter() - start < 0.1
+    assert time.process_time() - start < 1.0
     sampled = [epsilon_of(sampled_run(steps=t)) for t in (10**5, 10**10)]
     assert sampled[0] == pytest.approx(sampled[1], rel=0.01)
 

@@ -153,7 +153,11 @@ def test_every_accountant_is_met_within_one_part_in_ten_thousand(accountant, adj
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "rate", "steps"),
-    [(1.0, 1e-5, 0.01, 2000), (0.3, 1e-6, 0.02, 300), (8.0, 1e-5, 0.02, 500)],
+    [
+        (1.0, 1e-5, 0.01, 2000),
+        (0.3, 1e-6, 0.02, 300),
+        pytest.param(8.0, 1e-5, 0.02, 500, marks=pytest.mark.oracle),
+    ],
 )
 def test_an_independent_accountant_agrees_on_noise(epsilon, delta, rate, steps):
     """Its excess, seen by refining its grid, is below 3e-5 here; ours stays within 1e-4."""

@@ -35,7 +35,11 @@ def test_rate_and_noise_are_inverse(epsilon, delta, z, steps, adjacency):
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "z", "steps"),
-    [(1.0, 1e-5, 4.0, 10**4), (2.0508, 1e-6, 5.0, 500), (6.65378, 1e-5, 0.7, 500)],
+    [
+        (1.0, 1e-5, 4.0, 10**4),
+        (2.0508, 1e-6, 5.0, 500),
+        pytest.param(6.65378, 1e-5, 0.7, 500, marks=pytest.mark.oracle),
+    ],
 )
 def test_an_independent_accountant_agrees_on_rates(epsilon, delta, z, steps):
     """Its excess, seen by refining its grid, is below 3e-5 here; ours stays within 1e-4."""
@@ -57,7 +61,7 @@ def test_an_accountant_of_full_batches_refuses_smaller_ones_by_name():
         calibrate_sample_rate(1.0, 1e-5, 1.0, 10, sampling="uniform", dataset_size=10)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(
     log_epsilon=st.floats(-7, 4.6),
     log_delta=st.floats(-34.5, -2.3),

@@ -97,7 +97,7 @@ def random_pair(rng, size):
 def test_exact_finite_mechanisms_stay_below_the_bound():
     rng = np.random.default_rng(0)
     largest, unshifted = 0.0, 0
-    for _ in range(1500):
+    for _ in range(500):
         p, q = random_pair(rng, int(rng.integers(2, 7)))
         shape = float(rng.choice(SHAPES))
         number = StoppingNumber(float(1.0 + 10.0 ** rng.uniform(-2.0, 2.0)), shape)
@@ -113,7 +113,7 @@ def test_exact_finite_mechanisms_stay_below_the_bound():
                 # A union bound alone, without the shift of epsilon, is no bound.
                 unshifted += true > number.mean * float(curve(np.array([epsilon]))[0]) * 1.001
     assert largest > 0.8
-    assert unshifted > 50
+    assert unshifted > 20
 
 
 def test_atoms_and_their_split_into_ties_have_the_same_bound():

@@ -74,7 +74,7 @@ def test_an_independent_accountant_agrees(epsilon, delta, z, rate):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_small_numbers_agree_with_counting(adjacency):
     how = {"adjacency": adjacency, "accountant": RDPAccountant}
-    for epsilon in (0.5, 1.0, 1.4):
+    for epsilon in (0.4, 0.8):
         count = 0
         while dpsgd_epsilon(2.0, 0.02, count + 1, 1e-5, **how) <= epsilon:
             count += 1
@@ -82,7 +82,7 @@ def test_small_numbers_agree_with_counting(adjacency):
         assert count * (1 - 1e-3) <= found <= count
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(
     log_epsilon=st.floats(-7, 4.6),
     log_delta=st.floats(-34.5, -2.3),

@@ -336,7 +336,7 @@ def as_nobody(act):
 @needs_fork
 def test_read_only_files_are_read_and_refuse_charges(budget):
     for parent in budget.ledger.parents:  # pytest's own folders are closed to others
-        if Path(tempfile.gettempdir()) in parent.parents:
+        if Path(tempfile.gettempdir()) in parent.parents and parent.stat().st_uid == os.getuid():
             parent.chmod(0o755)
     budget.ledger.chmod(0o444)
     assert as_nobody(lambda: len(BudgetAccountant.open(budget.ledger).entries())) == "5"
@@ -345,11 +345,13 @@ def test_read_only_files_are_read_and_refuse_charges(budget):
     assert answer.startswith("LedgerReadOnlyError") and "write access" in answer
     answer = as_nobody(lambda: budget.check(PureDPEvent(0.125)))
     assert answer.startswith("LedgerReadOnlyError")
-    budget.ledger.chmod(0o666)  # the folder still forbids the journal
+    budget.ledger.chmod(0o666)
+    budget.ledger.parent.chmod(0o555)  # the folder still forbids the journal
     answer = as_nobody(lambda: budget.reserve(PureDPEvent(0.125)))
     assert answer.startswith("LedgerReadOnlyError")
     answer = as_nobody(lambda: BudgetAccountant(1.0, 0.0, ledger=budget.ledger.with_name("new")))
     assert answer.startswith("LedgerReadOnlyError")
+    budget.ledger.parent.chmod(0o755)
     assert len(budget.entries()) == 5
     budget.reserve(PureDPEvent(0.125))
 

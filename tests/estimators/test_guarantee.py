@@ -1,13 +1,11 @@
 """Replay on neighbours, and agreement with non-private solvers when noise is negligible."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax
 from sklearn.linear_model import LogisticRegression
-from support import ESTIMATORS, rows
+from support import ESTIMATORS, distance, rows
 
 from skdp import (
     DPSGDClassifier,
@@ -18,7 +16,7 @@ from skdp import (
     OperaLogisticRegression,
     OperaSVC,
 )
-from skdp.mechanisms import ContributionBound
+from skdp.mechanisms import ContributionBound, analytic_gaussian_sigma
 from skdp.testing import replay_on_neighbour
 
 CASES = [
@@ -131,12 +129,12 @@ def test_opera_logistic_regression_equals_scikit_learn(solver, n_classes):
     X, y = rows(n=20_000, n_classes=n_classes)
     alpha = 0.5
     model = OperaLogisticRegression(
-        1e6, 1e-5, alpha=alpha, fit_intercept=False, solver=solver, max_iter=2000
+        1e8, 1e-5, alpha=alpha, fit_intercept=False, solver=solver, max_iter=2000
     ).fit(X, y)
     peer = LogisticRegression(
         C=1 / (alpha * len(y)), fit_intercept=False, tol=1e-12, max_iter=10_000
     ).fit(X, y)
-    # The noise that remains at epsilon = 1e6 has a deviation below 1e-7.
+    # The noise that remains at epsilon = 1e8 has a deviation below 2e-8.
     np.testing.assert_allclose(model.coef_, peer.coef_, rtol=0, atol=1e-6)
 
 
@@ -187,7 +185,7 @@ def test_opera_minimises_the_stated_objective(cls, loss, n_classes):
     X, y = rows(n=20_000, n_classes=n_classes)
     X = 7.0 * X
     alpha, scaling = 20.0, 2.0
-    model = cls(1e6, 1e-5, data_norm=7.0, alpha=alpha, intercept_scaling=scaling).fit(X, y)
+    model = cls(1e8, 1e-5, data_norm=7.0, alpha=alpha, intercept_scaling=scaling).fit(X, y)
     value, width = objective_of(loss, X, y, alpha, scaling)
     n_outputs = 1 if n_classes == 2 else n_classes
     best = minimize(value, np.zeros(n_outputs * width), options={"gtol": 1e-8}).x
@@ -221,7 +219,7 @@ def test_noise_has_the_planned_scale_in_every_weight():
     """The released weights scatter around the minimiser as the analytic mechanism says."""
     X, y = rows(n=100)
     weights = []
-    for _ in range(1000):
+    for _ in range(400):
         model = OperaLogisticRegression(alpha=0.5, intercept_scaling=1.0).fit(X, y)
         weights.append(np.append(model.coef_, model.intercept_))
     noise_multiplier = model.privacy_spent_.event.noise_multiplier
@@ -230,25 +228,18 @@ def test_noise_has_the_planned_scale_in_every_weight():
     sensitivity = float(mechanism.split("sensitivity ")[1].split(",")[0])
     assert sigma / sensitivity == pytest.approx(noise_multiplier, rel=1e-4)
     scatter = np.std(weights, axis=0) / sigma
-    # The deviation of 1,000 normals is within 15 % of the truth but for one case in 1e9.
-    assert np.all(np.abs(scatter - 1.0) < 0.15)
+    # The deviations of five times 400 normals are within 20 % of the truth but for one case in 1e7,
+    # and outside for all but one in 1e7 if the truth is half as much again.
+    assert np.all(np.abs(scatter - 1.0) < 0.2)
 
 
 @pytest.mark.slow
-def test_default_epsilon_keeps_a_membership_attack_at_bay():
-    """The best test between two worst-case neighbours may not beat the guarantee."""
+def test_a_membership_attack_finds_what_the_guarantee_allows():
+    """Weights of two worst-case neighbours are normal, at 0.92 of the distance that is claimed.
+
+    Of 300 fits of each: a false alarm below 1e-6, half or twice the noise passes below 1e-6.
+    """
     X, y, other, _ = worst_pair()
-    fits = 1500
-    scores = np.array(
-        [
-            [
-                GrpuaSVC(1.0, 1e-5, max_iter=5, classes=[0, 1]).fit(data, y).coef_[0, 0]
-                for data in (X, other)
-            ]
-            for _ in range(fits)
-        ]
-    )
-    threshold = scores.mean()
-    hit, false = (np.mean(scores[:, k] > threshold) for k in (0, 1))
-    slack = math.sqrt(math.log(2 / 1e-7) / (2 * fits))  # Hoeffding, each side
-    assert hit - slack <= math.e * (false + slack) + 1e-5
+    model = GrpuaSVC(20.0, 1e-5, max_iter=5, classes=[0, 1])
+    weights = [[model.fit(data, y).coef_[0, 0] for _ in range(300)] for data in (X, other)]
+    assert 0.7 < distance(*weights) * analytic_gaussian_sigma(20.0, 1e-5) < 1.25

@@ -10,11 +10,12 @@ from scipy.optimize import minimize
 from scipy.special import log_expit
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
-from support import rows
+from support import distance, rows
 
 from skdp import GrpuaLogisticRegression, GrpuaSVC
 from skdp.accounting import Event, HiddenStateAccountant, LastIterateEvent
 from skdp.budget import BudgetAccountant
+from skdp.mechanisms import analytic_gaussian_sigma
 from skdp.plans import carry_out
 from skdp.reporting import PrivacySpent, privacy_statement
 from skdp.testing import replay_on_neighbour
@@ -46,7 +47,7 @@ def neighbour(X, y, rng, n_classes):
 def test_replay_on_replaced_records(cls, settings, n_classes):
     rng = np.random.default_rng(0)
     estimator = hidden(cls, classes=range(n_classes), radius=0.8, **settings)
-    for seed in range(3):
+    for seed in range(2):
         X, y, other, labels = neighbour(*rows(n=60, n_classes=n_classes, seed=seed), rng, n_classes)
         report = replay_on_neighbour(estimator, X, y, other, labels, seed=seed)
         assert report.distances.size == settings["max_iter"]
@@ -174,11 +175,12 @@ def test_a_fit_with_negligible_noise_minimises_the_objective():
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_more_signal_more_accuracy(cls):
-    X, y = rows(n=5000)
+    """Single scores are 0.977 +- 0.002 and, of weights that are all noise, 0.56 +- 0.2."""
+    X, y = rows(n=2000)
     weak, strong = (
-        np.mean([hidden(cls, e).fit(X, y).score(X, y) for _ in range(5)]) for e in (0.02, 3)
+        np.mean([hidden(cls, e).fit(X, y).score(X, y) for _ in range(5)]) for e in (0.002, 3)
     )
-    assert strong > 0.9 and strong > weak
+    assert strong > 0.95 and strong > weak
 
 
 def test_scikit_learn_checks():
@@ -195,41 +197,25 @@ def worst_pair():
     return X, y, -X, y
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "settings", [{"max_iter": 30}, {"alpha": 0.0, "radius": 1.0, "max_iter": 30}]
+    ("settings", "fits", "low", "high"),
+    [
+        ({"alpha": 0.0, "radius": 1.0}, 60, 0.5, 1.5),
+        pytest.param({}, 100, 0.35, 1.0, marks=pytest.mark.slow),
+    ],
 )
-def test_a_membership_attack_stays_within_the_guarantee(settings):
-    """The best threshold between two worst-case neighbours, over several epsilons."""
+def test_a_membership_attack_finds_what_the_guarantee_allows(settings, fits, low, high):
+    """The distance of two worst-case neighbours' weights, in units of what the claim allows.
+
+    It is 0.95 and 0.65, at deviations of 0.08 and 0.05: a false alarm in 1e-7. Half the noise gives
+    2.4 and 1.25, and passes in 1e-6 and 1e-3.
+    """
     X, y, other, _ = worst_pair()
-    fits = 250
     estimator = hidden(
-        GrpuaLogisticRegression, 2.0, 1e-5, classes=[0, 1], fit_intercept=False, **settings
+        GrpuaLogisticRegression,
+        20.0,
+        1e-5,
+        **{"classes": [0, 1], "fit_intercept": False, "max_iter": 30, **settings},
     )
-    scores = np.array(
-        [[clone(estimator).fit(data, y).coef_[0, 0] for data in (X, other)] for _ in range(fits)]
-    )
-    spent = estimator.fit(X, y).privacy_spent_
-    # Hoeffding on each of two frequencies: both hold but for one case in 1e7.
-    slack = math.sqrt(math.log(2 / 1e-7) / (2 * fits))
-    hit, false = (float(np.mean(scores[:, k] > 0.0)) for k in (0, 1))
-    for epsilon in (0.0, 0.5, 1.0):
-        attack = hit - slack - math.exp(epsilon) * (false + slack)
-        assert attack <= spent.delta_at(epsilon)
-
-
-def test_too_little_noise_fails_the_attack():
-    """The noise of a tenfold epsilon is found out: the attack is not blind."""
-    X, y, other, _ = worst_pair()
-    honest = hidden(
-        GrpuaLogisticRegression, 2.0, 1e-5, classes=[0, 1], fit_intercept=False, max_iter=30
-    )
-    loud = clone(honest).set_params(epsilon=20.0)
-    promised = honest.fit(X, y).privacy_spent_.delta_at(0.0)
-    fits = 200
-    scores = np.array(
-        [[clone(loud).fit(data, y).coef_[0, 0] for data in (X, other)] for _ in range(fits)]
-    )
-    slack = math.sqrt(math.log(2 / 1e-7) / (2 * fits))
-    hit, false = (float(np.mean(scores[:, k] > 0.0)) for k in (0, 1))
-    assert hit - slack - (false + slack) > promised
+    weights = [[estimator.fit(data, y).coef_[0, 0] for _ in range(fits)] for data in (X, other)]
+    assert low < distance(*weights) * analytic_gaussian_sigma(20.0, 1e-5) < high

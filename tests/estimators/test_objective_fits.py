@@ -8,12 +8,12 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import beta
 from sklearn.linear_model import LogisticRegression
-from support import rows
+from support import distance, rows
 
 from skdp import ObjectivePerturbationLogisticRegression, ObjectivePerturbationSVC
 from skdp.accounting import ObjectivePerturbationEvent, PLDAccountant
 from skdp.budget import BudgetAccountant
-from skdp.mechanisms import record_releases
+from skdp.mechanisms import analytic_gaussian_sigma, record_releases
 from skdp.reporting import privacy_statement
 from skdp.testing import FrozenStream
 
@@ -26,7 +26,7 @@ def test_logistic_regression_equals_scikit_learn_when_noise_is_negligible(n_clas
     X, y = rows(n=20_000, n_classes=n_classes)
     alpha = 0.01
     model = ObjectivePerturbationLogisticRegression(
-        1e7, 1e-5, alpha=alpha, max_grad_norm=None, fit_intercept=False
+        1e9, 1e-5, alpha=alpha, max_grad_norm=None, fit_intercept=False
     ).fit(X, y)
     for k in range(model.coef_.shape[0]):
         target = y if n_classes == 2 else (y == k).astype(int)
@@ -209,16 +209,20 @@ def scores_of(estimator, tables, runs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("cls", "settings", "share"),
+    ("cls", "settings"),
     [
         # Far from the kink the hinge is a straight line: the neighbours are as bad as can be.
-        (ObjectivePerturbationSVC, {"alpha": 10.0}, 0.3),
-        (ObjectivePerturbationLogisticRegression, {"alpha": 10.0, "max_grad_norm": 0.4}, 0.3),
-        (ObjectivePerturbationLogisticRegression, {}, 0.0),
+        (ObjectivePerturbationSVC, {"alpha": 10.0}),
+        (ObjectivePerturbationLogisticRegression, {"alpha": 10.0, "max_grad_norm": 0.4}),
+        (ObjectivePerturbationLogisticRegression, {}),
     ],
 )
-def test_audit_of_many_runs(cls, settings, share):
-    """False-alarm rate below 1e-6 on each side."""
+def test_audit_of_many_runs(cls, settings):
+    """False-alarm rate below 1e-6 on each side.
+
+    What is found is 0.55 and more, with a deviation of 0.045, and would be 1.7 at half the noise.
+    Above epsilon is one limit or the other in 5e-7 of all cases, however much is leaked.
+    """
     epsilon, delta, runs = 1.0, 0.05, 6000
     estimator = cls(epsilon, delta, fit_intercept=False, classes=[0, 1], **settings)
     one, other = scores_of(estimator, worst_pair(10), runs)
@@ -227,16 +231,17 @@ def test_audit_of_many_runs(cls, settings, share):
     threshold = centre + spread * 0.9
     hits, false_alarms = int(np.sum(one > threshold)), int(np.sum(other > threshold))
     found = epsilon_lower_bound(hits, false_alarms, runs, delta, 2.5e-7)
-    assert share * epsilon < max(found, 1e-9) <= epsilon
+    assert 0.25 * epsilon < found <= epsilon
 
 
 def test_audit_in_short():
-    """Enough runs to tell the claim from twice the claim; false-alarm rate below 1e-6."""
-    epsilon, delta, runs = 4.0, 0.05, 400
+    """Where the hinge is a straight line the neighbours are two normals at the claim's distance.
+
+    Of 120 fits of each: a false alarm below 1e-6, half or twice the noise passes below 1e-6.
+    """
+    epsilon, delta = 20.0, 0.05
     estimator = ObjectivePerturbationSVC(
         epsilon, delta, alpha=10.0, fit_intercept=False, classes=[0, 1]
     )
-    one, other = scores_of(estimator, worst_pair(10), runs)
-    threshold = 0.5 * (one.mean() + other.mean())
-    hits, false_alarms = int(np.sum(one > threshold)), int(np.sum(other > threshold))
-    assert 0.0 < epsilon_lower_bound(hits, false_alarms, runs, delta, 2.5e-7) <= epsilon
+    found = distance(*scores_of(estimator, worst_pair(10), 120))
+    assert 0.7 < found * analytic_gaussian_sigma(epsilon, delta) < 1.4

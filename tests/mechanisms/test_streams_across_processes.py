@@ -37,7 +37,7 @@ def in_a_fork(work):
     if child == 0:
         code = 1
         try:
-            signal.alarm(30)
+            signal.alarm(600)
             os.write(writing, work())
             code = 0
         finally:

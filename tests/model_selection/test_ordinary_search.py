@@ -82,7 +82,7 @@ def test_a_spent_budget_stops_a_search_that_raises(backend, jobs, table):
         search.fit(*table)
     # What is cut short goes on in its thread, and puts the warnings back when it ends.
     for thread in set(threading.enumerate()) - before if backend == "threading" else ():
-        thread.join(30)
+        thread.join(300)
     assert len(accountant.entries()) == 4
     assert not hasattr(search, "best_params_")
 

@@ -158,7 +158,10 @@ def test_no_two_fits_share_their_noise():
 
 
 def test_random_stopping_draws_the_number_that_is_accounted_for(table, monkeypatch):
-    """A chi-square test over 250 searches; the 1e-7 quantile of 4 degrees of freedom is 39.5."""
+    """A chi-square test over 250 searches; the 1e-7 quantile of 4 degrees of freedom is 39.5.
+
+    Some 2e-7 are beyond by counting. A mean of 2 or 4.5 is found in four of five cases.
+    """
     from skdp.model_selection import _methods
 
     seen = []
@@ -193,14 +196,16 @@ def test_random_stopping_draws_the_number_that_is_accounted_for(table, monkeypat
 def test_poisson_stopping_may_come_out_empty(table):
     search = grid_search("random-stopping", expected_candidates=1.0, stopping_shape=math.inf)
     outcomes = set()
-    for seed in range(12):
+    for seed in range(40):
         try:
             search.set_params(random_state=seed).fit(*table)
             outcomes.add("model")
         except SkdpError as error:
             assert "zero" in str(error)
             outcomes.add("none")
-    assert outcomes == {"model", "none"}  # missed with chance below 0.63**12 + 0.37**12
+        if len(outcomes) == 2:
+            break
+    assert outcomes == {"model", "none"}  # missed with chance 0.63**40 = 1e-8
 
 
 def test_errors_inside_quote_no_row(table):

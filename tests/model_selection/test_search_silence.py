@@ -90,7 +90,7 @@ def loud_search(method, **options):
         make_pipeline(Loud(), NoisyCount(classes=[0, 1])),
         {"noisycount__threshold": [0.0, 0.5]},
         method=method,
-        delta=0.6,
+        delta=0.1,
         cv=2,
         verbose=1,
         **options,
@@ -127,7 +127,7 @@ def test_what_all_fits_would_warn_of_is_said_once(method):
         {"alpha": [0.1, 1.0]},
         method=method,
         cv=2,
-        delta=0.6,
+        delta=0.1,
     )
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -168,7 +168,7 @@ def test_threads_outside_of_runs_and_announcements_are_heard(capsys):
     go, done = threading.Event(), threading.Event()
 
     def display():
-        go.wait(10)
+        go.wait(300)
         print("display")
         done.set()
 
@@ -176,7 +176,7 @@ def test_threads_outside_of_runs_and_announcements_are_heard(capsys):
     with around_runs():
         print("run")
         go.set()
-        done.wait(10)
+        done.wait(300)
         with lift_silence():
             print("one run done")
         print("run")
@@ -189,13 +189,13 @@ def test_searches_in_several_threads_share_one_silence(capsys):
 
     def first():
         with around_runs():
-            inside.wait(10)
+            inside.wait(300)
         first_is_done.set()
 
     def second():
         with around_runs():
-            inside.wait(10)
-            first_is_done.wait(10)
+            inside.wait(300)
+            first_is_done.wait(300)
             speak()
 
     threads = [threading.Thread(target=target) for target in (first, second)]

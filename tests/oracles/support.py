@@ -30,3 +30,9 @@ def rows(n=300, d=4, n_classes=2, seed=0):
     X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
     scores = X @ rng.standard_normal((d, n_classes)) + 0.1 * rng.standard_normal((n, n_classes))
     return X, scores.argmax(axis=1)
+
+
+def distance(one, other):
+    """Return the distance of two samples' means in deviations, estimated as of a common one."""
+    spread = np.sqrt(0.5 * (np.var(one, ddof=1) + np.var(other, ddof=1)))
+    return (np.mean(one) - np.mean(other)) / spread

@@ -119,7 +119,7 @@ def test_noise_is_calibrated_to_the_declared_sensitivity(adjacency):
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_the_published_mean_has_noise_of_the_right_scale(adjacency):
-    """Of 20,000 features: false alarm below 1e-6; a scale 5 % off is noticed."""
+    """Of 20,000 features: false alarm below 1e-6; a scale 6 % off passes in 1e-10."""
     d, n = 20_000, 50
     X = np.full((n, d), 0.3)
     scaler = DPStandardScaler(1e4, 1e-6, lower=-1.0, upper=1.0, adjacency=adjacency).fit(X)
@@ -134,7 +134,7 @@ def test_the_published_mean_has_noise_of_the_right_scale(adjacency):
         return min(*tails, stats.kstest(errors, "norm").pvalue) > 2e-7
 
     assert plausible(errors)
-    assert not plausible(errors * 1.05) and not plausible(errors / 1.05)
+    assert not plausible(errors * 1.06) and not plausible(errors / 1.06)
 
 
 def test_agrees_with_standard_scaler_when_noise_is_negligible():
