@@ -10,18 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import itemgetter
 
-from skdp.accounting.intervals import Interval, Proved, is_narrow, meet, named
+from skdp.accounting.intervals import Interval, Proved, is_narrow, named
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval, extremes
 from skdp.accounting.pld.inversion_bounds import (
     Pairs,
     invert_delta,
     invert_epsilon,
+    meet_proved,
     with_gaussian,
 )
-from skdp.accounting.pld.pairs.profile import ListedPair
 
 _CLOSED_FORM, _EXTREMES = "closed form", "extreme losses"
 _INVERSION, _GRID = "inversion", "grid"
@@ -83,7 +82,7 @@ def epsilon_bounds(
     for engine in _order(pairs):
         if _is_exact(best) or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_epsilon):
             break
-        best = _met(releases, best, _tried(engine, run[engine], math.inf))
+        best = meet_proved(pairs, best, _tried(engine, run[engine], math.inf))
     return best
 
 
@@ -105,7 +104,7 @@ def delta_bounds(
     for engine in _order(pairs):
         if _is_exact(best) or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_delta):
             break
-        best = _met(releases, best, _tried(engine, run[engine], 1.0))
+        best = meet_proved(pairs, best, _tried(engine, run[engine], 1.0))
     return best
 
 
@@ -149,17 +148,6 @@ def _tried(engine: str, method: Callable[[], Interval], largest: float) -> Prove
     except (ArithmeticError, ValueError):
         return nothing  # as from the logarithm of a number that vanished
     return nothing if math.isnan(found[0]) or math.isnan(found[1]) else named(found, engine)
-
-
-def _met(pairs: Pairs, known: Proved, found: Proved) -> Proved:
-    """Return what both prove; of pairs that only dominate, lower bounds may not meet the others.
-
-    Probabilities of listed losses, rounded up, may be more than one in all, so no law has them.
-    """
-    if found[0] > known[1] or known[0] > found[1]:
-        if any(isinstance(pair, ListedPair) for pair, _ in pairs):
-            return Proved((0.0, min(known[1], found[1])), min(known, found, key=itemgetter(1)).by)
-    return meet(known, found)
 
 
 def _invert_profile(profile: Callable[[float], Interval], delta: float) -> Interval:

@@ -100,8 +100,9 @@ def _lowering(step: float, falling: Array, rising: Array) -> Array:
     """
     growth = math.expm1(step)
     total = falling * (1.0 + growth) + rising
-    height = np.divide(
-        falling * rising * growth, total, out=np.zeros(len(total)), where=total > 0.0
+    # Two small masses would vanish in their product.
+    height = falling * np.divide(
+        rising * growth, total, out=np.zeros(len(total)), where=total > 0.0
     )
     lowering = np.append(height, 0.0)
     lowering[1:-1] = np.maximum(height[:-1], height[1:])
