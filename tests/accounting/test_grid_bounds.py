@@ -22,7 +22,8 @@ from skdp.accounting.pld.grid.bounds import (
     compose_both,
     delta_interval,
     epsilon_interval,
-    single_epsilon,
+    event_delta,
+    find_crossing,
 )
 from skdp.accounting.pld.grid.compose import Neglected, compose_from_below, tilt_from_below
 from skdp.accounting.pld.grid.estimates import LossEstimate
@@ -178,6 +179,17 @@ def test_no_mass_is_lost_next_to_the_largest_loss():
     assert np.all(np.isfinite(laplace_pair("add", 1e-8, 1000.0).grid(1e-3, 1e-12)[1]))
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.3, 0.69])
+def test_the_event_that_some_loss_is_large_costs_no_more_than_the_composition(epsilon):
+    """And nearly as much where records hardly ever take part."""
+    pairs = [(RandomisedResponsePair(0.7, 1e-6), 1), (laplace_pair("remove", 1e-4, 2.0), 300)]
+    below = event_delta(pairs, epsilon)
+    assert below <= delta_interval(pairs, epsilon)[1]
+    rare = [(gaussian_pair("remove", 1e-7, 5.0), 300)]
+    exact = 300 * rare[0][0].profile(0.1)[0]
+    assert 0.99 * exact < event_delta(rare, 0.1) < exact
+
+
 def test_failures_are_kept_from_below():
     plan = PLDAccountant().compose(ApproxDPEvent(0.7, 1e-3), 2)
     p = 1 / (1 + math.exp(-0.7))
@@ -289,7 +301,9 @@ def test_atoms_that_share_no_grid(atomic, noise):
 
 def test_a_single_release_is_a_lower_bound():
     heavy, light = RandomisedResponsePair(3.0), laplace_pair("laplace", 1.0, 1e-3)
-    alone = single_epsilon([(light, 5), (heavy, 1)], 1e-3)
+    alone, _ = find_crossing(
+        lambda e: event_delta([(light, 5), (heavy, 1)], e) - 1e-3, 1.0, 1e6, 1e-9
+    )
     p = 1 / (1 + math.exp(-3.0))
     assert p * -math.expm1(alone - 3.0) == pytest.approx(1e-3, rel=1e-9)
 

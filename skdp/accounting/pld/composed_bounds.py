@@ -13,7 +13,12 @@ from dataclasses import dataclass
 
 from skdp.accounting.intervals import Interval, Proved, is_narrow, named
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval, extremes
+from skdp.accounting.pld.grid.bounds import (
+    delta_interval,
+    epsilon_interval,
+    extremes,
+    find_crossing,
+)
 from skdp.accounting.pld.inversion_bounds import (
     Pairs,
     invert_delta,
@@ -40,8 +45,6 @@ class Limits:
     """The same for delta: what no target asks for is bounded, but not refined."""
     largest_profile_epsilon: float = 1e5
     """Beyond this the profile of a single release is not searched."""
-    profile_steps: int = 200
-    """Bisections of the profile of a single release."""
 
 
 _LIMITS = Limits()
@@ -151,27 +154,10 @@ def _tried(engine: str, method: Callable[[], Interval], largest: float) -> Prove
 
 
 def _invert_profile(profile: Callable[[float], Interval], delta: float) -> Interval:
-    """Bound the smallest epsilon from bounds on a profile, by bisection on either side."""
-
-    def last(above: Callable[[float], bool]) -> tuple[float, float]:
-        """Return neighbouring epsilons between which a predicate turns false."""
-        if not above(0.0):
-            return 0.0, 0.0
-        low, high = 0.0, 1.0
-        while above(high):
-            low, high = high, 2.0 * high
-            if high > _LIMITS.largest_profile_epsilon:
-                return low, math.inf
-        for _ in range(_LIMITS.profile_steps):
-            middle = 0.5 * (low + high)
-            if not low < middle < high or high - low <= 1e-14 * high:
-                break
-            if above(middle):
-                low = middle
-            else:
-                high = middle
-        return low, high
-
-    lower, _ = last(lambda epsilon: profile(epsilon)[0] > delta)
-    _, upper = last(lambda epsilon: profile(epsilon)[1] > delta)
+    """Bound the smallest epsilon from bounds on a profile, each by a search of its own."""
+    largest = _LIMITS.largest_profile_epsilon
+    (lower, _), (_, upper) = (
+        find_crossing(lambda e, side=side: profile(e)[side] - delta, 1.0, largest, 1e-14)  # type: ignore[misc]
+        for side in (0, 1)
+    )
     return lower, upper

@@ -171,6 +171,10 @@ class RemovalPair(GaussianMixturePair):
 
     mixture_type = RemovalMixture
 
+    def __init__(self, rate: float, mu: float) -> None:
+        super().__init__(rate, mu)
+        self.origin = math.log1p(-rate) if rate < 1.0 else 0.0
+
     def losses_at(self, x: Array) -> Array:
         """Return the losses at points."""
         return self._log_ratios(x)
