@@ -302,7 +302,7 @@ def test_atoms_that_share_no_grid(atomic, noise):
 def test_a_single_release_is_a_lower_bound():
     heavy, light = RandomisedResponsePair(3.0), laplace_pair("laplace", 1.0, 1e-3)
     alone, _ = find_crossing(
-        lambda e: event_delta([(light, 5), (heavy, 1)], e) - 1e-3, 1.0, 1e6, 1e-9
+        lambda e: event_delta([(light, 5), (heavy, 1)], e) - 1e-3, 1.0, 1e6, 1e-14
     )
     p = 1 / (1 + math.exp(-3.0))
     assert p * -math.expm1(alone - 3.0) == pytest.approx(1e-3, rel=1e-9)
