@@ -31,16 +31,18 @@ _LARGEST_EVENT = 1e6  # epsilon, up to which single releases are asked
 
 
 class Bounds(NamedTuple):
-    """A composition from above and from below; indices count from ``origin``.
+    """A composition from above, whose indices count from ``origin``, and one from below.
 
-    ``error`` is what rounding of the cells' masses may have moved the sum of losses by, and their
-    probabilities relative to themselves (section 8).
+    Those of the latter count from ``low_origin``, which is 0 where there are no atoms. ``error`` is
+    what rounding of the cells' masses may have moved the sum of losses by, and their probabilities
+    relative to themselves (section 8).
     """
 
     upper: TiltedLoss
     lower: TiltedLoss | None
     failure: float
     origin: float
+    low_origin: float
     error: float = 0.0
 
     def delta(self, epsilon: float) -> tuple[float, float]:
@@ -56,11 +58,14 @@ class Bounds(NamedTuple):
         """Return a lower bound on delta at an epsilon in nats."""
         if self.lower is None:
             return self.failure
-        bound = self.lower.delta_from_below(epsilon - self.origin + self._slip(epsilon))
+        bound = self.lower.delta_from_below(epsilon - self.low_origin + self._slip(epsilon))
         return max(bound * math.exp(-self.error), self.failure)
 
     def _slip(self, epsilon: float) -> float:
-        return LIMITS.rounding * (abs(epsilon) + abs(self.origin)) + self.error
+        return (
+            LIMITS.rounding * (abs(epsilon) + max(abs(self.origin), abs(self.low_origin)))
+            + self.error
+        )
 
 
 def extremes(pairs: Pairs) -> tuple[float, float, float]:
@@ -194,27 +199,29 @@ def compose_both(target: Target, step: float, below: bool = True) -> Bounds:
         target.tilt_on(step),
         target.neglected(step),
     )
-    origin, rounded = 0.0, 0
+    origin, low_origin, rounded = 0.0, 0.0, 0
     parts, lowered = [], []
     for pair, count in pairs:
         # At least the largest loss is then kept; but a narrow pair is best seen from zero.
         fits = pair.lattice > 0.0 and subdivision(pair.lattice, step) > 0
         aligned = fits or pair.lattice > LIMITS.narrow * step
-        aligned = aligned or (pair.lattice == 0.0 != pair.origin)
-        origin += count * pair.origin if aligned else 0.0
+        low_origin += count * pair.origin if aligned else 0.0
         rounded += 0 if pair.atomic else count
-        parts.append((tilt_masses(*pair.grid(step, tail, aligned), step, tilt), count))
         if below:
             indices, masses, _ = pair.optimistic_grid(step, tail, aligned)
             part = tilt_from_below(indices, masses, step, tilt)
             lowered += [(part, count)] if part is not None else []
+        # The least loss of a rare release, which it mostly has, is best seen from itself.
+        aligned = aligned or pair.lattice == 0.0 != pair.origin
+        origin += count * pair.origin if aligned else 0.0
+        parts.append((tilt_masses(*pair.grid(step, tail, aligned), step, tilt), count))
     failure = -math.expm1(math.fsum(n * math.log1p(-pair.failure) for pair, n in pairs))
     failure *= 1.0 - 1e-12
     upper = compose(parts, neglected)
     lower = None
     if len(lowered) == len(parts):
         lower = compose_from_below(lowered, failure, neglected)
-    return Bounds(upper, lower, failure, origin, rounded * LIMITS.cell_error)
+    return Bounds(upper, lower, failure, origin, low_origin, rounded * LIMITS.cell_error)
 
 
 def _solve(bounds: Bounds, delta: float) -> tuple[float, float]:
