@@ -139,8 +139,8 @@ def dearest_affordable(
 ) -> float | None:
     """Return the parameter that costs most among those whose cost is at most ``target > 0``.
 
-    Its cost was evaluated; it is the dearest end of the axis, within 1e-4 of the target (or as close
-    as the cost has been seen to fall along the axis), or next to one that exceeds it. None if the
+    Its cost was evaluated; it is the dearest end of the axis, within 1e-4 of the target, or as far
+    as the cost has been seen to fall along the axis, or next to one that exceeds it. None if the
     cheapest end does. ``slope`` is the elasticity at ``start``.
     """
     # Where costs do not rise along the axis, some affordable parameter is returned.
