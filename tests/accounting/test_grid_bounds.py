@@ -22,7 +22,8 @@ from skdp.accounting.pld.grid.bounds import (
     compose_both,
     delta_interval,
     epsilon_interval,
-    single_epsilon,
+    event_delta,
+    find_crossing,
 )
 from skdp.accounting.pld.grid.compose import Neglected, compose_from_below, tilt_from_below
 from skdp.accounting.pld.grid.estimates import LossEstimate
@@ -142,6 +143,53 @@ def test_pure_releases_are_pinched(epsilon, count, share):
         assert high - low <= 1e-6 * high
 
 
+@pytest.mark.parametrize("step", [1e-2, 0.5, 40.0])
+@pytest.mark.parametrize("mu", [25.0, 84.0, 500.0])
+def test_losses_beyond_all_exponentials_are_rounded_down_from_below(mu, step):
+    """A likelihood ratio of e^700 is no float; a cell of such losses must not end above."""
+    pair = gaussian_pair("gaussian", 1.0, mu)
+    indices, masses, _ = pair.optimistic_grid(step * mu / 25.0, 1e-12)
+    losses = step * mu / 25.0 * indices
+    for epsilon in 0.5 * mu * mu + mu * np.linspace(-3.0, 3.0, 13):
+        found = float(np.dot(masses, -np.expm1(np.minimum(epsilon - losses, 0.0))))
+        assert found <= gaussian_profile.delta(mu, epsilon) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("q", [1e-6, 0.3])
+def test_profiles_of_replaced_records_at_losses_beyond_all_exponentials(q):
+    """There (1-q) N(0) and q N(-mu) vanish against q N(mu), but not their share of the loss."""
+    mu = 1000.0
+    for x in (996.0, 1000.0, 1003.5):
+        epsilon = mu * x - 0.5 * mu * mu + math.log(q / (1 - q))
+        # P - e^epsilon Q above x is q (Phi(mu - x) - phi(x - mu) R(x)), with R(x) Mills's ratio.
+        tail = 0.5 * math.erfc((x - mu) / math.sqrt(2.0))
+        mills = (
+            math.exp(-0.5 * (x - mu) ** 2) * (1 / x - 1 / x**3 + 3 / x**5) / math.sqrt(2 * math.pi)
+        )
+        lower, upper = gaussian_pair("poisson-replace-one", q, mu).profile(epsilon)
+        assert lower <= q * (tail - mills) * (1 + 1e-6)
+        assert q * (tail - mills) * (1 - 1e-6) <= upper <= lower * (1 + 1e-4)
+
+
+def test_no_mass_is_lost_next_to_the_largest_loss():
+    """Losses within rounding of the largest, log(1 - q), lie at all points up to 0.03 here."""
+    pair = laplace_pair("add", 1.9882338829152252e-07, 35.0)
+    _, masses, infinite = pair.grid(7.47e-5, 1e-12, aligned=True)
+    assert masses.sum() + infinite >= 1 - 1e-12
+    assert np.all(np.isfinite(laplace_pair("add", 1e-8, 1000.0).grid(1e-3, 1e-12)[1]))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.3, 0.69])
+def test_the_event_that_some_loss_is_large_costs_no_more_than_the_composition(epsilon):
+    """And nearly as much where records hardly ever take part."""
+    pairs = [(RandomisedResponsePair(0.7, 1e-6), 1), (laplace_pair("remove", 1e-4, 2.0), 300)]
+    below = event_delta(pairs, epsilon)
+    assert below <= delta_interval(pairs, epsilon)[1]
+    rare = [(gaussian_pair("remove", 1e-7, 5.0), 300)]
+    exact = 300 * rare[0][0].profile(0.1)[0]
+    assert 0.99 * exact < event_delta(rare, 0.1) < exact
+
+
 def test_failures_are_kept_from_below():
     plan = PLDAccountant().compose(ApproxDPEvent(0.7, 1e-3), 2)
     p = 1 / (1 + math.exp(-0.7))
@@ -253,7 +301,9 @@ def test_atoms_that_share_no_grid(atomic, noise):
 
 def test_a_single_release_is_a_lower_bound():
     heavy, light = RandomisedResponsePair(3.0), laplace_pair("laplace", 1.0, 1e-3)
-    alone = single_epsilon([(light, 5), (heavy, 1)], 1e-3)
+    alone, _ = find_crossing(
+        lambda e: event_delta([(light, 5), (heavy, 1)], e) - 1e-3, 1.0, 1e6, 1e-14
+    )
     p = 1 / (1 + math.exp(-3.0))
     assert p * -math.expm1(alone - 3.0) == pytest.approx(1e-3, rel=1e-9)
 

@@ -55,7 +55,8 @@ def calibrate_steps(
     int
         At least 1. The accountant's epsilon of that many steps was evaluated and is at most the
         target. One more step exceeds it, unless epsilon is already within 1e-4 of the target,
-        relatively (which only numbers of steps in the thousands are).
+        relatively (which only numbers of steps in the thousands are), or as close to it as the
+        bound has been seen to fall with more steps, where bounds are wide.
 
     Raises
     ------
@@ -141,7 +142,8 @@ def calibrate_sample_rate(
     -------
     float
         A rate in (0, 1] whose cost by this accountant was evaluated and is at most the target. It
-        is 1.0 if full batches meet the target, and else within 1e-4 of it, relatively. For uniform
+        is 1.0 if full batches meet the target, and else within 1e-4 of it, relatively, or as close
+        as the bound has been seen to fall with larger rates, where bounds are wide. For uniform
         sampling it is ``batch_size / dataset_size``, and one more record in a batch exceeds the
         target unless the cost is within 1e-4 of it; ``round(rate * dataset_size)`` gives the batch
         size back.

@@ -69,7 +69,9 @@ def calibrate_noise_multiplier(
     float
         Standard deviation of the noise on the summed gradient over the clipping norm. The
         accountant's epsilon there is at most the target and within 1e-4 of it, relatively, unless
-        even the least noise considered, 1e-3, meets the target.
+        even the least noise considered, 1e-3, meets the target. Where the accountant's bounds are
+        wide they need not fall as noise grows; then it may end below the target by as much as they
+        have been seen to rise (seldom more than a few percent).
 
     Raises
     ------
@@ -131,7 +133,8 @@ def calibrate_event(
     -------
     float
         A noise parameter whose cost was evaluated, does not exceed ``epsilon``, and lies within
-        1e-4 of it, relatively (unless the cost jumps there or the bracket ends).
+        1e-4 of it, relatively (unless the cost jumps there or the bracket ends, and but for as much
+        as the accountant's bound has been seen to rise with more noise).
 
     Raises
     ------

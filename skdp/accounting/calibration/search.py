@@ -64,13 +64,18 @@ class _Search:
         self.aim = math.log(target) + math.log1p(-0.3 * _LIMITS.fine)
         self.known: dict[float, float] = {}
         self.places: dict[float, float] = {}  # the coordinates that led to parameters
+        self.noise = 0.0  # by how much, in logarithms, a cost has exceeded that of a dearer one
         self.fits: float | None = None
         self.exceeds: float | None = None
 
     def affords(self, parameter: float) -> bool:
         """Tell whether a parameter is affordable, and remember it for its side."""
         if parameter not in self.known:
-            self.known[parameter] = self.cost(parameter)
+            self.known[parameter] = value = self.cost(parameter)
+            for other, known in self.known.items():
+                rise = (parameter - other) * (self.axis.dearest - self.axis.cheapest)
+                if rise * (value - known) < 0.0 < min(value, known) < max(value, known) < math.inf:
+                    self.noise = max(self.noise, abs(math.log(value / known)))
         if self.known[parameter] <= self.target:
             self.fits = parameter
         else:
@@ -94,7 +99,7 @@ class _Search:
         if self.fits is None:
             return self.exceeds == self.axis.cheapest
         window = _LIMITS.fine if len(self.known) < _LIMITS.patience else _LIMITS.tolerance
-        near = self.known[self.fits] >= self.target * (1.0 - window)
+        near = self.known[self.fits] >= self.target * (1.0 - max(window, self.noise))
         beside = self.exceeds is not None and self.axis.integer
         beside = beside and abs(self.exceeds - self.fits) <= 1  # type: ignore[operator]
         return near or beside or self.fits == self.axis.dearest
@@ -134,8 +139,9 @@ def dearest_affordable(
 ) -> float | None:
     """Return the parameter that costs most among those whose cost is at most ``target > 0``.
 
-    Its cost was evaluated; it is the dearest end of the axis, within 1e-4 of the target, or next to
-    one that exceeds it. None if the cheapest end does. ``slope`` is the elasticity at ``start``.
+    Its cost was evaluated; it is the dearest end of the axis, within 1e-4 of the target, or as far
+    as the cost has been seen to fall along the axis, or next to one that exceeds it. None if the
+    cheapest end does. ``slope`` is the elasticity at ``start``.
     """
     # Where costs do not rise along the axis, some affordable parameter is returned.
     search = _Search(cost, target, axis)

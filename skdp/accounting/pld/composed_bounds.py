@@ -10,18 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import itemgetter
 
-from skdp.accounting.intervals import Interval, Proved, is_narrow, meet, named
+from skdp.accounting.intervals import Interval, Proved, is_narrow, named
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval, extremes
+from skdp.accounting.pld.grid.bounds import (
+    delta_interval,
+    epsilon_interval,
+    extremes,
+    find_crossing,
+)
 from skdp.accounting.pld.inversion_bounds import (
     Pairs,
     invert_delta,
     invert_epsilon,
+    meet_proved,
     with_gaussian,
 )
-from skdp.accounting.pld.pairs.profile import ListedPair
 
 _CLOSED_FORM, _EXTREMES = "closed form", "extreme losses"
 _INVERSION, _GRID = "inversion", "grid"
@@ -41,8 +45,6 @@ class Limits:
     """The same for delta: what no target asks for is bounded, but not refined."""
     largest_profile_epsilon: float = 1e5
     """Beyond this the profile of a single release is not searched."""
-    profile_steps: int = 200
-    """Bisections of the profile of a single release."""
 
 
 _LIMITS = Limits()
@@ -83,7 +85,7 @@ def epsilon_bounds(
     for engine in _order(pairs):
         if _is_exact(best) or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_epsilon):
             break
-        best = _met(releases, best, _tried(engine, run[engine], math.inf))
+        best = meet_proved(pairs, best, _tried(engine, run[engine], math.inf))
     return best
 
 
@@ -105,7 +107,7 @@ def delta_bounds(
     for engine in _order(pairs):
         if _is_exact(best) or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_delta):
             break
-        best = _met(releases, best, _tried(engine, run[engine], 1.0))
+        best = meet_proved(pairs, best, _tried(engine, run[engine], 1.0))
     return best
 
 
@@ -151,39 +153,11 @@ def _tried(engine: str, method: Callable[[], Interval], largest: float) -> Prove
     return nothing if math.isnan(found[0]) or math.isnan(found[1]) else named(found, engine)
 
 
-def _met(pairs: Pairs, known: Proved, found: Proved) -> Proved:
-    """Return what both prove; of pairs that only dominate, lower bounds may not meet the others.
-
-    Probabilities of listed losses, rounded up, may be more than one in all, so no law has them.
-    """
-    if found[0] > known[1] or known[0] > found[1]:
-        if any(isinstance(pair, ListedPair) for pair, _ in pairs):
-            return Proved((0.0, min(known[1], found[1])), min(known, found, key=itemgetter(1)).by)
-    return meet(known, found)
-
-
 def _invert_profile(profile: Callable[[float], Interval], delta: float) -> Interval:
-    """Bound the smallest epsilon from bounds on a profile, by bisection on either side."""
-
-    def last(above: Callable[[float], bool]) -> tuple[float, float]:
-        """Return neighbouring epsilons between which a predicate turns false."""
-        if not above(0.0):
-            return 0.0, 0.0
-        low, high = 0.0, 1.0
-        while above(high):
-            low, high = high, 2.0 * high
-            if high > _LIMITS.largest_profile_epsilon:
-                return low, math.inf
-        for _ in range(_LIMITS.profile_steps):
-            middle = 0.5 * (low + high)
-            if not low < middle < high or high - low <= 1e-14 * high:
-                break
-            if above(middle):
-                low = middle
-            else:
-                high = middle
-        return low, high
-
-    lower, _ = last(lambda epsilon: profile(epsilon)[0] > delta)
-    _, upper = last(lambda epsilon: profile(epsilon)[1] > delta)
+    """Bound the smallest epsilon from bounds on a profile, each by a search of its own."""
+    largest = _LIMITS.largest_profile_epsilon
+    (lower, _), (_, upper) = (
+        find_crossing(lambda e, side=side: profile(e)[side] - delta, 1.0, largest, 1e-14)  # type: ignore[misc]
+        for side in (0, 1)
+    )
     return lower, upper

@@ -6,15 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from skdp.accounting.intervals import Interval, is_narrow, meet
+from skdp.accounting.intervals import Interval, Proved, is_narrow, meet, provers
 from skdp.accounting.pld.grid.targets import Target
 from skdp.accounting.pld.inversion import LARGEST_COUNT, Inversion
-from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.base import Pair, Transformable
 from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair, gaussian_pair
 from skdp.accounting.pld.pairs.profile import ListedPair
 from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle, find_saddle
 
 Pairs = Sequence[tuple[Pair, int]]
+Releases = Sequence[tuple[Transformable, int]]
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,14 @@ def invert_delta(
     The lower bound is 0 and the upper one ``known`` where the method does not apply.
     """
     effort = Effort()
-    best = meet((0.0, known), bound_delta(ComposedLoss(pairs, mu), epsilon, rtol, effort))
+    best = meet_proved(
+        pairs, (0.0, known), bound_delta(ComposedLoss(pairs, mu), epsilon, rtol, effort)
+    )
     if not is_narrow(best, rtol) and any(map(_is_cut, pairs)):
         # How much may be cut off depends on the delta to be found: an estimate descends to it.
         guess = min(Target.estimated(with_gaussian(pairs, mu), epsilon).delta, best[1])
         loss = _truncated(pairs, mu, _LIMITS.neglected * rtol * guess)
-        best = meet(best, bound_delta(loss, epsilon, rtol, effort))
+        best = meet_proved(pairs, best, bound_delta(loss, epsilon, rtol, effort))
     return best
 
 
@@ -95,8 +98,21 @@ def invert_epsilon(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
     best = _epsilon(ComposedLoss(pairs, mu), delta, rtol, effort)
     if best[1] > _LIMITS.smallest_epsilon and not is_narrow(best, rtol):
         loss = _truncated(pairs, mu, _LIMITS.neglected * rtol * delta)
-        best = meet(best, _epsilon(loss, delta, rtol, effort, best[1]))
+        best = meet_proved(pairs, best, _epsilon(loss, delta, rtol, effort, best[1]))
     return best
+
+
+def meet_proved(pairs: Releases, known: Interval, found: Interval) -> Proved:
+    """Return what two bounds prove; of pairs that only dominate, they need not meet.
+
+    Probabilities of listed losses, rounded up, may be more than one in all, so no law has them.
+    """
+    if any(isinstance(pair, ListedPair) for pair, _ in pairs):
+        most = min(known[1], found[1])
+        known, found = (
+            Proved((min(each[0], most), each[1]), provers(each)) for each in (known, found)
+        )
+    return meet(known, found)
 
 
 def _count_listed(loss: ComposedLoss) -> int:
@@ -145,7 +161,7 @@ def bound_delta(loss: ComposedLoss, epsilon: float, rtol: float, effort: Effort)
         if inversion is None:
             break
         found = inversion.delta_bounds(epsilon)
-        best = meet(best, found)
+        best = meet_proved(loss.pairs, best, found)
         if is_narrow(best, rtol) or not found[1] > 0.0:
             break
         gap *= 0.25 * min(rtol * best[1] / (best[1] - best[0]), 1.0)
@@ -176,7 +192,7 @@ def _epsilon(
         found = None if inversion is None else _solve(inversion, epsilon, delta, inner)
         if found is None:
             break
-        before, best = best, meet(best, found)
+        before, best = best, meet_proved(loss.pairs, best, found)
         width = best[1] - best[0]
         if is_narrow(best, rtol) or not _LIMITS.smallest_epsilon < best[1] < math.inf:
             break

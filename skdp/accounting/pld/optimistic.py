@@ -24,6 +24,7 @@ from skdp.accounting.pld.pairs.base import Array, NodeMasses
 
 _ROUNDING = 1e-14  # relative to the terms of a mass, generously
 _MARGIN = 1e-9  # by which the lowered curve stays above zero, so that rounding cannot sink it
+_MOST_NEGATIVE = 2**13  # masses of a curve that is far from convex, and not worth a minorant
 _LARGEST_STRETCH = 300.0  # nats of losses whose masses under Q are compared at once
 
 
@@ -100,8 +101,9 @@ def _lowering(step: float, falling: Array, rising: Array) -> Array:
     """
     growth = math.expm1(step)
     total = falling * (1.0 + growth) + rising
-    height = np.divide(
-        falling * rising * growth, total, out=np.zeros(len(total)), where=total > 0.0
+    # Two small masses would vanish in their product.
+    height = falling * np.divide(
+        rising * growth, total, out=np.zeros(len(total)), where=total > 0.0
     )
     lowering = np.append(height, 0.0)
     lowering[1:-1] = np.maximum(height[:-1], height[1:])
@@ -137,8 +139,9 @@ def _convex(step: float, masses: Array) -> Array:
     minorant. Its mass moves to the nearest nodes that are kept, keeping its masses under P and Q;
     below the first of these, to it and to a loss of minus infinity.
     """
-    if not np.any(masses < 0.0):
-        return masses
+    negative = np.count_nonzero(masses < 0.0)
+    if not 0 < negative <= _MOST_NEGATIVE:
+        return masses if negative == 0 else np.zeros(len(masses))
     present = np.flatnonzero(masses)
     values = masses[present].tolist()
     doubts = [0.0] * len(values)

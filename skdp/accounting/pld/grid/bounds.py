@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skdp.accounting.numerics.bracket import narrow_bracket
 from skdp.accounting.pld.grid.compose import (
     TiltedLoss,
     compose,
@@ -24,18 +25,24 @@ from skdp.accounting.pld.grid.estimates import Pairs
 from skdp.accounting.pld.grid.targets import LIMITS, Target
 from skdp.accounting.pld.pairs.base import subdivision
 
+_EVENT_STEP = 1e-4  # of epsilon, over which a profile's slope bounds the tail of a loss
+_EVENT_ROUNDING = 1e-12  # relative error of sums of tails, generously
+_LARGEST_EVENT = 1e6  # epsilon, up to which single releases are asked
+
 
 class Bounds(NamedTuple):
-    """A composition from above and from below; indices count from ``origin``.
+    """A composition from above, whose indices count from ``origin``, and one from below.
 
-    ``error`` is what rounding of the cells' masses may have moved the sum of losses by, and their
-    probabilities relative to themselves (section 8).
+    Those of the latter count from ``low_origin``, which is 0 where there are no atoms. ``error`` is
+    what rounding of the cells' masses may have moved the sum of losses by, and their probabilities
+    relative to themselves (section 8).
     """
 
     upper: TiltedLoss
     lower: TiltedLoss | None
     failure: float
     origin: float
+    low_origin: float
     error: float = 0.0
 
     def delta(self, epsilon: float) -> tuple[float, float]:
@@ -51,11 +58,14 @@ class Bounds(NamedTuple):
         """Return a lower bound on delta at an epsilon in nats."""
         if self.lower is None:
             return self.failure
-        bound = self.lower.delta_from_below(epsilon - self.origin + self._slip(epsilon))
+        bound = self.lower.delta_from_below(epsilon - self.low_origin + self._slip(epsilon))
         return max(bound * math.exp(-self.error), self.failure)
 
     def _slip(self, epsilon: float) -> float:
-        return LIMITS.rounding * (abs(epsilon) + abs(self.origin)) + self.error
+        return (
+            LIMITS.rounding * (abs(epsilon) + max(abs(self.origin), abs(self.low_origin)))
+            + self.error
+        )
 
 
 def extremes(pairs: Pairs) -> tuple[float, float, float]:
@@ -85,7 +95,8 @@ def epsilon_interval(pairs: Pairs, delta: float, rtol: float = 1e-3) -> tuple[fl
         return 0.0, 0.0
     if failure * (1.0 - 1e-9) > delta:
         return math.inf, math.inf
-    best = (single_epsilon(pairs, delta), largest if failure <= delta else math.inf)
+    lower, _ = find_crossing(lambda e: event_delta(pairs, e) - delta, 1.0, _LARGEST_EVENT, 1e-7)
+    best = (lower, largest if failure <= delta else math.inf)
     # Finer grids cost digits too: begin with one that is not finer than mostly needed.
     share = max(rtol, LIMITS.first_share)
     target, step, effort = Target.at_delta(pairs, delta), math.inf, LIMITS.effort
@@ -118,8 +129,7 @@ def delta_interval(pairs: Pairs, epsilon: float, rtol: float = 1e-3) -> tuple[fl
     if epsilon >= largest:
         return failure * (1.0 - 1e-9), failure
     least = 1e-290 if all(pair.atomic for pair, _ in pairs) else LIMITS.smallest_delta
-    profiles = [pair.profile(epsilon) for pair, _ in pairs]
-    best = (max([failure * (1.0 - 1e-9)] + [p[0] for p in profiles if p]), variation)
+    best = (max(failure * (1.0 - 1e-9), event_delta(pairs, epsilon)), variation)
     # Finer grids cost digits too: begin with one that is not finer than mostly needed.
     share = max(rtol, LIMITS.first_share)
     target, step, effort = Target.estimated(pairs, epsilon), math.inf, LIMITS.effort
@@ -143,28 +153,39 @@ def delta_interval(pairs: Pairs, epsilon: float, rtol: float = 1e-3) -> tuple[fl
     return best
 
 
-def single_epsilon(pairs: Pairs, delta: float) -> float:
-    """Return the largest epsilon that a single release of a composition has by itself.
+def find_crossing(
+    excess: Callable[[float], float], start: float, largest: float, rtol: float
+) -> tuple[float, float]:
+    """Return close epsilons >= 0 between which a falling excess turns from positive to negative.
 
-    A lower bound on the composition's, from the pairs that know their profile.
+    Both are 0 if it is nowhere positive; the upper one is infinite if it is so up to the largest.
     """
-    best = 0.0
-    for pair, _ in pairs:
-        at_best = pair.profile(best)
-        if at_best is None or at_best[0] <= delta:
-            continue
-        low, high = best, max(1.0, 2.0 * best)
-        while (at_high := pair.profile(high)) is not None and at_high[0] > delta and high < 1e6:
-            low, high = high, 2.0 * high
-        for _ in range(LIMITS.searches):
-            middle = 0.5 * (low + high)
-            at_middle = pair.profile(middle)
-            if at_middle is not None and at_middle[0] > delta:
-                low = middle
-            else:
-                high = middle
-        best = low
-    return best
+    low, high = 0.0, min(max(start, 1e-9), largest)
+    if not excess(high) > 0.0:
+        return narrow_bracket(excess, low, high, rtol) if excess(0.0) > 0.0 else (0.0, 0.0)
+    while excess(high) > 0.0:
+        if high >= largest:
+            return high, math.inf
+        low, high = high, min(2.0 * high, largest)
+    return narrow_bracket(excess, low, high, rtol)
+
+
+def event_delta(pairs: Pairs, epsilon: float) -> float:
+    """Bound delta from below by single releases, and by the event that some loss is so large.
+
+    From the pairs that know their profile; see section 8 of the page.
+    """
+    step, known = _EVENT_STEP * epsilon, []
+    for pair, count in pairs:
+        at, before = pair.profile(epsilon), pair.profile(epsilon - step)
+        if at is not None and before is not None and at[0] > 0.0:
+            tail = at[1] + (before[1] - at[0]) / -math.expm1(-step) if step > 0.0 else 1.0
+            known.append((count, at[0], min(tail, 1.0 - 2.0**-53)))
+    expected = math.fsum(count * tail for count, _, tail in known)
+    some = -math.expm1(math.fsum(count * math.log1p(-tail) for count, _, tail in known))
+    most = math.fsum(count * least for count, least, _ in known)
+    rest = some - expected * (1.0 + _EVENT_ROUNDING) + most * (1.0 - _EVENT_ROUNDING)
+    return max([rest] + [least for _, least, _ in known])
 
 
 def compose_both(target: Target, step: float, below: bool = True) -> Bounds:
@@ -178,26 +199,29 @@ def compose_both(target: Target, step: float, below: bool = True) -> Bounds:
         target.tilt_on(step),
         target.neglected(step),
     )
-    origin, rounded = 0.0, 0
+    origin, low_origin, rounded = 0.0, 0.0, 0
     parts, lowered = [], []
     for pair, count in pairs:
         # At least the largest loss is then kept; but a narrow pair is best seen from zero.
         fits = pair.lattice > 0.0 and subdivision(pair.lattice, step) > 0
         aligned = fits or pair.lattice > LIMITS.narrow * step
-        origin += count * pair.origin if aligned else 0.0
+        low_origin += count * pair.origin if aligned else 0.0
         rounded += 0 if pair.atomic else count
-        parts.append((tilt_masses(*pair.grid(step, tail, aligned), step, tilt), count))
         if below:
             indices, masses, _ = pair.optimistic_grid(step, tail, aligned)
             part = tilt_from_below(indices, masses, step, tilt)
             lowered += [(part, count)] if part is not None else []
+        # The least loss of a rare release, which it mostly has, is best seen from itself.
+        aligned = aligned or pair.lattice == 0.0 != pair.origin
+        origin += count * pair.origin if aligned else 0.0
+        parts.append((tilt_masses(*pair.grid(step, tail, aligned), step, tilt), count))
     failure = -math.expm1(math.fsum(n * math.log1p(-pair.failure) for pair, n in pairs))
     failure *= 1.0 - 1e-12
     upper = compose(parts, neglected)
     lower = None
     if len(lowered) == len(parts):
         lower = compose_from_below(lowered, failure, neglected)
-    return Bounds(upper, lower, failure, origin, rounded * LIMITS.cell_error)
+    return Bounds(upper, lower, failure, origin, low_origin, rounded * LIMITS.cell_error)
 
 
 def _solve(bounds: Bounds, delta: float) -> tuple[float, float]:
@@ -215,46 +239,12 @@ def _solve(bounds: Bounds, delta: float) -> tuple[float, float]:
 
     last = float(loss.indices[-1]) * loss.step + bounds.origin
     centre = float(np.dot(loss.weights, loss.indices)) * loss.step + bounds.origin
-    _, upper = _close_in(from_above, min(max(centre, 0.0), last), loss.step, last, 1.0)
+    _, upper = find_crossing(from_above, centre, max(last, 1e-9), LIMITS.close)
     # Far below the tilt's epsilon lower bounds are useless, so the search starts from above.
-    start = upper if math.isfinite(upper) else last
-    lower, _ = _close_in(from_below, start, 1e-9 * start, start, -1.0)
-    return lower, upper
-
-
-def _close_in(
-    excess: Callable[[float], float], start: float, leap: float, largest: float, side: float
-) -> tuple[float, float]:
-    """Return neighbouring epsilons between which a falling excess loses its sign.
-
-    The upper one is infinite if it does not up to the largest, the lower one 0 if there is none.
-    ``side`` says whether to be close at the upper one, 1, or at the lower one, -1.
-    """
-    low = high = start
-    low_log = high_log = excess(start)
-    while low_log <= 0.0:
+    high = low = upper if math.isfinite(upper) else last
+    leap = 1e-9 * high
+    while not from_below(low) > 0.0:
         if low <= 0.0:
-            return 0.0, 0.0
-        high, high_log, low = low, low_log, max(low - leap, 0.0)
-        low_log, leap = excess(low), 8.0 * leap
-    while high_log > 0.0:
-        if high >= largest:
-            return low, math.inf
-        low, low_log, high = high, high_log, min(high + leap, largest)
-        high_log, leap = excess(high), 8.0 * leap
-    for attempt in range(LIMITS.searches):
-        near = -high_log if side > 0.0 else low_log
-        if high - low <= LIMITS.close * high or near < LIMITS.close:
-            break
-        x = 0.5 * (low + high)
-        if attempt % 3 < 2 and math.isfinite(high_log):
-            # Aim a hair to the side allowed.
-            aim = low_log + side * 0.3 * LIMITS.close
-            secant = low + (high - low) * aim / (low_log - high_log)
-            x = secant if low < secant < high else x
-        value = excess(x)
-        if value > 0.0:
-            low, low_log = x, value
-        else:
-            high, high_log = x, value
-    return low, high
+            return 0.0, upper
+        high, low, leap = low, max(low - leap, 0.0), 8.0 * leap
+    return narrow_bracket(from_below, low, high, LIMITS.close)[0] if low < high else low, upper

@@ -21,14 +21,14 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft
 
 from skdp.accounting.pld.grid.estimates import WindowEstimate
-from skdp.accounting.pld.pairs.base import Array, Indices
+from skdp.accounting.pld.pairs.base import Array, Indices, log_one_plus
 
 _UNIT_ROUNDOFF = 2.0**-53
 _TINY = 1e-290  # far more tilted weight than can vanish below the smallest float
+_LOG_TINY = math.log(_TINY)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ class TiltedLoss:
     def delta_from_below(self, epsilon: float) -> float:
         """Return a lower bound on the divergence at an epsilon in nats, of one from below."""
         total = self._excess(epsilon) - self.missing * largest_contribution(self.tilt)
-        return min(1.0, self.infinite + self._value(total, epsilon, -1.0))
+        value = self._value(total, epsilon, -1.0)
+        return min(1.0, self.infinite + value) if value > 0.0 else self.infinite  # nan is none
 
     def _excess(self, epsilon: float) -> float:
         """Return the sum of ``weight e^(-tilt u) (1 - e^-u)`` over ``u = loss - epsilon > 0``."""
@@ -344,9 +345,10 @@ def convolve(parts: Parts, first: int, size: int) -> tuple[Array, float]:
         rest = np.bincount((loss.indices - centre) % size, loss.weights, minlength=size)
         rest[0] -= loss.weights[heaviest]
         atom = float(loss.weights[heaviest])
-        part_modulus, part_phase = _log_one_plus(fft.rfft(np.maximum(rest, 0.0)) / atom)
+        part = log_one_plus(np.asarray(fft.rfft(np.maximum(rest, 0.0)) / atom))
+        part_modulus = np.maximum(part.real, _LOG_TINY)
         log_modulus += count * part_modulus
-        phase += count * part_phase
+        phase += count * part.imag
         relative = eta * float(np.sum(rest)) / atom
         error += count * np.log1p(relative * np.exp(-np.maximum(part_modulus, -_LIMITS.log_large)))
         log_atom += count * math.log(atom)
@@ -360,28 +362,10 @@ def convolve(parts: Parts, first: int, size: int) -> tuple[Array, float]:
     product = np.zeros(size // 2 + 1, dtype=np.complex128)
     result_atom = math.exp(log_atom) if log_atom > _LIMITS.log_atom and bool(np.all(kept)) else 0.0
     if result_atom > 0.0:
-        product[kept] = result_atom * _exp_minus_one(log_kept - log_atom, phase)
+        product[kept] = result_atom * np.expm1(log_kept - log_atom + 1j * phase)
     else:
         product[kept] = modulus * np.exp(1j * phase)
     bound = 2.0 * (float(np.sum(errors)) + eta * float(np.sum(np.abs(product)))) / size
     weights = np.maximum(fft.irfft(product, size), 0.0)
     weights[0] += result_atom
     return np.roll(weights, (shift - first) % size), bound
-
-
-def _log_one_plus(z: NDArray[np.complex128]) -> tuple[Array, Array]:
-    """Return the real and imaginary parts of log(1 + z), with errors relative to z where small."""
-    square = z.real**2 + z.imag**2
-    near = 0.5 * np.log1p(np.maximum(2.0 * z.real + square, -0.9))
-    far = np.log(np.maximum(np.abs(1.0 + z), _TINY))
-    return np.where(square < 0.04, near, far), np.arctan2(z.imag, 1.0 + z.real)
-
-
-def _exp_minus_one(real: Array, imaginary: Array) -> NDArray[np.complex128]:
-    """Return e^w - 1 for complex w, with errors relative to w where small."""
-    growth = np.expm1(real)
-    cosine = -2.0 * np.sin(0.5 * imaginary) ** 2
-    out = np.empty(len(real), dtype=np.complex128)
-    out.real = growth + (1.0 + growth) * cosine
-    out.imag = (1.0 + growth) * np.sin(imaginary)
-    return out

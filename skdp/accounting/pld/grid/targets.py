@@ -54,8 +54,6 @@ class Limits:
     """Of epsilon, relative to the losses that were added."""
     cell_error: float = 16.0 * 2.0**-53
     """Of the masses of a release that is cut into cells, relative to the tail from there on."""
-    searches: int = 60
-    """Evaluations that may find an epsilon."""
     close: float = 1e-10
     """Relative distance of epsilon, or of delta, at which one is found."""
 

@@ -16,6 +16,7 @@ from skdp.accounting.numerics.floats import LARGEST_EXPONENT
 from skdp.accounting.pld.optimistic import lowered
 from skdp.accounting.pld.pairs.base import Array, Indices, NodeMasses
 
+_LOG_SHARED = -660.0  # of a cell's mass under P and Q that still has all digits of a float
 _ON_AN_END = 1e-9  # of a step: extreme losses this close to a node are there, up to rounding
 
 
@@ -43,18 +44,20 @@ class CellPair(ABC):
 
     def grid(self, step: float, tail: float, aligned: bool = False) -> tuple[Indices, Array, float]:
         """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
-        indices, nodes = self._nodes_on_grid(step, tail, aligned)
+        indices, _, nodes = self._nodes_on_grid(step, tail, aligned)
         return indices, nodes.masses, nodes.infinite
 
     def optimistic_grid(
         self, step: float, tail: float, aligned: bool = False
     ) -> tuple[Indices, Array, float]:
         """Return the same for a discrete pair that this one dominates."""
-        indices, nodes = self._nodes_on_grid(step, tail, aligned)
+        indices, edges, nodes = self._nodes_on_grid(step, tail, aligned)
         zero = None if aligned and self.origin != 0.0 else int(-indices[0])
-        return indices, lowered(step, nodes, zero), 0.0
+        return indices, lowered(step, _round_down(edges, nodes), zero), 0.0
 
-    def _nodes_on_grid(self, step: float, tail: float, aligned: bool) -> tuple[Indices, NodeMasses]:
+    def _nodes_on_grid(
+        self, step: float, tail: float, aligned: bool
+    ) -> tuple[Indices, Array, NodeMasses]:
         origin = self.origin if aligned else 0.0
         low, high = self.span(tail)
         first = math.floor((low - origin) / step + _ON_AN_END)
@@ -62,7 +65,20 @@ class CellPair(ABC):
         if self.needs_zero:
             first, last = min(first, -1), max(last, 1)
         indices = np.arange(first, max(last, first + 1) + 1, dtype=np.int64)
-        return indices, self.node_masses(np.asarray(origin + indices * step, dtype=np.float64))
+        edges = np.asarray(origin + indices * step, dtype=np.float64)
+        return indices, edges, self.node_masses(edges)
+
+
+def _round_down(edges: Array, nodes: NodeMasses) -> NodeMasses:
+    """Move mass to the lower end of cells that have too little under Q, or P, to be shared."""
+    masses = nodes.masses.copy()
+    with np.errstate(divide="ignore"):
+        log_masses = np.log(nodes.falling + nodes.rising)
+    down = np.minimum(log_masses, log_masses - edges[1:]) < _LOG_SHARED
+    moved = np.where(down, nodes.rising, 0.0)
+    masses[1:] = np.maximum(masses[1:] - moved, 0.0)
+    masses[:-1] += moved
+    return nodes._replace(masses=masses, falling=nodes.falling + moved, rising=nodes.rising - moved)
 
 
 def spread(edges: Array, mass: Array, excess: Array, below: float, above: float) -> NodeMasses:

@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.floats import (
@@ -113,15 +113,18 @@ class GaussianMixturePair(CellPair):
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``; see `Pair`."""
         return self._scaled_profile(self.rate, float(log_mixture(1.0 / self.rate, epsilon)))
 
-    def _scaled_profile(self, factor: float, inner: float) -> tuple[float, float]:
+    def _scaled_profile(
+        self, factor: float, inner: float, doubt: float = 0.0
+    ) -> tuple[float, float]:
         """Bound the Gaussian divergence at another epsilon, known up to rounding, times a factor.
 
-        That is what mixtures have.
+        That is what mixtures have. Both may be off by a doubt besides, the factor relatively.
         """
-        slip = 1e-15 * (1.0 + inner)
+        slip = 1e-15 * (1.0 + inner) + doubt
         low, _ = gaussian_profile.delta_bounds(self.mu, inner + slip)
         _, high = gaussian_profile.delta_bounds(self.mu, max(inner - slip, 0.0))
-        return factor * low * (1.0 - 1e-14), factor * high * _ROUNDED
+        most = factor * high * (_ROUNDED + doubt)
+        return max(factor * low * (1.0 - 1e-14 - doubt), 0.0), most
 
     def _support(self, tail: float) -> tuple[float, float]:
         """Interval of x outside which P has at most about ``tail`` on either side."""
@@ -171,6 +174,10 @@ class RemovalPair(GaussianMixturePair):
     """(1-q) N(0) + q N(mu) against N(0)."""
 
     mixture_type = RemovalMixture
+
+    def __init__(self, rate: float, mu: float) -> None:
+        super().__init__(rate, mu)
+        self.origin = math.log1p(-rate) if rate < 1.0 else 0.0
 
     def losses_at(self, x: Array) -> Array:
         """Return the losses at points."""
@@ -239,10 +246,11 @@ class AdditionPair(GaussianMixturePair):
 
     def profile(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``; see `Pair`."""
-        factor = self.rate - (1.0 - self.rate) * math.expm1(min(epsilon, LARGEST_EXPONENT))
-        if epsilon >= self.largest_loss or factor <= 0.0:
+        share = (1.0 - self.rate) * math.expm1(min(epsilon, LARGEST_EXPONENT)) / self.rate
+        if epsilon >= self.largest_loss:
             return 0.0, 0.0
-        return self._scaled_profile(factor, epsilon + math.log(self.rate) - math.log(factor))
+        left = max(1.0 - share, 1e-15)
+        return self._scaled_profile(self.rate * left, epsilon - math.log(left), 1e-15 / left)
 
     def _support(self, tail: float) -> tuple[float, float]:
         return -_reach(tail), _reach(tail)
@@ -274,11 +282,12 @@ class PoissonReplacementPair(GaussianMixturePair):
         """
         q, mu = self.rate, self.mu
         x = float(self.threshold(np.array([epsilon]))[0])
-        growth = math.exp(min(epsilon, LARGEST_EXPONENT))
-        still, up, down = (float(ndtr(y)) for y in (-x, mu - x, -mu - x))
-        rest = (1.0 - q) * math.expm1(min(epsilon, LARGEST_EXPONENT)) * still
-        terms = q * up, q * growth * down, rest
-        value = terms[0] - terms[1] - terms[2]
+        up = q * float(ndtr(mu - x))
+        # With logarithms, as tails vanish where the growth is beyond all floats.
+        down = q * math.exp(epsilon + float(log_ndtr(-mu - x)))
+        rest = (1.0 - q) * -math.expm1(-epsilon) * math.exp(epsilon + float(log_ndtr(-x)))
+        terms = up, down, rest
+        value = up - down - rest
         slip = 1e-14 * (1.0 + (abs(x) + mu) ** 2) * sum(terms) + sys.float_info.min
         return max(value - slip, 0.0), min(max(value, 0.0) + slip, 1.0)
 

@@ -134,13 +134,16 @@ class LaplaceMixturePair(CellPair):
         """
         q, shift = self.rate, self.shift
         u = self._position(-edges)[::-1]  # ascending
+        u[0] = 0.0  # the last edge is the largest loss, from which rounding may not tell it
         width = np.diff(u)
         still = -0.5 * np.exp(-u[:-1]) * np.expm1(-width)
         mass = still[::-1]
         lower = edges[:-1]
-        excess = (0.5 * q * np.exp(u[:-1] - shift) * np.expm1(width) ** 2)[::-1]
+        # The product of e^lower and the density ratio stays in range where its factors do not.
+        exponents = lower + (u[1:] + width - shift)[::-1]
+        excess = 0.5 * q * np.exp(exponents) * np.expm1(-width[::-1]) ** 2
         lacking = np.minimum(self._loss(u[1:])[::-1] + lower, 0.0)
-        excess = np.exp(lower) * excess - np.expm1(lacking) * mass * (mass > 0.0)
+        excess -= np.expm1(lacking) * mass * (mass > 0.0)
         bottom = 0.5 * math.exp(-shift)
         below = 0.5 * (math.exp(-float(u[-1])) - math.exp(-shift))
         nodes = spread(edges, share * mass, share * excess, share * max(below, 0.0), 0.0)
