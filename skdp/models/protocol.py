@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -84,11 +85,21 @@ class Model(Protocol):
 
 
 def require(model: Model, method: str, *wanted: str) -> None:
-    """Refuse a model without the facts that a method's theorem rests on."""
-    missing = [fact for fact in wanted if fact not in model.facts]
+    """Refuse a model without the facts that a method's theorem rests on, or of no sound shape."""
+    bounds = {"Lipschitz": model.lipschitz, "smooth": model.smoothness}
+    missing = [
+        fact
+        for fact in wanted
+        if fact not in model.facts or not 0.0 <= bounds.get(fact, 0.0) < math.inf
+    ]
     if missing:
         asked = ", ".join(fact for fact in wanted if fact != "linear")
         raise ValueError(
             f"{method} is proved for {'linear models with ' if 'linear' in wanted else ''}losses "
             f"that are {asked}, with public constants; {model.name} is not {', '.join(missing)}."
+        )
+    if model.n_parts < 1 or model.n_weights < 1 or model.n_weights % model.n_parts:
+        raise ValueError(
+            f"{model.name}: n_weights={model.n_weights} cannot be shared out evenly among "
+            f"n_parts={model.n_parts}."
         )

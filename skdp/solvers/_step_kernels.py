@@ -109,9 +109,12 @@ def run_steps(
     state: State,
     scratch: tuple[np.ndarray, np.ndarray],
     total: np.ndarray,
-) -> None:
-    """Take one noisy step for each lot ``index[offsets[t]:offsets[t + 1]]``."""
-    weights = state[0]
+) -> bool:
+    """Take one noisy step for each lot ``index[offsets[t]:offsets[t + 1]]``.
+
+    Returned is whether all sums were finite.
+    """
+    weights, finite = state[0], True
     for t in range(rates.size):
         total[:] = 0.0
         accumulate_rows(
@@ -131,5 +134,7 @@ def run_steps(
             total,
         )
         for j in range(total.size):
+            finite &= math.isfinite(total[j])
             total[j] += noise[t, j]
         update(state, total, rule, rates[t], averaging[t])
+    return finite
