@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.models import LinearModel, ScaledUnits
 from skdp.parameters import check_choice, check_real
-from skdp.plans.defaults import PublicNumbers, default_intercept_value
+from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
 from skdp.reporting import PrivacySpent
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.seeding import fit_context
@@ -83,12 +84,6 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> Any:
         """Return the plan that the parameters and the public numbers determine."""
 
-    @abstractmethod
-    def _carry_out(
-        self, plan: Any, problems: list[Any], stream: RandomStream, progress: FitProgress
-    ) -> np.ndarray:
-        """Run the plan and return the noisy weights."""
-
     # What classifiers and regressors fill in.
 
     @abstractmethod
@@ -121,15 +116,23 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         )
         check_real("alpha", self.alpha, at_least=0.0, at_most=1e50, allowed=("auto",))
         check_choice("fit_intercept", self.fit_intercept, (True, False))
-        check_real("intercept_scaling", self.intercept_scaling, above=0.0, allowed=("auto",))
-        if self.intercept_scaling != "auto":
-            check_real(
-                "intercept_scaling / data_norm",
-                self.intercept_scaling / self._row_bound,
-                at_least=1e-10,
-                at_most=1e10,
-                remedy="The intercept's column is to be comparable to a row.",
-            )
+        remedy = "The intercept's column is to be comparable to a row."
+        self._check_length("intercept_scaling", 1e-10, 1e10, remedy)
+
+    def _check_length(
+        self, name: str, least: float, most: float, remedy: str, allowed: tuple[Any, ...] = ()
+    ) -> None:
+        """Check a positive parameter, and its share of `data_norm`."""
+        value = getattr(self, name)
+        check_real(name, value, above=0.0, allowed=("auto", *allowed))
+        if value not in ("auto", *allowed):
+            share = value / self._row_bound
+            check_real(f"{name} / data_norm", share, at_least=least, at_most=most, remedy=remedy)
+
+    def _choose(self, name: str, convert: Callable[[Any], Any] = lambda value: value) -> Any:
+        """Return the user's choice of a parameter in scaled units; None for the default."""
+        value = getattr(self, name)
+        return None if value is None or value == "auto" else convert(value)
 
     @property
     def _row_bound(self) -> float:
@@ -159,20 +162,16 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
 
     def _linear_model(self, numbers: PublicNumbers) -> LinearModel:
         units = ScaledUnits(self._row_bound)
-        intercept_value = 0.0
-        if self.fit_intercept:
-            intercept_value = (
-                default_intercept_value()
-                if self.intercept_scaling == "auto"
-                else units.feature(self.intercept_scaling)
-            )
+        value = self._choose("intercept_scaling", units.feature)
+        if value is None:
+            value = INTERCEPT_VALUE
         loss = self._loss(numbers.n_classes)
         return LinearModel(
             loss=loss,
             n_rows=numbers.n_rows,
             n_features=numbers.n_features,
             n_outputs=loss.n_outputs,
-            intercept_value=float(intercept_value),
+            intercept_value=float(value) if self.fit_intercept else 0.0,
             units=units,
         )
 
@@ -182,16 +181,35 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         problems = plan.model.bind(table.X, table.targets)
         return self._carry_out(plan, problems, stream, progress)
 
+    def _carry_out(
+        self, plan: Any, problems: list[Any], stream: RandomStream, progress: FitProgress
+    ) -> np.ndarray:
+        from skdp.plans.carry_out import carry_out
+
+        return carry_out(plan, problems, stream, progress.steps_done)
+
     def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
         self.coef_, self.intercept_ = plan.model.unpack(released)
 
-    def _assumptions(self, *more: str) -> tuple[str, ...]:
-        """Return what the guarantee takes for granted, public inputs first."""
-        return (
-            f"rows are clipped to the public norm data_norm={self._row_bound:g}",
-            "the number of rows, the columns and all parameters are public",
-            self._about_targets(),
-            *more,
+    def _record(
+        self, plan: Any, epsilon: float, accountant: str, mechanism: str, *assumptions: str
+    ) -> PrivacySpent:
+        """Return the record of a fit; what it takes for granted begins with public inputs."""
+        return PrivacySpent(
+            epsilon=epsilon,
+            delta=float(self.delta),
+            adjacency=plan.adjacency,
+            event=plan.event,
+            accountant=accountant,
+            mechanism=mechanism,
+            assumptions=(
+                f"rows are clipped to the public norm data_norm={self._row_bound:g}",
+                "the number of rows, the columns and all parameters are public",
+                self._about_targets(),
+                *assumptions,
+            ),
+            released=self._released,
+            seeded=is_seeded(self.random_state),
         )
 
     def _scores(self, X: Any) -> np.ndarray:

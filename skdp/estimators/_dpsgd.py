@@ -206,15 +206,8 @@ class DPSGDClassifier(LogisticMixin, NoisyGradientModel):
             raise ValueError(
                 "epsilon=None needs noise_multiplier=: one of the two must fix the noise."
             )
-        check_real("max_grad_norm", self.max_grad_norm, above=0.0, allowed=("auto",))
-        if self.max_grad_norm != "auto":
-            check_real(
-                "max_grad_norm / data_norm",
-                self.max_grad_norm / self._row_bound,
-                at_least=1e-6,
-                at_most=1e50,
-                remedy="A record's gradient has norm up to about data_norm.",
-            )
+        remedy = "A record's gradient has norm up to about data_norm."
+        self._check_length("max_grad_norm", 1e-6, 1e50, remedy)
         check_choice("solver", self.solver, ("sgd", "adam"))
         check_choice("learning_rate", self.learning_rate, ("constant", "linear"))
         check_real("momentum", self.momentum, at_least=0.0, below=1.0, allowed=("auto",))
@@ -228,23 +221,21 @@ class DPSGDClassifier(LogisticMixin, NoisyGradientModel):
         if self.noise_multiplier is not None:
             # A ceiling on epsilon must not change what runs.
             numbers = replace(numbers, epsilon=None)
-        units, step = model.units, self.learning_rate_init
+        units = model.units
         # Adam divides out the gradient's scale: its steps are lengths of weights.
         scaled = units.weight if self.solver == "adam" else units.step
         choices = DPSGDChoices(
-            penalty=None if self.alpha == "auto" else units.penalty(self.alpha),
+            penalty=self._choose("alpha", units.penalty),
             noise_multiplier=self.noise_multiplier,
-            max_grad_norm=(
-                None if self.max_grad_norm == "auto" else units.gradient(self.max_grad_norm)
-            ),
-            batch_size=None if self.batch_size == "auto" else self.batch_size,
-            max_iter=None if self.max_iter == "auto" else self.max_iter,
+            max_grad_norm=self._choose("max_grad_norm", units.gradient),
+            batch_size=self._choose("batch_size"),
+            max_iter=self._choose("max_iter"),
             solver=self.solver,
-            momentum=None if self.momentum == "auto" else self.momentum,
+            momentum=self._choose("momentum"),
             beta_1=self.beta_1,
             beta_2=self.beta_2,
             learning_rate=self.learning_rate,
-            initial_step=None if step is None else scaled(step),
+            initial_step=self._choose("learning_rate_init", scaled),
             final_share=self.learning_rate_final,
             decay_share=self.decay_share,
             average=self.average,

@@ -38,14 +38,13 @@ class _GrpuaModel(NoisyGradientModel):
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> NoisyGradientPlan:
         self._check_batch_size(numbers.n_rows)
-        units, step = model.units, self.learning_rate_init
         choices = GradientPerturbationChoices(
-            penalty=None if self.alpha == "auto" else units.penalty(self.alpha),
-            batch_size=None if self.batch_size == "auto" else self.batch_size,
-            max_iter=None if self.max_iter == "auto" else self.max_iter,
+            penalty=self._choose("alpha", model.units.penalty),
+            batch_size=self._choose("batch_size"),
+            max_iter=self._choose("max_iter"),
             step_sizes=self.learning_rate,
-            initial_step=None if step is None else units.step(step),
-            radius=None if self.radius is None else units.weight(self.radius),
+            initial_step=self._choose("learning_rate_init", model.units.step),
+            radius=self._choose("radius", model.units.weight),
             average=self.average,
             sampling=self.sampling,
             calibration=self.calibration,

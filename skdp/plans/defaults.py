@@ -54,7 +54,7 @@ class DescentDefaults:
 
 
 # Value of the constant column: a larger one costs row norm, a smaller one slows the intercept.
-_INTERCEPT_VALUE = 0.2
+INTERCEPT_VALUE = 0.2
 # Share of epsilon that the curvature of one record may cost, and a penalty that is never too small.
 _SHARE_OF_CURVATURE = 0.2
 _SMALLEST_DEFAULT_PENALTY = 1e-8
@@ -76,11 +76,6 @@ _MARGIN_NOISE_UNCLIPPED = 1.0
 _MUCH_SIGNAL = 1000.0
 # Share of the longest step at which heavy-ball descent is stable on every table.
 _STABLE_SHARE = 0.925
-
-
-def default_intercept_value() -> float:
-    """Return the value of the intercept's constant column, in scaled units."""
-    return _INTERCEPT_VALUE
 
 
 def default_output_penalty(model: Model, numbers: PublicNumbers) -> float:
