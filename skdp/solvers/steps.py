@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import astuple, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,14 +58,13 @@ class UpdateRule:
 
     def as_array(self) -> NDArray[np.float64]:
         """Return the numbers in the order compiled kernels read them."""
-        numbers = (self.code, self.divisor, self.penalty, self.radius)
-        return np.array([*numbers, self.momentum, self.beta2, self.epsilon])
+        return np.array(astuple(self))
 
 
-@dataclass(frozen=True)
-class StepState:
+class StepState(NamedTuple):
     """Arrays that steps change in place; `average` is the weighted sum of averaged iterates."""
 
+    # Kernels take them in this order.
     weights: NDArray[np.float64]
     first_moment: NDArray[np.float64]
     second_moment: NDArray[np.float64]
@@ -76,25 +75,8 @@ class StepState:
     @classmethod
     def zeros(cls, n_weights: int) -> StepState:
         """Return the state before the first step, with weights zero."""
-        return cls(
-            weights=np.zeros(n_weights),
-            first_moment=np.zeros(n_weights),
-            second_moment=np.zeros(n_weights),
-            average=np.zeros(n_weights),
-            total_weight=np.zeros(1),
-            counter=np.zeros(1, dtype=np.int64),
-        )
-
-    def arrays(self) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray, NDArray]:
-        """Return the arrays in the order compiled kernels take them."""
-        return (
-            self.weights,
-            self.first_moment,
-            self.second_moment,
-            self.average,
-            self.total_weight,
-            self.counter,
-        )
+        weights, first, second, average = np.zeros((4, n_weights))
+        return cls(weights, first, second, average, np.zeros(1), np.zeros(1, dtype=np.int64))
 
     def average_iterates(self) -> NDArray[np.float64]:
         """Return the weighted average of the iterates, or the last one if none was averaged."""
@@ -117,7 +99,7 @@ def apply_update(
     from skdp.solvers._step_kernels import update
 
     check_shape("total", total, state.weights.size)
-    update(state.arrays(), total, rule.as_array(), float(learning_rate), float(averaging_weight))
+    update(state[:], total, rule.as_array(), float(learning_rate), float(averaging_weight))
 
 
 def run_steps(
@@ -159,5 +141,5 @@ def run_steps(
     data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets)
     spec = (functions.tag, numbers, float(clip), indices, offsets, noise, rates, averaging)
     scratch = (scratch_for(rows, loss), np.empty(n_weights))
-    if not kernel(*data, *spec, rule.as_array(), state.arrays(), *scratch):
+    if not kernel(*data, *spec, rule.as_array(), state[:], *scratch):
         raise ValueError(f"{type(loss).__name__}: a sum of gradients is not finite.")
