@@ -15,7 +15,7 @@ from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_cal
 from skdp.inputs import canonical_rows, validate_private_data
 from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.models import LinearModel, ScaledUnits
+from skdp.models import LinearModel, Model, ScaledUnits
 from skdp.parameters import check_choice, check_real
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
 from skdp.reporting import PrivacySpent
@@ -38,7 +38,10 @@ class Table:
 
 
 class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
-    """Base of the private linear models; a mixin says what they predict, and from what loss."""
+    """Base of the private linear models; a mixin says what they predict, and from what loss.
+
+    Other models than linear ones override `_make_model`, `_model_class` and `_weights`.
+    """
 
     # Parameters that all of them have; subclasses declare them in their own signature.
     data_norm: float | None
@@ -46,7 +49,10 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     fit_intercept: bool
     intercept_scaling: Any
 
-    _released: tuple[str, ...] = ("coef_", "intercept_")
+    _model_class: type[Model] = LinearModel
+    # Attributes for what the model's `unpack` returns, and the public ones beside them.
+    _weights: tuple[str, ...] = ("coef_", "intercept_")
+    _public: tuple[str, ...] = ()
 
     @with_callbacks
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Any:
@@ -81,7 +87,7 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     # What a method of training fills in.
 
     @abstractmethod
-    def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> Any:
+    def _build_plan(self, model: Any, numbers: PublicNumbers) -> Any:
         """Return the plan that the parameters and the public numbers determine."""
 
     # What classifiers and regressors fill in.
@@ -158,9 +164,9 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             delta=self.delta,
             adjacency=self.adjacency,
         )
-        return self._build_plan(self._linear_model(numbers), numbers)
+        return self._build_plan(self._make_model(numbers), numbers)
 
-    def _linear_model(self, numbers: PublicNumbers) -> LinearModel:
+    def _make_model(self, numbers: PublicNumbers) -> Any:
         units = ScaledUnits(self._row_bound)
         value = self._choose("intercept_scaling", units.feature)
         if value is None:
@@ -189,7 +195,8 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         return carry_out(plan, problems, stream, progress.steps_done)
 
     def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
-        self.coef_, self.intercept_ = plan.model.unpack(released)
+        for name, value in zip(self._weights, plan.model.unpack(released), strict=True):
+            setattr(self, name, value)
 
     def _record(
         self, plan: Any, epsilon: float, accountant: str, mechanism: str, *assumptions: str
@@ -208,7 +215,7 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
                 self._about_targets(),
                 *assumptions,
             ),
-            released=self._released,
+            released=(*self._weights, *self._public),
             seeded=is_seeded(self.random_state),
         )
 
@@ -216,7 +223,7 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         """Return the scores of rows: plain linear algebra on released weights."""
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
-        scores = LinearModel.scores(X, self.coef_, self.intercept_)
+        scores = self._model_class.scores(X, *(getattr(self, name) for name in self._weights))
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def __sklearn_tags__(self) -> Any:

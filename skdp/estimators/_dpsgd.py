@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp.estimators._mixins import LogisticMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
-from skdp.models import LinearModel
+from skdp.models import Model
 from skdp.parameters import check_choice, check_real
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
@@ -216,7 +216,7 @@ class DPSGDClassifier(LogisticMixin, NoisyGradientModel):
         for name in ("learning_rate_final", "decay_share"):
             check_real(name, getattr(self, name), above=0.0, at_most=1.0)
 
-    def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> NoisyGradientPlan:
+    def _build_plan(self, model: Model, numbers: PublicNumbers) -> NoisyGradientPlan:
         self._check_batch_size(numbers.n_rows)
         if self.noise_multiplier is not None:
             # A ceiling on epsilon must not change what runs.

@@ -6,7 +6,7 @@ from typing import Any
 
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
-from skdp.models import LinearModel
+from skdp.models import Model
 from skdp.parameters import check_choice, check_real
 from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
@@ -36,7 +36,7 @@ class _GrpuaModel(NoisyGradientModel):
                 "both do: use adjacency='replace-one' or sampling='poisson'."
             )
 
-    def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> NoisyGradientPlan:
+    def _build_plan(self, model: Model, numbers: PublicNumbers) -> NoisyGradientPlan:
         self._check_batch_size(numbers.n_rows)
         choices = GradientPerturbationChoices(
             penalty=self._choose("alpha", model.units.penalty),

@@ -22,7 +22,7 @@ class LinearClassifierMixin(ClassifierMixin):
     classes: Any
     classes_: Any
 
-    _released: tuple[str, ...] = ("coef_", "intercept_", "classes_")
+    _public: tuple[str, ...] = ("classes_",)
 
     def privacy_plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacySpent:
         """Return what `fit` would spend on a table of a given public shape.

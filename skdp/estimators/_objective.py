@@ -36,9 +36,9 @@ class _ObjectiveModel(PrivateLinearModel):
         check_choice("solver", self.solver, ("newton", "lbfgs"))
         check_integer("max_iter", self.max_iter, at_least=1)
 
-    def _linear_model(self, numbers: PublicNumbers) -> LinearModel:
+    def _make_model(self, numbers: PublicNumbers) -> LinearModel:
         """Return the model with clipped losses, one problem per class if there are several."""
-        model = super()._linear_model(numbers)
+        model = super()._make_model(numbers)
         loss = self._part_loss()
         model = replace(model, loss=_one_vs_rest(loss, model.n_outputs))
         clip = self._clip(model, numbers)

@@ -127,7 +127,7 @@ def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None)
 
 def default_clip(model: Model, ratio: float) -> float:
     """Return the clipping norm: below the largest gradient's while noise is high."""
-    return model.lipschitz * min(1.0, 0.09 * ratio**0.2)
+    return _or_one(model.lipschitz) * min(1.0, 0.09 * ratio**0.2)
 
 
 def default_steps(model: Model, numbers: PublicNumbers, batch_size: int | None) -> int:
@@ -183,8 +183,12 @@ def _margin_noise(ratio: float, *, clipped: bool) -> float:
 
 def _longest_step(model: Model, penalty: float, momentum: float) -> float:
     """Return a step at which heavy-ball descent is stable on every table."""
-    smoothness = model.smoothness + penalty
-    return _STABLE_SHARE * 2.0 * (1.0 + momentum) / smoothness
+    return _STABLE_SHARE * 2.0 * (1.0 + momentum) / (_or_one(model.smoothness) + penalty)
+
+
+def _or_one(constant: float) -> float:
+    """Return a constant of a model, or 1 where nothing is proved: that of unit rows and slopes."""
+    return constant if math.isfinite(constant) else 1.0
 
 
 def noisy_descent_defaults(
