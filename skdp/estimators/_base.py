@@ -100,9 +100,9 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     def _part_loss(self) -> Any:
         """Return the loss of one score: of two classes, or of a number."""
 
-    @abstractmethod
     def _loss(self, n_classes: int) -> Loss:
         """Return the loss for a number of classes, 1 for numbers."""
+        return self._part_loss()
 
     @abstractmethod
     def _about_targets(self) -> str:

@@ -32,9 +32,9 @@ class Problem(Protocol):
 class Model(Protocol):
     """The public side of what a plan trains, in scaled units.
 
-    Weights are those of `n_parts` problems that are solved side by side, one after the other. The
-    constants hold for one record's gradient with respect to all of them: infinite where nothing
-    is proved. `facts` name what is: "linear", "convex", "Lipschitz", "smooth" and so on.
+    Weights are those of `n_parts` problems, one after the other, and start at zero: a model adds a
+    public start of its own. Constants hold for one record's gradient with respect to all, infinite
+    where nothing is proved; `facts` name what is: "linear", "convex", "Lipschitz", "smooth".
     """
 
     @property
@@ -81,7 +81,7 @@ class Model(Protocol):
         """Return the weights in the user's units, as estimators publish them."""
 
     def scores(self, X: Any, *unpacked: Weights) -> Weights:
-        """Return what is predicted for rows by such weights: one column for each output."""
+        """Return the scores of rows by such weights: one column for two classes, or for numbers."""
 
 
 def require(model: Model, method: str, *wanted: str) -> None:
