@@ -58,7 +58,7 @@ class Loss(ABC):
         """Return a bound on the distance of two records' gradients at the same such weights."""
         return 2.0 * self.zero_out_gap(row_norm, weight_norm_bound)
 
-    def smoother_losses(self) -> tuple[Loss, ...]:
+    def smoother_losses(self) -> tuple[Any, ...]:
         """Return easier losses whose minimisers, in this order, are starting points for this."""
         return ()
 
@@ -161,10 +161,6 @@ class MarginLoss(Loss):
     @abstractmethod
     def _product_bound(self) -> float:
         """Return the supremum kappa of ``-m * derivative(m)`` over all margins."""
-
-    def smoother_losses(self) -> tuple[MarginLoss, ...]:
-        """Return easier losses whose minimisers, in this order, are starting points for this."""
-        return ()
 
     @property
     def slope_law(self) -> str:

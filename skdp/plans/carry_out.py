@@ -13,7 +13,7 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.mechanisms.trace import active_trace
-from skdp.models import LinearProblem, Model, Problem
+from skdp.models import LinearModel, LinearProblem, Model, Problem
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
@@ -32,6 +32,12 @@ def _check(model: Model, problems: Sequence[Problem]) -> None:
         raise ValueError(
             f"{model.name} was bound to {len(problems)} problems, and has n_parts={model.n_parts}."
         )
+
+
+def _check_rows(model: LinearModel, problems: Sequence[LinearProblem]) -> None:
+    """Refuse a mean over other than the declared number of rows, which the sensitivity is of."""
+    if any(problem.rows.n_rows != model.n_rows for problem in problems):
+        raise ValueError(f"{model.name} was bound to a table that has not n_rows={model.n_rows}.")
 
 
 def _noise(plan: Any, stream: RandomStream, label: str) -> GaussianMechanism:
@@ -66,6 +72,7 @@ def carry_out_output_perturbation(
 ) -> np.ndarray:
     """Minimise each problem and release all weights together with one noise vector."""
     _check(plan.model, problems)
+    _check_rows(plan.model, problems)
     # Gradient norms of the parts add in squares: the joint tolerance is shared out evenly.
     tolerance = plan.tolerance / math.sqrt(plan.model.n_parts)
     parts = []
@@ -88,6 +95,7 @@ def carry_out_objective_perturbation(
     """Minimise each randomly tilted problem and release all weights with a little noise."""
     model = plan.model
     _check(model, problems)
+    _check_rows(model, problems)
     noise = GaussianMechanism(
         sensitivity=plan.sensitivity * model.n_rows * plan.penalty,
         sigma=plan.tilt_sigma,

@@ -257,6 +257,14 @@ def test_kernels_get_codes_and_columns_within_range():
         Rows.from_matrix(damaged, np.ones(60), 1.0)
 
 
+@pytest.mark.parametrize(("build", "carry_out"), METHODS[:2])
+def test_noise_is_for_as_many_rows_as_were_declared(build, carry_out):
+    model, (X, codes) = model_of(LogisticLoss()), table()
+    with record_releases() as trace, pytest.raises(ValueError, match="n_rows=60"):
+        carry_out(build(model), model.bind(X[:9], codes[:9]), RandomStream.from_seed(0))
+    assert trace.releases == []
+
+
 def test_shipped_losses_pass():
     losses = (
         *(LogisticLoss(), SmoothedHingeLoss(), SoftmaxLoss(4)),
