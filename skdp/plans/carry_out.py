@@ -48,7 +48,7 @@ def _noise(plan: Any, stream: RandomStream, label: str) -> GaussianMechanism:
 
 def _release(mechanism: GaussianMechanism, model: Model, value: np.ndarray) -> np.ndarray:
     """Return the value with noise, which hides nothing of numbers that are not finite."""
-    if value.size != model.n_weights or not np.all(np.isfinite(value)):
+    if value.size != model.n_weights or not np.isfinite(value).all():
         raise ValueError(
             f"{model.name}: what gets noise must be n_weights={model.n_weights} finite numbers."
         )

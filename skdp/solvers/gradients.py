@@ -83,8 +83,9 @@ def sum_gradients(
     that none is ever stored. Returned is the sum of the losses if ``values``, else 0.0.
     """
     functions, numbers = check_targets(rows, loss)
-    check_shape("weights", weights, rows.n_weights(loss.n_outputs))
-    check_shape("out", out, rows.n_weights(loss.n_outputs))
+    size = rows.n_weights(loss.n_outputs)
+    check_shape("weights", weights, size)
+    check_shape("out", out, size)
     if not clip > 0.0:
         raise ValueError(f"clip must be positive (inf = no clipping), got {clip}.")
     kernel = accumulate_kernel(rows.is_sparse, functions.family)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +58,7 @@ class UpdateRule:
 
     def as_array(self) -> NDArray[np.float64]:
         """Return the numbers in the order compiled kernels read them."""
-        return np.array(astuple(self))
+        return np.array([*vars(self).values()])
 
 
 class StepState(NamedTuple):
