@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,9 @@ from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_cal
 from skdp.inputs import canonical_rows, validate_private_data
 from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.models import LinearModel, ScaledUnits
+from skdp.models import LinearModel, Model, ScaledUnits
 from skdp.parameters import check_choice, check_real
-from skdp.plans.defaults import PublicNumbers, default_intercept_value
+from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
 from skdp.reporting import PrivacySpent
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.seeding import fit_context
@@ -37,7 +38,10 @@ class Table:
 
 
 class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
-    """Base of the private linear models; a mixin says what they predict, and from what loss."""
+    """Base of the private linear models; a mixin says what they predict, and from what loss.
+
+    Other models than linear ones override `_make_model`, `_model_class` and `_weights`.
+    """
 
     # Parameters that all of them have; subclasses declare them in their own signature.
     data_norm: float | None
@@ -45,7 +49,10 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     fit_intercept: bool
     intercept_scaling: Any
 
-    _released: tuple[str, ...] = ("coef_", "intercept_")
+    _model_class: type[Model] = LinearModel
+    # Attributes for what the model's `unpack` returns, and the public ones beside them.
+    _weights: tuple[str, ...] = ("coef_", "intercept_")
+    _public: tuple[str, ...] = ()
 
     @with_callbacks
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Any:
@@ -80,14 +87,8 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     # What a method of training fills in.
 
     @abstractmethod
-    def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> Any:
+    def _build_plan(self, model: Any, numbers: PublicNumbers) -> Any:
         """Return the plan that the parameters and the public numbers determine."""
-
-    @abstractmethod
-    def _carry_out(
-        self, plan: Any, problems: list[Any], stream: RandomStream, progress: FitProgress
-    ) -> np.ndarray:
-        """Run the plan and return the noisy weights."""
 
     # What classifiers and regressors fill in.
 
@@ -99,9 +100,9 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     def _part_loss(self) -> Any:
         """Return the loss of one score: of two classes, or of a number."""
 
-    @abstractmethod
     def _loss(self, n_classes: int) -> Loss:
         """Return the loss for a number of classes, 1 for numbers."""
+        return self._part_loss()
 
     @abstractmethod
     def _about_targets(self) -> str:
@@ -121,15 +122,23 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         )
         check_real("alpha", self.alpha, at_least=0.0, at_most=1e50, allowed=("auto",))
         check_choice("fit_intercept", self.fit_intercept, (True, False))
-        check_real("intercept_scaling", self.intercept_scaling, above=0.0, allowed=("auto",))
-        if self.intercept_scaling != "auto":
-            check_real(
-                "intercept_scaling / data_norm",
-                self.intercept_scaling / self._row_bound,
-                at_least=1e-10,
-                at_most=1e10,
-                remedy="The intercept's column is to be comparable to a row.",
-            )
+        remedy = "The intercept's column is to be comparable to a row."
+        self._check_length("intercept_scaling", 1e-10, 1e10, remedy)
+
+    def _check_length(
+        self, name: str, least: float, most: float, remedy: str, allowed: tuple[Any, ...] = ()
+    ) -> None:
+        """Check a positive parameter, and its share of `data_norm`."""
+        value = getattr(self, name)
+        check_real(name, value, above=0.0, allowed=("auto", *allowed))
+        if value not in ("auto", *allowed):
+            share = value / self._row_bound
+            check_real(f"{name} / data_norm", share, at_least=least, at_most=most, remedy=remedy)
+
+    def _choose(self, name: str, convert: Callable[[Any], Any] = lambda value: value) -> Any:
+        """Return the user's choice of a parameter in scaled units; None for the default."""
+        value = getattr(self, name)
+        return None if value is None or value == "auto" else convert(value)
 
     @property
     def _row_bound(self) -> float:
@@ -155,24 +164,20 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             delta=self.delta,
             adjacency=self.adjacency,
         )
-        return self._build_plan(self._linear_model(numbers), numbers)
+        return self._build_plan(self._make_model(numbers), numbers)
 
-    def _linear_model(self, numbers: PublicNumbers) -> LinearModel:
+    def _make_model(self, numbers: PublicNumbers) -> Any:
         units = ScaledUnits(self._row_bound)
-        intercept_value = 0.0
-        if self.fit_intercept:
-            intercept_value = (
-                default_intercept_value()
-                if self.intercept_scaling == "auto"
-                else units.feature(self.intercept_scaling)
-            )
+        value = self._choose("intercept_scaling", units.feature)
+        if value is None:
+            value = INTERCEPT_VALUE
         loss = self._loss(numbers.n_classes)
         return LinearModel(
             loss=loss,
             n_rows=numbers.n_rows,
             n_features=numbers.n_features,
             n_outputs=loss.n_outputs,
-            intercept_value=float(intercept_value),
+            intercept_value=float(value) if self.fit_intercept else 0.0,
             units=units,
         )
 
@@ -182,23 +187,43 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         problems = plan.model.bind(table.X, table.targets)
         return self._carry_out(plan, problems, stream, progress)
 
-    def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
-        self.coef_, self.intercept_ = plan.model.unpack(released)
+    def _carry_out(
+        self, plan: Any, problems: list[Any], stream: RandomStream, progress: FitProgress
+    ) -> np.ndarray:
+        from skdp.plans.carry_out import carry_out
 
-    def _assumptions(self, *more: str) -> tuple[str, ...]:
-        """Return what the guarantee takes for granted, public inputs first."""
-        return (
-            f"rows are clipped to the public norm data_norm={self._row_bound:g}",
-            "the number of rows, the columns and all parameters are public",
-            self._about_targets(),
-            *more,
+        return carry_out(plan, problems, stream, progress.steps_done)
+
+    def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
+        for name, value in zip(self._weights, plan.model.unpack(released), strict=True):
+            setattr(self, name, value)
+
+    def _record(
+        self, plan: Any, epsilon: float, accountant: str, mechanism: str, *assumptions: str
+    ) -> PrivacySpent:
+        """Return the record of a fit; what it takes for granted begins with public inputs."""
+        return PrivacySpent(
+            epsilon=epsilon,
+            delta=float(self.delta),
+            adjacency=plan.adjacency,
+            event=plan.event,
+            accountant=accountant,
+            mechanism=mechanism,
+            assumptions=(
+                f"rows are clipped to the public norm data_norm={self._row_bound:g}",
+                "the number of rows, the columns and all parameters are public",
+                self._about_targets(),
+                *assumptions,
+            ),
+            released=(*self._weights, *self._public),
+            seeded=is_seeded(self.random_state),
         )
 
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of rows: plain linear algebra on released weights."""
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
-        scores = LinearModel.scores(X, self.coef_, self.intercept_)
+        scores = self._model_class.scores(X, *(getattr(self, name) for name in self._weights))
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def __sklearn_tags__(self) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp.estimators._mixins import LogisticMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
-from skdp.models import LinearModel
+from skdp.models import Model
 from skdp.parameters import check_choice, check_real
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
@@ -19,7 +19,93 @@ from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.reporting import PrivacySpent
 
 
-class DPSGDClassifier(LogisticMixin, NoisyGradientModel):
+class _DPSGDModel(NoisyGradientModel):
+    """Clipped noisy gradients, with the noise that meets a target, or with the user's."""
+
+    noise_multiplier: float | None
+    max_grad_norm: Any
+    solver: Any
+    momentum: Any
+    beta_1: float
+    beta_2: float
+    learning_rate: Any
+    learning_rate_final: float
+    decay_share: float
+
+    _special_epsilons = (None,)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real(
+            "noise_multiplier",
+            self.noise_multiplier,
+            at_least=1e-6,
+            at_most=1e50,
+            allowed=(None,),
+            remedy="None calibrates it to (epsilon, delta).",
+        )
+        if self.epsilon is None and self.noise_multiplier is None:
+            raise ValueError(
+                "epsilon=None needs noise_multiplier=: one of the two must fix the noise."
+            )
+        remedy = "A record's gradient has norm up to about data_norm."
+        self._check_length("max_grad_norm", 1e-6, 1e50, remedy)
+        check_choice("solver", self.solver, ("sgd", "adam"))
+        check_choice("learning_rate", self.learning_rate, ("constant", "linear"))
+        check_real("momentum", self.momentum, at_least=0.0, below=1.0, allowed=("auto",))
+        for name in ("beta_1", "beta_2"):
+            check_real(name, getattr(self, name), at_least=0.0, below=1.0)
+        for name in ("learning_rate_final", "decay_share"):
+            check_real(name, getattr(self, name), above=0.0, at_most=1.0)
+
+    def _build_plan(self, model: Model, numbers: PublicNumbers) -> NoisyGradientPlan:
+        self._check_batch_size(numbers.n_rows)
+        if self.noise_multiplier is not None:
+            # A ceiling on epsilon must not change what runs.
+            numbers = replace(numbers, epsilon=None)
+        units = model.units
+        # Adam divides out the gradient's scale: its steps are lengths of weights.
+        scaled = units.weight if self.solver == "adam" else units.step
+        choices = DPSGDChoices(
+            penalty=self._choose("alpha", units.penalty),
+            noise_multiplier=self.noise_multiplier,
+            max_grad_norm=self._choose("max_grad_norm", units.gradient),
+            batch_size=self._choose("batch_size"),
+            max_iter=self._choose("max_iter"),
+            solver=self.solver,
+            momentum=self._choose("momentum"),
+            beta_1=self.beta_1,
+            beta_2=self.beta_2,
+            learning_rate=self.learning_rate,
+            initial_step=self._choose("learning_rate_init", scaled),
+            final_share=self.learning_rate_final,
+            decay_share=self.decay_share,
+            average=self.average,
+        )
+        return self._set_execution(build_dpsgd(model, numbers, choices))
+
+    def _claim(self, epsilon: float) -> float:
+        if self.noise_multiplier is None:
+            return super()._claim(epsilon)
+        if math.isinf(epsilon):
+            raise ValueError(
+                f"noise_multiplier={self.noise_multiplier:g} gives no finite epsilon at "
+                f"delta={self.delta:g}: raise it."
+            )
+        if self.epsilon is not None and epsilon > self.epsilon:
+            raise ValueError(
+                f"noise_multiplier={self.noise_multiplier:g} would spend epsilon={epsilon:.6g} at "
+                f"delta={self.delta:g}, more than epsilon={self.epsilon:g} allows. Raise the "
+                "noise multiplier or the ceiling, or set epsilon=None for no ceiling."
+            )
+        return epsilon
+
+    def _publish(self, plan: Any, table: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+        super()._publish(plan, table, released, spent)
+        self.noise_multiplier_ = plan.noise_multiplier
+
+
+class DPSGDClassifier(LogisticMixin, _DPSGDModel):
     r"""Logistic or softmax regression trained by DP-SGD.
 
     In each step, true Poisson lots are drawn, every record's gradient is clipped to
@@ -135,8 +221,6 @@ class DPSGDClassifier(LogisticMixin, NoisyGradientModel):
     True
     """
 
-    _special_epsilons = (None,)
-
     def __init__(
         self,
         epsilon: float | None = 1.0,
@@ -191,82 +275,3 @@ class DPSGDClassifier(LogisticMixin, NoisyGradientModel):
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real(
-            "noise_multiplier",
-            self.noise_multiplier,
-            at_least=1e-6,
-            at_most=1e50,
-            allowed=(None,),
-            remedy="None calibrates it to (epsilon, delta).",
-        )
-        if self.epsilon is None and self.noise_multiplier is None:
-            raise ValueError(
-                "epsilon=None needs noise_multiplier=: one of the two must fix the noise."
-            )
-        check_real("max_grad_norm", self.max_grad_norm, above=0.0, allowed=("auto",))
-        if self.max_grad_norm != "auto":
-            check_real(
-                "max_grad_norm / data_norm",
-                self.max_grad_norm / self._row_bound,
-                at_least=1e-6,
-                at_most=1e50,
-                remedy="A record's gradient has norm up to about data_norm.",
-            )
-        check_choice("solver", self.solver, ("sgd", "adam"))
-        check_choice("learning_rate", self.learning_rate, ("constant", "linear"))
-        check_real("momentum", self.momentum, at_least=0.0, below=1.0, allowed=("auto",))
-        for name in ("beta_1", "beta_2"):
-            check_real(name, getattr(self, name), at_least=0.0, below=1.0)
-        for name in ("learning_rate_final", "decay_share"):
-            check_real(name, getattr(self, name), above=0.0, at_most=1.0)
-
-    def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> NoisyGradientPlan:
-        self._check_batch_size(numbers.n_rows)
-        if self.noise_multiplier is not None:
-            # A ceiling on epsilon must not change what runs.
-            numbers = replace(numbers, epsilon=None)
-        units, step = model.units, self.learning_rate_init
-        # Adam divides out the gradient's scale: its steps are lengths of weights.
-        scaled = units.weight if self.solver == "adam" else units.step
-        choices = DPSGDChoices(
-            penalty=None if self.alpha == "auto" else units.penalty(self.alpha),
-            noise_multiplier=self.noise_multiplier,
-            max_grad_norm=(
-                None if self.max_grad_norm == "auto" else units.gradient(self.max_grad_norm)
-            ),
-            batch_size=None if self.batch_size == "auto" else self.batch_size,
-            max_iter=None if self.max_iter == "auto" else self.max_iter,
-            solver=self.solver,
-            momentum=None if self.momentum == "auto" else self.momentum,
-            beta_1=self.beta_1,
-            beta_2=self.beta_2,
-            learning_rate=self.learning_rate,
-            initial_step=None if step is None else scaled(step),
-            final_share=self.learning_rate_final,
-            decay_share=self.decay_share,
-            average=self.average,
-        )
-        return self._set_execution(build_dpsgd(model, numbers, choices))
-
-    def _claim(self, epsilon: float) -> float:
-        if self.noise_multiplier is None:
-            return super()._claim(epsilon)
-        if math.isinf(epsilon):
-            raise ValueError(
-                f"noise_multiplier={self.noise_multiplier:g} gives no finite epsilon at "
-                f"delta={self.delta:g}: raise it."
-            )
-        if self.epsilon is not None and epsilon > self.epsilon:
-            raise ValueError(
-                f"noise_multiplier={self.noise_multiplier:g} would spend epsilon={epsilon:.6g} at "
-                f"delta={self.delta:g}, more than epsilon={self.epsilon:g} allows. Raise the "
-                "noise multiplier or the ceiling, or set epsilon=None for no ceiling."
-            )
-        return epsilon
-
-    def _publish(self, plan: Any, table: Any, released: np.ndarray, spent: PrivacySpent) -> None:
-        super()._publish(plan, table, released, spent)
-        self.noise_multiplier_ = plan.noise_multiplier

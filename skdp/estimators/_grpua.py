@@ -6,7 +6,7 @@ from typing import Any
 
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
-from skdp.models import LinearModel
+from skdp.models import Model
 from skdp.parameters import check_choice, check_real
 from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
@@ -36,16 +36,15 @@ class _GrpuaModel(NoisyGradientModel):
                 "both do: use adjacency='replace-one' or sampling='poisson'."
             )
 
-    def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> NoisyGradientPlan:
+    def _build_plan(self, model: Model, numbers: PublicNumbers) -> NoisyGradientPlan:
         self._check_batch_size(numbers.n_rows)
-        units, step = model.units, self.learning_rate_init
         choices = GradientPerturbationChoices(
-            penalty=None if self.alpha == "auto" else units.penalty(self.alpha),
-            batch_size=None if self.batch_size == "auto" else self.batch_size,
-            max_iter=None if self.max_iter == "auto" else self.max_iter,
+            penalty=self._choose("alpha", model.units.penalty),
+            batch_size=self._choose("batch_size"),
+            max_iter=self._choose("max_iter"),
             step_sizes=self.learning_rate,
-            initial_step=None if step is None else units.step(step),
-            radius=None if self.radius is None else units.weight(self.radius),
+            initial_step=self._choose("learning_rate_init", model.units.step),
+            radius=self._choose("radius", model.units.weight),
             average=self.average,
             sampling=self.sampling,
             calibration=self.calibration,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 
 from skdp.estimators._base import Table
@@ -22,7 +22,7 @@ class LinearClassifierMixin(ClassifierMixin):
     classes: Any
     classes_: Any
 
-    _released: tuple[str, ...] = ("coef_", "intercept_", "classes_")
+    _public: tuple[str, ...] = ("classes_",)
 
     def privacy_plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacySpent:
         """Return what `fit` would spend on a table of a given public shape.
@@ -123,10 +123,7 @@ class LogisticMixin(LinearClassifierMixin):
         ndarray of shape (n_samples, n_classes)
             Probabilities in the order of ``classes_``.
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 2:
-            return softmax(scores, axis=1)
-        return np.column_stack([expit(-scores), expit(scores)])
+        return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of the class probabilities, exact where these underflow.
@@ -143,8 +140,11 @@ class LogisticMixin(LinearClassifierMixin):
         """
         scores = self.decision_function(X)
         if scores.ndim == 2:
-            return log_softmax(scores, axis=1)
+            return self._log_shares(scores)
         return np.column_stack([log_expit(-scores), log_expit(scores)])
+
+    def _log_shares(self, scores: np.ndarray) -> np.ndarray:
+        return log_softmax(scores, axis=1)
 
     def _part_loss(self) -> LogisticLoss:
         return LogisticLoss()

@@ -10,8 +10,6 @@ import numpy as np
 from skdp.accounting import Accountant
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.estimators._base import PrivateLinearModel
-from skdp.fitting import FitProgress
-from skdp.mechanisms.random_stream import RandomStream, is_seeded
 from skdp.parameters import check_integer, check_real
 from skdp.plans.noisy_gradient import Execution, NoisyGradientPlan
 from skdp.reporting import PrivacySpent
@@ -36,7 +34,7 @@ _LAST_ITERATE_THEOREM = (
 
 
 class NoisyGradientModel(PrivateLinearModel):
-    """A private linear classifier trained by noisy gradient steps."""
+    """A private linear model trained by noisy gradient steps."""
 
     batch_size: Any
     max_iter: Any
@@ -78,26 +76,18 @@ class NoisyGradientModel(PrivateLinearModel):
         accountant: Accountant = resolve_accountant(plan.accountant)(adjacency=plan.adjacency)
         epsilon = accountant.compose(plan.event).epsilon(self.delta)
         theorem = _THEOREM[plan.lots.sampling, plan.adjacency]
-        return PrivacySpent(
-            epsilon=self._claim(epsilon),
-            delta=float(self.delta),
-            adjacency=plan.adjacency,
-            event=plan.event,
-            accountant=plan.accountant,
-            mechanism=(
-                f"noisy gradients: {plan.steps} steps, expected lot {plan.lots.size:g}, noise "
-                f"multiplier {plan.noise_multiplier:.6g} on sums whose records contribute norm "
-                f"at most {plan.bound.norm:.6g} (scaled units); "
-                f"{_LAST_ITERATE_THEOREM if plan.last_iterate_only else theorem}"
-            ),
-            assumptions=self._assumptions(
-                _SAMPLING_TEXT[plan.lots.sampling],
-                "sums are divided by the public expected lot size",
-                *self._what_is_paid_for(plan),
-                plan.bound.reason,
-            ),
-            released=self._released,
-            seeded=is_seeded(self.random_state),
+        return self._record(
+            plan,
+            self._claim(epsilon),
+            plan.accountant,
+            f"noisy gradients: {plan.steps} steps, expected lot {plan.lots.size:g}, noise "
+            f"multiplier {plan.noise_multiplier:.6g} on sums whose records contribute norm "
+            f"at most {plan.bound.norm:.6g} (scaled units); "
+            f"{_LAST_ITERATE_THEOREM if plan.last_iterate_only else theorem}",
+            _SAMPLING_TEXT[plan.lots.sampling],
+            "sums are divided by the public expected lot size",
+            *self._what_is_paid_for(plan),
+            plan.bound.reason,
         )
 
     def _what_is_paid_for(self, plan: NoisyGradientPlan) -> tuple[str, ...]:
@@ -117,22 +107,6 @@ class NoisyGradientModel(PrivateLinearModel):
     def _claim(self, epsilon: float) -> float:
         """Return the epsilon to report: the accountant's, or the target it was calibrated to."""
         return epsilon if self.epsilon is None else min(epsilon, float(self.epsilon))
-
-    def _carry_out(
-        self,
-        plan: NoisyGradientPlan,
-        problems: list[Any],
-        stream: RandomStream,
-        progress: FitProgress,
-    ) -> np.ndarray:
-        from skdp.plans.carry_out import carry_out_noisy_gradient
-
-        return carry_out_noisy_gradient(
-            plan,
-            problems,
-            stream,
-            on_step=progress.steps_done,
-        )
 
     def _public_steps(self, plan: NoisyGradientPlan) -> int:
         return plan.steps

@@ -6,15 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import log_expit, logsumexp
+from scipy.special import log_expit, log_softmax
 
 from skdp.estimators._base import PrivateLinearModel
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
-from skdp.fitting import FitProgress
 from skdp.losses import ClippedLoss, OneVsRestLoss
-from skdp.mechanisms.random_stream import RandomStream, is_seeded
 from skdp.models import LinearModel
-from skdp.parameters import check_choice, check_integer, check_real
+from skdp.parameters import check_choice, check_integer
 from skdp.plans.defaults import (
     PublicNumbers,
     default_objective_clip,
@@ -33,21 +31,14 @@ class _ObjectiveModel(PrivateLinearModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_real("max_grad_norm", self.max_grad_norm, above=0.0, allowed=("auto", None))
-        if self.max_grad_norm not in ("auto", None):
-            check_real(
-                "max_grad_norm / data_norm",
-                self.max_grad_norm / self._row_bound,
-                at_least=1e-6,
-                at_most=1e50,
-                remedy="No gradient is longer than a row: a fraction of data_norm is usual.",
-            )
+        remedy = "No gradient is longer than a row: a fraction of data_norm is usual."
+        self._check_length("max_grad_norm", 1e-6, 1e50, remedy, allowed=(None,))
         check_choice("solver", self.solver, ("newton", "lbfgs"))
         check_integer("max_iter", self.max_iter, at_least=1)
 
-    def _linear_model(self, numbers: PublicNumbers) -> LinearModel:
+    def _make_model(self, numbers: PublicNumbers) -> LinearModel:
         """Return the model with clipped losses, one problem per class if there are several."""
-        model = super()._linear_model(numbers)
+        model = super()._make_model(numbers)
         loss = self._part_loss()
         model = replace(model, loss=_one_vs_rest(loss, model.n_outputs))
         clip = self._clip(model, numbers)
@@ -57,20 +48,15 @@ class _ObjectiveModel(PrivateLinearModel):
 
     def _clip(self, model: LinearModel, numbers: PublicNumbers) -> float | None:
         """Return the largest gradient of a record in scaled units, or None for no clipping."""
-        if self.max_grad_norm is None:
-            return None
         if self.max_grad_norm == "auto":
             return default_objective_clip(model, numbers)
-        return model.units.feature(float(self.max_grad_norm))
+        return self._choose("max_grad_norm", model.units.feature)
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> ObjectivePerturbationPlan:
+        penalty = self._choose("alpha", model.units.penalty)
         return ObjectivePerturbationPlan.build(
             model,
-            penalty=(
-                default_objective_penalty(model, numbers)
-                if self.alpha == "auto"
-                else model.units.penalty(self.alpha)
-            ),
+            penalty=default_objective_penalty(model, numbers) if penalty is None else penalty,
             adjacency=self.adjacency,
             epsilon=float(numbers.target_epsilon),
             delta=float(self.delta),
@@ -81,35 +67,17 @@ class _ObjectiveModel(PrivateLinearModel):
     def _account(self, plan: ObjectivePerturbationPlan) -> PrivacySpent:
         parts = plan.model.n_parts
         joint = "" if parts == 1 else f" of each of {parts} one-vs-rest problems"
-        return PrivacySpent(
-            epsilon=plan.epsilon,
-            delta=plan.delta,
-            adjacency=plan.adjacency,
-            event=plan.event,
-            accountant="pld",
-            mechanism=(
-                f"objective perturbation{joint}: a secret Gaussian linear term of standard "
-                f"deviation {plan.tilt_sigma:.6g} on the sum of losses, whose gradients have norm "
-                f"at most {plan.model.part_loss.lipschitz(plan.model.row_norm):.6g}, penalty "
-                f"{plan.model.n_rows * plan.penalty:.6g} on it; minimiser to a fixed gradient "
-                f"tolerance, released with Gaussian noise of standard deviation {plan.sigma:.6g} "
-                "(scaled units; theorem and proof in docs/proofs/objective_perturbation.md)"
-            ),
-            assumptions=self._assumptions(),
-            released=self._released,
-            seeded=is_seeded(self.random_state),
+        return self._record(
+            plan,
+            plan.epsilon,
+            "pld",
+            f"objective perturbation{joint}: a secret Gaussian linear term of standard "
+            f"deviation {plan.tilt_sigma:.6g} on the sum of losses, whose gradients have norm "
+            f"at most {plan.model.part_loss.lipschitz(plan.model.row_norm):.6g}, penalty "
+            f"{plan.model.n_rows * plan.penalty:.6g} on it; minimiser to a fixed gradient "
+            f"tolerance, released with Gaussian noise of standard deviation {plan.sigma:.6g} "
+            "(scaled units; theorem and proof in docs/proofs/objective_perturbation.md)",
         )
-
-    def _carry_out(
-        self,
-        plan: ObjectivePerturbationPlan,
-        problems: list[Any],
-        stream: RandomStream,
-        progress: FitProgress,
-    ) -> np.ndarray:
-        from skdp.plans.carry_out import carry_out_objective_perturbation
-
-        return carry_out_objective_perturbation(plan, problems, stream)
 
 
 def _one_vs_rest(loss: Any, n_outputs: int) -> Any:
@@ -243,40 +211,8 @@ class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities in the order of ``classes_``; for more than two classes, those of each
-            class against the rest, divided by their sum.
-        """
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the class probabilities, exact where these underflow.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Log-probabilities in the order of ``classes_``.
-        """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        logarithms = log_expit(scores)
-        return logarithms - logsumexp(logarithms, axis=1, keepdims=True)
+    def _log_shares(self, scores: np.ndarray) -> np.ndarray:
+        return log_softmax(log_expit(scores), axis=1)
 
 
 class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):

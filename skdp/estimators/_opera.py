@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from skdp.estimators._base import PrivateLinearModel
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
-from skdp.fitting import FitProgress
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
-from skdp.mechanisms.random_stream import RandomStream, is_seeded
 from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import PublicNumbers, default_output_penalty
@@ -34,20 +30,16 @@ class _OperaModel(PrivateLinearModel):
         )
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> OutputPerturbationPlan:
-        step = self.learning_rate_init
+        penalty = self._choose("alpha", model.units.penalty)
         return OutputPerturbationPlan.build(
             model,
-            penalty=(
-                default_output_penalty(model, numbers)
-                if self.alpha == "auto"
-                else model.units.penalty(self.alpha)
-            ),
+            penalty=default_output_penalty(model, numbers) if penalty is None else penalty,
             adjacency=self.adjacency,
             epsilon=float(numbers.target_epsilon),
             delta=float(self.delta),
             solver=self.solver,
             max_iter=self.max_iter,
-            step_size=None if step is None else model.units.step(step),
+            step_size=self._choose("learning_rate_init", model.units.step),
         )
 
     def _account(self, plan: OutputPerturbationPlan) -> PrivacySpent:
@@ -56,33 +48,15 @@ class _OperaModel(PrivateLinearModel):
             theorem = f"{plan.max_iter} steps of gradient descent (contraction bound)"
         else:
             theorem = "minimiser to a fixed gradient tolerance (strong convexity bound)"
-        return PrivacySpent(
+        return self._record(
+            plan,
             # The noise is certified for the target; the inverse may round up beyond it.
-            epsilon=min(achieved, plan.epsilon),
-            delta=plan.delta,
-            adjacency=plan.adjacency,
-            event=plan.event,
-            accountant="gdp",
-            mechanism=(
-                f"output perturbation: {theorem}, L2 sensitivity {plan.sensitivity:.6g}, one "
-                f"Gaussian vector of standard deviation {plan.sigma:.6g} (scaled units) by the "
-                "analytic Gaussian mechanism (Balle & Wang 2018, Theorem 8)"
-            ),
-            assumptions=self._assumptions(),
-            released=self._released,
-            seeded=is_seeded(self.random_state),
+            min(achieved, plan.epsilon),
+            "gdp",
+            f"output perturbation: {theorem}, L2 sensitivity {plan.sensitivity:.6g}, one "
+            f"Gaussian vector of standard deviation {plan.sigma:.6g} (scaled units) by the "
+            "analytic Gaussian mechanism (Balle & Wang 2018, Theorem 8)",
         )
-
-    def _carry_out(
-        self,
-        plan: OutputPerturbationPlan,
-        problems: list[Any],
-        stream: RandomStream,
-        progress: FitProgress,
-    ) -> np.ndarray:
-        from skdp.plans.carry_out import carry_out_output_perturbation
-
-        return carry_out_output_perturbation(plan, problems, stream)
 
 
 class OperaLogisticRegression(LogisticMixin, _OperaModel):

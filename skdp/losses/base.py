@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
@@ -57,7 +58,7 @@ class Loss(ABC):
         """Return a bound on the distance of two records' gradients at the same such weights."""
         return 2.0 * self.zero_out_gap(row_norm, weight_norm_bound)
 
-    def smoother_losses(self) -> tuple[Loss, ...]:
+    def smoother_losses(self) -> tuple[Any, ...]:
         """Return easier losses whose minimisers, in this order, are starting points for this."""
         return ()
 
@@ -94,7 +95,19 @@ def kernel_arguments(loss: Loss) -> tuple[Any, tuple[float, ...]]:
             "by a method `scalar_functions` of its own, and is no subclass of one that does."
         )
     functions, *numbers = known.scalar_functions()  # type: ignore[attr-defined]
+    # Kernels take the number of scores from here, and the length of weights from the loss.
+    if tuple(numbers if functions.family == "softmax" else (1,)) != (loss.n_outputs,):
+        raise ValueError(
+            f"{type(loss).__name__} has n_outputs={loss.n_outputs}, which is not what its "
+            f"{functions.family} functions compute."
+        )
     return functions, tuple(map(float, numbers))
+
+
+def check_n_classes(n_classes: int) -> None:
+    """Refuse what is no number of classes."""
+    if not isinstance(n_classes, Integral) or n_classes < 2:
+        raise ValueError(f"n_classes must be an integer of at least 2, got {n_classes}.")
 
 
 def _who_defines(loss: Loss, name: str) -> list[type]:
@@ -148,10 +161,6 @@ class MarginLoss(Loss):
     @abstractmethod
     def _product_bound(self) -> float:
         """Return the supremum kappa of ``-m * derivative(m)`` over all margins."""
-
-    def smoother_losses(self) -> tuple[MarginLoss, ...]:
-        """Return easier losses whose minimisers, in this order, are starting points for this."""
-        return ()
 
     @property
     def slope_law(self) -> str:

@@ -15,26 +15,10 @@ from skdp.losses.base import Loss, MarginLoss, TargetKind
 
 @dataclass(frozen=True)
 class ClippedLoss(Loss):
-    r"""A margin loss that goes on as a straight line where its gradient would exceed a norm.
+    """A convex margin loss that never rises, whose slope is cut at ``clip / ||x||`` for a row x.
 
-    The slope of the record with row x is cut at ``clip / ||x||``. The cut depends on the record
-    alone and not on the weights, so that this is a loss of the margin again, convex with a
-    Lipschitz derivative (a Huberised loss), and the clipped gradients of all records are the
-    gradient of one convex objective. Where the base loss never exceeds the norm it is unchanged.
-
-    Parameters
-    ----------
-    unclipped : MarginLoss
-        The loss to clip: convex, and never rising.
-    clip : float
-        Bound C on the norm of one record's gradient, > 0.
-
-    Examples
-    --------
-    >>> from skdp.losses import ClippedLoss, LogisticLoss
-    >>> loss = ClippedLoss(LogisticLoss(), clip=0.1)
-    >>> loss.lipschitz(row_norm=1.0), round(loss.smoothness(row_norm=1.0), 6)
-    (0.1, 0.09)
+    The cut depends on the record and not on the weights: this is a loss of the margin again, convex
+    with a Lipschitz derivative (a Huberised loss), and clipped gradients are gradients of it.
     """
 
     unclipped: MarginLoss

@@ -53,19 +53,8 @@ def exp_negative(x: float) -> float:
     # Taylor's polynomial of degree 13 is exact to the last digit for |r| <= ln(2) / 2.
     r = (count * _LN2_HIGH - x) + count * _LN2_LOW
     p = _EXP[13]
-    p = p * r + _EXP[12]
-    p = p * r + _EXP[11]
-    p = p * r + _EXP[10]
-    p = p * r + _EXP[9]
-    p = p * r + _EXP[8]
-    p = p * r + _EXP[7]
-    p = p * r + _EXP[6]
-    p = p * r + _EXP[5]
-    p = p * r + _EXP[4]
-    p = p * r + _EXP[3]
-    p = p * r + _EXP[2]
-    p = p * r + 1.0
-    p = p * r + 1.0
+    for k in range(12, -1, -1):
+        p = p * r + _EXP[k]
     return p * power_of_two(np.int32(-count))
 
 
@@ -76,20 +65,6 @@ def log_one_plus(t: float) -> float:
     s = t / (2.0 + t)
     z = s * s
     p = _ATANH[16]
-    p = p * z + _ATANH[15]
-    p = p * z + _ATANH[14]
-    p = p * z + _ATANH[13]
-    p = p * z + _ATANH[12]
-    p = p * z + _ATANH[11]
-    p = p * z + _ATANH[10]
-    p = p * z + _ATANH[9]
-    p = p * z + _ATANH[8]
-    p = p * z + _ATANH[7]
-    p = p * z + _ATANH[6]
-    p = p * z + _ATANH[5]
-    p = p * z + _ATANH[4]
-    p = p * z + _ATANH[3]
-    p = p * z + _ATANH[2]
-    p = p * z + _ATANH[1]
-    p = p * z + _ATANH[0]
+    for k in range(15, -1, -1):
+        p = p * z + _ATANH[k]
     return p * s

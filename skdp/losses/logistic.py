@@ -16,15 +16,9 @@ from skdp.losses.base import MarginLoss
 
 @dataclass(frozen=True)
 class LogisticLoss(MarginLoss):
-    r"""Logistic loss :math:`\log(1 + e^{-m})` of the margin m.
+    """Logistic loss ``log(1 + e^-m)`` of the margin m.
 
     For rows of norm at most B its gradient has norm at most B and is (B^2/4)-Lipschitz.
-
-    Examples
-    --------
-    >>> from skdp.losses import LogisticLoss
-    >>> float(LogisticLoss().smoothness(row_norm=2.0))
-    1.0
     """
 
     convex = True

@@ -7,29 +7,29 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from skdp.losses._bounds import ROUND_UP
-from skdp.losses.base import Loss, TargetKind
+from skdp.losses.base import Loss, TargetKind, check_n_classes
 
 
 @dataclass(frozen=True)
 class OneVsRestLoss(Loss):
-    """Sum over the classes of a margin loss of "this class" against "the rest".
+    """Sum over K classes of a margin loss `base` of "this class" against "the rest".
 
-    Its weights are the K binary weight vectors side by side. The sum separates, so that solvers
-    treat K binary problems with `base`; the constants below are those of the joint vector, which
-    is what one record can move.
-
-    Parameters
-    ----------
-    base : margin loss
-        The binary loss.
-    n_classes : int
-        Number K of classes.
+    Its weights are the K binary weight vectors side by side. Solvers treat K binary problems; the
+    constants below are those of the joint vector, which is what one record can move.
     """
 
     base: Loss
     n_classes: int
 
     target_kind: ClassVar[TargetKind] = "codes"
+
+    def __post_init__(self) -> None:
+        if self.base.n_outputs != 1:
+            raise ValueError(
+                f"One loss for each class takes one of a single score, got "
+                f"{type(self.base).__name__} with {self.base.n_outputs}."
+            )
+        check_n_classes(self.n_classes)
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]

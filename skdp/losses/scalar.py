@@ -13,7 +13,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, CodeType
 from typing import Any
 
 import numpy as np
@@ -103,8 +103,8 @@ def _code_of(value: Any) -> Any:
         used = {**known.nonlocals, **known.globals}
         parts = sorted((name, repr(_code_of(found))) for name, found in used.items())
         defaults = [_code_of(default) for default in value.py_func.__defaults__ or ()]
-        options = sorted(value.targetoptions.items(), key=repr)
-        return [code.co_code, code.co_consts, code.co_names, repr(options), defaults, parts]
+        plain = map(_same_everywhere, (code.co_consts, value.targetoptions))
+        return [code.co_code, code.co_names, *plain, defaults, parts]
     if value is math or value is np or type(value).__module__.startswith("numba."):
         return value.__name__
     if isinstance(value, tuple):
@@ -115,6 +115,19 @@ def _code_of(value: Any) -> Any:
         "scalar functions of a loss may use numbers, math, numpy and compiled functions, got a "
         f"{type(value).__name__}, of which compiled code on disk would keep an old value."
     )
+
+
+def _same_everywhere(value: Any) -> Any:
+    """Return a constant as what has one text in all processes: sets have an order in each."""
+    if isinstance(value, dict):
+        return [[key, _same_everywhere(value[key])] for key in sorted(value)]
+    if isinstance(value, set | frozenset):
+        return [type(value).__name__, *sorted(map(_same_everywhere, value), key=repr)]
+    if isinstance(value, tuple):
+        return list(map(_same_everywhere, value))
+    if isinstance(value, CodeType):
+        raise TypeError("scalar functions of a loss may not define functions of their own.")
+    return repr(value)
 
 
 LOGISTIC = ScalarFunctions("margin", logistic_value, logistic_slope, logistic_curvature)

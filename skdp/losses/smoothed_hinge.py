@@ -13,17 +13,10 @@ from skdp.losses.base import MarginLoss
 
 @dataclass(frozen=True)
 class SmoothedHingeLoss(MarginLoss):
-    """Hinge loss whose kink is replaced by a parabola over margins in [1 - h, 1 + h].
+    """Hinge loss whose kink is a parabola over margins in [1 - h, 1 + h], with h the half-width.
 
-    With u the margin and h the half-width, H(u) is ``1 - u`` if ``1 - u > h``, 0 if
-    ``1 - u < -h``, and ``(1 - u)^2 / (4h) + (1 - u) / 2 + h / 4`` between (Chapelle, "Training a
-    support vector machine in the primal", 2007). For rows of norm at most B its gradient has norm
-    at most B and is (B^2 / 2h)-Lipschitz; its second derivative jumps at the ends of the interval.
-
-    Parameters
-    ----------
-    half_width : float, default=0.5
-        Half-width h of the smoothed interval, > 0.
+    There it is ``(1 - u)^2 / (4h) + (1 - u) / 2 + h / 4`` (Chapelle 2007). For rows of norm at most
+    B its gradient has norm at most B and is (B^2 / 2h)-Lipschitz.
     """
 
     half_width: float = 0.5

@@ -10,21 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses._bounds import ROUND_UP, lambert_over_e
-from skdp.losses.base import Loss, TargetKind
+from skdp.losses.base import Loss, TargetKind, check_n_classes
 
 
 @dataclass(frozen=True)
 class SoftmaxLoss(Loss):
-    r"""Cross-entropy of the softmax of K scores, :math:`-\log \mathrm{softmax}_y(Wx)`.
+    """Cross-entropy of the softmax of K scores; its gradient with respect to W is (p - e_y) x^T.
 
-    The gradient with respect to W is (p - e_y) x^T, so for rows of norm at most B it has norm at
-    most sqrt(2) B, and it is (B^2/2)-Lipschitz because a variance of values within an interval of
-    length l is at most l^2/4.
-
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes K, at least 2.
+    For rows of norm at most B that has norm at most sqrt(2) B, and is (B^2/2)-Lipschitz because a
+    variance of values within an interval of length l is at most l^2/4.
     """
 
     n_classes: int
@@ -33,8 +27,7 @@ class SoftmaxLoss(Loss):
     convex = True
 
     def __post_init__(self) -> None:
-        if self.n_classes < 2 or self.n_classes != int(self.n_classes):
-            raise ValueError(f"n_classes must be an integer of at least 2, got {self.n_classes}.")
+        check_n_classes(self.n_classes)
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]
@@ -60,9 +53,13 @@ class SoftmaxLoss(Loss):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         from skdp.losses.scalar import evaluate_softmax
 
-        array = np.array(scores, dtype=np.float64, order="C")
+        array, labels = np.array(scores, dtype=np.float64, order="C"), np.asarray(codes)
+        if array.shape != (labels.size, self.n_classes) or labels.ndim != 1:
+            raise ValueError(f"scores must have shape (n, {self.n_classes}), and codes (n,).")
+        if labels.size and not (labels.min() >= 0 and labels.max() < self.n_classes):
+            raise ValueError(f"codes must lie in 0, ..., {self.n_classes - 1}.")
         gradient, value = np.empty_like(array), np.empty(array.shape[0])
-        evaluate_softmax(array, np.array(codes, dtype=np.int32), gradient, value)
+        evaluate_softmax(array, labels.astype(np.int32), gradient, value)
         return gradient, value
 
     def lipschitz(self, row_norm: float) -> float:

@@ -47,10 +47,10 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     >>> round(analytic_gaussian_sigma(1.0, 1e-5), 6)
     3.730632
     """
-    _check_positive("epsilon", epsilon)
+    check_positive("epsilon", epsilon)
     _check_delta(delta)
-    _check_positive("sensitivity", sensitivity)
-    return _representable(sensitivity / gaussian_profile.mu(float(epsilon), float(delta)))
+    check_positive("sensitivity", sensitivity)
+    return check_representable(sensitivity / gaussian_profile.mu(float(epsilon), float(delta)))
 
 
 @plain_arguments
@@ -81,9 +81,9 @@ def analytic_gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1
     -----
     Inverts the exact profile of Balle and Wang (2018), Theorem 8.
     """
-    _check_positive("sigma", sigma)
+    check_positive("sigma", sigma)
     _check_delta(delta)
-    _check_positive("sensitivity", sensitivity)
+    check_positive("sensitivity", sensitivity)
     return gaussian_profile.epsilon(float(sensitivity) / float(sigma), float(delta))
 
 
@@ -115,10 +115,10 @@ def analytic_gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1
     -----
     The exact profile of Balle and Wang (2018), Theorem 8.
     """
-    _check_positive("sigma", sigma)
+    check_positive("sigma", sigma)
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise ValueError(f"epsilon must be a finite number >= 0, got {epsilon!r}.")
-    _check_positive("sensitivity", sensitivity)
+    check_positive("sensitivity", sensitivity)
     return gaussian_profile.delta(float(sensitivity) / float(sigma), float(epsilon))
 
 
@@ -154,7 +154,7 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
     Dwork and Roth (2014), Theorem A.1, whose proof needs epsilon < 1. For large epsilon the
     formula is not merely unproved: the noise it prescribes is too small.
     """
-    _check_positive("epsilon", epsilon)
+    check_positive("epsilon", epsilon)
     if epsilon >= 1:
         raise ValueError(
             f"classical_gaussian_sigma is proved for epsilon < 1 only (Dwork and Roth, 2014, "
@@ -162,11 +162,12 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
             f"use analytic_gaussian_sigma."
         )
     _check_delta(delta)
-    _check_positive("sensitivity", sensitivity)
-    return _representable(sensitivity * math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon)
+    check_positive("sensitivity", sensitivity)
+    return check_representable(sensitivity * math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon)
 
 
-def _check_positive(name: str, value: float) -> None:
+def check_positive(name: str, value: float) -> None:
+    """Refuse what is no positive finite number."""
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}.")
 
@@ -179,7 +180,8 @@ def _check_delta(delta: float) -> None:
         )
 
 
-def _representable(sigma: float) -> float:
+def check_representable(sigma: float) -> float:
+    """Return a noise scale that is finite."""
     if not math.isfinite(sigma):
         raise ValueError(
             "the required noise scale exceeds the largest float; use a larger epsilon or a "

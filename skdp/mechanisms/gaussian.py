@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
-from skdp.mechanisms.trace import active_trace
+from skdp.mechanisms.trace import note_release
 from skdp.parameters import plain_arguments
 
 
@@ -49,11 +49,8 @@ class GaussianMechanism:
 
     def release(self, value: np.ndarray) -> np.ndarray:
         """Return `value` plus fresh noise, and note it in the active trace, if any."""
-        noise = self.noise(value.shape)
-        trace = active_trace()
-        if trace is None:
-            return value + noise
-        return trace.observe(self.label, value, noise, self.sensitivity, self.sigma)
+        output = value + self.noise(value.shape)
+        return note_release(self.label, value, output, self.sensitivity, self.sigma)
 
 
 @plain_arguments

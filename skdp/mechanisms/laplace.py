@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from skdp.mechanisms.analytic_gaussian import check_positive, check_representable
 from skdp.mechanisms.random_stream import resolve_random_state
-from skdp.mechanisms.trace import active_trace
+from skdp.mechanisms.trace import note_release
 from skdp.parameters import plain_arguments
 
 
@@ -49,20 +50,11 @@ def laplace_mechanism(
     >>> laplace_mechanism([10.0, 20.0], sensitivity=1.0, epsilon=0.5).shape
     (2,)
     """
-    for name, number in (("sensitivity", sensitivity), ("epsilon", epsilon)):
-        if not (math.isfinite(number) and number > 0):
-            raise ValueError(f"{name} must be a finite number > 0, got {number!r}.")
-    scale = math.nextafter(float(sensitivity) / float(epsilon), math.inf)
-    if not math.isfinite(scale):
-        raise ValueError(
-            "the required noise scale exceeds the largest float; use a larger epsilon or a "
-            "smaller sensitivity."
-        )
+    check_positive("sensitivity", sensitivity)
+    check_positive("epsilon", epsilon)
+    scale = check_representable(math.nextafter(float(sensitivity) / float(epsilon), math.inf))
     exact = np.asarray(value, dtype=np.float64)
     # With a seed, calls that differ in anything must not share noise.
     context = f"{epsilon!r} {sensitivity!r} {exact.shape}".encode() + exact.tobytes()
     noise = scale * resolve_random_state(random_state, context).laplace(exact.shape)
-    trace = active_trace()
-    if trace is None:
-        return exact + noise
-    return trace.observe("laplace_mechanism", exact, noise, float(sensitivity), scale, norm=1.0)
+    return note_release("laplace_mechanism", exact, exact + noise, sensitivity, scale, norm=1.0)

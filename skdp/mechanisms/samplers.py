@@ -32,6 +32,10 @@ class PoissonSampler:
     """
 
     def __init__(self, n_rows: int, sample_rate: float, stream: RandomStream) -> None:
+        if n_rows < 1 or not 0.0 < sample_rate < 1.0:
+            raise ValueError(
+                f"n_rows must be positive and sample_rate in (0, 1), got {n_rows}, {sample_rate}."
+            )
         self.n_rows = n_rows
         self.sample_rate = sample_rate
         self._stream = stream
@@ -103,6 +107,8 @@ class UniformSubsetSampler:
     """
 
     def __init__(self, n_rows: int, batch_size: int, stream: RandomStream) -> None:
+        if not 1 <= batch_size <= n_rows:
+            raise ValueError(f"batch_size must lie in 1, ..., {n_rows}, got {batch_size}.")
         self.n_rows = n_rows
         self.batch_size = batch_size
         self._stream = stream

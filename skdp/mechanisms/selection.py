@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from skdp.mechanisms.analytic_gaussian import check_positive
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.mechanisms.trace import active_trace
+from skdp.mechanisms.trace import note_release
 from skdp.parameters import plain_arguments
 
 
@@ -190,9 +191,8 @@ def _check(
     owner: str, scores: Any, epsilon: float, sensitivity: float, monotone: bool
 ) -> tuple[np.ndarray, float]:
     """Return the scores as an array, and the scale of the noise."""
-    for name, value in (("epsilon", epsilon), ("sensitivity", sensitivity)):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{owner}: {name} must be a finite number > 0, got {value!r}.")
+    check_positive(f"{owner}: epsilon", epsilon)
+    check_positive(f"{owner}: sensitivity", sensitivity)
     exact = np.array(scores, dtype=np.float64)
     if exact.ndim != 1 or exact.size == 0:
         raise ValueError(
@@ -217,7 +217,5 @@ def _shortfalls(scores: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _note(label: str, scores: np.ndarray, index: int, sensitivity: float, scale: float) -> int:
-    trace = active_trace()
-    if trace is None:
-        return index
-    return trace.observe_choice(label, scores, index, float(sensitivity), scale)
+    output = note_release(label, scores, np.array([index]), sensitivity, scale, np.inf)
+    return int(output[0])

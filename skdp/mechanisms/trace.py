@@ -52,30 +52,12 @@ class ReleaseTrace:
         self,
         label: str,
         value: np.ndarray,
-        noise: np.ndarray,
-        sensitivity: float,
-        sigma: float,
-        norm: float = 2.0,
-    ) -> np.ndarray:
-        """Note a release and return its output."""
-        return self._note(label, value, value + noise, sensitivity, sigma, norm)
-
-    def observe_choice(
-        self, label: str, scores: np.ndarray, index: int, sensitivity: float, scale: float
-    ) -> int:
-        """Note that an index was chosen by its score, and return the index."""
-        output = self._note(label, scores, np.array([index]), sensitivity, scale, np.inf)
-        return int(output[0])
-
-    def _note(
-        self,
-        label: str,
-        value: np.ndarray,
         output: np.ndarray,
         sensitivity: float,
         sigma: float,
         norm: float,
     ) -> np.ndarray:
+        """Note a release, and return its output or that of the earlier trace."""
         if self.replayed is not None:
             position = len(self.releases)
             if position >= len(self.replayed.releases):
@@ -91,6 +73,21 @@ _active: ContextVar[ReleaseTrace | None] = ContextVar("skdp_release_trace", defa
 def active_trace() -> ReleaseTrace | None:
     """Return the trace that is being recorded in this context, if any."""
     return _active.get()
+
+
+def note_release(
+    label: str,
+    value: np.ndarray,
+    output: np.ndarray,
+    sensitivity: float,
+    sigma: float,
+    norm: float = 2.0,
+) -> np.ndarray:
+    """Return an output, noted in the active trace if there is one."""
+    trace = active_trace()
+    if trace is None:
+        return output
+    return trace.observe(label, value, output, sensitivity, sigma, norm)
 
 
 @contextmanager

@@ -68,9 +68,11 @@ class LinearModel:
     def __post_init__(self) -> None:
         # Before anything is charged; solvers would refuse it too, but afterwards.
         kernel_arguments(self.part_loss)
-        if self.n_outputs != self.loss.n_outputs:
+        outputs = self.n_parts * self.part_loss.n_outputs
+        if not self.n_outputs == self.loss.n_outputs == outputs:
             raise ValueError(
-                f"n_outputs={self.n_outputs} is not that of the loss, {self.loss.n_outputs}."
+                f"n_outputs={self.n_outputs} is not that of the loss, {self.loss.n_outputs}, or "
+                f"of its parts, {outputs}."
             )
 
     @property

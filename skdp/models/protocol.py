@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -31,9 +32,9 @@ class Problem(Protocol):
 class Model(Protocol):
     """The public side of what a plan trains, in scaled units.
 
-    Weights are those of `n_parts` problems that are solved side by side, one after the other. The
-    constants hold for one record's gradient with respect to all of them: infinite where nothing
-    is proved. `facts` name what is: "linear", "convex", "Lipschitz", "smooth" and so on.
+    Weights are those of `n_parts` problems, one after the other, and start at zero: a model adds a
+    public start of its own. Constants hold for one record's gradient with respect to all, infinite
+    where nothing is proved; `facts` name what is: "linear", "convex", "Lipschitz", "smooth".
     """
 
     @property
@@ -80,15 +81,25 @@ class Model(Protocol):
         """Return the weights in the user's units, as estimators publish them."""
 
     def scores(self, X: Any, *unpacked: Weights) -> Weights:
-        """Return what is predicted for rows by such weights: one column for each output."""
+        """Return the scores of rows by such weights: one column for two classes, or for numbers."""
 
 
 def require(model: Model, method: str, *wanted: str) -> None:
-    """Refuse a model without the facts that a method's theorem rests on."""
-    missing = [fact for fact in wanted if fact not in model.facts]
+    """Refuse a model without the facts that a method's theorem rests on, or of no sound shape."""
+    bounds = {"Lipschitz": model.lipschitz, "smooth": model.smoothness}
+    missing = [
+        fact
+        for fact in wanted
+        if fact not in model.facts or not 0.0 <= bounds.get(fact, 0.0) < math.inf
+    ]
     if missing:
         asked = ", ".join(fact for fact in wanted if fact != "linear")
         raise ValueError(
             f"{method} is proved for {'linear models with ' if 'linear' in wanted else ''}losses "
             f"that are {asked}, with public constants; {model.name} is not {', '.join(missing)}."
+        )
+    if model.n_parts < 1 or model.n_weights < 1 or model.n_weights % model.n_parts:
+        raise ValueError(
+            f"{model.name}: n_weights={model.n_weights} cannot be shared out evenly among "
+            f"n_parts={model.n_parts}."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.mechanisms.trace import active_trace
-from skdp.models import LinearProblem, Problem
+from skdp.models import LinearModel, LinearProblem, Model, Problem
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
@@ -25,10 +26,53 @@ _NOISE_AHEAD = 2**18
 StepObserver = Callable[[int], None]
 
 
+def _check(model: Model, problems: Sequence[Problem]) -> None:
+    """Refuse more problems than the noise is for."""
+    if len(problems) != model.n_parts:
+        raise ValueError(
+            f"{model.name} was bound to {len(problems)} problems, and has n_parts={model.n_parts}."
+        )
+
+
+def _check_rows(model: LinearModel, problems: Sequence[LinearProblem]) -> None:
+    """Refuse a mean over other than the declared number of rows, which the sensitivity is of."""
+    if any(problem.rows.n_rows != model.n_rows for problem in problems):
+        raise ValueError(f"{model.name} was bound to a table that has not n_rows={model.n_rows}.")
+
+
+def _noise(plan: Any, stream: RandomStream, label: str) -> GaussianMechanism:
+    return GaussianMechanism(
+        sensitivity=plan.sensitivity, sigma=plan.sigma, stream=stream.spawn("noise"), label=label
+    )
+
+
+def _release(mechanism: GaussianMechanism, model: Model, value: np.ndarray) -> np.ndarray:
+    """Return the value with noise, which hides nothing of numbers that are not finite."""
+    if value.size != model.n_weights or not np.isfinite(value).all():
+        raise ValueError(
+            f"{model.name}: what gets noise must be n_weights={model.n_weights} finite numbers."
+        )
+    return mechanism.release(value)
+
+
+@singledispatch
+def carry_out(
+    plan: Any, problems: Sequence[Any], stream: RandomStream, on_step: StepObserver | None = None
+) -> np.ndarray:
+    """Return the released weights of a plan; `on_step` is told how many steps are done."""
+    raise TypeError(f"Nothing says how to carry out a {type(plan).__name__}.")
+
+
+@carry_out.register(OutputPerturbationPlan)
 def carry_out_output_perturbation(
-    plan: OutputPerturbationPlan, problems: Sequence[LinearProblem], stream: RandomStream
+    plan: OutputPerturbationPlan,
+    problems: Sequence[LinearProblem],
+    stream: RandomStream,
+    on_step: StepObserver | None = None,
 ) -> np.ndarray:
     """Minimise each problem and release all weights together with one noise vector."""
+    _check(plan.model, problems)
+    _check_rows(plan.model, problems)
     # Gradient norms of the parts add in squares: the joint tolerance is shared out evenly.
     tolerance = plan.tolerance / math.sqrt(plan.model.n_parts)
     parts = []
@@ -38,20 +82,20 @@ def carry_out_output_perturbation(
             parts.append(gradient_descent(objective, plan.max_iter, plan.step_size))
         else:
             parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
-    mechanism = GaussianMechanism(
-        sensitivity=plan.sensitivity,
-        sigma=plan.sigma,
-        stream=stream.spawn("noise"),
-        label="weights",
-    )
-    return mechanism.release(np.concatenate(parts))
+    return _release(_noise(plan, stream, "weights"), plan.model, np.concatenate(parts))
 
 
+@carry_out.register(ObjectivePerturbationPlan)
 def carry_out_objective_perturbation(
-    plan: ObjectivePerturbationPlan, problems: Sequence[LinearProblem], stream: RandomStream
+    plan: ObjectivePerturbationPlan,
+    problems: Sequence[LinearProblem],
+    stream: RandomStream,
+    on_step: StepObserver | None = None,
 ) -> np.ndarray:
     """Minimise each randomly tilted problem and release all weights with a little noise."""
     model = plan.model
+    _check(model, problems)
+    _check_rows(model, problems)
     noise = GaussianMechanism(
         sensitivity=plan.sensitivity * model.n_rows * plan.penalty,
         sigma=plan.tilt_sigma,
@@ -64,30 +108,20 @@ def carry_out_objective_perturbation(
     for problem, tilt in zip(problems, tilts, strict=True):
         objective = problem.objective(plan.penalty, tilt)
         parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
-    mechanism = GaussianMechanism(
-        sensitivity=plan.sensitivity,
-        sigma=plan.sigma,
-        stream=stream.spawn("noise"),
-        label="weights",
-    )
-    return mechanism.release(np.concatenate(parts))
+    return _release(_noise(plan, stream, "weights"), plan.model, np.concatenate(parts))
 
 
+@carry_out.register(NoisyGradientPlan)
 def carry_out_noisy_gradient(
     plan: NoisyGradientPlan,
     problems: Sequence[Problem],
     stream: RandomStream,
-    *,
     on_step: StepObserver | None = None,
 ) -> np.ndarray:
     """Run all steps of a noisy-gradient plan and return the averaged weights."""
+    _check(plan.model, problems)
     sampler = plan.lots.sampler(stream.spawn("lots"))
-    mechanism = GaussianMechanism(
-        sensitivity=plan.sensitivity,
-        sigma=plan.sigma,
-        stream=stream.spawn("noise"),
-        label="gradient sum",
-    )
+    mechanism = _noise(plan, stream, "gradient sum")
     states = [StepState.zeros(plan.model.n_weights // len(problems)) for _ in problems]
     loops = [problem.run_steps for problem in problems]
     batch = plan.execution.physical_batch_size
@@ -147,7 +181,7 @@ def _run_stepwise(
         for part, (problem, state) in enumerate(zip(problems, states, strict=True)):
             for piece in _pieces(lot, plan.execution.physical_batch_size):
                 problem.sum_clipped(state.weights, piece, plan.clip, total[part])
-        released = mechanism.release(total)
+        released = _release(mechanism, plan.model, total)
         rate = plan.schedule.rates(step, 1)[0]
         weight = _averaging_weights(plan, step, 1)[0]
         for state, gradient_sum in zip(states, released, strict=True):

@@ -54,7 +54,7 @@ class DescentDefaults:
 
 
 # Value of the constant column: a larger one costs row norm, a smaller one slows the intercept.
-_INTERCEPT_VALUE = 0.2
+INTERCEPT_VALUE = 0.2
 # Share of epsilon that the curvature of one record may cost, and a penalty that is never too small.
 _SHARE_OF_CURVATURE = 0.2
 _SMALLEST_DEFAULT_PENALTY = 1e-8
@@ -76,11 +76,6 @@ _MARGIN_NOISE_UNCLIPPED = 1.0
 _MUCH_SIGNAL = 1000.0
 # Share of the longest step at which heavy-ball descent is stable on every table.
 _STABLE_SHARE = 0.925
-
-
-def default_intercept_value() -> float:
-    """Return the value of the intercept's constant column, in scaled units."""
-    return _INTERCEPT_VALUE
 
 
 def default_output_penalty(model: Model, numbers: PublicNumbers) -> float:
@@ -132,7 +127,7 @@ def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None)
 
 def default_clip(model: Model, ratio: float) -> float:
     """Return the clipping norm: below the largest gradient's while noise is high."""
-    return model.lipschitz * min(1.0, 0.09 * ratio**0.2)
+    return _or_one(model.lipschitz) * min(1.0, 0.09 * ratio**0.2)
 
 
 def default_steps(model: Model, numbers: PublicNumbers, batch_size: int | None) -> int:
@@ -188,8 +183,12 @@ def _margin_noise(ratio: float, *, clipped: bool) -> float:
 
 def _longest_step(model: Model, penalty: float, momentum: float) -> float:
     """Return a step at which heavy-ball descent is stable on every table."""
-    smoothness = model.smoothness + penalty
-    return _STABLE_SHARE * 2.0 * (1.0 + momentum) / smoothness
+    return _STABLE_SHARE * 2.0 * (1.0 + momentum) / (_or_one(model.smoothness) + penalty)
+
+
+def _or_one(constant: float) -> float:
+    """Return a constant of a model, or 1 where nothing is proved: that of unit rows and slopes."""
+    return constant if math.isfinite(constant) else 1.0
 
 
 def noisy_descent_defaults(

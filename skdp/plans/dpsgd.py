@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from skdp.mechanisms.contribution import ContributionBound
-from skdp.models import Model
+from skdp.models import Model, require
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import (
     ADAM_STEP,
@@ -28,6 +28,7 @@ from skdp.solvers import UpdateRule
 
 def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> NoisyGradientPlan:
     """Derive lots, steps, noise and step sizes from public numbers and the user's choices."""
+    require(model, "DP-SGD")
     lots = choose_lots(model, numbers, "poisson", choices.batch_size, choices.max_iter)
     steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)
     multiplier = choices.noise_multiplier or _calibrated_multiplier(lots, numbers, steps)

@@ -21,7 +21,12 @@ from skdp.plans.defaults import (
     default_last_iterate_penalty,
     default_last_iterate_steps,
 )
-from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan
+from skdp.plans.noisy_gradient import (
+    LARGEST_WEIGHTS,
+    Lots,
+    NoisyGradientPlan,
+    contribution_in_ball,
+)
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
@@ -145,22 +150,6 @@ def _refuse(unmet: list[str]) -> None:
             f"conditions that this estimator breaks: {'; '.join(unmet)}. Nothing was charged; "
             "calibration='pld' has no such conditions."
         )
-
-
-def contribution_in_ball(model: Model, radius: float) -> ContributionBound:
-    """Bound one record's gradient at weights inside the ball that iterates are projected onto.
-
-    Gradients of two records cannot be both long and opposite at short weights.
-    """
-    largest = model.lipschitz
-    norm = min(model.zero_out_gap(radius), largest)
-    gap = min(model.gradient_gap(radius), 2.0 * norm)
-    return ContributionBound(
-        norm,
-        gap,
-        f"gradients are bounded by {norm:.6g}, and {gap:.6g} apart, on rows of the public norm at "
-        f"weights in the ball of radius {radius:.6g} (scaled units)",
-    )
 
 
 def _radius(

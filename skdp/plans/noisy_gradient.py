@@ -152,6 +152,23 @@ class NoisyGradientPlan:
         )
 
 
+def contribution_in_ball(model: Model, radius: float) -> ContributionBound:
+    """Bound one record's gradient at weights inside a ball around zero.
+
+    Gradients of two records cannot be both long and opposite at short weights.
+    """
+    if not radius >= 0.0:
+        raise ValueError(f"{model.name}: the bound on the norm of weights is {radius}.")
+    norm = min(model.zero_out_gap(radius), model.lipschitz)
+    gap = min(model.gradient_gap(radius), 2.0 * norm)
+    return ContributionBound(
+        norm,
+        gap,
+        f"gradients are bounded by {norm:.6g}, and {gap:.6g} apart, on rows of the public norm at "
+        f"weights in the ball of radius {radius:.6g} (scaled units)",
+    )
+
+
 def calibrate_sigma(
     lots: Lots,
     bound: ContributionBound,

@@ -17,6 +17,7 @@ from skdp.accounting.numerics.contractions import sum_of_powers
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.models import LinearModel, require
+from skdp.plans.noisy_gradient import contribution_in_ball
 from skdp.solvers.objective import smallest_tolerance
 
 OutputSolver = Literal["newton", "lbfgs", "gd"]
@@ -48,7 +49,7 @@ def minimiser_sensitivity(
     of the sum of gradients. Add-remove keeps the public divisor n.
     """
     reach = model.loss.minimiser_norm_bound(model.row_norm, penalty) + tolerance / penalty
-    gap = _gradient_gap(model, reach, adjacency)
+    gap = contribution_in_ball(model, reach).sensitivity(adjacency)
     return (gap + 2.0 * model.n_rows * tolerance) / (model.n_rows * penalty) * ROUND_UP
 
 
@@ -72,15 +73,8 @@ def descent_sensitivity(
     steepest = Fraction(model.smoothness) + strong
     shrink = float(min(eta * strong, 2 - eta * steepest))
     reach = _descent_reach(model, penalty, steps, step_size)
-    gap = _gradient_gap(model, reach, adjacency)
+    gap = contribution_in_ball(model, reach).sensitivity(adjacency)
     return step_size * gap / model.n_rows * sum_of_powers(shrink, steps) * ROUND_UP
-
-
-def _gradient_gap(model: LinearModel, reach: float, adjacency: Adjacency) -> float:
-    """Bound what one record can change of a gradient sum at weights of norm up to `reach`."""
-    if adjacency == "replace-one":
-        return model.gradient_gap(reach)
-    return model.zero_out_gap(reach)
 
 
 def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: float) -> float:

@@ -55,7 +55,9 @@ def newton(
     metric: Solve | None = None
     pairs: list[tuple[Vector, Vector, float]] = []
     iteration = 0
-    while norm > target:
+    while not norm <= target:
+        if not math.isfinite(norm):
+            raise ValueError(f"{type(objective.loss).__name__}: a gradient is not finite.")
         if iteration >= max_iter:
             metric_rows, metric = rows, None
         fresh = metric is None

@@ -30,13 +30,13 @@ def update(
     Weights that overflowed start again from zero: a record's part in the next sum is bounded at
     finite weights only.
 
-    ``rule`` holds (code, divisor, penalty, radius, first decay, second decay, epsilon).
+    ``rule`` holds (divisor, penalty, radius, first decay, second decay, epsilon, code).
     """
     weights, first, second, average, total_weight, counter = state
     counter[0] += 1
-    divisor, penalty, radius = rule[1], rule[2], rule[3]
-    beta1, beta2, epsilon = rule[4], rule[5], rule[6]
-    adam = rule[0] == ADAM
+    divisor, penalty, radius = rule[0], rule[1], rule[2]
+    beta1, beta2, epsilon = rule[3], rule[4], rule[5]
+    adam = rule[6] == ADAM
     lift1, lift2 = 1.0, 1.0
     if adam:
         lift1 = 1.0 / (1.0 - beta1 ** counter[0])
@@ -109,9 +109,12 @@ def run_steps(
     state: State,
     scratch: tuple[np.ndarray, np.ndarray],
     total: np.ndarray,
-) -> None:
-    """Take one noisy step for each lot ``index[offsets[t]:offsets[t + 1]]``."""
-    weights = state[0]
+) -> bool:
+    """Take one noisy step for each lot ``index[offsets[t]:offsets[t + 1]]``.
+
+    Returned is whether all sums were finite.
+    """
+    weights, finite = state[0], True
     for t in range(rates.size):
         total[:] = 0.0
         accumulate_rows(
@@ -131,5 +134,7 @@ def run_steps(
             total,
         )
         for j in range(total.size):
+            finite &= math.isfinite(total[j])
             total[j] += noise[t, j]
         update(state, total, rule, rates[t], averaging[t])
+    return finite

@@ -16,31 +16,10 @@ def gradient_descent(
     step_sizes: float | NDArray[np.float64],
     radius: float = math.inf,
 ) -> NDArray[np.float64]:
-    """Take ``steps`` steps of gradient descent from zero.
+    """Return the last of so many iterates from zero, each projected onto the ball of the radius.
 
     Nothing depends on the data but the iterates, so the sensitivity of the last one follows from
     the contraction of the step alone. Projection onto a ball is non-expansive and keeps it.
-
-    Parameters
-    ----------
-    objective : RegularisedObjective
-        The objective; its penalty may be zero.
-    steps : int
-        Number of steps T, >= 0.
-    step_sizes : float or ndarray of shape (steps,)
-        Step sizes, below ``2 / objective.smoothness`` for the usual bounds on the sensitivity.
-    radius : float, default=inf
-        Radius of the ball that every iterate is projected onto.
-
-    Returns
-    -------
-    ndarray of shape (n_weights,)
-        The last iterate.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
     """
     if steps < 0:
         raise ValueError(f"steps must be >= 0, got {steps}.")

@@ -39,7 +39,7 @@ def check_targets(rows: Rows, loss: Loss) -> Any:
             f"{type(loss).__name__} takes {TARGETS[loss.target_kind]}, got "
             f"{TARGETS[rows.target_kind]}."
         )
-    if rows.n_codes > loss.n_outputs > 1:
+    if arguments[0].family == "softmax" and rows.n_codes > loss.n_outputs:
         raise ValueError(
             f"targets hold {rows.n_codes} class codes but the loss has {loss.n_outputs} classes."
         )
@@ -62,6 +62,12 @@ def check_index(index: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
     return index
 
 
+def check_shape(name: str, array: NDArray[np.float64], size: int) -> None:
+    """Refuse an array beyond whose end kernels would read or write."""
+    if array.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got {array.shape}.")
+
+
 def sum_gradients(
     rows: Rows,
     loss: Loss,
@@ -71,35 +77,17 @@ def sum_gradients(
     clip: float = math.inf,
     values: bool = False,
 ) -> float:
-    """Add to ``out`` the sum of per-example gradients, each clipped to norm at most ``clip``.
+    """Add to ``out`` the gradients of the rows in ``index`` (None: all), each cut to norm ``clip``.
 
-    Gradients are with respect to the weights in scaled units and leave the penalty out. The norm
-    of each is known in closed form, so no per-example gradient is ever stored.
-
-    Parameters
-    ----------
-    rows : Rows
-        The rows.
-    loss : Loss
-        A loss with a kernel.
-    weights : ndarray of shape (n_weights,)
-        Weights at which gradients are taken.
-    out : ndarray of shape (n_weights,)
-        The sum is added to it.
-    index : ndarray of int64, optional
-        Numbers of the rows to sum over, in any order, perhaps none; all rows by default. Sorted
-        numbers are read fastest.
-    clip : float, default=inf
-        Bound on the L2 norm of each gradient.
-    values : bool, default=False
-        Whether to compute the losses too.
-
-    Returns
-    -------
-    float
-        The sum of the losses, or 0.0 when ``values`` is false.
+    They are in scaled units and leave the penalty out; their norms are known in closed form, so
+    that none is ever stored. Returned is the sum of the losses if ``values``, else 0.0.
     """
     functions, numbers = check_targets(rows, loss)
+    size = rows.n_weights(loss.n_outputs)
+    check_shape("weights", weights, size)
+    check_shape("out", out, size)
+    if not clip > 0.0:
+        raise ValueError(f"clip must be positive (inf = no clipping), got {clip}.")
     kernel = accumulate_kernel(rows.is_sparse, functions.family)
     scratch = scratch_for(rows, loss)
     shared = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, weights)

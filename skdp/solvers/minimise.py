@@ -32,39 +32,13 @@ def minimise(
 ) -> Vector:
     """Return weights at which the gradient norm is at most ``tolerance``, whatever the data.
 
-    The tolerance enters the sensitivity of output perturbation, so it must be met on every data
-    set and nothing may tell how hard that was: there is no warning, no iteration count and no
-    other way out. After ``max_iter`` iterations of the fast method comes a damped Newton method
-    with exact Hessians. Every one of its steps decreases the strongly convex objective by an
-    amount bounded below, or halves the smallest gradient norm seen, so it ends.
-
-    Parameters
-    ----------
-    objective : RegularisedObjective
-        The objective, with a positive penalty.
-    tolerance : float
-        Bound on the gradient norm, at least ``objective.smallest_tolerance()``.
-    method : {"newton", "lbfgs"}, default="newton"
-        Fast method: Newton with Hessians of evenly spaced rows, or scipy's L-BFGS-B.
-    max_iter : int, default=100
-        Iterations of the fast method.
-
-    Returns
-    -------
-    ndarray of shape (n_weights,)
-        The weights.
-
-    Raises
-    ------
-    ValueError
-        If the penalty is zero, the tolerance too small or the method unknown; all of them public.
-
-    References
-    ----------
-    Nocedal and Wright (2006), Numerical Optimization, chapters 3, 7 and 11. Byrd, Chin, Neveitt
-    and Nocedal (2011), "On the use of stochastic Hessian information in optimization methods for
-    machine learning".
+    A sensitivity rests on the tolerance, and nothing may tell how hard it was to meet: there is no
+    warning, no iteration count and no other way out.
     """
+    # After ``max_iter`` iterations of the fast method comes a damped Newton method with exact
+    # Hessians. Every one of its steps decreases the strongly convex objective by an amount bounded
+    # below, or halves the smallest gradient norm seen, so it ends (Nocedal and Wright 2006, ch. 3
+    # and 7; Byrd, Chin, Neveitt and Nocedal 2011 for Hessians of samples).
     if method not in ("newton", "lbfgs"):
         raise ValueError(f"method must be 'newton' or 'lbfgs', got {method!r}.")
     if not objective.penalty > 0.0:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.losses.base import Loss, evaluate
-from skdp.solvers.gradients import check_targets, sum_gradients
+from skdp.solvers.gradients import check_shape, check_targets, sum_gradients
 from skdp.solvers.rows import Rows
 
 Vector = NDArray[np.float64]
@@ -38,21 +38,10 @@ def smallest_tolerance(
 
 
 class RegularisedObjective:
-    """Mean loss over the rows plus a quadratic penalty and, perhaps, a linear term.
+    """``mean(loss) + penalty / 2 * |w|^2 + tilt . w`` for weights w in scaled units.
 
-    With weights w it is ``mean(loss) + penalty / 2 * |w|^2 + tilt . w``. Gradients are clipped
-    record by record where the loss says so.
-
-    Parameters
-    ----------
-    rows : Rows
-        The rows.
-    loss : Loss
-        A loss with a kernel.
-    penalty : float
-        Coefficient of the L2 penalty, >= 0, in scaled units. It covers the intercept too.
-    tilt : ndarray of shape (n_weights,), optional
-        Coefficients of the linear term; none by default.
+    The penalty covers the intercept too. Gradients are clipped record by record where the loss
+    says so. Methods take the row numbers that the mean is restricted to; None: all.
     """
 
     def __init__(self, rows: Rows, loss: Loss, penalty: float, tilt: Vector | None = None) -> None:
@@ -67,8 +56,8 @@ class RegularisedObjective:
         self.n_weights = rows.n_weights(loss.n_outputs)
         self._clip = loss.clip
         self.tilt = tilt
-        if tilt is not None and tilt.shape != (self.n_weights,):
-            raise ValueError(f"tilt must have shape ({self.n_weights},), got {tilt.shape}.")
+        if tilt is not None:
+            check_shape("tilt", tilt, self.n_weights)
 
     def with_loss(self, loss: Loss) -> RegularisedObjective:
         """Return the same objective with another loss."""
@@ -80,35 +69,14 @@ class RegularisedObjective:
         return self.loss.smoothness(self.rows.row_norm_bound) + self.penalty
 
     def smallest_tolerance(self) -> float:
-        """Return the smallest gradient norm that rounding lets a minimiser promise.
-
-        Returns
-        -------
-        float
-            The tolerance; see :func:`smallest_tolerance`.
-        """
+        """Return the smallest gradient norm that rounding lets a minimiser promise."""
         tilt_norm = 0.0 if self.tilt is None else float(np.linalg.norm(self.tilt))
         return smallest_tolerance(self.loss, self.rows.row_norm_bound, self.penalty, tilt_norm)
 
     def value_and_gradient(
         self, weights: Vector, index: NDArray[np.int64] | None = None
     ) -> tuple[float, Vector]:
-        """Return the objective and its gradient, in one pass over the rows.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_weights,)
-            The weights.
-        index : ndarray of int64, optional
-            Row numbers to restrict the mean to.
-
-        Returns
-        -------
-        value : float
-            The objective.
-        gradient : ndarray of shape (n_weights,)
-            Its gradient.
-        """
+        """Return the objective and its gradient, in one pass over the rows."""
         count = self.rows.n_rows if index is None else index.size
         gradient = np.zeros(self.n_weights)
         clipped = self._clip < math.inf
@@ -147,20 +115,7 @@ class RegularisedObjective:
         return total
 
     def hessian(self, weights: Vector, index: NDArray[np.int64] | None = None) -> NDArray:
-        """Return the (generalised) Hessian, or that of the mean over the rows in ``index``.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_weights,)
-            The weights.
-        index : ndarray of int64, optional
-            Row numbers to restrict the mean to.
-
-        Returns
-        -------
-        ndarray of shape (n_weights, n_weights)
-            A symmetric matrix, at least ``penalty`` times the identity.
-        """
+        """Return the (generalised) Hessian, at least ``penalty`` times the identity."""
         outputs, columns = self.loss.n_outputs, self.rows.n_columns
         total = np.zeros((outputs, columns, outputs, columns))
         count = self.rows.n_rows if index is None else index.size
@@ -184,18 +139,6 @@ class RegularisedObjective:
         """Return the function that multiplies the Hessian at ``weights`` by a vector.
 
         The curvature of every row is computed once; the Hessian is never formed.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_weights,)
-            The weights.
-        index : ndarray of int64, optional
-            Row numbers to restrict the mean to.
-
-        Returns
-        -------
-        callable
-            From a vector to the product.
         """
         outputs, columns = self.loss.n_outputs, self.rows.n_columns
         count = self.rows.n_rows if index is None else index.size

@@ -40,23 +40,10 @@ def kernel_view(array: NDArray[Any]) -> NDArray[Any]:
 
 
 class Rows:
-    """Rows scaled into the unit ball on the fly, an optional constant column, and targets.
+    """Row i counts as ``(r_i x_i, s)`` with ``r_i = min(1 / data_norm, 1 / ||x_i||)``.
 
-    Row i counts as ``(r_i x_i, s)`` with ``r_i = min(1 / data_norm, 1 / ||x_i||)``, so that its
-    norm is at most ``sqrt(1 + s^2)``. Build with :meth:`from_matrix`.
-
-    Attributes
-    ----------
-    matrix : ndarray or tuple of three ndarrays
-        The dense matrix, or ``(data, indices, indptr)`` of a CSR one.
-    row_scale : ndarray of shape (n_rows,)
-        The factors r_i.
-    targets : ndarray of shape (n_rows,)
-        Labels -1 and +1, class codes or real numbers, as `target_kind` says.
-    intercept_value : float
-        The constant s of the intercept's column; 0.0 for no intercept.
-    n_rows, n_features : int
-        Shape of the matrix.
+    So its norm is at most ``sqrt(1 + s^2)``; s is `intercept_value`, 0.0 for no intercept. `matrix`
+    is dense, or ``(data, indices, indptr)`` of a CSR one. Build with :meth:`from_matrix`.
     """
 
     def __init__(
@@ -84,30 +71,10 @@ class Rows:
         intercept_value: float = 0.0,
         target_kind: TargetKind | None = None,
     ) -> Rows:
-        """Wrap a matrix; one compiled pass finds the row scales.
+        """Wrap a finite float32 or float64 matrix, C-contiguous or CSR, and find the row scales.
 
-        Parameters
-        ----------
-        X : ndarray or CSR matrix of shape (n, d)
-            C-contiguous float32 or float64 array, or CSR matrix of these types. Finite.
-        targets : array-like of shape (n,)
-            Labels -1 and +1, class codes 0, ..., K-1, or real numbers.
-        data_norm : float
-            Public bound R on the norm of a row, > 0; longer rows are scaled down to it.
-        intercept_value : float, default=0.0
-            Value s >= 0 of the constant column, in scaled units; 0.0 for no intercept.
-        target_kind : {"signs", "codes", "real"}, optional
-            Which of the three; by default codes where they are int32 or int64, else signs.
-
-        Returns
-        -------
-        Rows
-            The wrapped rows.
-
-        Raises
-        ------
-        ValueError
-            If the matrix is not of a supported layout, or a number is out of range.
+        `data_norm` is a public bound; longer rows are scaled down to it. Without a kind, targets of
+        int32 or int64 are class codes, and others signs.
         """
         if not (0.0 < data_norm < math.inf and math.isfinite(1.0 / data_norm)):
             raise ValueError(f"data_norm must be a positive finite number, got {data_norm}.")
@@ -127,6 +94,7 @@ class Rows:
                 raise ValueError(
                     f"A sparse X must be in CSR format, got {X.format}: use X.tocsr()."
                 )
+            X.check_format(full_check=True)
             if not X.has_canonical_format:
                 # Duplicates would be squared one by one in the norm of their row.
                 X = X.copy()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss
-from skdp.solvers.gradients import check_index, check_targets, scratch_for
+from skdp.solvers.gradients import check_index, check_shape, check_targets, scratch_for
 from skdp.solvers.rows import Rows
 
 _MOMENTUM = 0.0
@@ -19,29 +19,10 @@ _ADAM = 1.0
 
 @dataclass(frozen=True)
 class UpdateRule:
-    """How a noisy gradient sum changes the weights.
+    """How a noisy gradient sum changes the weights; a projection onto a ball comes last.
 
     The gradient is ``sum / divisor + penalty * weights``. With momentum b the velocity becomes
-    ``b * velocity + gradient`` and is subtracted, times the learning rate, from the weights (heavy
-    ball); b = 0 is plain descent. :meth:`adam` builds the rule of Kingma and Ba (2015). After
-    either, the weights are projected onto the ball of the given radius.
-
-    Parameters
-    ----------
-    divisor : float
-        Public number the sum is divided by, such as the expected lot size, > 0.
-    penalty : float, default=0.0
-        Coefficient of the L2 penalty.
-    radius : float, default=inf
-        Radius of the ball that weights are projected onto.
-    momentum : float, default=0.0
-        Coefficient of the heavy ball, in [0, 1); the decay of Adam's first moment.
-    beta2 : float, default=0.0
-        Decay of Adam's second moment, in [0, 1).
-    epsilon : float, default=0.0
-        Added to the root of Adam's second moment.
-    code : float, default=0.0
-        Which rule the kernels apply: 0 heavy ball, 1 Adam.
+    ``b * velocity + gradient`` and is subtracted, times the learning rate, from the weights.
     """
 
     divisor: float
@@ -72,44 +53,18 @@ class UpdateRule:
         beta2: float = 0.999,
         epsilon: float = 1e-8,
     ) -> UpdateRule:
-        """Return the Adam rule, with bias correction.
-
-        Parameters
-        ----------
-        divisor, penalty, radius : float
-            As for the class.
-        beta1, beta2 : float
-            Decay of the first and second moments, in [0, 1).
-        epsilon : float
-            Added to the root of the second moment.
-
-        Returns
-        -------
-        UpdateRule
-            The rule.
-        """
+        """Return the rule of Kingma and Ba (2015), with bias correction."""
         return cls(divisor, penalty, radius, beta1, beta2, epsilon, _ADAM)
 
     def as_array(self) -> NDArray[np.float64]:
         """Return the numbers in the order compiled kernels read them."""
-        numbers = (self.code, self.divisor, self.penalty, self.radius)
-        return np.array([*numbers, self.momentum, self.beta2, self.epsilon])
+        return np.array([*vars(self).values()])
 
 
-@dataclass(frozen=True)
-class StepState:
-    """Arrays that steps change in place.
+class StepState(NamedTuple):
+    """Arrays that steps change in place; `average` is the weighted sum of averaged iterates."""
 
-    Parameters
-    ----------
-    weights, first_moment, second_moment, average : ndarray of shape (n_weights,)
-        Weights; velocity or first moment; second moment; weighted sum of averaged iterates.
-    total_weight : ndarray of shape (1,)
-        Sum of the averaging weights so far.
-    counter : ndarray of shape (1,), int64
-        Number of steps so far.
-    """
-
+    # Kernels take them in this order.
     weights: NDArray[np.float64]
     first_moment: NDArray[np.float64]
     second_moment: NDArray[np.float64]
@@ -120,25 +75,8 @@ class StepState:
     @classmethod
     def zeros(cls, n_weights: int) -> StepState:
         """Return the state before the first step, with weights zero."""
-        return cls(
-            weights=np.zeros(n_weights),
-            first_moment=np.zeros(n_weights),
-            second_moment=np.zeros(n_weights),
-            average=np.zeros(n_weights),
-            total_weight=np.zeros(1),
-            counter=np.zeros(1, dtype=np.int64),
-        )
-
-    def arrays(self) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray, NDArray]:
-        """Return the arrays in the order compiled kernels take them."""
-        return (
-            self.weights,
-            self.first_moment,
-            self.second_moment,
-            self.average,
-            self.total_weight,
-            self.counter,
-        )
+        weights, first, second, average = np.zeros((4, n_weights))
+        return cls(weights, first, second, average, np.zeros(1), np.zeros(1, dtype=np.int64))
 
     def average_iterates(self) -> NDArray[np.float64]:
         """Return the weighted average of the iterates, or the last one if none was averaged."""
@@ -154,24 +92,14 @@ def apply_update(
     learning_rate: float,
     averaging_weight: float = 0.0,
 ) -> None:
-    """Take one step with a noisy gradient sum.
+    """Take one step with a sum of clipped gradients plus noise.
 
-    Parameters
-    ----------
-    state : StepState
-        Changed in place.
-    rule : UpdateRule
-        The update rule.
-    total : ndarray of shape (n_weights,)
-        Sum of clipped gradients plus noise.
-    learning_rate : float
-        Learning rate of this step.
-    averaging_weight : float, default=0.0
-        Weight of the new iterate in the average; 0 leaves it out.
+    The new iterate enters the average with the given weight; 0 leaves it out.
     """
     from skdp.solvers._step_kernels import update
 
-    update(state.arrays(), total, rule.as_array(), float(learning_rate), float(averaging_weight))
+    check_shape("total", total, state.weights.size)
+    update(state[:], total, rule.as_array(), float(learning_rate), float(averaging_weight))
 
 
 def run_steps(
@@ -188,24 +116,8 @@ def run_steps(
 ) -> None:
     """Take many noisy steps in one compiled loop, the same as one by one with the other functions.
 
-    Parameters
-    ----------
-    rows, loss
-        As for :func:`skdp.solvers.sum_gradients`.
-    state : StepState
-        Changed in place.
-    rule : UpdateRule
-        The update rule.
-    indices : ndarray of int64
-        Row numbers of all lots, one after the other.
-    offsets : ndarray of int64 of shape (k + 1,)
-        Lot t is ``indices[offsets[t]:offsets[t + 1]]``; a lot may be empty.
-    noise : ndarray of shape (k, n_weights)
-        Added to the gradient sum of each step, so already scaled.
-    learning_rates, averaging_weights : ndarray of shape (k,)
-        As for :func:`apply_update`.
-    clip : float, default=inf
-        Bound on the norm of each per-example gradient.
+    The lot of step t is ``indices[offsets[t]:offsets[t + 1]]`` and may be empty;
+    row t of ``noise``, already scaled, is added to its sum.
     """
     from skdp.solvers import _step_kernels
 
@@ -229,4 +141,5 @@ def run_steps(
     data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets)
     spec = (functions.tag, numbers, float(clip), indices, offsets, noise, rates, averaging)
     scratch = (scratch_for(rows, loss), np.empty(n_weights))
-    kernel(*data, *spec, rule.as_array(), state.arrays(), *scratch)
+    if not kernel(*data, *spec, rule.as_array(), state[:], *scratch):
+        raise ValueError(f"{type(loss).__name__}: a sum of gradients is not finite.")

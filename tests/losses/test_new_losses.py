@@ -1,7 +1,10 @@
 """A loss that nobody thought through gets no sensitivity, no plan and no kernel."""
 
 import math
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 
 import mpmath as mp
@@ -390,3 +393,33 @@ def test_kernels_refuse_functions_that_they_cannot_tell_apart(thing):
     used = njit(eval("lambda numbers, margin, target: thing.x", {"thing": thing}))
     with pytest.raises(TypeError, match="would keep an old value"):
         _ = scalar.ScalarFunctions("margin", used).tag
+
+
+def test_kernels_know_functions_by_the_same_name_in_all_processes():
+    """Sets of texts have an order of their own in each; so would compiled code on disk."""
+    program = (
+        "from numba import njit; from skdp.losses import elementary, scalar\n"
+        "@njit(fastmath=elementary.FAST)\n"
+        "def slope(numbers, score, target):\n"
+        "    return 1.0 if 'a' in {'a', 'b', 'c', 'd'} else 2.0\n"
+        "print(scalar.ScalarFunctions('margin', slope).tag.dtype.names)"
+    )
+    names = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in range(3)
+    }
+    assert len(names) == 1
+
+
+def test_kernels_refuse_functions_with_functions_inside():
+    @njit
+    def slope(numbers, score, target):
+        return (lambda x: x)(score)
+
+    with pytest.raises(TypeError, match="may not define functions"):
+        _ = scalar.ScalarFunctions("margin", slope).tag

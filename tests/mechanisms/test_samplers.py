@@ -99,3 +99,16 @@ def test_uniform_subsets_are_all_equally_likely():
     counts = np.unique(codes, return_counts=True)[1]
     assert counts.size == 20
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("size", [0, 11, -1])
+def test_lots_are_not_larger_than_the_table(size):
+    """Compiled code would follow row numbers outside it."""
+    with pytest.raises(ValueError, match="batch_size must lie in"):
+        UniformSubsetSampler(10, size, RandomStream.from_seed(0))
+
+
+@pytest.mark.parametrize(("n_rows", "rate"), [(0, 0.5), (9, 0.0), (9, 1.0), (9, float("nan"))])
+def test_sample_rates_are_probabilities(n_rows, rate):
+    with pytest.raises(ValueError, match="sample_rate in"):
+        PoissonSampler(n_rows, rate, RandomStream.from_seed(0))

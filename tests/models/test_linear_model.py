@@ -1,5 +1,6 @@
 """The linear model keeps the contract that plans rest on; plans need nothing else of a model."""
 
+import math
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -115,6 +116,15 @@ def test_noisy_gradients_train_whatever_keeps_the_protocol():
     plan = build_dpsgd(Mean(4), NUMBERS, choices)
     weights = carry_out_noisy_gradient(plan, plan.model.bind(X, None), RandomStream.from_seed(0))
     np.testing.assert_allclose(weights, X.mean(axis=0), atol=1e-3)
+
+
+def test_clipped_descent_has_defaults_for_models_without_constants():
+    unproved = type("Unproved", (Mean,), {"lipschitz": math.inf, "smoothness": math.inf})
+    choices = replace(CHOICES, penalty=None, max_grad_norm=None, batch_size=None, max_iter=None)
+    for numbers in (NUMBERS, replace(NUMBERS, epsilon=1.0)):
+        plan = build_dpsgd(unproved(4), numbers, choices)
+        sizes = (plan.bound.norm, plan.schedule.initial, plan.steps, plan.lots.size)
+        assert all(0.0 < size < math.inf for size in sizes)
 
 
 def test_theorems_on_linear_models_refuse_others():

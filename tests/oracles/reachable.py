@@ -14,7 +14,7 @@ import skdp
 
 PACKAGE = Path(skdp.__file__).parent
 PUBLIC = (
-    *("", ".accounting", ".accounting.distributions", ".mechanisms", ".losses", ".solvers"),
+    *("", ".accounting", ".accounting.distributions", ".mechanisms"),
     *(".budget", ".model_selection", ".preprocessing", ".reporting", ".testing", ".config"),
     *(".datasets", ".exceptions"),
 )

@@ -26,8 +26,7 @@ from skdp.plans.defaults import PublicNumbers
 from skdp.plans.gradient_perturbation import (
     build_gradient_perturbation,
 )
-from skdp.plans.last_iterate import contribution_in_ball
-from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
+from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, contribution_in_ball
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.testing import FrozenStream
 

@@ -12,7 +12,7 @@ from skdp.mechanisms import RandomStream, analytic_gaussian_sigma, laplace_mecha
 from skdp.mechanisms.trace import record_releases
 from skdp.models import LinearModel
 from skdp.plans.gradient_perturbation import lipschitz_contribution
-from skdp.plans.last_iterate import contribution_in_ball
+from skdp.plans.noisy_gradient import contribution_in_ball
 from skdp.plans.objective_perturbation import curvature_ratio
 from skdp.plans.output_perturbation import minimiser_sensitivity
 from skdp.preprocessing._noisy_sums import NoisySums

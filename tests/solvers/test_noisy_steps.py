@@ -104,7 +104,7 @@ def test_the_compiled_loop_equals_single_steps(name, loss, sparse_rows, make_tar
         sum_gradients(rows, loss, single.weights, total, lots[t][:half], 0.6)
         sum_gradients(rows, loss, single.weights, total, lots[t][half:], 0.6)
         apply_update(single, rule, total + noise[t], rates[t], averaging[t])
-    for a, b in zip(fused.arrays(), single.arrays(), strict=True):
+    for a, b in zip(fused, single, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
 
 
