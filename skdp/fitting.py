@@ -8,7 +8,7 @@ used. What carrying out returns is all that may be published.
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -74,7 +74,7 @@ class FitProgress:
             self._context.call_on_fit_task_end(estimator=self._estimator)
 
 
-class PrivateFit(ChargesBudget):
+class PrivateFit(ChargesBudget, ABC):
     """Base of everything that fits privately: estimators, transformers and searches."""
 
     # Parameters that all of them have; subclasses declare them in their own signature.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from inspect import signature
 from numbers import Integral
@@ -59,7 +59,7 @@ class Prepared:
         return n_rows(self.data.X)
 
 
-class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest, ABC):
+class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
     """Base of the private searches: the plan is that of the whole search, charged once."""
 
     # Parameters that both searches declare in their own signatures.
