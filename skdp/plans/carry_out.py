@@ -179,8 +179,9 @@ def _run_stepwise(
         lot = None if sampler is None else sampler.draw(1)[0]
         total[:] = 0.0
         for part, (problem, state) in enumerate(zip(problems, states, strict=True)):
+            weights = state.weights.copy()  # nothing but noisy sums may change the state
             for piece in _pieces(lot, plan.execution.physical_batch_size):
-                problem.sum_clipped(state.weights, piece, plan.clip, total[part])
+                problem.sum_clipped(weights, piece, plan.clip, total[part])
         released = _release(mechanism, plan.model, total)
         rate = plan.schedule.rates(step, 1)[0]
         weight = _averaging_weights(plan, step, 1)[0]

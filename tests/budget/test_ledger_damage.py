@@ -234,6 +234,16 @@ def test_random_bytes_never_lead_to_a_wrong_ledger(budget, seed):
         assert BudgetAccountant.open(budget.ledger).entries()[:-1] == before
 
 
+def test_text_that_is_none_is_damage(budget):
+    data = budget.ledger.read_bytes()
+    start = data.index(b"tablehead")
+    for place in range(start, start + 40):
+        flipped = data[:place] + bytes([data[place] | 0x80]) + data[place + 1 :]
+        budget.ledger.write_bytes(flipped)
+        with pytest.raises(LedgerError):
+            BudgetAccountant.open(budget.ledger)
+
+
 @pytest.mark.parametrize("content", [b"", b"hello", b"SQLite format 3\0" + bytes(4080)])
 def test_files_that_are_no_ledgers(tmp_path, content):
     path = tmp_path / "ledger.sqlite"

@@ -575,3 +575,12 @@ def test_totals_beyond_floats_are_none():
     budget.reserve(ApproxDPEvent(0.5, 1e-8))
     budget.reserve(GaussianEvent(0.05))
     assert budget.total is None or budget.spent()[0] < math.inf
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+@pytest.mark.parametrize("part", [ApproxDPEvent(0.1, 0.6), ApproxDPEvent(0.1, 0.3)])
+def test_a_plan_whose_deltas_add_up_to_certainty_is_refused(epsilon, part):
+    budget = BudgetAccountant(epsilon, 1e-5)
+    with pytest.raises(BudgetExceededError):
+        budget.plan([part] * 4)
+    assert budget.entries() == []

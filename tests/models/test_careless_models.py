@@ -272,3 +272,32 @@ def test_shipped_losses_pass():
     )
     for loss in losses:
         assert model_of(loss).n_outputs == loss.n_outputs
+
+
+@dataclass(frozen=True)
+class ChangesWeights:
+    """Adds something of its rows to the weights that it is shown."""
+
+    secret: float
+    n_weights: int = 3
+    n_parts: int = 1
+    lipschitz: float = 1.0
+    smoothness: float = 1.0
+    name = "ChangesWeights"
+    facts = frozenset()
+    units = SimpleNamespace(learning_rate=float)
+
+    def problems(self):
+        def sum_clipped(weights, index, clip, out):
+            weights += self.secret
+
+        return [SimpleNamespace(sum_clipped=sum_clipped, run_steps=None)]
+
+
+def test_weights_change_by_noisy_sums_alone():
+    plan = noisy(ChangesWeights(0.0))
+    one, other = (
+        carry_out_noisy_gradient(plan, ChangesWeights(secret).problems(), RandomStream.from_seed(0))
+        for secret in (0.0, 100.0)
+    )
+    np.testing.assert_array_equal(one, other)

@@ -91,7 +91,8 @@ class MixedFilter(BudgetFilter):
             if claim is not None and self._prefer([*gaussian, claim], spent) == gaussian[0]:
                 return gaussian[0]  # the pair need not be proved
         apart = self._apart(charge, spent)
-        stated = Charge(charge.event, None, decimal_down(apart[0][2])) if apart else charge
+        counted = bool(apart) and apart[0][2] < 1
+        stated = Charge(charge.event, None, decimal_down(apart[0][2])) if counted else charge
         found = gaussian + self._leaves(charge) + apart + self._pairs(stated, spent, slack)
         if not found:
             approximate_gaussian(charge.event, self.adjacency, slack)  # names the remedy

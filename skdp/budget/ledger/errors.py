@@ -31,7 +31,7 @@ def explain_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the file system into errors of the ledger."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _explain(error, path) from error
     except FileNotFoundError as error:
         raise _missing(path) from error
@@ -46,7 +46,7 @@ def explain_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _explain(error: sqlite3.Error, path: Path) -> LedgerError:
+def _explain(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> LedgerError:
     extended = getattr(error, "sqlite_errorcode", None)
     code = None if extended is None else extended & 0xFF
     if code in _LOCKED:
