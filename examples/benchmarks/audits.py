@@ -97,9 +97,9 @@ def main() -> None:
         print(line, end="", flush=True)
         lines.append(line)
     if arguments.markdown:
-        kept = arguments.markdown.read_text().partition(HEADING)[0]
+        kept = arguments.markdown.read_text().partition(HEADING)[0].rstrip()
         claim = f"All claim epsilon = {EPSILON:g} at delta = {DELTA:g}."
-        arguments.markdown.write_text(f"{kept}{HEADING}\n\n{claim}\n\n{''.join(lines)}")
+        arguments.markdown.write_text(f"{kept}\n\n{HEADING}\n\n{claim}\n\n{''.join(lines)}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -114,18 +115,14 @@ def audit_epsilon(
     else:
         *pair, changed = given_pair(estimator, X, y, neighbour)
     stream = resolve_random_state(random_state, b"audit")
-    one, other = (
+    tables = [
         AuditedTable(estimator, table, stream.spawn(f"table {side}"))
         for side, table in enumerate(pair)
-    )
-    if release == "all":
-        transcripts = Transcripts((one, other), changed, stream.spawn("transcripts"))
-        scores = [_transcript_scores(transcripts, side, n_trials, stream) for side in (0, 1)]
-    else:
-        scores = _model_scores(one, other, n_trials, stream)
+    ]
+    scores = _scores(tables, changed, release, n_trials, stream)
     half, failure = n_trials // 2, 1.0 - confidence
     # A plan that depends on rows may claim different figures: the larger one is disproved less.
-    spent = max(one.spent, other.spent, key=lambda record: record.epsilon)
+    spent = max((table.spent for table in tables), key=lambda record: record.epsilon)
     threshold = choose_threshold(scores[0][:half], scores[1][:half], failure, method, spent.delta)
     errors = errors_above(threshold, scores[0][half:], scores[1][half:], failure)
     return AuditResult(
@@ -151,30 +148,23 @@ def _check(estimator: Any, n_trials: int, confidence: float, release: str, metho
     check_choice("method", method, ("gaussian-dp", "clopper-pearson"))
 
 
-def _stream(stream: RandomStream, side: int, trial: int) -> RandomStream:
-    return stream.spawn(f"run {trial} on table {side}")
-
-
-def _model_scores(
-    one: AuditedTable, other: AuditedTable, n_trials: int, stream: RandomStream
+def _scores(
+    tables: list[AuditedTable], changed: int, release: str, n_trials: int, stream: RandomStream
 ) -> list[Array]:
-    """Return scores of the models from both tables; the first half of them chose the statistic."""
-    reference = dict(published(one.fit(stream.spawn("reference"))))
-    found = [
-        np.array(
-            [read(table.fit(_stream(stream, side, trial)), reference) for trial in range(n_trials)]
-        )
-        for side, table in enumerate((one, other))
-    ]
-    direction = discriminant(*(vectors[: n_trials // 2] for vectors in found))
-    return [vectors @ direction for vectors in found]
+    """Return the scores of the runs on both tables; the first half of them chose the statistic."""
 
+    def runs(score: Callable[[int, RandomStream], Any]) -> list[Array]:
+        return [
+            np.array([score(k, stream.spawn(f"run {t} on table {k}")) for t in range(n_trials)])
+            for k in (0, 1)
+        ]
 
-def _transcript_scores(
-    transcripts: Transcripts, side: int, n_trials: int, stream: RandomStream
-) -> Array:
-    runs = (_stream(stream, side, trial) for trial in range(n_trials))
-    return np.array([transcripts.score(side, own) for own in runs])
+    if release == "all":
+        return runs(Transcripts(tables, changed, stream.spawn("transcripts")).score)
+    reference = published(tables[0].fit(stream.spawn("reference")))
+    vectors = runs(lambda side, own: read(tables[side].fit(own), reference))
+    direction = discriminant(*(each[: n_trials // 2] for each in vectors))
+    return [each @ direction for each in vectors]
 
 
 def _judge(errors: Errors, spent: PrivacySpent, method: str) -> dict[str, Any]:

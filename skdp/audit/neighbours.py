@@ -31,6 +31,10 @@ def worst_case(estimator: Any, X: Any, y: Any) -> tuple[Table, Table, int]:
     Under replace-one that has the opposite label, or the opposite row where there are more than two
     labels; under add-remove it is a row of zeros, or absent where there is an intercept.
     """
+    if not all(hasattr(estimator, name) for name in ("data_norm", "classes", "fit_intercept")):
+        raise ValueError(
+            f"The worst rows for {type(estimator).__name__} are not known: give neighbour=(X2, y2)."
+        )
     shared = _table(X, y)
     labels = np.unique(shared.y if estimator.classes is None else np.asarray(estimator.classes))
     others = np.column_stack([shared.X, np.zeros(len(shared.X))])
@@ -65,7 +69,8 @@ def given_pair(estimator: Any, X: Any, y: Any, neighbour: Any) -> tuple[Table, T
         )
     changed = int(differ[0])
     if estimator.adjacency == "add-remove" and (
-        estimator.fit_intercept or (one.X[changed].any() and other.X[changed].any())
+        getattr(estimator, "fit_intercept", True)
+        or (one.X[changed].any() and other.X[changed].any())
     ):
         raise ValueError(f"{NO_NULL_ROW} One of the two differing rows must be zeros.")
     return one, other, changed

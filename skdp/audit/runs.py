@@ -7,6 +7,7 @@ publishes, with a random stream of its own.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,6 @@ from skdp.mechanisms.random_stream import RandomStream
 
 # Public by themselves, whatever the rows.
 _PUBLIC = {"privacy_spent_", "n_features_in_", "feature_names_in_"}
-
-
-class Uncounted:
-    """Stands for a budget that takes everything: an audit publishes nothing."""
-
-    def reserve(self, *_: Any, **__: Any) -> None:
-        """Take any charge."""
 
 
 class ModelWithoutRow:
@@ -61,7 +55,8 @@ class AuditedTable:
 
     def __init__(self, estimator: Any, table: Table, stream: RandomStream) -> None:
         run = self._run = clone(estimator)
-        run.accountant, run.verbose = Uncounted(), 0
+        # A budget that takes everything and keeps no count: an audit publishes nothing.
+        run.accountant, run.verbose = SimpleNamespace(reserve=lambda *_, **__: None), 0
         self._given = table
         self.plan: Any = None
         kind = type(estimator)

@@ -52,9 +52,7 @@ class KeptLots:
 class Transcripts:
     """Scores runs on two tables that differ in the row `changed` by all of their releases."""
 
-    def __init__(
-        self, tables: tuple[AuditedTable, AuditedTable], changed: int, stream: RandomStream
-    ) -> None:
+    def __init__(self, tables: list[AuditedTable], changed: int, stream: RandomStream) -> None:
         self._tables, self._changed = tables, changed
         plan = tables[0].plan
         if getattr(plan, "last_iterate_only", False):
@@ -73,54 +71,49 @@ class Transcripts:
 
     def score(self, side: int, stream: RandomStream) -> float:
         """Return the log-likelihood ratio of the transcript of a run on one of the tables."""
-        trace, kept = self._record(side, stream)
+        trace, kept = self._run(side, stream)
         seen = trace.releases
+
+        def values(side: int, row: str | None = None) -> list[Release]:
+            return self._run(side, stream, trace, kept, row)[0].releases
+
         if self._rate == 1.0:
-            one, other = (
-                seen if k == side else self._replay(k, trace, kept, stream) for k in (0, 1)
-            )
+            one, other = (seen if k == side else values(k) for k in (0, 1))
             return sum(map(log_ratio, seen, one, other))
-        without = self._replay(1, trace, kept, stream, "outside")
-        ratios = [
-            list(map(log_ratio, seen, self._replay(k, trace, kept, stream, "inside"), without))
-            for k in (0, 1)
-        ]
+        without = values(1, "outside")
+        ratios = [list(map(log_ratio, seen, values(k, "inside"), without)) for k in (0, 1)]
         mixed = np.logaddexp(math.log1p(-self._rate), math.log(self._rate) + np.array(ratios))
         return float(np.sum(mixed[0] - mixed[1]))
 
-    def _record(self, side: int, stream: RandomStream) -> tuple[ReleaseTrace, list[Draw]]:
-        plan = self._tables[side].plan
-        kept = KeptLots(getattr(plan, "lots", None))
-        with record_releases() as trace:
-            self._tables[side].fit(stream, _with_lots(plan, kept))
-        return trace, kept.drawn
-
-    def _replay(
+    def _run(
         self,
         side: int,
-        trace: ReleaseTrace,
-        kept: list[Draw],
         stream: RandomStream,
+        replayed: ReleaseTrace | None = None,
+        kept: list[Draw] | None = None,
         row: str | None = None,
-    ) -> list[Release]:
+    ) -> tuple[ReleaseTrace, list[Draw]]:
+        """Record a run on one of the tables and its lots, or replay one that was recorded."""
         plan = self._tables[side].plan
         lots = KeptLots(getattr(plan, "lots", None), kept, self._changed, row)
-        with record_releases(trace) as replayed:
-            self._tables[side].fit(stream, _with_lots(plan, lots))
-        if len(replayed.releases) != len(trace.releases):
+        with record_releases(replayed) as trace:
+            self._tables[side].fit(
+                stream, replace(plan, lots=lots) if hasattr(plan, "lots") else plan
+            )
+        if replayed is not None and len(trace.releases) != len(replayed.releases):
             raise ValueError("The number of releases depends on the rows: that alone tells them.")
-        return replayed.releases
+        return trace, lots.drawn
 
     def _refuse_hidden_randomness(self, stream: RandomStream) -> None:
         """Refuse releases that rest on randomness which nobody is shown.
 
         An attacker who knew it would be stronger than the claim allows.
         """
-        trace, kept = self._record(0, stream.spawn("recorded"))
+        trace, kept = self._run(0, stream.spawn("recorded"))
         if not trace.releases:
             raise ValueError("This fit shows no releases to a trace: take release='model'.")
-        again = self._replay(0, trace, kept, stream.spawn("replayed"))
-        for seen, other in zip(trace.releases, again, strict=True):
+        again = self._run(0, stream.spawn("replayed"), trace, kept)[0]
+        for seen, other in zip(trace.releases, again.releases, strict=True):
             if seen.norm != 2.0:
                 raise ValueError("release='all' is for Gaussian noise.")
             if not np.allclose(seen.value, other.value, rtol=1e-9, atol=1e-9 * seen.sigma):
@@ -128,10 +121,6 @@ class Transcripts:
                     "Before its noise, a release of this fit depends on randomness that is not "
                     "released, so that its likelihood is not known: take release='model'."
                 )
-
-
-def _with_lots(plan: Any, lots: Any) -> Any:
-    return replace(plan, lots=lots) if hasattr(plan, "lots") else plan
 
 
 def log_ratio(seen: Release, one: Release, other: Release) -> float:

@@ -121,6 +121,30 @@ class PrintedAccountant(DPSGDClassifier):
         return replace(super()._account(plan), epsilon=epsilon, event=claim)
 
 
+class ShuffledLots:
+    """Lots that are cut from a shuffled table, and say that they are Poisson."""
+
+    def __init__(self, lots):
+        self._lots = lots
+
+    def __getattr__(self, name):
+        return getattr(self._lots, name)
+
+    def sampler(self, stream):
+        self._order = np.argsort(stream.uniform(self.n_rows))
+        return self
+
+    def draw(self, steps):
+        taken, self._order = np.split(self._order, [steps])
+        return taken, np.arange(steps + 1)
+
+
+class Shuffles(DPSGDClassifier):
+    def _plan(self, table):
+        plan = super()._plan(table)
+        return replace(plan, lots=ShuffledLots(plan.lots))
+
+
 class NamesCategories(OperaSVC):
     def _publish(self, plan, table, released, spent):
         super()._publish(plan, table, released, spent)
@@ -136,6 +160,11 @@ class CountsRows(DPSGDClassifier):
 class ScalesByTheRows(OperaSVC):
     def _read(self, X, y, params):
         return super()._read(X / np.abs(X).max(), y, params)
+
+
+class ScalesInFit(OperaSVC):
+    def fit(self, X, y):
+        return super().fit(X / np.abs(X).max(), y)
 
 
 class StopsEarly(OperaSVC):
@@ -172,6 +201,15 @@ def test_transcripts_show_faults(model):
     assert flagged(model, 1000, release="all")
 
 
+def test_shuffled_lots_are_flagged():
+    """With little noise, Poisson lots hide a row by leaving it out; one pass never does."""
+    settings = DESCENT | {"epsilon": None, "batch_size": 1, "max_iter": 6}
+    tables = X[:5], Y[:5]
+    assert flagged(Shuffles(noise_multiplier=0.15, **settings), 300, tables, release="all")
+    sound = DPSGDClassifier(noise_multiplier=0.15, **settings)
+    assert not flagged(sound, 60, tables, release="all")
+
+
 def test_a_clipped_sum_is_flagged():
     """One row turns the sum of the others round, which one clipped gradient cannot."""
     others = np.array([[0.5]] + [[0.0]] * 9)
@@ -181,11 +219,12 @@ def test_a_clipped_sum_is_flagged():
     assert not flagged(DPSGDClassifier(**DESCENT), 200, tables, neighbour=neighbour)
 
 
-def test_scaling_by_the_rows_is_flagged():
+@pytest.mark.parametrize("cls", [ScalesByTheRows, ScalesInFit])
+def test_scaling_by_the_rows_is_flagged(cls):
     tables = np.vstack([np.full((10, 1), 0.01), [[1.0]]]), np.ones(11, dtype=int)
     neighbour = np.vstack([np.full((10, 1), 0.01), [[0.01]]]), tables[1]
     settings = OUTPUT | {"classes": [0, 1]}
-    assert flagged(ScalesByTheRows(**settings), 200, tables, neighbour=neighbour)
+    assert flagged(cls(**settings), 200, tables, neighbour=neighbour)
     assert not flagged(OperaSVC(**settings), 200, tables, neighbour=neighbour)
 
 
