@@ -21,7 +21,7 @@ _CANDIDATES = 401
 _RIDGE = 1e-9
 
 
-def rate_upper(events: ArrayLike, runs: int, failure: float) -> Array:
+def rate_upper(events: ArrayLike, runs: float, failure: float) -> Array:
     """Bound a probability from above by Clopper and Pearson, wrong with at most `failure`."""
     count = np.asarray(events, dtype=np.float64)
     inside = np.minimum(count, runs - 1.0)
@@ -37,16 +37,16 @@ class Errors:
     false_negative: Array
 
     def mu_lower(self) -> Array:
-        """Return the mu below which no guarantee of mu-GDP allows such errors."""
-        return np.maximum(-ndtri(self.false_positive) - ndtri(self.false_negative), 0.0)
+        """Return the mu below which no guarantee of mu-GDP allows such errors; or a negative."""
+        return -ndtri(self.false_positive) - ndtri(self.false_negative)
 
     def epsilon_lower(self, delta: float) -> Array:
-        """Return the epsilon below which no guarantee of (epsilon, delta) allows such errors."""
+        """Return the same of (epsilon, delta)."""
         positive, negative = self.false_positive, self.false_negative
         with np.errstate(divide="ignore"):
             hits = np.log(np.maximum(1.0 - negative - delta, 0.0)) - np.log(positive)
             passes = np.log(np.maximum(1.0 - positive - delta, 0.0)) - np.log(negative)
-        return np.maximum(np.maximum(hits, passes), 0.0)
+        return np.maximum(hits, passes)
 
     def delta_lower(self, epsilon: float) -> float:
         """Return the delta below which no guarantee of (epsilon, delta) allows such errors."""
@@ -55,21 +55,30 @@ class Errors:
         return max(1.0 - negative - factor * positive, 1.0 - positive - factor * negative, 0.0)
 
 
-def errors_above(threshold: ArrayLike, one: Array, other: Array, failure: float) -> Errors:
-    """Bound the errors of "a score above the threshold means one", each with half of `failure`."""
+def errors_above(
+    threshold: ArrayLike, one: Array, other: Array, failure: float, share: float = 1.0
+) -> Errors:
+    """Bound the errors of "a score above the threshold means one", each with half of `failure`.
+
+    With a `share` below 1 these are the bounds of as many errors in that share of the runs.
+    """
     misses = np.searchsorted(np.sort(one), threshold, side="right")
     alarms = other.size - np.searchsorted(np.sort(other), threshold, side="right")
     return Errors(
-        rate_upper(alarms, other.size, 0.5 * failure), rate_upper(misses, one.size, 0.5 * failure)
+        rate_upper(share * alarms, share * other.size, 0.5 * failure),
+        rate_upper(share * misses, share * one.size, 0.5 * failure),
     )
 
 
 def choose_threshold(one: Array, other: Array, failure: float, method: str, delta: float) -> float:
-    """Return the threshold whose bound would be largest if these were the runs that test it."""
+    """Return the threshold whose bound would be largest if these were the runs that test it.
+
+    Or rather a third of them: wider margins keep it away from the tails, where luck is largest.
+    """
     spread = math.log(2.0 * one.size)
     levels = expit(np.linspace(-spread, spread, _CANDIDATES))
     candidates = np.unique(np.quantile(np.concatenate([one, other]), levels))
-    errors = errors_above(candidates, one, other, failure)
+    errors = errors_above(candidates, one, other, failure, 1.0 / 3.0)
     bound = errors.mu_lower() if method == "gaussian-dp" else errors.epsilon_lower(delta)
     return float(candidates[np.argmax(bound)])
 

@@ -174,7 +174,8 @@ def _judge(errors: Errors, spent: PrivacySpent, method: str) -> dict[str, Any]:
     gaussian = gdp.supports(spent.event)
     if gaussian:
         mu_claimed = min(mu_claimed, gdp.compose(spent.event).mu)
-    mu_lower, epsilon_lower = float(errors.mu_lower()), float(errors.epsilon_lower(spent.delta))
+    mu_lower = max(float(errors.mu_lower()), 0.0)
+    epsilon_lower = max(float(errors.epsilon_lower(spent.delta)), 0.0)
     by_guarantee = gaussian and method == "gaussian-dp"
     if by_guarantee:
         epsilon_lower = gaussian_profile.epsilon_bounds(mu_lower, spent.delta)[0]

@@ -201,6 +201,7 @@ def test_transcripts_show_faults(model):
     assert flagged(model, 1000, release="all")
 
 
+@pytest.mark.slow
 def test_shuffled_lots_are_flagged():
     """With little noise, Poisson lots hide a row by leaving it out; one pass never does."""
     settings = DESCENT | {"epsilon": None, "batch_size": 1, "max_iter": 6}
