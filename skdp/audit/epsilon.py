@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from skdp.reporting.privacy_spent import PrivacySpent
 
 # Points of the claimed privacy curve that the errors are held against.
 _CURVE_POINTS = 17
+_SAME = 1.0 + 1e-6  # two computations of one epsilon
 
 
 @plain_arguments
@@ -169,11 +171,12 @@ def _scores(
 
 def _judge(errors: Errors, spent: PrivacySpent, method: str) -> dict[str, Any]:
     """Hold the errors of the test against the claim."""
-    mu_claimed = gaussian_profile.mu(spent.epsilon, spent.delta)
     gdp = GDPAccountant(spent.adjacency)
-    gaussian = gdp.supports(spent.event)
-    if gaussian:
-        mu_claimed = min(mu_claimed, gdp.compose(spent.event).mu)
+    mu_claimed = gdp.compose(spent.event).mu if gdp.supports(spent.event) else math.inf
+    # Other guarantees imply a Gaussian one as well, but claim a smaller epsilon than that.
+    gaussian = gaussian_profile.epsilon(mu_claimed, spent.delta) <= spent.epsilon * _SAME
+    if not gaussian:
+        mu_claimed = gaussian_profile.mu(spent.epsilon, spent.delta)
     mu_lower = max(float(errors.mu_lower()), 0.0)
     epsilon_lower = max(float(errors.epsilon_lower(spent.delta)), 0.0)
     by_guarantee = gaussian and method == "gaussian-dp"

@@ -20,7 +20,7 @@ from skdp import (
     OperaSVC,
     config_context,
 )
-from skdp.accounting import GDPAccountant
+from skdp.accounting import GDPAccountant, PureDPEvent
 from skdp.audit import AuditResult, audit_epsilon
 from skdp.audit.neighbours import Table, worst_case
 from skdp.audit.runs import AuditedTable
@@ -203,6 +203,30 @@ def test_epsilon_is_read_off_mu_only_for_gaussian_claims():
         assert result.epsilon_lower == pytest.approx(max(wanted, swapped, 0.0))
         wanted = -norm.ppf(positive) - norm.ppf(negative)
         assert result.mu_lower == pytest.approx(max(wanted, 0.0))
+
+
+class RandomisedResponse(OperaSVC):
+    """Tells on which side of zero the sum of gradients is, and lies with the right probability."""
+
+    def _account(self, plan):
+        spent = super()._account(plan)
+        return replace(spent, epsilon=1.0, event=PureDPEvent(1.0), accountant="pld")
+
+    def _carry_out(self, plan, problems, stream, progress):
+        total = np.zeros(plan.model.n_weights)
+        problems[0].sum_clipped(total.copy(), None, np.inf, total)
+        lies = stream.uniform(1)[0] < 1.0 / (1.0 + np.e)
+        return np.full(total.size, 1.0 if (total[1] > 0.0) != lies else -1.0)
+
+
+@pytest.mark.parametrize("method", ["gaussian-dp", "clopper-pearson"])
+def test_guarantees_that_are_not_gaussian_are_not_read_as_such(method):
+    """Its mu is 1.23, far above that of the Gaussian profile through its epsilon and delta."""
+    model = RandomisedResponse(**estimator(OperaSVC).get_params())
+    result = audit_epsilon(model, X, Y, n_trials=2000, method=method, random_state=0)
+    assert result.basis == "tested-event" and not result.violated
+    assert 0.7 < result.epsilon_lower < 1.0 and result.mu_lower > 0.9
+    assert result.tightness > 1.0
 
 
 class SmallerElsewhere(ObjectivePerturbationSVC):
