@@ -63,8 +63,8 @@ def audit_epsilon(
         perturbation need ``fit_intercept=False`` then). A pair is the second table; it must
         differ from `X, y` in one row.
     n_trials : int, default=10_000
-        Number of runs on each of the two tables, at least 20. The bounds lie below what the attack
-        achieves by about ``12 / sqrt(n_trials)`` in mu.
+        Number of runs on each of the two tables, at least 20. The bound on mu lies below what the
+        attack achieves by about ``12 / sqrt(n_trials)``, or half as much again where mu is 3.
     confidence : float, default=0.999
         Probability, in (0, 1), with which the bounds hold.
     release : {"model", "all"}, default="model"
