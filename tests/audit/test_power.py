@@ -233,7 +233,7 @@ def printed(cls, **settings):
     return cls(
         **{"epsilon": 8.0, "delta": 0.05, "data_norm": 1.0, "fit_intercept": False},
         **{"classes": [0, 1], "alpha": 0.0, "sampling": "uniform", "batch_size": 1},
-        **{"max_iter": 2499, "learning_rate_init": 1e-4, "average": False},
+        **{"max_iter": 2499, "learning_rate_init": 1e-5, "average": False},
         **settings,
     )
 
