@@ -49,13 +49,14 @@ MAY_IMPORT = {
     "parameters": set(),
     "seeding": set(),
     "testing": {"mechanisms"},
+    "audit": {"accounting", "fitting", "mechanisms", "parameters", "reporting", "row_bounds"},
     "cli": {"budget", "exceptions"},
     "datasets": {"preprocessing"},
     "__init__": {"estimators", "config"},
 }
 SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
-    *("datasets", "fitting", "pipelines"),
+    *("datasets", "fitting", "pipelines", "audit"),
 }
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 
@@ -219,7 +220,7 @@ def test_import_loads_neither_numba_nor_extras():
     code = (
         "import sys, skdp, skdp.accounting, skdp.mechanisms, skdp.budget, skdp.reporting, "
         "skdp.preprocessing, skdp.losses, skdp.solvers, skdp.testing, skdp.model_selection, "
-        "skdp.datasets\n"
+        "skdp.datasets, skdp.audit\n"
         "print(*[m for m in ('numba', 'llvmlite', 'matplotlib', 'dp_accounting', 'mpmath', 'yaml')"
         " if m in sys.modules])"
     )
@@ -248,6 +249,7 @@ def test_accounting_loads_neither_scikit_learn_nor_numba():
 def test_public_names():
     from skdp import (
         accounting,
+        audit,
         budget,
         mechanisms,
         model_selection,
@@ -277,6 +279,7 @@ def test_public_names():
         "IgnoredColumn LabelColumn PrivacyUnit",
         reporting: "PrivacyCurveDisplay PrivacySpent PrivacyStatement privacy_statement",
         testing: "replay_on_neighbour",
+        audit: "AuditResult audit_epsilon",
     }
     for module, names in wanted.items():
         for name in names.split():

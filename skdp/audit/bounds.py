@@ -1,0 +1,101 @@
+"""From the errors of one test between two neighbours to lower bounds on privacy parameters.
+
+Proofs: ``docs/proofs/audits.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, expit, ndtri
+
+Array = NDArray[np.float64]
+
+# Relative error of the inverse of the incomplete beta function, generously.
+_ROUND_UP = 1.0 + 1e-9
+# Thresholds that are tried; more of them only fit the noise of the first half.
+_CANDIDATES = 401
+_RIDGE = 1e-9
+
+
+def rate_upper(events: ArrayLike, runs: float, failure: float) -> Array:
+    """Bound a probability from above by Clopper and Pearson, wrong with at most `failure`."""
+    count = np.asarray(events, dtype=np.float64)
+    inside = np.minimum(count, runs - 1.0)
+    bound = betaincinv(inside + 1.0, runs - inside, 1.0 - failure) * _ROUND_UP
+    return np.where(count >= runs, 1.0, np.minimum(bound, 1.0))
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Upper bounds on both error rates of a test of "one" against "other", or arrays of them."""
+
+    false_positive: Array
+    false_negative: Array
+
+    def mu_lower(self) -> Array:
+        """Return the mu below which no guarantee of mu-GDP allows such errors; or a negative."""
+        return -ndtri(self.false_positive) - ndtri(self.false_negative)
+
+    def epsilon_lower(self, delta: float) -> Array:
+        """Return the same of (epsilon, delta)."""
+        positive, negative = self.false_positive, self.false_negative
+        with np.errstate(divide="ignore"):
+            hits = np.log(np.maximum(1.0 - negative - delta, 0.0)) - np.log(positive)
+            passes = np.log(np.maximum(1.0 - positive - delta, 0.0)) - np.log(negative)
+        return np.maximum(hits, passes)
+
+    def delta_lower(self, epsilon: float) -> float:
+        """Return the delta below which no guarantee of (epsilon, delta) allows such errors."""
+        positive, negative = float(self.false_positive), float(self.false_negative)
+        factor = math.exp(epsilon)
+        return max(1.0 - negative - factor * positive, 1.0 - positive - factor * negative, 0.0)
+
+
+def errors_above(
+    threshold: ArrayLike, one: Array, other: Array, failure: float, share: float = 1.0
+) -> Errors:
+    """Bound the errors of "a score above the threshold means one", each with half of `failure`.
+
+    With a `share` below 1 these are the bounds of as many errors in that share of the runs.
+    """
+    misses = np.searchsorted(np.sort(one), threshold, side="right")
+    alarms = other.size - np.searchsorted(np.sort(other), threshold, side="right")
+    return Errors(
+        rate_upper(share * alarms, share * other.size, 0.5 * failure),
+        rate_upper(share * misses, share * one.size, 0.5 * failure),
+    )
+
+
+def choose_threshold(one: Array, other: Array, failure: float, method: str, delta: float) -> float:
+    """Return the threshold whose bound would be largest if these were the runs that test it.
+
+    Or rather a third of them: wider margins keep it away from the tails, where luck is largest.
+    """
+    spread = math.log(2.0 * one.size)
+    levels = expit(np.linspace(-spread, spread, _CANDIDATES))
+    candidates = np.unique(np.quantile(np.concatenate([one, other]), levels))
+    errors = errors_above(candidates, one, other, failure, 1.0 / 3.0)
+    bound = errors.mu_lower() if method == "gaussian-dp" else errors.epsilon_lower(delta)
+    return float(candidates[np.argmax(bound)])
+
+
+def discriminant(one: Array, other: Array) -> Array:
+    """Return the direction in which two clouds of points, one a row, are told apart best.
+
+    It is Fisher's, or without correlations where points are fewer than their coordinates. For
+    Gaussian noise of one covariance the projection is the likelihood ratio.
+    """
+    spread = np.sqrt(0.5 * (one.var(axis=0) + other.var(axis=0)))
+    shift = one.mean(axis=0) - other.mean(axis=0)
+    # What has no noise tells the tables apart at once, or says nothing.
+    scale = np.where(spread > 0.0, spread, np.where(shift != 0.0, 1e-9 * np.abs(shift), 1.0))
+    if one.shape[0] <= one.shape[1]:
+        return shift / scale**2
+    centred = np.concatenate([one - one.mean(axis=0), other - other.mean(axis=0)]) / scale
+    # The ridge lets combinations without noise weigh as much as they should, and be inverted.
+    covariance = centred.T @ centred / centred.shape[0] + _RIDGE * np.eye(one.shape[1])
+    return np.linalg.solve(covariance, shift / scale) / scale

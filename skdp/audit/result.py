@@ -1,0 +1,106 @@
+"""What an audit found."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """Lower bounds on the privacy loss that an attack has shown, beside what was claimed.
+
+    All bounds rest on one test between two neighbouring tables, whose two error rates are bounded
+    from above; they hold together, with the stated confidence. A lower bound above the claim
+    disproves the claim. One below it proves nothing: another pair of tables or a better attack
+    might show more.
+
+    Parameters
+    ----------
+    mu_lower : float
+        The fit is not mu-GDP (Dong, Roth & Su 2022) for any smaller mu, whatever its noise is.
+    epsilon_lower : float
+        The least epsilon at `delta` that was not disproved, of the kind in `basis`.
+    delta : float
+        The delta that was claimed.
+    claimed : float
+        The epsilon that was claimed at `delta`.
+    adjacency : {"replace-one", "add-remove"}
+        Which tables are neighbours.
+    mu_claimed : float
+        The mu whose Gaussian profile passes through (claimed, delta); for a fit that claims a
+        Gaussian guarantee, its mu.
+    basis : {"gaussian-guarantee", "tested-event"}
+        What `epsilon_lower` bounds. ``"tested-event"``: the fit is not (epsilon, `delta`)-private
+        for any smaller epsilon, whatever its noise is. ``"gaussian-guarantee"``, where the fit
+        claims to be mu-GDP: no such guarantee reads as a smaller epsilon at `delta`.
+    violated : bool
+        Whether the claim is disproved: `epsilon_lower` is above `claimed`, or the errors are
+        below what the claimed privacy curve allows at another delta.
+    confidence : float
+        Probability, at least, with which all bounds hold.
+    false_positive_rate, false_negative_rate : float
+        The upper bounds on the error rates of the test that all of this rests on.
+    estimator : str
+        Name of the class that was audited.
+    release : {"model", "all"}
+        What the attacker saw.
+    method : {"gaussian-dp", "clopper-pearson"}
+        Which bound the test was chosen for.
+    n_trials : int
+        Number of runs on each of the two tables; the second half of them are the test.
+    """
+
+    mu_lower: float
+    epsilon_lower: float
+    delta: float
+    claimed: float
+    adjacency: str
+    mu_claimed: float
+    basis: str
+    violated: bool
+    confidence: float
+    false_positive_rate: float
+    false_negative_rate: float
+    estimator: str
+    release: str
+    method: str
+    n_trials: int
+
+    @property
+    def tightness(self) -> float:
+        """Share of the claimed mu that the attack has shown; above 1 for a Gaussian claim, a lie.
+
+        Where the claim is not Gaussian, `mu_claimed` is the mu of a Gaussian profile through one
+        of its points, and the share compares, but proves nothing.
+        """
+        return self.mu_lower / self.mu_claimed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain, JSON-ready values."""
+        return asdict(self) | {"tightness": self.tightness}
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return the result as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent)
+
+    def __repr__(self) -> str:
+        verdict = "VIOLATED" if self.violated else "not disproved"
+        return (
+            f"AuditResult({self.estimator}: claim {verdict}, epsilon_lower="
+            f"{self.epsilon_lower:.4g} of {self.claimed:.4g} at delta={self.delta:.3g}, mu_lower="
+            f"{self.mu_lower:.4g} of {self.mu_claimed:.4g}, confidence={self.confidence:g})"
+        )
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th>{html.escape(name.replace('_', ' '))}</th><td>{_cell(value)}</td></tr>"
+            for name, value in self.to_dict().items()
+        )
+        return f"<table><caption>{html.escape(repr(self))}</caption>{cells}</table>"
+
+
+def _cell(value: Any) -> str:
+    return html.escape(f"{value:.6g}" if isinstance(value, float) else str(value))
