@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
@@ -196,8 +196,9 @@ def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
 def analysis_of(event: Event, adjacency: str) -> Analysis:
     """Return the card of an event; one that proves nothing, if its very type has none."""
     kind = type(event)
-    # Events are merged where they are equal: a dataclass of its own compares all of its fields.
+    # Events are merged where they are equal: a dataclass of its own, which compares all fields.
     own = {"profile_bound", "__eq__", "__dataclass_fields__"} <= vars(kind).keys()
+    own = own and all(field.compare for field in fields(kind))
     if kind not in _CARDS and isinstance(event, ProfileEvent) and own:
         kind = ProfileEvent  # which brings its theorem along
     return _CARDS.get(kind, Analysis)(event, adjacency)

@@ -1,7 +1,7 @@
 """The contract of cards: what has none is refused by name, and answers agree with each other."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
@@ -90,6 +90,19 @@ class NonsenseEvent(ProfileEvent):
         return self.value
 
 
+@dataclass(frozen=True)
+class PartlyComparedEvent(ProfileEvent):
+    """Equal to others with another bound, and would be merged with them."""
+
+    bound: float = field(default=1.0, compare=False)
+
+    def profile_bound(self, epsilon, adjacency):
+        return self.bound
+
+    def supports_adjacency(self, adjacency):
+        return True
+
+
 STRANGERS = [
     UnknownEvent(),
     HeavierGaussianEvent(2.0),
@@ -97,6 +110,7 @@ STRANGERS = [
     RarerSampleEvent(0.1, GaussianEvent(2.0)),
     OtherObjectiveEvent(3.0, 0.1),
     ForgetfulEvent(1e4),
+    PartlyComparedEvent(0.5),
     *(
         wrap(HeavierGaussianEvent(2.0))
         for wrap in (

@@ -2,8 +2,10 @@
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
+from exact_profiles import mixture_delta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -188,6 +190,66 @@ def test_the_event_that_some_loss_is_large_costs_no_more_than_the_composition(ep
     rare = [(gaussian_pair("remove", 1e-7, 5.0), 300)]
     exact = 300 * rare[0][0].profile(0.1)[0]
     assert 0.99 * exact < event_delta(rare, 0.1) < exact
+
+
+@pytest.mark.parametrize(
+    ("kind", "side", "mu", "rate", "delta", "step"),
+    [
+        ("gaussian", "remove", 8.859561923262278, 1.0, 8.9e-216, 1.1076682240766735),
+        ("gaussian", "remove", 0.0024751528829875377, 1.0, 1.9e-122, 2.9484194765873857e-05),
+        ("gaussian", "remove", 0.001089988461108417, 1.0, 2.4e-216, 1.7056447054345105e-05),
+        (
+            "poisson-replace-one",
+            "replace",
+            0.0010511807064518004,
+            0.20443517945623835,
+            9.1e-104,
+            4e-5,
+        ),
+        ("remove", "remove", 2.5, 1e-4, 1e-200, 0.03),
+    ],
+)
+def test_nodes_hold_however_far_out_the_tails_are(kind, side, mu, rate, delta, step):
+    """Errors of normal tails grow with their exponents; they count where P and Q cancel."""
+    bounds = compose_both(Target.at_delta([(gaussian_pair(kind, rate, mu), 1)], delta), step)
+    nodes = bounds.upper.indices[bounds.upper.indices * step + bounds.origin >= 0.0]
+    for index in nodes[:: max(1, nodes.size // 70)]:
+        epsilon = bounds.origin + float(index) * step
+        truth = mixture_delta("gaussian", side, rate, mu, epsilon)
+        if truth > 1e-290:
+            assert bounds.delta_from_below(epsilon) <= truth <= bounds.delta_from_above(epsilon)
+
+
+def test_weights_below_normal_floats_prove_nothing():
+    pair = laplace_pair("add", 0.5626169188903574, 79.48771381345493)
+    bounds = compose_both(Target.at_delta([(pair, 1)], 2.54e-208), 0.01946765218623918)
+    for epsilon in np.linspace(0.09, 0.13, 120):
+        truth = mixture_delta("laplace", "add", pair.rate, pair.shift, epsilon)
+        assert bounds.delta_from_below(epsilon) <= truth
+
+
+def test_no_epsilon_is_below_a_largest_loss_that_is_met_more_often():
+    draw = np.random.default_rng(7)
+    for _ in range(400):
+        rate, noise = 10.0 ** draw.uniform(-4, 0), 10.0 ** draw.uniform(-2, 2)
+        accountant = PLDAccountant().compose(PoissonSampledEvent(rate, LaplaceEvent(noise)))
+        with mp.workdps(60):
+            largest = mp.log1p(mp.mpf(rate) * mp.expm1(1 / mp.mpf(noise)))
+            assert mp.mpf(accountant.epsilon(1e-170)) >= largest - mp.mpf(10) ** -50
+
+
+@pytest.mark.parametrize("log_shift", [-3, -1, 0.5, 1.5])
+def test_profiles_of_sampled_laplace_noise_up_to_their_largest_loss(log_shift):
+    draw = np.random.default_rng(3)
+    for kind in ("remove", "add"):
+        for _ in range(10):
+            rate = 10.0 ** draw.uniform(-8, 0)
+            pair = laplace_pair(kind, rate, 10.0 ** (log_shift + draw.uniform(0, 0.3)))
+            for share in (0.3, 1 - 1e-9, 1 - 3e-15, math.nextafter(1.0, 0.0)):
+                epsilon = share * pair.largest_loss
+                truth = mixture_delta("laplace", kind, rate, pair.shift, epsilon)
+                lower, upper = pair.profile(epsilon)
+                assert 0.0 <= lower <= truth <= upper
 
 
 def test_failures_are_kept_from_below():

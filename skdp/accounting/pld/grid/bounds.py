@@ -199,14 +199,14 @@ def compose_both(target: Target, step: float, below: bool = True) -> Bounds:
         target.tilt_on(step),
         target.neglected(step),
     )
-    origin, low_origin, rounded = 0.0, 0.0, 0
+    origin, low_origin, error = 0.0, 0.0, 0.0
     parts, lowered = [], []
     for pair, count in pairs:
         # At least the largest loss is then kept; but a narrow pair is best seen from zero.
         fits = pair.lattice > 0.0 and subdivision(pair.lattice, step) > 0
         aligned = fits or pair.lattice > LIMITS.narrow * step
         low_origin += count * pair.origin if aligned else 0.0
-        rounded += 0 if pair.atomic else count
+        error += 0.0 if pair.atomic else count * LIMITS.cell_error * (1.0 + pair.exponent(tail))
         if below:
             indices, masses, _ = pair.optimistic_grid(step, tail, aligned)
             part = tilt_from_below(indices, masses, step, tilt)
@@ -221,7 +221,7 @@ def compose_both(target: Target, step: float, below: bool = True) -> Bounds:
     lower = None
     if len(lowered) == len(parts):
         lower = compose_from_below(lowered, failure, neglected)
-    return Bounds(upper, lower, failure, origin, low_origin, rounded * LIMITS.cell_error)
+    return Bounds(upper, lower, failure, origin, low_origin, error)
 
 
 def _solve(bounds: Bounds, delta: float) -> tuple[float, float]:

@@ -94,7 +94,8 @@ class TiltedLoss:
 
     def delta_from_below(self, epsilon: float) -> float:
         """Return a lower bound on the divergence at an epsilon in nats, of one from below."""
-        total = self._excess(epsilon) - self.missing * largest_contribution(self.tilt)
+        # No product below the smallest normal float has its digits.
+        total = self._excess(epsilon) - self.missing * largest_contribution(self.tilt) - _TINY
         value = self._value(total, epsilon, -1.0)
         return min(1.0, self.infinite + value) if value > 0.0 else self.infinite  # nan is none
 

@@ -53,7 +53,7 @@ class Limits:
     rounding: float = 1e-14
     """Of epsilon, relative to the losses that were added."""
     cell_error: float = 16.0 * 2.0**-53
-    """Of the masses of a release that is cut into cells, relative to the tail from there on."""
+    """Of the masses in cells, relative to the tail from there, per one plus its exponent."""
     close: float = 1e-10
     """Relative distance of epsilon, or of delta, at which one is found."""
 

@@ -93,6 +93,9 @@ class Pair(Transformable, Protocol):
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
 
+    def exponent(self, tail: float) -> float:
+        """Return the largest exponent in tails that are cut into cells; see section 8."""
+
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""
 

@@ -35,6 +35,10 @@ class CellPair(ABC):
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
 
+    def exponent(self, tail: float) -> float:
+        """Return the largest exponent of the tails of P and Q on such a grid."""
+        return 0.0
+
     @abstractmethod
     def node_masses(self, edges: Array) -> NodeMasses:
         """Spread P's mass over increasing losses, dominating the pair.
@@ -44,8 +48,8 @@ class CellPair(ABC):
 
     def grid(self, step: float, tail: float, aligned: bool = False) -> tuple[Indices, Array, float]:
         """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
-        indices, _, nodes = self._nodes_on_grid(step, tail, aligned)
-        return indices, nodes.masses, nodes.infinite
+        indices, edges, nodes = self._nodes_on_grid(step, tail, aligned)
+        return indices, _moved(edges, nodes, up=True).masses, nodes.infinite
 
     def optimistic_grid(
         self, step: float, tail: float, aligned: bool = False
@@ -53,7 +57,7 @@ class CellPair(ABC):
         """Return the same for a discrete pair that this one dominates."""
         indices, edges, nodes = self._nodes_on_grid(step, tail, aligned)
         zero = None if aligned and self.origin != 0.0 else int(-indices[0])
-        return indices, lowered(step, _round_down(edges, nodes), zero), 0.0
+        return indices, lowered(step, _moved(edges, nodes, up=False), zero), 0.0
 
     def _nodes_on_grid(
         self, step: float, tail: float, aligned: bool
@@ -69,15 +73,15 @@ class CellPair(ABC):
         return indices, edges, self.node_masses(edges)
 
 
-def _round_down(edges: Array, nodes: NodeMasses) -> NodeMasses:
-    """Move mass to the lower end of cells that have too little under Q, or P, to be shared."""
+def _moved(edges: Array, nodes: NodeMasses, *, up: bool) -> NodeMasses:
+    """Move mass to one end of cells that have too little under Q, or P, to be shared."""
     masses = nodes.masses.copy()
     with np.errstate(divide="ignore"):
         log_masses = np.log(nodes.falling + nodes.rising)
-    down = np.minimum(log_masses, log_masses - edges[1:]) < _LOG_SHARED
-    moved = np.where(down, nodes.rising, 0.0)
+    few = np.minimum(log_masses, log_masses - edges[1:]) < _LOG_SHARED
+    moved = np.where(few, -nodes.falling if up else nodes.rising, 0.0)
     masses[1:] = np.maximum(masses[1:] - moved, 0.0)
-    masses[:-1] += moved
+    masses[:-1] = np.maximum(masses[:-1] + moved, 0.0)
     return nodes._replace(masses=masses, falling=nodes.falling + moved, rising=nodes.rising - moved)
 
 

@@ -52,6 +52,10 @@ class AtomicPair(ABC):
     lattice: float
     origin: float
 
+    def exponent(self, tail: float) -> float:
+        """Return 0: atoms are not cut."""
+        return 0.0
+
     @abstractmethod
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
         """Return the numbers ``k``, their probabilities under P, and a bound on what lies above.

@@ -44,6 +44,7 @@ from skdp.accounting.pld.transforms.mixtures import (
     UniformReplacementMixture,
 )
 
+_FARTHEST = 38.0  # deviations, beyond which tails are no floats
 _ROUNDED = 1.0 + 1e-14  # above the rounding of a profile's or a distance's last operations
 
 
@@ -73,6 +74,10 @@ class GaussianMixturePair(CellPair):
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
         low, high = np.sort(self.losses_at(np.array(self._support(tail))))
         return float(low), float(high)
+
+    def exponent(self, tail: float) -> float:
+        """Return the largest exponent of the tails of P and Q on such a grid."""
+        return 0.5 * min(_reach(tail) + self.farthest * self.mu, _FARTHEST) ** 2
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""

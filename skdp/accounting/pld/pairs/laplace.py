@@ -44,9 +44,14 @@ class LaplaceMixturePair(CellPair):
         self._highest = float(log_mixture(rate, shift))
         self._lowest = float(log_mixture(rate, -shift))
         self._offset = 0.0  # what the loss is above that of a removal
-        self.largest_loss = self.origin = self._highest
+        self.origin = self._highest
+        self.largest_loss = self._rounded_up(self._highest)
         self.lattice = self._highest - self._lowest
         self.variation = self._bound_variation(shift)
+
+    def _rounded_up(self, loss: float) -> float:
+        """Return no less than the loss that was meant: beyond it a profile is zero."""
+        return loss * (1.0 + 2.0**-50 * (1.0 + min(self.shift, LARGEST_EXPONENT)))
 
     def _bound_variation(self, distance: float) -> float:
         return -self.rate * math.expm1(-0.5 * distance) * (1.0 + _PROFILE_ROUNDING)
@@ -54,6 +59,10 @@ class LaplaceMixturePair(CellPair):
     def span(self, tail: float) -> tuple[float, float]:
         """Return the smallest and the largest loss, or where P's lower tail is negligible."""
         return self._lowest, self._highest
+
+    def exponent(self, tail: float) -> float:
+        """Return the largest exponent of the tails of P and Q on such a grid."""
+        return min(self.shift, LARGEST_EXPONENT)
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""
@@ -183,11 +192,12 @@ class AdditionPair(LaplaceMixturePair):
 
     def __init__(self, rate: float, shift: float) -> None:
         super().__init__(rate, shift)
-        self.largest_loss = self.origin = -self._lowest
+        self.origin = -self._lowest
+        self.largest_loss = self._rounded_up(self.origin)
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the smallest and the largest loss."""
-        return -self._highest, self.largest_loss
+        return -self._highest, self.origin
 
     def node_masses(self, edges: Array) -> NodeMasses:
         """Spread P's mass over increasing losses, dominating the pair."""
@@ -196,11 +206,13 @@ class AdditionPair(LaplaceMixturePair):
     def profile(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
         # q H at the order e^epsilon' = q y / (1 - y (1-q)), times what makes the masses one.
-        rest = self.rate - (1.0 - self.rate) * math.expm1(min(epsilon, LARGEST_EXPONENT))
-        if epsilon >= self.largest_loss or rest <= 0.0:
+        if epsilon >= self.largest_loss:
             return 0.0, 0.0
-        inner = epsilon + math.log(self.rate) - math.log(rest)
-        return self._with_error(-rest * math.expm1(0.5 * (inner - self.shift)), epsilon)
+        share = (1.0 - self.rate) * math.expm1(min(epsilon, LARGEST_EXPONENT)) / self.rate
+        share = min(share, 1.0 - 1e-15)
+        inner = epsilon - math.log1p(-share)
+        value = -self.rate * (1.0 - share) * math.expm1(0.5 * (inner - self.shift))
+        return self._with_error(max(value, 0.0), epsilon)
 
 
 class ReplacementPair(LaplaceMixturePair):
@@ -213,13 +225,14 @@ class ReplacementPair(LaplaceMixturePair):
         super().__init__(rate, shift)
         self._offset = -self._lowest
         # Between the extreme losses zero must be on the grid.
-        self.largest_loss = self.lattice = self._highest - self._lowest
+        self.lattice = self._highest - self._lowest
+        self.largest_loss = self._rounded_up(self.lattice)
         self.origin = 0.0
         self.variation = self._bound_variation(2.0 * shift)
 
     def span(self, tail: float) -> tuple[float, float]:
         """Return the smallest and the largest loss."""
-        return -self.largest_loss, self.largest_loss
+        return -self.lattice, self.lattice
 
     def node_masses(self, edges: Array) -> NodeMasses:
         """Spread P's mass over increasing losses, among them 0, dominating the pair."""
