@@ -8,6 +8,7 @@ import pytest
 from skdp.accounting import BasicCompositionAccountant, LaplaceEvent, PLDAccountant
 from skdp.accounting.numerics.bracket import narrow_bracket, smallest_delta
 from skdp.accounting.numerics.floats import float_up
+from skdp.accounting.pld.grid.bounds import find_crossing
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,22 @@ def test_both_ends_are_on_their_side(function, low, high, rtol):
     below, above = narrow_bracket(function, low, high, rtol)
     assert function(below) > 0.0 >= function(above)
     assert 0.0 < above - below <= 2.0 * max(rtol, 1e-15) * above
+
+
+@pytest.mark.parametrize(
+    ("search", "place"),
+    [(narrow_bracket, 1.0), (narrow_bracket, 1.3)]
+    + [(find_crossing, place) for place in (0.0, 1.0, 1.3, 2.0)],
+)
+def test_what_is_no_number_is_on_no_side(search, place):
+    """A bound that became NaN, at an end, first or midway, must not pass for one that holds."""
+    ends = (2.0, 4.0, 1e-9) if search is find_crossing else (0.5, 2.5)
+
+    def excess(x):
+        return math.nan if abs(x - place) <= 0.5 else 1.0 - x
+
+    with pytest.raises(FloatingPointError, match="not a number"):
+        search(excess, *ends)
 
 
 def test_the_smallest_delta_was_evaluated():

@@ -16,6 +16,8 @@ from skdp.accounting import (
 )
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval
+from skdp.accounting.pld.grid.targets import LIMITS
+from skdp.accounting.pld.pairs.cells import CellPair
 from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
 from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
@@ -53,6 +55,28 @@ def definition(noise, sensitivity, scale):
     still = [weight(k) / total for k in x]
     moved = [weight(k - sensitivity) / total for k in x]
     return still, moved
+
+
+@pytest.mark.parametrize(("shift", "sigma"), [(3, 0.9), (5, 60.0), (40, 20000.0)])
+def test_masses_are_off_by_no_more_than_their_roundings(shift, sigma):
+    """Those of the tails err most. Wide noise is cut into cells, here of 50 integers."""
+    pair = discrete_gaussian_pair(shift, sigma)
+    most = LIMITS.cell_error * pair.roundings(1e-250)
+    if isinstance(pair, CellPair):
+        first = np.round(np.linspace(-33.0, 33.0, 12) * sigma).astype(int)
+        found = [pair._cells(np.array([x, x + 50.0]))[0] for x in first]
+        cells = [range(x, x + 50) for x in first]
+    else:
+        numbers, found, _ = pair.atoms(1e-250)
+        cells = [(int(x),) for x in numbers - shift]
+    with mp.workdps(40):
+        twice = 2 * mp.mpf(sigma) ** 2
+        density = lambda k: mp.exp(-(mp.mpf(k) ** 2) / twice)  # noqa: E731
+        # By Poisson summation the integral is the sum but for 1e-100, unless noise is narrow.
+        total = mp.sqrt(mp.pi * twice) if sigma > 10 else mp.fsum(map(density, range(-50, 51)))
+        for mass, cell in zip(found, cells, strict=True):
+            exact = mp.fsum(map(density, cell)) / total
+            assert abs(mass - exact) <= most * exact
 
 
 def exact_delta(still, moved, epsilon):

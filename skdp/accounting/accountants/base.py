@@ -271,7 +271,7 @@ class Accountant(ABC):
         try:
             with np.errstate(all="ignore"):
                 lower, upper = interval = bounds(argument)
-        except (OverflowError, ZeroDivisionError):
+        except ArithmeticError:
             return 0.0, largest
         kept = 0.0 if math.isnan(lower) else lower, largest if math.isnan(upper) else upper
         return Proved(kept, provers(interval))

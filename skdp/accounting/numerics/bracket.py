@@ -20,7 +20,7 @@ def narrow_bracket(
     """Return close points between which a function turns from positive to at most zero.
 
     It is taken to be positive at ``low`` and not at ``high``; both other ends were evaluated, so
-    that each is on its proven side however the function behaves. It may be infinite.
+    that each is on its proven side however the function behaves. It may be infinite, not NaN.
     """
     from scipy.optimize import brentq
 
@@ -31,13 +31,20 @@ def narrow_bracket(
     def evaluate(x: float) -> float:
         if x in ends:
             return 1.0 if x == ends[0] else -1.0
-        value = function(x)
+        value = refuse_nan(function(x))
         # Brent's method stops at zeros, where one side would be far: count them as beyond.
         ends[0 if value > 0.0 else 1] = x
         return value or -math.ulp(0.0)
 
     brentq(evaluate, low, high, xtol=xtol, rtol=max(rtol, _EPSILON), maxiter=1000, disp=False)
     return ends[0], ends[1]
+
+
+def refuse_nan(value: float) -> float:
+    """Return a number; raise FloatingPointError if it is none and so on neither side of a bound."""
+    if math.isnan(value):
+        raise FloatingPointError("A bound could not be evaluated: it is not a number.")
+    return value
 
 
 def golden_section(

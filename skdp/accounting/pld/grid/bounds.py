@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp.accounting.numerics.bracket import narrow_bracket
+from skdp.accounting.numerics.bracket import narrow_bracket, refuse_nan
 from skdp.accounting.pld.grid.compose import (
     TiltedLoss,
     compose,
@@ -160,10 +160,14 @@ def find_crossing(
 
     Both are 0 if it is nowhere positive; the upper one is infinite if it is so up to the largest.
     """
+
+    def exceeds(epsilon: float) -> bool:
+        return refuse_nan(excess(epsilon)) > 0.0
+
     low, high = 0.0, min(max(start, 1e-9), largest)
-    if not excess(high) > 0.0:
-        return narrow_bracket(excess, low, high, rtol) if excess(0.0) > 0.0 else (0.0, 0.0)
-    while excess(high) > 0.0:
+    if not exceeds(high):
+        return narrow_bracket(excess, low, high, rtol) if exceeds(0.0) else (0.0, 0.0)
+    while exceeds(high):
         if high >= largest:
             return high, math.inf
         low, high = high, min(2.0 * high, largest)
@@ -206,7 +210,7 @@ def compose_both(target: Target, step: float, below: bool = True) -> Bounds:
         fits = pair.lattice > 0.0 and subdivision(pair.lattice, step) > 0
         aligned = fits or pair.lattice > LIMITS.narrow * step
         low_origin += count * pair.origin if aligned else 0.0
-        error += 0.0 if pair.atomic else count * LIMITS.cell_error * (1.0 + pair.exponent(tail))
+        error += count * LIMITS.cell_error * pair.roundings(tail)
         if below:
             indices, masses, _ = pair.optimistic_grid(step, tail, aligned)
             part = tilt_from_below(indices, masses, step, tilt)
@@ -229,7 +233,7 @@ def _solve(bounds: Bounds, delta: float) -> tuple[float, float]:
     loss = bounds.upper
 
     def excess(value: float) -> float:
-        return math.log(value / delta) if value > 0.0 else -math.inf
+        return -math.inf if value <= 0.0 else math.log(value / delta)
 
     def from_above(epsilon: float) -> float:
         return excess(bounds.delta_from_above(epsilon))

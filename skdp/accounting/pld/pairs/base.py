@@ -93,8 +93,11 @@ class Pair(Transformable, Protocol):
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
 
-    def exponent(self, tail: float) -> float:
-        """Return the largest exponent in tails that are cut into cells; see section 8."""
+    def roundings(self, tail: float) -> float:
+        """Bound the relative errors of its masses on a grid, in sixteenths of unit roundoff.
+
+        One more than the largest exponent that they are made from; see section 8.
+        """
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""

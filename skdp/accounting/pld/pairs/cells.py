@@ -35,9 +35,9 @@ class CellPair(ABC):
     def span(self, tail: float) -> tuple[float, float]:
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
 
-    def exponent(self, tail: float) -> float:
-        """Return the largest exponent of the tails of P and Q on such a grid."""
-        return 0.0
+    @abstractmethod
+    def roundings(self, tail: float) -> float:
+        """Bound the relative errors of its masses on a grid; see `Pair`."""
 
     @abstractmethod
     def node_masses(self, edges: Array) -> NodeMasses:

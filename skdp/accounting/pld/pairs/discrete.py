@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
+from skdp.accounting.numerics.floats import SMALLEST_TAIL, UNIT_ROUNDOFF
 from skdp.accounting.pld.grid.estimates import atoms_cumulants
 from skdp.accounting.pld.optimistic import lowered
 from skdp.accounting.pld.pairs.base import (
@@ -52,9 +52,9 @@ class AtomicPair(ABC):
     lattice: float
     origin: float
 
-    def exponent(self, tail: float) -> float:
-        """Return 0: atoms are not cut."""
-        return 0.0
+    def roundings(self, tail: float) -> float:
+        """Bound the relative errors of its masses; see `Pair`."""
+        return 1.0 - math.log(max(float(np.min(self.atoms(tail)[1])), SMALLEST_TAIL))
 
     @abstractmethod
     def atoms(self, tail: float) -> tuple[Array, Array, float]:

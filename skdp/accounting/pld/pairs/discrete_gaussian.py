@@ -163,6 +163,11 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
         """Return the losses between which all but ``tail`` of P's mass lies on either side."""
         return DiscreteGaussianPair.span(self, tail)
 
+    def roundings(self, tail: float) -> float:
+        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        farthest = (self._reach(tail) + self.sensitivity) / self.sigma
+        return 1.0 + 0.5 * min(farthest, -float(ndtri(SMALLEST_TAIL))) ** 2
+
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""
         edges = np.linspace(*self.span(tail), _LIMITS.sketched)

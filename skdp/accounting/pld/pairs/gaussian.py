@@ -75,9 +75,9 @@ class GaussianMixturePair(CellPair):
         low, high = np.sort(self.losses_at(np.array(self._support(tail))))
         return float(low), float(high)
 
-    def exponent(self, tail: float) -> float:
-        """Return the largest exponent of the tails of P and Q on such a grid."""
-        return 0.5 * min(_reach(tail) + self.farthest * self.mu, _FARTHEST) ** 2
+    def roundings(self, tail: float) -> float:
+        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        return 1.0 + 0.5 * min(_reach(tail) + self.farthest * self.mu, _FARTHEST) ** 2
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""

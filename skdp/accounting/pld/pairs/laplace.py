@@ -60,9 +60,9 @@ class LaplaceMixturePair(CellPair):
         """Return the smallest and the largest loss, or where P's lower tail is negligible."""
         return self._lowest, self._highest
 
-    def exponent(self, tail: float) -> float:
-        """Return the largest exponent of the tails of P and Q on such a grid."""
-        return min(self.shift, LARGEST_EXPONENT)
+    def roundings(self, tail: float) -> float:
+        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        return 1.0 + min(self.shift, LARGEST_EXPONENT)
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""
