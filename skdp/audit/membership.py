@@ -157,7 +157,10 @@ def _check(estimator: Any, attack: str, shadows: int, fpr: Any, confidence: floa
     for rate in fpr:
         check_real("fpr", rate, above=0.0, below=1.0)
     if attack == "likelihood-ratio" and hasattr(estimator, "cv_results_"):
-        raise TypeError("Shadow models are no searches: give best_estimator_.")
+        raise TypeError(
+            "Shadow models are no searches: give best_estimator_. The bounds from its own claim "
+            "leave out what choosing it has cost."
+        )
 
 
 def _halves(X: Any, y: Any, rng: RandomState) -> tuple[tuple[Any, Any], tuple[Any, Any]]:

@@ -42,7 +42,7 @@ class MembershipResult(JsonRecord):
         True minus false positives, on a random half of the rows, of the threshold that is best on
         the other half.
     advantage_interval : (float, float)
-        Its interval. The best threshold's advantage is at least the lower end.
+        Its interval, for rows that had no part in choosing the threshold.
     tpr_at_fpr, tpr_intervals : dict
         True-positive rates at the false-positive rates that were asked for, and their intervals,
         which pay for not knowing the thresholds.

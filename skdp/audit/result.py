@@ -94,16 +94,10 @@ class AuditResult(JsonRecord):
         )
 
     def _repr_html_(self) -> str:
-        rows = [
-            ("verdict", "VIOLATED" if self.violated else "not disproved"),
-            ("claim", f"epsilon {self.claimed:.6g} at delta {self.delta:.3g}, {self.adjacency}"),
-            ("epsilon, at least", f"{self.epsilon_lower:.4g} ({self.basis})"),
-            ("mu, at least", f"{self.mu_lower:.4g} of {self.mu_claimed:.4g}"),
-            ("tightness", f"{self.tightness:.3g}"),
-            ("false positives, at most", f"{self.false_positive_rate:.4g}"),
-            ("misses, at most", f"{self.false_negative_rate:.4g}"),
-            ("attacker sees", self.release),
-            ("runs on each table", f"{self.n_trials}, test chosen for {self.method}"),
-            ("confidence", f"{self.confidence:g}"),
-        ]
-        return html_table(f"Audit: {self.estimator}", rows)
+        record = self.to_dict()
+        del record["profile"]
+        rows = (
+            (name.replace("_", " "), f"{value:.6g}" if isinstance(value, float) else str(value))
+            for name, value in record.items()
+        )
+        return html_table(repr(self), rows)

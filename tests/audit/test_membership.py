@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.stats import binom, hypergeom, norm
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -72,15 +73,15 @@ def test_a_model_that_learns_nothing_shows_nothing(attack):
 
 def test_shadow_models_know_which_rows_are_hard():
     """The loss of one row says little beside that of another; beside other models' it does."""
-    table, labels = make_classification(
-        2500, 60, n_informative=10, flip_y=0.2, class_sep=2.0, random_state=1
-    )
-    model = LogisticRegression(C=100.0).fit(table[:200], labels[:200])
+    shared = {"n_informative": 10, "flip_y": 0.2, "class_sep": 2.0, "random_state": 1}
+    table, labels = make_classification(1400, 60, **shared)
+    model = RandomForestClassifier(20, random_state=0).fit(table[:200], labels[:200])
     parts = (table[:200], labels[:200], table[200:], labels[200:])
-    plain, shadowed = (infer(model, parts, attack=name) for name in ("loss", "likelihood-ratio"))
-    assert shadowed.auc > plain.auc + 0.02
-    assert shadowed.tpr_at_fpr[0.01] > plain.tpr_at_fpr[0.01]
-    assert (shadowed.n_members, shadowed.n_nonmembers) == (200, 1150)
+    plain, shadowed = (
+        infer(model, parts, attack=name, n_shadow_models=8) for name in ("loss", "likelihood-ratio")
+    )
+    assert shadowed.tpr_at_fpr[0.01] > plain.tpr_at_fpr[0.01] + 0.15
+    assert (shadowed.n_members, shadowed.n_nonmembers) == (200, 600)
 
 
 def test_a_private_model_is_below_its_bounds():
