@@ -1,6 +1,16 @@
-"""Audits: what an attacker can prove from many runs, held against what is claimed."""
+"""Audits: what an attacker can prove, from many runs or one model, held against what is claimed."""
 
+from skdp.audit.displays import AuditDisplay, MembershipDisplay
 from skdp.audit.epsilon import audit_epsilon
+from skdp.audit.membership import membership_inference
+from skdp.audit.membership_result import MembershipResult
 from skdp.audit.result import AuditResult
 
-__all__ = ["AuditResult", "audit_epsilon"]
+__all__ = [
+    "AuditDisplay",
+    "AuditResult",
+    "MembershipDisplay",
+    "MembershipResult",
+    "audit_epsilon",
+    "membership_inference",
+]

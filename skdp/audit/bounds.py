@@ -29,6 +29,12 @@ def rate_upper(events: ArrayLike, runs: float, failure: float) -> Array:
     return np.where(count >= runs, 1.0, np.minimum(bound, 1.0))
 
 
+def rate_interval(events: int, runs: int, failure: float) -> tuple[float, float]:
+    """Bound a probability from both sides; each bound is wrong with at most half of `failure`."""
+    lower = 1.0 - float(rate_upper(runs - events, runs, 0.5 * failure))
+    return max(lower, 0.0), float(rate_upper(events, runs, 0.5 * failure))
+
+
 @dataclass(frozen=True)
 class Errors:
     """Upper bounds on both error rates of a test of "one" against "other", or arrays of them."""

@@ -22,7 +22,7 @@ from skdp.parameters import check_choice, check_integer, check_real, plain_argum
 from skdp.reporting.privacy_spent import PrivacySpent
 
 # Points of the claimed privacy curve that the errors are held against.
-_CURVE_POINTS = 17
+_CURVE_POINTS = 33
 _SAME = 1.0 + 1e-6  # two computations of one epsilon
 
 
@@ -182,7 +182,8 @@ def _judge(errors: Errors, spent: PrivacySpent, method: str) -> dict[str, Any]:
     by_guarantee = gaussian and method == "gaussian-dp"
     if by_guarantee:
         epsilon_lower = gaussian_profile.epsilon_bounds(mu_lower, spent.delta)[0]
-    curve = np.linspace(0.0, spent.epsilon, _CURVE_POINTS)
+    curve = np.linspace(0.0, spent.epsilon, _CURVE_POINTS).tolist()
+    profile = tuple((point, float(spent.delta_at(point))) for point in curve)
     return {
         "mu_lower": mu_lower,
         "epsilon_lower": epsilon_lower,
@@ -194,8 +195,9 @@ def _judge(errors: Errors, spent: PrivacySpent, method: str) -> dict[str, Any]:
         "violated": (
             epsilon_lower > spent.epsilon
             or (gaussian and mu_lower > mu_claimed)
-            or any(errors.delta_lower(point) > spent.delta_at(point) for point in curve)
+            or any(errors.delta_lower(point) > delta for point, delta in profile)
         ),
         "false_positive_rate": float(errors.false_positive),
         "false_negative_rate": float(errors.false_negative),
+        "profile": profile,
     }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import html
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from skdp.reporting.records import JsonRecord, html_table
 
-@dataclass(frozen=True)
-class AuditResult:
+
+@dataclass(frozen=True, repr=False)
+class AuditResult(JsonRecord):
     """Lower bounds on the privacy loss that an attack has shown, beside what was claimed.
 
     All bounds rest on one test between two neighbouring tables, whose two error rates are bounded
@@ -43,6 +43,8 @@ class AuditResult:
         Probability, at least, with which all bounds hold.
     false_positive_rate, false_negative_rate : float
         The upper bounds on the error rates of the test that all of this rests on.
+    profile : tuple of (float, float)
+        Points (epsilon, delta) of the claimed privacy curve that these were held against.
     estimator : str
         Name of the class that was audited.
     release : {"model", "all"}
@@ -64,6 +66,7 @@ class AuditResult:
     confidence: float
     false_positive_rate: float
     false_negative_rate: float
+    profile: tuple[tuple[float, float], ...]
     estimator: str
     release: str
     method: str
@@ -82,10 +85,6 @@ class AuditResult:
         """Return the result as plain, JSON-ready values."""
         return asdict(self) | {"tightness": self.tightness}
 
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Return the result as JSON text."""
-        return json.dumps(self.to_dict(), indent=indent)
-
     def __repr__(self) -> str:
         verdict = "VIOLATED" if self.violated else "not disproved"
         return (
@@ -95,12 +94,10 @@ class AuditResult:
         )
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th>{html.escape(name.replace('_', ' '))}</th><td>{_cell(value)}</td></tr>"
-            for name, value in self.to_dict().items()
+        record = self.to_dict()
+        del record["profile"]
+        rows = (
+            (name.replace("_", " "), f"{value:.6g}" if isinstance(value, float) else str(value))
+            for name, value in record.items()
         )
-        return f"<table><caption>{html.escape(repr(self))}</caption>{cells}</table>"
-
-
-def _cell(value: Any) -> str:
-    return html.escape(f"{value:.6g}" if isinstance(value, float) else str(value))
+        return html_table(repr(self), rows)

@@ -21,6 +21,23 @@ from skdp.mechanisms.random_stream import RandomStream
 _PUBLIC = {"privacy_spent_", "n_features_in_", "feature_names_in_"}
 
 
+def take_any_charge(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+# A budget that takes everything and keeps no count: an audit publishes nothing.
+UNCOUNTED = SimpleNamespace(reserve=take_any_charge)
+
+
+def uncharged(estimator: Any) -> Any:
+    """Return a clone whose fits, and those of the estimators inside it, charge no budget."""
+    copy = clone(estimator)
+    for part in (copy, *copy.get_params(deep=True).values()):
+        if isinstance(part, PrivateFit):
+            part.accountant, part.verbose = UNCOUNTED, 0
+    return copy
+
+
 class ModelWithoutRow:
     """A model whose sums leave one row out, as the theorems do with an absent one."""
 
@@ -54,9 +71,7 @@ class AuditedTable:
     """One of two neighbouring tables, and an estimator that is fitted to it again and again."""
 
     def __init__(self, estimator: Any, table: Table, stream: RandomStream) -> None:
-        run = self._run = clone(estimator)
-        # A budget that takes everything and keeps no count: an audit publishes nothing.
-        run.accountant, run.verbose = SimpleNamespace(reserve=lambda *_, **__: None), 0
+        run = self._run = uncharged(estimator)
         self._given = table
         self.plan: Any = None
         kind = type(estimator)

@@ -1,9 +1,8 @@
-"""What a display is given, checked; and matplotlib, imported when it is needed."""
+"""What a display is given, checked."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,14 +24,3 @@ def whole_numbers(steps: Sequence[int]) -> list[int]:
     if found.ndim != 1 or found.dtype.kind not in "iuf" or bool((found % 1 != 0).any()):
         raise ValueError(f"steps must be a sequence of whole numbers, got {steps!r}.")
     return [int(count) for count in found]
-
-
-def pyplot(caller: str) -> Any:
-    """Import matplotlib, or say how to get it."""
-    try:
-        from matplotlib import pyplot as found
-    except ImportError as missing:
-        raise ImportError(
-            f"{caller} needs matplotlib, which is missing: pip install 'skdp[plot]'."
-        ) from missing
-    return found

@@ -38,7 +38,7 @@ def total_of(records: Sequence[PrivacySpent], group_size: int) -> Total | None:
     events = tuple(record.event for record in records)
     epsilon = math.fsum(record.epsilon for record in records)
     delta = math.fsum(record.delta for record in records)
-    joint = _joint_accountant(records)
+    joint = joint_accountant(records)
     if joint is None:
         group = group_privacy(epsilon, delta, group_size)
         curve: tuple[tuple[float, float], ...] = ((delta, epsilon),)
@@ -49,7 +49,7 @@ def total_of(records: Sequence[PrivacySpent], group_size: int) -> Total | None:
     return Total(epsilon, delta, adjacency, joint.name, events, points, group)
 
 
-def _joint_accountant(records: Sequence[PrivacySpent]) -> Accountant | None:
+def joint_accountant(records: Sequence[PrivacySpent]) -> Accountant | None:
     """Return an accountant that holds all events, None if none is known to."""
     adjacency = records[0].adjacency
     if len(records) == 1:

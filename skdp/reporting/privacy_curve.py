@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.accounting import Accountant, Event, PrivacyValue
-from skdp.reporting._arguments import check_accountant, pyplot, whole_numbers
+from skdp.reporting._arguments import check_accountant, whole_numbers
+from skdp.reporting.drawing import pyplot
 from skdp.reporting.privacy_spent import spending_of
-from skdp.reporting.trade_off import trade_off_lower, trade_off_upper
+from skdp.reporting.trade_off import profile_grid, trade_off_lower, trade_off_upper
 
 Kind = Literal["epsilon-delta", "epsilon-steps", "trade-off"]
 Array = NDArray[np.float64]
@@ -25,9 +26,6 @@ _AXES = {
 }
 _DELTAS = np.logspace(-12, -2, 61)
 _ALPHAS = np.sin(np.linspace(0.0, 0.5 * math.pi, 301)) ** 2  # dense at both ends
-_N_EPSILONS = 101
-_LAST_DELTA = 1e-9  # the profile is followed until it has fallen to this
-_LARGEST_EPSILON = 500.0  # e^epsilon must stay a number
 
 
 class PrivacyCurveDisplay:
@@ -352,9 +350,7 @@ class PrivacyCurveDisplay:
                 f"is drawn by from_steps."
             )
         if grid is None:
-            last = epsilon(0.0)
-            last = min(last if math.isfinite(last) else epsilon(_LAST_DELTA), _LARGEST_EPSILON)
-            epsilons = np.linspace(0.0, max(last, 1e-6), _N_EPSILONS)
+            epsilons = profile_grid(epsilon)
         else:
             epsilons = np.unique(np.append(np.asarray(grid, dtype=np.float64), 0.0))
         values = [delta(float(point)) for point in epsilons]

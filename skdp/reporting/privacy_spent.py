@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +10,11 @@ from skdp.accounting import Accountant, Event, PrivacyValue
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.value import check_guarantee
 from skdp.mechanisms.contribution import Adjacency
-from skdp.reporting._rendering import html_row
+from skdp.reporting.records import JsonRecord, html_table
 
 
 @dataclass(frozen=True)
-class PrivacySpent:
+class PrivacySpent(JsonRecord):
     """What a fit released, under which guarantee, and on which assumptions.
 
     Unpacks as ``epsilon, delta = estimator.privacy_spent_``.
@@ -117,10 +116,6 @@ class PrivacySpent:
         fields["released"] = tuple(fields["released"])
         return cls(**fields)
 
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Return the record as JSON text."""
-        return json.dumps(self.to_dict(), indent=indent)
-
     def __repr__(self) -> str:
         seeded = ", seeded" if self.seeded else ""
         return (
@@ -139,8 +134,7 @@ class PrivacySpent:
             ("assumptions", "; ".join(self.assumptions)),
             ("noise from a seed", "yes: no guarantee against its holder" if self.seeded else "no"),
         ]
-        cells = "".join(html_row(row, header=1) for row in rows)
-        return f"<table><caption>Privacy spent</caption>{cells}</table>"
+        return html_table("Privacy spent", rows)
 
 
 def _at_most(value: PrivacyValue, reported: float) -> PrivacyValue:

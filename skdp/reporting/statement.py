@@ -14,6 +14,7 @@ from skdp.parameters import check_integer
 from skdp.reporting._rendering import event_text, render_html, render_text
 from skdp.reporting._total import Total, total_of
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.reporting.records import JsonRecord
 
 if TYPE_CHECKING:
     from skdp.reporting._examine import Finding
@@ -54,7 +55,7 @@ _SEEDED = (
 )
 
 
-class PrivacyStatement(str):
+class PrivacyStatement(str, JsonRecord):
     """A privacy statement: readable text that also has a structured form.
 
     It is a string and can be printed; in a notebook it shows as tables.
@@ -76,10 +77,6 @@ class PrivacyStatement(str):
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as plain, JSON-ready values."""
         return json.loads(json.dumps(self._record))
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Return the statement as JSON text."""
-        return json.dumps(self._record, indent=indent)
 
     def _repr_html_(self) -> str:
         return render_html(self._record)

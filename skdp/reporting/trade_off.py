@@ -13,10 +13,24 @@ below. Bounding it from above takes the epsilons in between as well: delta is a 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+_N_EPSILONS = 101
+_LAST_DELTA = 1e-9  # the profile is followed until it has fallen to this
+LARGEST_EPSILON = 500.0  # e^epsilon must stay a number
+
+
+def profile_grid(epsilon: Callable[[float], float]) -> Array:
+    """Return epsilons at which to follow a profile, given as epsilon at a delta."""
+    last = epsilon(0.0)
+    last = min(last if math.isfinite(last) else epsilon(_LAST_DELTA), LARGEST_EPSILON)
+    return np.linspace(0.0, max(last, 1e-6), _N_EPSILONS)
 
 
 def trade_off_lower(epsilons: Array, upper: Array, alphas: Array) -> Array:

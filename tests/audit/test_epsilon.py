@@ -251,6 +251,7 @@ def test_a_curve_is_disproved_at_any_delta():
 def test_result_as_text_json_and_html():
     result = audit_epsilon(estimator(OperaSVC), X, Y, n_trials=40, random_state=0)
     record = json.loads(result.to_json())
+    record["profile"] = tuple(map(tuple, record["profile"]))  # JSON has lists only
     assert AuditResult(**{k: v for k, v in record.items() if k != "tightness"}) == result
     assert record["tightness"] == result.tightness == result.mu_lower / result.mu_claimed
     assert "not disproved" in repr(result) and "not disproved" in result._repr_html_()

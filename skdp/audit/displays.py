@@ -1,0 +1,155 @@
+"""Pictures of what attacks have shown, beside what is claimed."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit, ndtr, ndtri
+
+from skdp.audit.membership_result import MembershipResult
+from skdp.audit.result import AuditResult
+from skdp.parameters import check_choice
+from skdp.reporting.drawing import pyplot
+from skdp.reporting.trade_off import trade_off_lower
+
+_RATES = expit(np.linspace(-16.0, 16.0, 513))  # dense at both ends, on logarithmic axes too
+_LOWEST = 1e-4
+
+
+class ResultDisplay:
+    """Base of the pictures of a result.
+
+    Parameters
+    ----------
+    result : AuditResult or MembershipResult
+        What is shown.
+    """
+
+    _axes: tuple[str, str]
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+    @classmethod
+    def from_result(
+        cls, result: Any, *, ax: Any = None, scale: str = "linear", **kwargs: Any
+    ) -> Self:
+        """Draw a result; the other parameters are those of `plot`."""
+        return cls(result).plot(ax, scale=scale, **kwargs)
+
+    def plot(self, ax: Any = None, *, scale: str = "linear", **kwargs: Any) -> Self:
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw, by default a new figure.
+        scale : {"linear", "log"}, default="linear"
+            Scale of both axes; "log" begins at 1e-4 and shows the low false-positive rates.
+        **kwargs : dict
+            Passed on to matplotlib's ``plot`` for the main line.
+
+        Returns
+        -------
+        ResultDisplay
+            This display.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        ValueError
+            If `scale` is unknown.
+        """
+        plt = pyplot(f"{type(self).__name__}.plot")
+        check_choice("scale", scale, ("linear", "log"))
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(ax, kwargs)
+        limits = (_LOWEST if scale == "log" else 0.0, 1.0)
+        across, up = self._axes
+        ax.set(xlabel=across, ylabel=up, xscale=scale, yscale=scale, xlim=limits, ylim=limits)
+        ax.legend()
+        return self
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class MembershipDisplay(ResultDisplay):
+    """Receiver operating characteristic of an attack on membership, and what the claim allows.
+
+    Parameters
+    ----------
+    result : MembershipResult
+        What is shown. The bound is on the mean over trainings: a single model may exceed it.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Of the last plot.
+    line_, bound_line_ : matplotlib Line2D
+        The attack, and the bound (None if nothing is claimed).
+    """
+
+    result: MembershipResult
+    _axes = ("false-positive rate", "true-positive rate")
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        result = self.result
+        label = f"{result.attack} attack, AUC {result.auc:.2f}"
+        (self.line_,) = ax.plot(result.fpr, result.tpr, **{"label": label} | style)
+        found = np.array(list(result.tpr_at_fpr.values()))
+        ends = np.array(list(result.tpr_intervals.values())).reshape(-1, 2).T
+        ax.errorbar(
+            *(list(result.tpr_at_fpr), found, np.abs(ends - found)),
+            **{"fmt": "o", "color": self.line_.get_color(), "capsize": 3},
+            label=f"intervals, confidence {result.confidence:g}",
+        )
+        self.bound_line_ = None
+        if result.claim is not None:
+            label = "most that the claim allows, on average"
+            bound = result.tpr_bound(_RATES)
+            (self.bound_line_,) = ax.plot(_RATES, bound, color="black", label=label)
+        ax.plot(_RATES, _RATES, color="grey", linestyle=":", label="guessing")
+
+
+class AuditDisplay(ResultDisplay):
+    """Errors of an audit's test, beside the least that the claim allows.
+
+    With the confidence of the audit, the rates of its test lie in the rectangle. A corner below
+    the claimed curve disproves the claim.
+
+    Parameters
+    ----------
+    result : AuditResult
+        What is shown.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Of the last plot.
+    line_, mu_line_ : matplotlib Line2D
+        The claimed trade-off curve, and that of the lower bound on mu.
+    """
+
+    result: AuditResult
+    _axes = ("false-positive rate of a test", "its miss rate")
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        result = self.result
+        claim = f"claim: epsilon {result.claimed:.3g} at delta {result.delta:.3g}"
+        epsilons, deltas = np.array(result.profile).T
+        allowed = trade_off_lower(epsilons, deltas, _RATES)
+        (self.line_,) = ax.plot(_RATES, allowed, **{"color": "black", "label": claim} | style)
+        shown = ndtr(ndtri(1.0 - _RATES) - result.mu_lower)
+        label = f"mu, at least {result.mu_lower:.3g}"
+        (self.mu_line_,) = ax.plot(_RATES, shown, linestyle="--", label=label)
+        colour = self.mu_line_.get_color()
+        alarms, misses = result.false_positive_rate, result.false_negative_rate
+        ax.fill_between([0.0, alarms], misses, color=colour, alpha=0.25, lw=0)
+        label = f"rates of the test, at most, confidence {result.confidence:g}"
+        ax.plot(alarms, misses, "o", color=colour, label=label)
+        ax.plot(_RATES, 1.0 - _RATES, color="grey", linestyle=":", label="guessing")
