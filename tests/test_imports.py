@@ -279,7 +279,8 @@ def test_public_names():
         "IgnoredColumn LabelColumn PrivacyUnit",
         reporting: "PrivacyCurveDisplay PrivacySpent PrivacyStatement privacy_statement",
         testing: "replay_on_neighbour",
-        audit: "AuditResult audit_epsilon",
+        audit: "AuditDisplay AuditResult MembershipDisplay MembershipResult audit_epsilon "
+        "membership_inference",
     }
     for module, names in wanted.items():
         for name in names.split():
