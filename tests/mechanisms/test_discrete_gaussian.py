@@ -75,7 +75,7 @@ def test_bernoulli_probabilities_are_exact(above, below):
         assert lower <= wanted <= upper and upper - lower < 1e-3
 
 
-@pytest.mark.parametrize("bound", [1, 2, 5, 7, 64, 100, 300, 1 << 9])
+@pytest.mark.parametrize("bound", [1, 2, 5, 7, 64, 100, 300])
 def test_uniform_integers_are_exactly_uniform(bound):
     """Each byte string of the length that one number takes comes once."""
     size = ((bound - 1).bit_length() + 7) // 8
@@ -101,7 +101,7 @@ def test_uniform_integers_are_exactly_uniform(bound):
 
 @pytest.mark.parametrize("scale", [1, 3])
 def test_small_scales_have_the_exact_law_and_no_other(scale):
-    draws = np.array(discrete_gaussians(RandomStream.from_seed(1), scale, 20_000))
+    draws = np.array(discrete_gaussians(RandomStream.from_seed(1), scale, 10_000))
     reach = 4 * scale
     observed = np.bincount(np.clip(draws, -reach, reach) + reach, minlength=2 * reach + 1)
 
@@ -110,61 +110,57 @@ def test_small_scales_have_the_exact_law_and_no_other(scale):
         law = np.exp(-0.5 * (x / width) ** 2)
         law = np.bincount(np.clip(x, -reach, reach) + reach, weights=law / law.sum())
         keep = law * draws.size > 5
-        grouped = [np.append(v[keep], v[~keep].sum()) for v in (observed, law * draws.size)]
-        return stats.chisquare(grouped[0], grouped[1]).pvalue
+        groups = np.where(keep, np.cumsum(keep), 0)  # rare values are one group
+        seen, expected = (np.bincount(groups, weights=v) for v in (observed, law * draws.size))
+        some = expected > 0
+        return stats.chisquare(seen[some], expected[some]).pvalue
 
     assert pvalue(scale) > FALSE_ALARM
-    assert pvalue(1.15 * scale) < 1e-20 and pvalue(scale / 1.15) < 1e-20
+    assert pvalue(1.15 * scale) < 1e-12 and pvalue(scale / 1.15) < 1e-12
 
 
 @pytest.mark.parametrize("scale", [2**21 + 1, 3 * 2**90])
 def test_large_scales_are_normal_down_to_their_last_digits(scale):
-    draws = discrete_gaussians(RandomStream.from_seed(2), scale, 20_000)
+    draws = discrete_gaussians(RandomStream.from_seed(2), scale, 10_000)
     normal = np.array([float(x) for x in draws]) / scale
     assert stats.kstest(normal, "norm").pvalue > FALSE_ALARM
-    assert stats.kstest(normal / 1.1, "norm").pvalue < 1e-12
+    assert stats.kstest(normal / 1.2, "norm").pvalue < 1e-12
     digits = np.bincount([x % 64 for x in draws], minlength=64)
     assert stats.chisquare(digits).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("r", [0.5, 0.7, 0.9])
+@pytest.mark.parametrize("r", [0.5, 0.9])
 def test_random_rounding_of_a_normal_is_a_discrete_gaussian(r):
-    """Lemma 1 of the proof, with r so small that its error can be seen, and is within bounds."""
-    s, t = 2.0, math.sqrt(4.0 - r * r)
-    eta = 2.0 * math.log((1.0 + 2.2 * math.exp(-2.0 * math.pi**2 * r * r)))
-    reach = range(-30, 31)
+    """Lemma 1 of the proof, with r so small that its error is above that of doubles."""
+    s = 2.0
+    eta = 2.0 * math.log(1.0 + 2.2 * math.exp(-2.0 * math.pi**2 * r * r))
+    x, k = np.linspace(-20.0, 20.0, 4001)[:, None], np.arange(-30.0, 31.0)
+    kernel = np.exp(-0.5 * ((k - x) / r) ** 2)
+    kernel /= kernel.sum(axis=1, keepdims=True)
+    wanted = np.exp(-0.5 * (k / s) ** 2)
 
-    def rounded(z):
-        def density(x):
-            total = mp.fsum(mp.exp(-((k - x) ** 2) / (2 * r * r)) for k in range(-25, 26))
-            return mp.npdf(x, 0, t) * mp.exp(-((z - x) ** 2) / (2 * r * r)) / total
+    def error(t):
+        # Sums over a grid are as good as integrals for functions as smooth as these.
+        rounded = np.exp(-0.5 * (x / t) ** 2).T @ kernel * (0.01 / t / math.sqrt(2.0 * math.pi))
+        return np.max(np.abs(np.log(rounded[0] * wanted.sum() / wanted))[20:41])
 
-        return mp.quad(density, mp.linspace(-9, 9, 25))
-
-    total = mp.fsum(mp.exp(-(mp.mpf(k) ** 2) / (2 * s * s)) for k in reach)
-    for z in (0, 1, 2, 5):
-        wanted = mp.exp(-(mp.mpf(z) ** 2) / (2 * s * s)) / total
-        assert abs(mp.log(rounded(z) / wanted)) <= eta
+    assert error(math.sqrt(s * s - r * r)) <= eta < error(s)
 
 
 def exact_profile(scale, moved, epsilon):
     """Hockey-stick divergence of two discrete Gaussians, term by term."""
-    with mp.workdps(40):
-        x = range(-12 * scale - moved, 12 * scale + 1)
-        weights = {k: mp.exp(-mp.mpf(k * k) / (2 * scale * scale)) for k in x}
-        total = mp.fsum(weights.values())
-        power = mp.exp(epsilon)
-        gain = (weights.get(k, 0) - power * weights.get(k + moved, 0) for k in x)
-        return mp.fsum(g for g in gain if g > 0) / total
+    x = np.arange(-12 * scale - moved, 12 * scale + 1)
+    one, other = (np.exp(-0.5 * ((x + m) / scale) ** 2) for m in (moved, 0))
+    return np.maximum(one - math.exp(epsilon) * other, 0.0).sum() / one.sum()
 
 
 @pytest.mark.parametrize(("scale", "moved"), [(100, 10), (100, 200), (300, 299)])
 def test_noise_is_worth_no_more_than_its_exact_law(scale, moved):
     event = GaussianEvent(Noise(float(moved), float(scale), 1.0).multiplier)
     priced = PLDAccountant().compose(event)
-    for epsilon in (0.0, 0.3, 2.0):
+    for epsilon in (0.0, 0.5 * moved / scale, 3.0 * moved / scale):
         exact = exact_profile(scale, moved, epsilon)
-        assert exact <= float(priced.delta(epsilon)) <= 1.5 * exact
+        assert 1e-6 < exact <= float(priced.delta(epsilon)) <= 1.2 * exact
 
 
 @pytest.mark.parametrize("moved", [2**18, 2**20 + 1])
@@ -215,7 +211,9 @@ def test_releases_are_sums_of_integers():
     grid, value = 2.0**-20, np.array([0.3, -2.0, 1e-9, 12345.678])
     released = mechanism(grid, 1.0).release(value)
     noise = discrete_gaussians(RandomStream.from_seed(0), 2**20, 4)
-    assert released.tolist() == [(round(v / grid) + z) * grid for v, z in zip(value, noise)]
+    assert released.tolist() == [
+        (round(v / grid) + z) * grid for v, z in zip(value, noise, strict=True)
+    ]
     drawn = mechanism(grid, 1.0).noise((2, 2))
     assert drawn.ravel().tolist() == [z * grid for z in noise]
 
