@@ -71,6 +71,18 @@ def test_replay_on_replaced_records(cls, settings, n_classes):
     assert 0.0 < report.largest_ratio <= 1.0
 
 
+@pytest.mark.parametrize("numerics", ["float", "discrete"])
+@pytest.mark.parametrize("cls", [OperaSVC, ObjectivePerturbationSVC])
+def test_classes_share_no_noise(cls, numerics):
+    """On rows of zeros the minimisers are those of the secret linear terms alone."""
+    settings = {"classes": range(3), "numerics": numerics, "fit_intercept": False}
+    _, release = fit(cls, settings, np.zeros((60, 5)), np.arange(60) % 3)
+    noises = [release.output - release.value]
+    noises += [release.value] if cls is ObjectivePerturbationSVC else []
+    for noise in noises:
+        assert np.min(np.abs(np.diff(np.sort(noise)))) > 1e-9 * np.std(noise)
+
+
 def test_declared_sensitivities_stay_tight():
     X, y = np.zeros((60, 4)), np.ones(60, dtype=int)
     X[0, 0] = 1.0

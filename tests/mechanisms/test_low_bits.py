@@ -43,11 +43,12 @@ def too_fine_for_one(outputs):
     return np.abs(outputs) < 0.5, (np.abs(outputs) < 0.5) & (outputs * 2.0**53 % 1.0 != 0.0)
 
 
-def not_from_uniforms(outputs):
-    """Tell which outputs are no SIGMA times the quantile of a multiple of 2**-53."""
-    middle = np.round(ndtr(outputs / SIGMA) * 2.0**53)
-    around = middle[:, None] + np.arange(-40.0, 41.0)
-    return np.abs(outputs) < 0.5, ~(SIGMA * ndtri(around * 2.0**-53) == outputs[:, None]).any(1)
+def in_a_gap(outputs, bits):
+    """Tell which outputs near 0 are no SIGMA times the quantile of a multiple of 2**-bits."""
+    size = np.abs(outputs)
+    around = np.round(ndtr(-size / SIGMA) * 2.0**bits)[:, None] + np.arange(-40.0, 41.0)
+    found = (-SIGMA * ndtri(around * 2.0**-bits) == size[:, None]).any(axis=1)
+    return size < 0.5, (size < 0.5) & ~found
 
 
 @pytest.mark.parametrize("kind", RELEASES)
@@ -60,11 +61,12 @@ def test_sums_of_doubles_give_themselves_away(kind):
     assert share == 0.0 if kind == "discrete" else share > 0.5
 
 
-def test_a_naive_sampler_gives_itself_away_by_its_gaps():
-    zero, one = naive(0.0), naive(1.0)
-    assert not not_from_uniforms(zero)[1].any()
-    near, impossible = not_from_uniforms(one)
-    assert np.mean(impossible[near]) > 0.5
+@pytest.mark.parametrize(("kind", "bits"), [("naive", 53), ("float", 54)])
+def test_samplers_of_doubles_give_themselves_away_by_their_gaps(kind, bits):
+    zero, one = (RELEASES[kind](value) for value in (0.0, 1.0))
+    assert not in_a_gap(zero, bits)[1].any()
+    near, impossible = in_a_gap(one, bits)
+    assert np.mean(impossible[near]) > 0.3
 
 
 def test_on_a_grid_both_values_give_the_same_outputs():
