@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -60,9 +59,8 @@ class GaussianMechanism:
     def noise(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Draw noise of the given shape."""
         if self.grid > 0.0:
-            return self.grid * np.array(
-                self._steps(math.prod(np.atleast_1d(shape))), float
-            ).reshape(shape)
+            steps = self._steps(int(np.prod(shape)))
+            return self.grid * np.array(steps, dtype=float).reshape(shape)
         noise = self._stream.standard_normal(shape)
         noise *= self.sigma
         return noise
