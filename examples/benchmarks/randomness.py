@@ -13,6 +13,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
 import argparse
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -90,6 +91,22 @@ def cost(seeds: int) -> Iterator[str]:
             yield f"{cells['float'][2]:.1f} | {cells['discrete'][2]:.1f} |\n"
 
 
+def large_tables() -> Iterator[str]:
+    """Print what worst-case rounding bounds add to the noise, by the plans alone."""
+    yield "| rows | `OperaLogisticRegression`, float | discrete | "
+    yield "`ObjectivePerturbationLogisticRegression`, float | discrete |\n|---|---|---|---|---|\n"
+    for n_rows in (1_000, 30_000, 100_000, 1_000_000, 10_000_000):
+        cells = []
+        for cls in ESTIMATORS:
+            for numerics in ("float", "discrete"):
+                model = cls(1.0, 1e-8, data_norm=1.0, numerics=numerics)
+                said = model.privacy_plan(n_rows, 100).mechanism
+                cells.append(
+                    re.findall(r"Gaussian (?:vector|noise) of standard deviation (\S+)", said)[0]
+                )
+        yield f"| {n_rows:,} | {' | '.join(cells)} |\n"
+
+
 def attack(trials: int) -> Iterator[str]:
     """Tell 0 and 1 apart by one release with noise 4, or by the gaps of a sampler."""
     sigma = 4.0
@@ -140,7 +157,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100_000, help="releases that are attacked")
     parser.add_argument("--markdown", type=Path, help="the page whose last section to replace")
     arguments = parser.parse_args()
-    parts = (throughput(), cost(arguments.seeds), attack(arguments.trials))
+    parts = (throughput(), cost(arguments.seeds), large_tables(), attack(arguments.trials))
     text = "\n".join("".join(part) for part in parts)
     print(text)
     if arguments.markdown:
