@@ -29,6 +29,7 @@ from skdp.mechanisms import GaussianMechanism, RandomStream, record_releases
 from skdp.mechanisms.discrete_gaussian import discrete_gaussians, noise_on_grid
 
 HEADING = "## Measured"
+NOISE = re.compile(r"Gaussian (?:vector|noise) of standard deviation (\S+)")
 ESTIMATORS = (OperaLogisticRegression, ObjectivePerturbationLogisticRegression)
 
 
@@ -101,9 +102,7 @@ def large_tables() -> Iterator[str]:
             for numerics in ("float", "discrete"):
                 model = cls(1.0, 1e-8, data_norm=1.0, numerics=numerics)
                 said = model.privacy_plan(n_rows, 100).mechanism
-                cells.append(
-                    re.findall(r"Gaussian (?:vector|noise) of standard deviation (\S+)", said)[0]
-                )
+                cells.append(NOISE.findall(said)[0])
         yield f"| {n_rows:,} | {' | '.join(cells)} |\n"
 
 
