@@ -85,6 +85,7 @@ OTHERS = {
         "classes",
         "fit_intercept",
         "solver",
+        "numerics",
         "learning_rate",
         "sampling",
         "calibration",

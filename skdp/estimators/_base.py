@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from skdp.models import LinearModel, Model, ScaledUnits
 from skdp.parameters import check_choice, check_real
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
 from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.seeding import fit_context
 
@@ -217,7 +219,15 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             ),
             released=(*self._weights, *self._public),
             seeded=is_seeded(self.random_state),
+            arithmetic=DISCRETE_NOISE if getattr(plan, "grid", 0.0) > 0.0 else REAL_NUMBERS,
         )
+
+    @staticmethod
+    def _about_grid(plan: Any) -> str:
+        """Say on which grid the noise is, if it is discrete."""
+        if plan.grid == 0.0:
+            return ""
+        return f", discrete on multiples of 2**{round(math.log2(plan.grid))}, rounding included"
 
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of rows: plain linear algebra on released weights."""

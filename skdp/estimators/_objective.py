@@ -28,12 +28,14 @@ class _ObjectiveModel(PrivateLinearModel):
     max_grad_norm: Any
     solver: Any
     max_iter: int
+    numerics: Any
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         remedy = "No gradient is longer than a row: a fraction of data_norm is usual."
         self._check_length("max_grad_norm", 1e-6, 1e50, remedy, allowed=(None,))
         check_choice("solver", self.solver, ("newton", "lbfgs"))
+        check_choice("numerics", self.numerics, ("float", "discrete"))
         check_integer("max_iter", self.max_iter, at_least=1)
 
     def _make_model(self, numbers: PublicNumbers) -> LinearModel:
@@ -62,6 +64,7 @@ class _ObjectiveModel(PrivateLinearModel):
             delta=float(self.delta),
             solver=self.solver,
             max_iter=self.max_iter,
+            numerics=self.numerics,
         )
 
     def _account(self, plan: ObjectivePerturbationPlan) -> PrivacySpent:
@@ -76,7 +79,8 @@ class _ObjectiveModel(PrivateLinearModel):
             f"at most {plan.model.part_loss.lipschitz(plan.model.row_norm):.6g}, penalty "
             f"{plan.model.n_rows * plan.penalty:.6g} on it; minimiser to a fixed gradient "
             f"tolerance, released with Gaussian noise of standard deviation {plan.sigma:.6g} "
-            "(scaled units; theorem and proof in docs/proofs/objective_perturbation.md)",
+            f"(scaled units{self._about_grid(plan)}; theorem and proof in "
+            "docs/proofs/objective_perturbation.md)",
         )
 
 
@@ -124,6 +128,9 @@ class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
         Fast phase of the minimiser. Both end at a fixed gradient tolerance on every data set.
     max_iter : int, default=100
         Limit on the fast phase, after which a slower method with a guarantee takes over.
+    numerics : {"float", "discrete"}, default="float"
+        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
+        the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -192,6 +199,7 @@ class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
         intercept_scaling: float | str = "auto",
         solver: str = "newton",
         max_iter: int = 100,
+        numerics: str = "float",
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -207,6 +215,7 @@ class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
         self.intercept_scaling = intercept_scaling
         self.solver = solver
         self.max_iter = max_iter
+        self.numerics = numerics
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -256,6 +265,9 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):
         See `ObjectivePerturbationLogisticRegression`.
     max_iter : int, default=100
         See `ObjectivePerturbationLogisticRegression`.
+    numerics : {"float", "discrete"}, default="float"
+        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
+        the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -310,6 +322,7 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):
         intercept_scaling: float | str = "auto",
         solver: str = "newton",
         max_iter: int = 100,
+        numerics: str = "float",
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -326,6 +339,7 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):
         self.intercept_scaling = intercept_scaling
         self.solver = solver
         self.max_iter = max_iter
+        self.numerics = numerics
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

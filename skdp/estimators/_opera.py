@@ -20,10 +20,12 @@ class _OperaModel(PrivateLinearModel):
     solver: Any
     max_iter: int
     learning_rate_init: float | None
+    numerics: Any
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("solver", self.solver, ("newton", "lbfgs", "gd"))
+        check_choice("numerics", self.numerics, ("float", "discrete"))
         check_integer("max_iter", self.max_iter, at_least=1)
         check_real(
             "learning_rate_init", self.learning_rate_init, above=0.0, at_most=1e50, allowed=(None,)
@@ -40,10 +42,11 @@ class _OperaModel(PrivateLinearModel):
             solver=self.solver,
             max_iter=self.max_iter,
             step_size=self._choose("learning_rate_init", model.units.step),
+            numerics=self.numerics,
         )
 
     def _account(self, plan: OutputPerturbationPlan) -> PrivacySpent:
-        achieved = analytic_gaussian_epsilon(plan.sigma, plan.delta, plan.sensitivity)
+        achieved = analytic_gaussian_epsilon(plan.event.noise_multiplier, plan.delta)
         if plan.solver == "gd":
             theorem = f"{plan.max_iter} steps of gradient descent (contraction bound)"
         else:
@@ -54,7 +57,8 @@ class _OperaModel(PrivateLinearModel):
             min(achieved, plan.epsilon),
             "gdp",
             f"output perturbation: {theorem}, L2 sensitivity {plan.sensitivity:.6g}, one "
-            f"Gaussian vector of standard deviation {plan.sigma:.6g} (scaled units) by the "
+            f"Gaussian vector of standard deviation {plan.sigma:.6g} (scaled units"
+            f"{self._about_grid(plan)}) by the "
             "analytic Gaussian mechanism (Balle & Wang 2018, Theorem 8)",
         )
 
@@ -96,6 +100,9 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
         slower method with a guarantee takes over.
     learning_rate_init : float or None, default=None
         Step of ``"gd"`` on the mean loss; None takes the inverse smoothness.
+    numerics : {"float", "discrete"}, default="float"
+        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
+        the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -163,6 +170,7 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
         solver: str = "newton",
         max_iter: int = 100,
         learning_rate_init: float | None = None,
+        numerics: str = "float",
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -178,6 +186,7 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
         self.solver = solver
         self.max_iter = max_iter
         self.learning_rate_init = learning_rate_init
+        self.numerics = numerics
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -220,6 +229,9 @@ class OperaSVC(SmoothedHingeMixin, _OperaModel):
         See `OperaLogisticRegression`.
     learning_rate_init : float or None, default=None
         Step of ``"gd"`` on the mean loss; None takes the inverse smoothness.
+    numerics : {"float", "discrete"}, default="float"
+        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
+        the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -275,6 +287,7 @@ class OperaSVC(SmoothedHingeMixin, _OperaModel):
         solver: str = "newton",
         max_iter: int = 100,
         learning_rate_init: float | None = None,
+        numerics: str = "float",
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -291,6 +304,7 @@ class OperaSVC(SmoothedHingeMixin, _OperaModel):
         self.solver = solver
         self.max_iter = max_iter
         self.learning_rate_init = learning_rate_init
+        self.numerics = numerics
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
+from skdp.mechanisms.discrete_gaussian import discrete_gaussians
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.mechanisms.trace import note_release
 from skdp.parameters import plain_arguments
@@ -21,36 +22,64 @@ class GaussianMechanism:
     that the sensitivity refers to; its (epsilon, delta) is the analytic Gaussian profile (Balle
     & Wang 2018, Theorem 8). Real arithmetic is assumed: the noise is drawn in double precision.
 
+    With a `grid`, values are rounded to its multiples and noise is a discrete Gaussian on them,
+    drawn exactly; no real arithmetic is assumed then. What it costs, and by how much rounding
+    raises a sensitivity: ``docs/proofs/discrete_noise.md``.
+
     Parameters
     ----------
     sensitivity : float
-        L2 sensitivity of what will be released.
+        L2 sensitivity of what will be released, that of rounding to the grid included.
     sigma : float
-        Standard deviation of the noise in every coordinate.
+        Standard deviation of the noise in every coordinate; with a grid the multiple of it that is
+        the parameter of the discrete Gaussian.
     stream : RandomStream
         Source of the noise.
     label : str
         What is released, for traces.
+    grid : float, default=0.0
+        A power of two of which values and noise are multiples; 0 for continuous noise.
     """
 
     def __init__(
-        self, *, sensitivity: float, sigma: float, stream: RandomStream, label: str
+        self,
+        *,
+        sensitivity: float,
+        sigma: float,
+        stream: RandomStream,
+        label: str,
+        grid: float = 0.0,
     ) -> None:
         self.sensitivity = sensitivity
         self.sigma = sigma
         self.label = label
+        self.grid = grid
         self._stream = stream
 
     def noise(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Draw noise of the given shape."""
+        if self.grid > 0.0:
+            steps = self._steps(int(np.prod(shape)))
+            return self.grid * np.array(steps, dtype=float).reshape(shape)
         noise = self._stream.standard_normal(shape)
         noise *= self.sigma
         return noise
 
     def release(self, value: np.ndarray) -> np.ndarray:
         """Return `value` plus fresh noise, and note it in the active trace, if any."""
-        output = value + self.noise(value.shape)
+        if self.grid > 0.0:
+            value = np.rint(value / self.grid)  # exact, as the grid is a power of two
+            # Integers are added as such: what is released is a function of their sum alone.
+            sums = [int(v) + z for v, z in zip(value.flat, self._steps(value.size), strict=True)]
+            output = self.grid * np.array(sums, dtype=float).reshape(value.shape)
+            value *= self.grid
+        else:
+            output = value + self.noise(value.shape)
         return note_release(self.label, value, output, self.sensitivity, self.sigma)
+
+    def _steps(self, count: int) -> list[int]:
+        """Draw noise in steps of the grid."""
+        return discrete_gaussians(self._stream, round(self.sigma / self.grid), count)
 
 
 @plain_arguments

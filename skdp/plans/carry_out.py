@@ -40,9 +40,13 @@ def _check_rows(model: LinearModel, problems: Sequence[LinearProblem]) -> None:
         raise ValueError(f"{model.name} was bound to a table that has not n_rows={model.n_rows}.")
 
 
-def _noise(plan: Any, stream: RandomStream, label: str) -> GaussianMechanism:
+def _noise(plan: Any, stream: RandomStream, label: str, grid: float = 0.0) -> GaussianMechanism:
     return GaussianMechanism(
-        sensitivity=plan.sensitivity, sigma=plan.sigma, stream=stream.spawn("noise"), label=label
+        sensitivity=plan.sensitivity,
+        sigma=plan.sigma,
+        stream=stream.spawn("noise"),
+        label=label,
+        grid=grid,
     )
 
 
@@ -82,7 +86,7 @@ def carry_out_output_perturbation(
             parts.append(gradient_descent(objective, plan.max_iter, plan.step_size))
         else:
             parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
-    return _release(_noise(plan, stream, "weights"), plan.model, np.concatenate(parts))
+    return _release(_noise(plan, stream, "weights", plan.grid), plan.model, np.concatenate(parts))
 
 
 @carry_out.register(ObjectivePerturbationPlan)
@@ -97,18 +101,19 @@ def carry_out_objective_perturbation(
     _check(model, problems)
     _check_rows(model, problems)
     noise = GaussianMechanism(
-        sensitivity=plan.sensitivity * model.n_rows * plan.penalty,
-        sigma=plan.tilt_sigma,
+        sensitivity=plan.sensitivity * plan.penalty,
+        sigma=plan.tilt_sigma / model.n_rows,
         stream=stream.spawn("objective"),
         label="objective",
+        grid=plan.tilt_grid,
     )
-    tilts = noise.noise((model.n_parts, model.n_weights_per_output)) / model.n_rows
+    tilts = noise.noise((model.n_parts, model.n_weights_per_output))
     tolerance = plan.tolerance / math.sqrt(model.n_parts)
     parts = []
     for problem, tilt in zip(problems, tilts, strict=True):
         objective = problem.objective(plan.penalty, tilt)
         parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
-    return _release(_noise(plan, stream, "weights"), plan.model, np.concatenate(parts))
+    return _release(_noise(plan, stream, "weights", plan.grid), plan.model, np.concatenate(parts))
 
 
 @carry_out.register(NoisyGradientPlan)

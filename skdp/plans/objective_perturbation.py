@@ -16,7 +16,9 @@ from scipy.optimize import brentq
 from skdp.accounting import ObjectivePerturbationEvent
 from skdp.accounting.numerics import gaussian_profile
 from skdp.mechanisms.contribution import Adjacency
+from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid, secret_on_grid
 from skdp.models import LinearModel, require
+from skdp.plans.output_perturbation import Numerics, proved_tolerance
 from skdp.solvers.objective import smallest_tolerance
 
 ObjectiveSolver = Literal["newton", "lbfgs"]
@@ -60,6 +62,8 @@ class ObjectivePerturbationPlan:
     tolerance: float
     sensitivity: float
     sigma: float
+    grid: float
+    tilt_grid: float
     event: ObjectivePerturbationEvent
 
     @classmethod
@@ -73,6 +77,7 @@ class ObjectivePerturbationPlan:
         delta: float,
         solver: ObjectiveSolver = "newton",
         max_iter: int = 100,
+        numerics: Numerics = "float",
     ) -> ObjectivePerturbationPlan:
         """Derive both noises and the tolerance from public numbers."""
         facts = ("linear", "convex", "Lipschitz", "smooth", "of a slope of known sign")
@@ -85,8 +90,15 @@ class ObjectivePerturbationPlan:
             )
         event = _calibrate(model, penalty, adjacency, epsilon, delta)
         lipschitz = model.part_loss.lipschitz(model.row_norm)
-        tilt_sigma = event.noise_multiplier * lipschitz
-        sigma, tolerance = _final_noise(model, penalty, tilt_sigma, event.approximation)
+        tilt_sigma = event.noise_multiplier * lipschitz / model.n_rows
+        tilt_grid = near = 0.0
+        if numerics == "discrete":
+            tilt_sigma, tilt_grid, near = secret_on_grid(tilt_sigma, model.n_weights)
+        distance, tolerance = _final_distance(model, penalty, tilt_sigma, event.approximation, near)
+        multiplier = 1.0 / event.approximation
+        noise = Noise(distance, distance * multiplier * (1.0 + 1e-12))
+        if numerics == "discrete":
+            noise = noise_on_grid(distance, multiplier, model.n_weights)
         gap = math.sqrt(model.n_parts) * lipschitz * (2.0 if adjacency == "replace-one" else 1.0)
         return cls(
             model=model,
@@ -96,11 +108,14 @@ class ObjectivePerturbationPlan:
             delta=delta,
             solver=solver,
             max_iter=max_iter,
-            tilt_sigma=tilt_sigma,
+            tilt_sigma=tilt_sigma * model.n_rows,
             tolerance=tolerance,
             # What one record moves while the tilt stays the same: for replays, not for accounting.
-            sensitivity=(gap / model.n_rows + 2.0 * tolerance) / penalty,
-            sigma=sigma,
+            sensitivity=(gap / model.n_rows + 2.0 * tolerance) / penalty
+            + noise.grid * math.sqrt(model.n_weights),
+            sigma=noise.sigma,
+            grid=noise.grid,
+            tilt_grid=tilt_grid,
             event=event,
         )
 
@@ -178,20 +193,21 @@ def _too_small(model: LinearModel, penalty: float, epsilon: float) -> str:
     )
 
 
-def _final_noise(
-    model: LinearModel, penalty: float, tilt_sigma: float, approximation: float
+def _final_distance(
+    model: LinearModel, penalty: float, tilt_sigma: float, approximation: float, near: float
 ) -> tuple[float, float]:
-    """Return the final noise and the tolerance (of the joint gradient) that it covers.
+    """Return the distance that the final noise is to hide, and the solver's tolerance in it.
 
-    The two are tied by ``approximation = 2 tolerance / (penalty sigma)``. The noise is far below
-    that of the minimiser, unless double precision could not promise the tolerance.
+    The distance is ``2 (tolerance + near) / penalty`` and the share `approximation` of that noise,
+    which is far below the minimiser's unless double precision could not promise the tolerance.
+    `near` is how near a tilt on a grid, on the mean, is to a continuous one; 0 for continuous ones.
     """
     smoothness = model.part_loss.smoothness(model.row_norm) + penalty
-    wanted = _FINAL_NOISE * tilt_sigma / (model.n_rows * smoothness)
-    largest_tilt = tilt_sigma * (math.sqrt(model.n_weights_per_output) + _EXCESS_LENGTH)
-    floor = smallest_tolerance(
-        model.part_loss, model.row_norm, penalty, largest_tilt / model.n_rows
-    )
+    wanted = _FINAL_NOISE * tilt_sigma / smoothness
+    largest_tilt = tilt_sigma * (math.sqrt(model.n_weights_per_output) + _EXCESS_LENGTH) + near
+    floor = smallest_tolerance(model.part_loss, model.row_norm, penalty, largest_tilt)
     floor *= math.sqrt(model.n_parts) * (1.0 + 1e-9)
-    sigma = max(wanted, 2.0 * floor / (approximation * penalty))
-    return sigma, 0.5 * approximation * penalty * sigma * (1.0 - 1e-12)
+    if near > 0.0:
+        floor = max(floor, proved_tolerance(model, penalty, largest_tilt))
+    covered = max(0.5 * approximation * penalty * wanted, (floor + near) * (1.0 + 1e-9))
+    return 2.0 * covered / penalty, covered - near

@@ -16,16 +16,21 @@ from skdp.accounting import GaussianEvent
 from skdp.accounting.numerics.contractions import sum_of_powers
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
+from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid
 from skdp.models import LinearModel, require
 from skdp.plans.noisy_gradient import contribution_in_ball
 from skdp.solvers.objective import smallest_tolerance
+from skdp.solvers.rounding import certified_tolerance, gradient_rounding
 
 OutputSolver = Literal["newton", "lbfgs", "gd"]
+Numerics = Literal["float", "discrete"]
 
 # The tolerance may cost this share of the noise; see minimiser_sensitivity.
 _TOLERANCE_SHARE = 1e-3
 # Below, neither the noise nor the time to reach the tolerance would be of use.
 _SMALLEST_PENALTY = 1e-10
+# Rounding of ``weights - step * gradient``, relative to the norms of both.
+_STEP_ROUNDING = 2.0**-50
 
 
 def default_tolerance(model: LinearModel, penalty: float) -> float:
@@ -38,6 +43,18 @@ def default_tolerance(model: LinearModel, penalty: float) -> float:
     part_floor = smallest_tolerance(model.part_loss, model.row_norm, penalty)
     floor = math.sqrt(model.n_parts) * part_floor * (1.0 + 1e-9)
     return max(_TOLERANCE_SHARE * lipschitz / model.n_rows, floor)
+
+
+def proved_tolerance(model: LinearModel, penalty: float, tilt_norm: float = 0.0) -> float:
+    """Return the least norm of the joint gradient that the solver proves, rounding included."""
+    shape = (model.n_rows, model.n_weights_per_output)
+    least = certified_tolerance(model.part_loss, model.row_norm, penalty, shape, tilt_norm)
+    if least == math.inf:
+        raise ValueError(
+            "alpha is too small for numerics='discrete' with this many columns: rounding errors "
+            "leave nothing to be proved. Give a larger alpha, or numerics='float'."
+        )
+    return math.sqrt(model.n_parts) * least * (1.0 + 1e-9)
 
 
 def minimiser_sensitivity(
@@ -54,12 +71,18 @@ def minimiser_sensitivity(
 
 
 def descent_sensitivity(
-    model: LinearModel, penalty: float, steps: int, step_size: float, adjacency: Adjacency
+    model: LinearModel,
+    penalty: float,
+    steps: int,
+    step_size: float,
+    adjacency: Adjacency,
+    numerics: Numerics = "float",
 ) -> float:
     """Return the L2 sensitivity of T steps of gradient descent from zero.
 
     It is ``(eta G / n) (1 + c + ... + c**(T - 1))`` with the contraction factor
-    ``c = max(|1 - eta m|, |1 - eta M|)``, for a step eta in ``(0, 2 / M]``; m may be zero.
+    ``c = max(|1 - eta m|, |1 - eta M|)``, for a step eta in ``(0, 2 / M]``; m may be zero. With
+    discrete numerics the rounding errors of each step count like records that move.
     """
     smoothness = model.smoothness + penalty
     if not 0.0 < step_size <= 2.0 / smoothness:
@@ -72,9 +95,25 @@ def descent_sensitivity(
     eta, strong = Fraction(step_size), Fraction(penalty)
     steepest = Fraction(model.smoothness) + strong
     shrink = float(min(eta * strong, 2 - eta * steepest))
-    reach = _descent_reach(model, penalty, steps, step_size)
+    walked = step_size * sum_of_powers(shrink, steps)
+    error = _step_error(model, penalty, step_size, walked) if numerics == "discrete" else 0.0
+    reach = _descent_reach(model, penalty, steps, step_size) + walked * error
     gap = contribution_in_ball(model, reach).sensitivity(adjacency)
-    return step_size * gap / model.n_rows * sum_of_powers(shrink, steps) * ROUND_UP
+    return (gap / model.n_rows + 2.0 * error) * walked * ROUND_UP
+
+
+def _step_error(model: LinearModel, penalty: float, step_size: float, walked: float) -> float:
+    """Bound a step's rounding errors over its size; `walked` is the sum of contracted steps."""
+    shape = (model.n_rows, model.n_weights_per_output)
+    rounding = gradient_rounding(model.part_loss, model.row_norm, penalty, shape)
+    fixed = math.sqrt(model.n_parts) * rounding.fixed + _STEP_ROUNDING * model.lipschitz
+    share = walked * (rounding.slope + _STEP_ROUNDING / step_size)
+    if share > 0.01:
+        raise ValueError(
+            "numerics='discrete' cannot bound the rounding errors of so many steps: take a smaller "
+            "max_iter, a larger alpha, or numerics='float'."
+        )
+    return 1.1 * (fixed + share * (model.lipschitz + fixed))
 
 
 def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: float) -> float:
@@ -103,6 +142,7 @@ class OutputPerturbationPlan:
     step_size: float
     sensitivity: float
     sigma: float
+    grid: float
 
     @classmethod
     def build(
@@ -116,6 +156,7 @@ class OutputPerturbationPlan:
         solver: OutputSolver,
         max_iter: int,
         step_size: float | None = None,
+        numerics: Numerics = "float",
     ) -> OutputPerturbationPlan:
         """Derive sensitivity and noise from public numbers.
 
@@ -126,9 +167,11 @@ class OutputPerturbationPlan:
         tolerance = 0.0
         step = step_size or 1.0 / (model.smoothness + penalty)
         if solver == "gd":
-            sensitivity = descent_sensitivity(model, penalty, max_iter, step, adjacency)
+            sensitivity = descent_sensitivity(model, penalty, max_iter, step, adjacency, numerics)
         elif penalty >= _SMALLEST_PENALTY:
             tolerance = default_tolerance(model, penalty)
+            if numerics == "discrete":
+                tolerance = max(tolerance, proved_tolerance(model, penalty))
             sensitivity = minimiser_sensitivity(model, penalty, tolerance, adjacency)
         else:
             raise ValueError(
@@ -136,6 +179,11 @@ class OutputPerturbationPlan:
                 "minimiser's sensitivity without a useful bound: give a larger alpha, or "
                 "solver='gd', whose T-step bound holds even at alpha=0."
             )
+        if numerics == "discrete":
+            multiplier = analytic_gaussian_sigma(epsilon, delta)
+            noise = noise_on_grid(sensitivity, multiplier, model.n_weights)
+        else:
+            noise = Noise(sensitivity, analytic_gaussian_sigma(epsilon, delta, sensitivity))
         return cls(
             model=model,
             penalty=penalty,
@@ -146,11 +194,12 @@ class OutputPerturbationPlan:
             max_iter=max_iter,
             tolerance=tolerance,
             step_size=step,
-            sensitivity=sensitivity,
-            sigma=analytic_gaussian_sigma(epsilon, delta, sensitivity),
+            sensitivity=noise.sensitivity,
+            sigma=noise.sigma,
+            grid=noise.grid,
         )
 
     @property
     def event(self) -> GaussianEvent:
         """One release of the Gaussian mechanism."""
-        return GaussianEvent(self.sigma / self.sensitivity)
+        return GaussianEvent(Noise(self.sensitivity, self.sigma, self.grid).multiplier)

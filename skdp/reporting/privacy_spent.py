@@ -12,6 +12,14 @@ from skdp.accounting.value import check_guarantee
 from skdp.mechanisms.contribution import Adjacency
 from skdp.reporting.records import JsonRecord, html_table
 
+# What the arithmetic of a fit is, and what is assumed of it.
+REAL_NUMBERS = "proofs assume real numbers; noise and sums are double precision"
+DISCRETE_NOISE = (
+    "noise is discrete Gaussian, drawn exactly and released on a grid; rounding to it is in the "
+    "sensitivity, and bounds on the rounding errors of sums are in the tolerance (docs/proofs/"
+    "discrete_noise.md). Assumed: IEEE doubles, and slopes of the loss right to a few last places"
+)
+
 
 @dataclass(frozen=True)
 class PrivacySpent(JsonRecord):
@@ -38,6 +46,8 @@ class PrivacySpent(JsonRecord):
     seeded : bool
         Whether the noise came from a seed: then the guarantee does not hold against whoever
         knows the seed.
+    arithmetic : str
+        Whether the proof takes doubles for real numbers, or what it assumes of them instead.
 
     Raises
     ------
@@ -55,6 +65,7 @@ class PrivacySpent(JsonRecord):
     assumptions: tuple[str, ...]
     released: tuple[str, ...]
     seeded: bool
+    arithmetic: str = REAL_NUMBERS
 
     def __post_init__(self) -> None:
         check_guarantee("epsilon", self.epsilon)
@@ -105,6 +116,7 @@ class PrivacySpent(JsonRecord):
             "assumptions": list(self.assumptions),
             "released": list(self.released),
             "seeded": self.seeded,
+            "arithmetic": self.arithmetic,
         }
 
     @classmethod

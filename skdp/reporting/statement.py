@@ -13,7 +13,7 @@ from skdp.exceptions import LedgerError
 from skdp.parameters import check_integer
 from skdp.reporting._rendering import event_text, render_html, render_text
 from skdp.reporting._total import Total, total_of
-from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.reporting.privacy_spent import REAL_NUMBERS, PrivacySpent
 from skdp.reporting.records import JsonRecord
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ _SAMPLERS = {
     "PoissonSampledEvent": "independent Poisson lots",
     "UniformSampledEvent": "fixed-size lots without replacement",
 }
-_ARITHMETIC = "proofs assume real numbers; noise and sums are double precision"
 _FRESH_KEYS = "SHAKE-256 stream with a fresh key from the operating system"
 _SEEDED = (
     "noise came from a fixed seed. The guarantee does NOT hold against anyone who knows or guesses "
@@ -194,6 +193,7 @@ def _fitted_record(fitted: Any, unit: str, rows_per_unit: int) -> dict[str, Any]
             *_NOT_COVERED_BY_A_FIT,
         ],
         **_randomness(any(record.seeded for record in spent)),
+        "arithmetic": "; ".join(_merge([record.arithmetic] for record in spent)) or REAL_NUMBERS,
     }
 
 
@@ -225,12 +225,13 @@ def _ledger_record(ledger: Any, unit: str, rows_per_unit: int) -> dict[str, Any]
         "assumptions": list(ledger.total.assumptions),
         "not_covered": list(_NOT_COVERED_BY_A_LEDGER),
         **_randomness(any(entry["seeded"] for entry in entries), "of at least one charge, "),
+        "arithmetic": REAL_NUMBERS,
     }
 
 
 def _randomness(seeded: bool, whose: str = "") -> dict[str, Any]:
     words = whose + _SEEDED if seeded else _FRESH_KEYS
-    return {"arithmetic": _ARITHMETIC, "seeded": seeded, "randomness": words}
+    return {"seeded": seeded, "randomness": words}
 
 
 def _guarantee(total: Total, unit: str, rows_per_unit: int) -> dict[str, Any]:
