@@ -24,8 +24,10 @@ from skdp.solvers.objective import smallest_tolerance
 ObjectiveSolver = Literal["newton", "lbfgs"]
 
 # Cost of the final noise, as a share of the total mu. It adds to mu in squares for one output; for
-# several it is paid by a slightly smaller epsilon, and has to be less.
+# several it is paid by a slightly smaller epsilon, and has to be less. Where rounding errors govern
+# the final noise a larger share makes less noise in all.
 _APPROXIMATION, _APPROXIMATION_JOINT = 0.02, 0.002
+_MORE, _MOST, _COSTLY = 4.0, 0.35, 1.1
 # Final noise over that of the minimiser in a direction in which all records have full curvature.
 _FINAL_NOISE = 0.1
 # A normal vector is longer than the root of its dimension by more than this with a probability
@@ -88,13 +90,27 @@ class ObjectivePerturbationPlan:
                 f"alpha of at least {_alpha(model, _SMALLEST_PENALTY):.3g} (1e-10 times the square "
                 "of data_norm), or alpha='auto'."
             )
-        event = _calibrate(model, penalty, adjacency, epsilon, delta)
+        share = _APPROXIMATION if model.n_parts == 1 else _APPROXIMATION_JOINT
+        event = _calibrate(model, penalty, adjacency, epsilon, delta, share)
+        if event is None:
+            raise ValueError(_too_small(model, penalty, epsilon))
+        most = _COSTLY * event.noise_multiplier
         lipschitz = model.part_loss.lipschitz(model.row_norm)
-        tilt_sigma = event.noise_multiplier * lipschitz / model.n_rows
-        tilt_grid = near = 0.0
-        if numerics == "discrete":
-            tilt_sigma, tilt_grid, near = secret_on_grid(tilt_sigma, model.n_weights)
-        distance, tolerance = _final_distance(model, penalty, tilt_sigma, event.approximation, near)
+        while True:
+            tilt_sigma = event.noise_multiplier * lipschitz / model.n_rows
+            tilt_grid = near = 0.0
+            if numerics == "discrete":
+                tilt_sigma, tilt_grid, near = secret_on_grid(tilt_sigma, model.n_weights)
+            smoothness = model.part_loss.smoothness(model.row_norm) + penalty
+            wanted = _FINAL_NOISE * tilt_sigma / smoothness * event.approximation
+            distance, tolerance = _final_distance(model, penalty, tilt_sigma, wanted, near)
+            share *= _MORE
+            if distance <= 1.01 * wanted or share > _MOST:
+                break
+            other = _calibrate(model, penalty, adjacency, epsilon, delta, share)
+            if other is None or other.noise_multiplier > most:
+                break
+            event = other
         multiplier = 1.0 / event.approximation
         noise = Noise(distance, distance * multiplier * (1.0 + 1e-12))
         if numerics == "discrete":
@@ -165,21 +181,23 @@ def least_noise_event(
 
 
 def _calibrate(
-    model: LinearModel, penalty: float, adjacency: Adjacency, epsilon: float, delta: float
-) -> ObjectivePerturbationEvent:
-    """Return the event of a model with the least noise; refuse a penalty that allows none."""
-    event = least_noise_event(
+    model: LinearModel,
+    penalty: float,
+    adjacency: Adjacency,
+    epsilon: float,
+    delta: float,
+    share: float,
+) -> ObjectivePerturbationEvent | None:
+    """Return the event of a model with the least noise; None if the penalty allows none."""
+    return least_noise_event(
         curvature_ratio(model, penalty),
         model.part_loss.slope_law,
         adjacency,
         epsilon,
         delta,
         outputs=model.n_parts,
-        approximation=_APPROXIMATION if model.n_parts == 1 else _APPROXIMATION_JOINT,
+        approximation=share,
     )
-    if event is None:
-        raise ValueError(_too_small(model, penalty, epsilon))
-    return event
 
 
 def _too_small(model: LinearModel, penalty: float, epsilon: float) -> str:
@@ -194,20 +212,18 @@ def _too_small(model: LinearModel, penalty: float, epsilon: float) -> str:
 
 
 def _final_distance(
-    model: LinearModel, penalty: float, tilt_sigma: float, approximation: float, near: float
+    model: LinearModel, penalty: float, tilt_sigma: float, wanted: float, near: float
 ) -> tuple[float, float]:
     """Return the distance that the final noise is to hide, and the solver's tolerance in it.
 
-    The distance is ``2 (tolerance + near) / penalty`` and the share `approximation` of that noise,
-    which is far below the minimiser's unless double precision could not promise the tolerance.
+    The distance is ``2 (tolerance + near) / penalty``: the `wanted` one, which keeps that noise far
+    below the minimiser's, unless double precision could not promise the tolerance then.
     `near` is how near a tilt on a grid, on the mean, is to a continuous one; 0 for continuous ones.
     """
-    smoothness = model.part_loss.smoothness(model.row_norm) + penalty
-    wanted = _FINAL_NOISE * tilt_sigma / smoothness
     largest_tilt = tilt_sigma * (math.sqrt(model.n_weights_per_output) + _EXCESS_LENGTH) + near
     floor = smallest_tolerance(model.part_loss, model.row_norm, penalty, largest_tilt)
     floor *= math.sqrt(model.n_parts) * (1.0 + 1e-9)
     if near > 0.0:
         floor = max(floor, proved_tolerance(model, penalty, largest_tilt))
-    covered = max(0.5 * approximation * penalty * wanted, (floor + near) * (1.0 + 1e-9))
+    covered = max(0.5 * penalty * wanted, (floor + near) * (1.0 + 1e-9))
     return 2.0 * covered / penalty, covered - near

@@ -188,6 +188,18 @@ def test_final_noise_is_small():
     assert plan.sigma <= 0.11 * smallest
 
 
+@pytest.mark.parametrize("loss", ["clipped", "one-vs-rest"])
+def test_more_is_spent_on_the_final_noise_where_rounding_governs_it(loss):
+    """With this many rows no double can be near enough: a larger share is the lesser evil."""
+    few, many = (
+        make_plan(make_model(loss, rows, 50, 0.2), penalty)
+        for rows, penalty in ((30_000, 1e-4), (10**8, 1e-7))
+    )
+    shares = [plan.event.approximation * plan.event.noise_multiplier for plan in (few, many)]
+    assert shares[1] > 3.9 * shares[0]
+    assert many.event.noise_multiplier <= 1.12 * few.event.noise_multiplier
+
+
 # What is carried out.
 
 
