@@ -1,6 +1,7 @@
-"""Audits: what an attacker can prove from many runs, held against what is claimed."""
+"""Audits: what an attacker can prove from one run or many, held against what is claimed."""
 
 from skdp.audit.epsilon import audit_epsilon
+from skdp.audit.one_run import audit_in_one_run
 from skdp.audit.result import AuditResult
 
-__all__ = ["AuditResult", "audit_epsilon"]
+__all__ = ["AuditResult", "audit_epsilon", "audit_in_one_run"]
