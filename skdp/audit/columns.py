@@ -50,7 +50,8 @@ def score_sums(
     ratios, steady = [], True
     for table in tables[1:]:
         with record_releases(seen) as trace:
-            table.fit(stream, replace(table.plan, lots=everyone))
+            # Another stream: scores may depend on nothing but what was released.
+            table.fit(stream.spawn("replay"), replace(table.plan, lots=everyone))
         added = columns(trace, "value")
         steady = steady and np.allclose(added, added[:1, :, :1], rtol=1e-9, atol=0.0)
         ratio = np.sum(added * (outputs - 0.5 * added), axis=1) / variance

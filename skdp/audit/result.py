@@ -43,8 +43,8 @@ class AuditResult:
     confidence : float
         Probability, at least, with which all bounds hold.
     false_positive_rate, false_negative_rate : float or None
-        The upper bounds on the error rates of the test that all of this rests on. Of an audit in
-        one run both are a bound on their mean, or None for ``method="f-dp"``.
+        The upper bounds on the error rates of the test that all of this rests on. With
+        ``method="binomial"`` both are a bound on their mean; with ``"f-dp"`` there are none.
     estimator : str
         Name of the class that was audited.
     release : {"model", "all"}
