@@ -22,6 +22,7 @@ _ROUND_UP = 1.0 + 1e-9
 # Thresholds that are tried; more of them only fit the noise of the first half.
 _CANDIDATES = 401
 _RIDGE = 1e-9
+_ROUND_DOWN = 1.0 - 1e-7  # far more than errors of the non-central law
 _FARTHEST = 64.0  # deviations: beyond any use, and far from where normal tails underflow
 
 
@@ -93,7 +94,7 @@ def distance_lower(one: Array, other: Array, failure: float) -> float:
 
     if excess(0.0) <= 0.0:
         return 0.0
-    return narrow_bracket(excess, 0.0, _FARTHEST, 1e-9, 1e-9)[0] / _ROUND_UP**100
+    return narrow_bracket(excess, 0.0, _FARTHEST, 1e-9, 1e-9)[0] * _ROUND_DOWN
 
 
 def choose_threshold(one: Array, other: Array, failure: float, method: str, delta: float) -> float:

@@ -40,7 +40,8 @@ def with_canaries(estimator: Any, X: Any, y: Any, inside: np.ndarray) -> Table:
     """
     if not all(hasattr(estimator, name) for name in ("data_norm", "classes", "fit_intercept")):
         raise ValueError(
-            f"The worst rows for {type(estimator).__name__} are not known: give neighbour=(X2, y2)."
+            f"The worst rows for {type(estimator).__name__} are not known: give audit_epsilon a "
+            "pair, neighbour=(X2, y2)."
         )
     shared = _table(X, y)
     labels = np.unique(shared.y if estimator.classes is None else np.asarray(estimator.classes))
