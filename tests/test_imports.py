@@ -280,7 +280,7 @@ def test_public_names():
         reporting: "PrivacyCurveDisplay PrivacySpent PrivacyStatement privacy_statement",
         testing: "replay_on_neighbour",
         audit: "AuditDisplay AuditResult MembershipDisplay MembershipResult audit_epsilon "
-        "membership_inference",
+        "audit_in_one_run membership_inference",
     }
     for module, names in wanted.items():
         for name in names.split():

@@ -1,9 +1,10 @@
-"""Audits: what an attacker can prove, from many runs or one model, held against what is claimed."""
+"""Audits: what an attacker can prove, from one run or many, held against what is claimed."""
 
 from skdp.audit.displays import AuditDisplay, MembershipDisplay
 from skdp.audit.epsilon import audit_epsilon
 from skdp.audit.membership import membership_inference
 from skdp.audit.membership_result import MembershipResult
+from skdp.audit.one_run import audit_in_one_run
 from skdp.audit.result import AuditResult
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "MembershipDisplay",
     "MembershipResult",
     "audit_epsilon",
+    "audit_in_one_run",
     "membership_inference",
 ]

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, expit, ndtri
+from scipy.stats import nct
+
+from skdp.accounting.numerics.bracket import narrow_bracket
 
 Array = NDArray[np.float64]
 
@@ -19,6 +22,8 @@ _ROUND_UP = 1.0 + 1e-9
 # Thresholds that are tried; more of them only fit the noise of the first half.
 _CANDIDATES = 401
 _RIDGE = 1e-9
+_ROUND_DOWN = 1.0 - 1e-7  # far more than errors of the non-central law
+_FARTHEST = 64.0  # deviations: beyond any use, and far from where normal tails underflow
 
 
 def rate_upper(events: ArrayLike, runs: float, failure: float) -> Array:
@@ -60,6 +65,10 @@ class Errors:
         factor = math.exp(epsilon)
         return max(1.0 - negative - factor * positive, 1.0 - positive - factor * negative, 0.0)
 
+    def disproves(self, curve: Array) -> bool:
+        """Tell whether some (epsilon, delta) of a claimed curve allows no such errors."""
+        return any(self.delta_lower(epsilon) > delta for epsilon, delta in curve)
+
 
 def errors_above(
     threshold: ArrayLike, one: Array, other: Array, failure: float, share: float = 1.0
@@ -74,6 +83,24 @@ def errors_above(
         rate_upper(share * alarms, share * other.size, 0.5 * failure),
         rate_upper(share * misses, share * one.size, 0.5 * failure),
     )
+
+
+def distance_lower(one: Array, other: Array, failure: float) -> float:
+    """Bound the distance of two means, in deviations of the scores, from below; or return 0.
+
+    It is exact for independent normal scores of one variance, by Student's non-central law.
+    """
+    degrees = one.size + other.size - 2
+    scale = math.sqrt(1.0 / one.size + 1.0 / other.size)
+    spread = math.sqrt((one.var() * one.size + other.var() * other.size) / degrees)
+    statistic = float(one.mean() - other.mean()) / max(spread * scale, 1e-300)
+
+    def excess(distance: float) -> float:
+        return failure - float(nct.sf(statistic, degrees, distance / scale))
+
+    if excess(0.0) <= 0.0:
+        return 0.0
+    return narrow_bracket(excess, 0.0, _FARTHEST, 1e-9, 1e-9)[0] * _ROUND_DOWN
 
 
 def choose_threshold(one: Array, other: Array, failure: float, method: str, delta: float) -> float:

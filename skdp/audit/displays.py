@@ -120,7 +120,7 @@ class AuditDisplay(ResultDisplay):
     """Errors of an audit's test, beside the least that the claim allows.
 
     With the confidence of the audit, the rates of its test lie in the rectangle. A corner below
-    the claimed curve disproves the claim.
+    the claimed curve disproves the claim. Guesses in one run have no such rates.
 
     Parameters
     ----------
@@ -149,7 +149,8 @@ class AuditDisplay(ResultDisplay):
         (self.mu_line_,) = ax.plot(_RATES, shown, linestyle="--", label=label)
         colour = self.mu_line_.get_color()
         alarms, misses = result.false_positive_rate, result.false_negative_rate
-        ax.fill_between([0.0, alarms], misses, color=colour, alpha=0.25, lw=0)
-        label = f"rates of the test, at most, confidence {result.confidence:g}"
-        ax.plot(alarms, misses, "o", color=colour, label=label)
+        if alarms is not None:
+            ax.fill_between([0.0, alarms], misses, color=colour, alpha=0.25, lw=0)
+            label = f"rates of the test, at most, confidence {result.confidence:g}"
+            ax.plot(alarms, misses, "o", color=colour, label=label)
         ax.plot(_RATES, 1.0 - _RATES, color="grey", linestyle=":", label="guessing")

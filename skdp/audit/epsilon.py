@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 
 from skdp.accounting import GDPAccountant
 from skdp.accounting.numerics import gaussian_profile
-from skdp.audit.bounds import Array, Errors, choose_threshold, discriminant, errors_above
+from skdp.audit.bounds import Array, choose_threshold, discriminant, errors_above
 from skdp.audit.neighbours import given_pair, worst_case
 from skdp.audit.result import AuditResult
 from skdp.audit.runs import AuditedTable, published, read
@@ -111,7 +111,9 @@ def audit_epsilon(
     >>> result.violated, result.epsilon_lower < result.claimed
     (False, True)
     """
-    _check(estimator, n_trials, confidence, release, method)
+    check_audit(estimator, confidence, release)
+    check_integer("n_trials", n_trials, at_least=20)
+    check_choice("method", method, ("gaussian-dp", "clopper-pearson"))
     if isinstance(neighbour, str) and neighbour == "worst-case":
         *pair, changed = worst_case(estimator, X, y)
     else:
@@ -128,7 +130,9 @@ def audit_epsilon(
     threshold = choose_threshold(scores[0][:half], scores[1][:half], failure, method, spent.delta)
     errors = errors_above(threshold, scores[0][half:], scores[1][half:], failure)
     return AuditResult(
-        **_judge(errors, spent, method),
+        **judge(errors, spent, by_mu=method == "gaussian-dp"),
+        false_positive_rate=float(errors.false_positive),
+        false_negative_rate=float(errors.false_negative),
         confidence=confidence,
         estimator=type(estimator).__name__,
         release=release,
@@ -137,17 +141,16 @@ def audit_epsilon(
     )
 
 
-def _check(estimator: Any, n_trials: int, confidence: float, release: str, method: str) -> None:
+def check_audit(estimator: Any, confidence: float, release: str) -> None:
+    """Refuse what no audit takes."""
     private = isinstance(estimator, PrivateFit) and is_classifier(estimator)
     if not private or hasattr(estimator, "estimator"):
         raise TypeError(
-            f"audit_epsilon audits private classifiers, not {type(estimator).__name__}. Of a "
+            f"Audits are for private classifiers, not {type(estimator).__name__}. Of a "
             "pipeline or a search, audit the classifier inside, on rows as it sees them."
         )
-    check_integer("n_trials", n_trials, at_least=20)
     check_real("confidence", confidence, above=0.0, below=1.0)
     check_choice("release", release, ("model", "all"))
-    check_choice("method", method, ("gaussian-dp", "clopper-pearson"))
 
 
 def _scores(
@@ -169,17 +172,20 @@ def _scores(
     return [each @ direction for each in vectors]
 
 
-def _judge(errors: Errors, spent: PrivacySpent, method: str) -> dict[str, Any]:
-    """Hold the errors of the test against the claim."""
+def judge(evidence: Any, spent: PrivacySpent, by_mu: bool) -> dict[str, Any]:
+    """Hold evidence against the claim: errors of a test, or right guesses in one run.
+
+    Of a Gaussian claim epsilon is read off mu if that is asked for.
+    """
     gdp = GDPAccountant(spent.adjacency)
     mu_claimed = gdp.compose(spent.event).mu if gdp.supports(spent.event) else math.inf
     # Other guarantees imply a Gaussian one as well, but claim a smaller epsilon than that.
     gaussian = gaussian_profile.epsilon(mu_claimed, spent.delta) <= spent.epsilon * _SAME
     if not gaussian:
         mu_claimed = gaussian_profile.mu(spent.epsilon, spent.delta)
-    mu_lower = max(float(errors.mu_lower()), 0.0)
-    epsilon_lower = max(float(errors.epsilon_lower(spent.delta)), 0.0)
-    by_guarantee = gaussian and method == "gaussian-dp"
+    mu_lower = max(float(evidence.mu_lower()), 0.0)
+    epsilon_lower = max(float(evidence.epsilon_lower(spent.delta)), 0.0)
+    by_guarantee = gaussian and by_mu
     if by_guarantee:
         epsilon_lower = gaussian_profile.epsilon_bounds(mu_lower, spent.delta)[0]
     curve = np.linspace(0.0, spent.epsilon, _CURVE_POINTS).tolist()
@@ -195,9 +201,7 @@ def _judge(errors: Errors, spent: PrivacySpent, method: str) -> dict[str, Any]:
         "violated": (
             epsilon_lower > spent.epsilon
             or (gaussian and mu_lower > mu_claimed)
-            or any(errors.delta_lower(point) > delta for point, delta in profile)
+            or evidence.disproves(np.array(profile))
         ),
-        "false_positive_rate": float(errors.false_positive),
-        "false_negative_rate": float(errors.false_negative),
         "profile": profile,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,38 +18,46 @@ NO_NULL_ROW = (
 
 @dataclass(frozen=True)
 class Table:
-    """Rows and labels; of the row `absent`, if any, nothing is to be used but that it is there."""
+    """Rows and labels; of the rows `absent`, if any, nothing is to be used but their number."""
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
-    absent: int | None = None
+    absent: Any = None
 
 
 def worst_case(estimator: Any, X: Any, y: Any) -> tuple[Table, Table, int]:
-    """Add one row at the norm bound, in a column of its own, and its worst neighbour.
+    """Add one row at the norm bound, in a column of its own, and its worst neighbour."""
+    pair = (with_canaries(estimator, X, y, np.array([inside])) for inside in (True, False))
+    one, other = (replace(table, X=table.X.toarray()) for table in pair)
+    return one, other, len(one.X) - 1
+
+
+def with_canaries(estimator: Any, X: Any, y: Any, inside: np.ndarray) -> Table:
+    """Add rows at the norm bound, each in a column of its own; or the worst neighbour of each.
 
     Under replace-one that has the opposite label, or the opposite row where there are more than two
     labels; under add-remove it is a row of zeros, or absent where there is an intercept.
     """
     if not all(hasattr(estimator, name) for name in ("data_norm", "classes", "fit_intercept")):
         raise ValueError(
-            f"The worst rows for {type(estimator).__name__} are not known: give neighbour=(X2, y2)."
+            f"The worst rows for {type(estimator).__name__} are not known: give audit_epsilon a "
+            "pair, neighbour=(X2, y2)."
         )
     shared = _table(X, y)
     labels = np.unique(shared.y if estimator.classes is None else np.asarray(estimator.classes))
-    others = np.column_stack([shared.X, np.zeros(len(shared.X))])
-    row = np.zeros(others.shape[1])
-    row[-1] = resolve_data_norm(estimator.data_norm)
-    changed, label, absent = row, labels[-1:], None
+    signs, names, absent = np.ones(inside.size), np.repeat(labels[-1:], inside.size), None
     if estimator.adjacency == "add-remove":
-        changed, absent = (row, len(others)) if estimator.fit_intercept else (0.0 * row, None)
+        if not estimator.fit_intercept:
+            signs = np.where(inside, 1.0, 0.0)
+        elif not inside.all():
+            absent = len(shared.X) + np.flatnonzero(~inside)
     elif labels.size > 2:
-        changed = -row
+        signs = np.where(inside, 1.0, -1.0)
     else:
-        label = labels[:1]
-    one = Table(np.vstack([others, row]), np.append(shared.y, labels[-1:]))
-    other = Table(np.vstack([others, changed]), np.append(shared.y, label), absent)
-    return one, other, len(others)
+        names = np.where(inside, labels[-1], labels[0])
+    canaries = sparse.diags(resolve_data_norm(estimator.data_norm) * signs)
+    rows = sparse.block_diag((sparse.csr_matrix(shared.X), canaries), format="csr")
+    return Table(rows, np.append(shared.y, names), absent)
 
 
 def given_pair(estimator: Any, X: Any, y: Any, neighbour: Any) -> tuple[Table, Table, int]:

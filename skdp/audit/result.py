@@ -13,7 +13,8 @@ class AuditResult(JsonRecord):
     """Lower bounds on the privacy loss that an attack has shown, beside what was claimed.
 
     All bounds rest on one test between two neighbouring tables, whose two error rates are bounded
-    from above; they hold together, with the stated confidence. A lower bound above the claim
+    from above, or on the guesses of `audit_in_one_run`; they hold together, with the stated
+    confidence. A lower bound above the claim
     disproves the claim. One below it proves nothing: another pair of tables or a better attack
     might show more.
 
@@ -41,18 +42,23 @@ class AuditResult(JsonRecord):
         below what the claimed privacy curve allows at another delta.
     confidence : float
         Probability, at least, with which all bounds hold.
-    false_positive_rate, false_negative_rate : float
-        The upper bounds on the error rates of the test that all of this rests on.
+    false_positive_rate, false_negative_rate : float or None
+        The upper bounds on the error rates of the test that all of this rests on. With
+        ``method="binomial"`` both are a bound on their mean; with ``"f-dp"`` there are none.
     profile : tuple of (float, float)
         Points (epsilon, delta) of the claimed privacy curve that these were held against.
     estimator : str
         Name of the class that was audited.
     release : {"model", "all"}
         What the attacker saw.
-    method : {"gaussian-dp", "clopper-pearson"}
-        Which bound the test was chosen for.
+    method : {"gaussian-dp", "clopper-pearson", "f-dp", "binomial", "gaussian"}
+        Which bound the test was chosen for, or which one an audit in one run takes.
     n_trials : int
         Number of runs on each of the two tables; the second half of them are the test.
+    n_canaries : int or None
+        Number of canaries of an audit in one run.
+    n_guesses, n_right : int or None
+        How many guesses were made about canaries, and how many of them were right.
     """
 
     mu_lower: float
@@ -64,13 +70,16 @@ class AuditResult(JsonRecord):
     basis: str
     violated: bool
     confidence: float
-    false_positive_rate: float
-    false_negative_rate: float
+    false_positive_rate: float | None
+    false_negative_rate: float | None
     profile: tuple[tuple[float, float], ...]
     estimator: str
     release: str
     method: str
     n_trials: int
+    n_canaries: int | None = None
+    n_guesses: int | None = None
+    n_right: int | None = None
 
     @property
     def tightness(self) -> float:

@@ -38,23 +38,23 @@ def uncharged(estimator: Any) -> Any:
     return copy
 
 
-class ModelWithoutRow:
-    """A model whose sums leave one row out, as the theorems do with an absent one."""
+class ModelWithoutRows:
+    """A model whose sums leave rows out, as the theorems do with absent ones."""
 
-    def __init__(self, model: Any, row: int) -> None:
-        self._model, self._row = model, row
+    def __init__(self, model: Any, rows: Any) -> None:
+        self._model, self._rows = model, rows
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
     def bind(self, X: Any, targets: np.ndarray) -> list[Any]:
-        """Return the problems of a table, without the row."""
-        others = np.delete(np.arange(X.shape[0]), self._row)
-        return [ProblemWithoutRow(problem, others) for problem in self._model.bind(X, targets)]
+        """Return the problems of a table, without the rows."""
+        others = np.delete(np.arange(X.shape[0]), self._rows)
+        return [ProblemWithoutRows(problem, others) for problem in self._model.bind(X, targets)]
 
 
-class ProblemWithoutRow:
-    """A problem whose sums leave one row out."""
+class ProblemWithoutRows:
+    """A problem whose sums leave rows out."""
 
     run_steps = None
 
@@ -85,7 +85,7 @@ class AuditedTable:
         if table.absent is not None:
             if not hasattr(self.plan, "lots"):
                 raise ValueError(NO_NULL_ROW)
-            self.plan = replace(self.plan, model=ModelWithoutRow(self.plan.model, table.absent))
+            self.plan = replace(self.plan, model=ModelWithoutRows(self.plan.model, table.absent))
         if not self._stepwise:
             self.spent = self.fit(stream).privacy_spent_
 

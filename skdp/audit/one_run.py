@@ -1,0 +1,162 @@
+"""Lower bounds on epsilon from one run of a fit on a table with many canaries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from skdp.audit.bounds import Array, Errors, distance_lower, rate_upper
+from skdp.audit.columns import score_model, score_sums
+from skdp.audit.epsilon import check_audit, judge
+from skdp.audit.guesses import Guesses
+from skdp.audit.neighbours import with_canaries
+from skdp.audit.result import AuditResult
+from skdp.audit.runs import AuditedTable
+from skdp.mechanisms.random_stream import resolve_random_state
+from skdp.parameters import check_choice, check_integer, plain_arguments
+
+# Where nothing is assumed, guesses about the surest quarter of the canaries show most.
+_ABSTAIN = 4
+
+
+@plain_arguments
+def audit_in_one_run(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    n_canaries: int = 1000,
+    confidence: float = 0.999,
+    release: str = "model",
+    method: str = "f-dp",
+    random_state: Any = None,
+) -> AuditResult:
+    """Try to disprove what a private classifier claims from a single fit.
+
+    Canaries are added to the table, rows at the norm bound in columns of their own; a fair coin
+    decides for each whether it is there (add-remove) or which label it has (replace-one). After one
+    fit the coins are guessed from what was released. No budget is charged.
+
+    **Audit made-up rows**, as with `audit_epsilon`.
+
+    Parameters
+    ----------
+    estimator : private classifier
+        One that `audit_epsilon` takes, and that has `data_norm`, `classes` and `fit_intercept`.
+    X : array-like of shape (n_samples, n_features)
+        Rows besides the canaries.
+    y : array-like of shape (n_samples,)
+        Their labels.
+    n_canaries : int, default=1000
+        Number of canaries, at least 100. Each adds a row and a column to the table.
+    confidence : float, default=0.999
+        Probability, in (0, 1), with which the bounds hold.
+    release : {"model", "all"}, default="model"
+        What the attacker sees: the coefficients, or all noisy sums of gradients.
+    method : {"f-dp", "binomial", "gaussian"}, default="f-dp"
+        ``"f-dp"`` assumes nothing of the fit, and shows the least. ``"binomial"`` assumes that what
+        happens in a canary's column is independent of the other canaries: noisy gradients on full
+        or Poisson lots without intercept and projection, and noise that is independent in all
+        columns. ``"gaussian"`` assumes, besides, that noise is normal and of the same size in all
+        columns; it is for ``release="all"`` on full lots while slopes stay what they were.
+    random_state : int, RandomState or None, default=None
+        Makes an audit repeatable.
+
+    Returns
+    -------
+    AuditResult
+        The bounds, the claim, and whether it is disproved.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For what cannot be audited, and for bad parameters or tables, as `fit` does.
+
+    Notes
+    -----
+    With the claim sound and the assumptions met, the bounds exceed the claim with probability at
+    most ``1 - confidence``. Proofs: sections 5 and 6 of ``docs/proofs/audits.md``.
+
+    References
+    ----------
+    Steinke, Nasr & Jagielski (2023), "Privacy Auditing with One (1) Training Run". Mahloujifar,
+    Melis & Chaudhuri (2025), "Auditing f-Differential Privacy in One Run".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import GrpuaSVC
+    >>> from skdp.audit import audit_in_one_run
+    >>> X, y = np.zeros((10, 1)), np.arange(10) % 2  # made-up rows
+    >>> classifier = GrpuaSVC(8.0, 1e-5, data_norm=1.0, fit_intercept=False, batch_size=1010)
+    >>> result = audit_in_one_run(classifier, X, y, method="binomial", random_state=0)
+    >>> result.violated, 0.0 < result.mu_lower < result.mu_claimed
+    (False, True)
+    """
+    check_audit(estimator, confidence, release)
+    check_integer("n_canaries", n_canaries, at_least=100)
+    check_choice("method", method, ("f-dp", "binomial", "gaussian"))
+    stream = resolve_random_state(random_state, b"audit in one run")
+    inside = stream.spawn("coins").uniform(n_canaries) < 0.5
+    coins = [inside, np.full(n_canaries, True), np.full(n_canaries, False)]
+    tables = [
+        AuditedTable(estimator, with_canaries(estimator, X, y, each), stream.spawn(f"table {k}"))
+        for k, each in enumerate(coins if release == "all" else coins[:1])
+    ]
+    if method != "f-dp":
+        _refuse_meetings(estimator, tables[0].plan, method, release)
+    if release == "all":
+        scores, steady = score_sums(tables, stream.spawn("run"), n_canaries)
+    else:
+        scores, steady = score_model(tables[0], stream.spawn("run"), n_canaries), False
+    made = n_canaries // _ABSTAIN if method == "f-dp" else n_canaries
+    surest = np.argsort(-np.abs(scores), kind="stable")[:made]
+    right = int(np.sum((scores[surest] > 0.0) == inside[surest]))
+    evidence: Any = Guesses(n_canaries, made, right, 1.0 - confidence)
+    if method == "gaussian":
+        evidence = _normal_errors(scores[inside], scores[~inside], steady, 1.0 - confidence)
+    elif method == "binomial":
+        mean_error = rate_upper(made - right, made, 1.0 - confidence)
+        evidence = Errors(mean_error, mean_error)
+    rates = () if method == "f-dp" else (evidence.false_positive, evidence.false_negative)
+    return AuditResult(
+        **judge(evidence, tables[0].spent, by_mu=True),
+        confidence=confidence,
+        false_positive_rate=float(rates[0]) if rates else None,
+        false_negative_rate=float(rates[1]) if rates else None,
+        estimator=type(estimator).__name__,
+        release=release,
+        method=method,
+        n_trials=1,
+        n_canaries=n_canaries,
+        n_guesses=made,
+        n_right=right,
+    )
+
+
+def _refuse_meetings(estimator: Any, plan: Any, method: str, release: str) -> None:
+    """Refuse fits in which the column of one canary depends on others."""
+    sampling = getattr(getattr(plan, "lots", None), "sampling", None)
+    allowed = ("full",) if method == "gaussian" else ("full", "poisson")
+    if sampling not in allowed or estimator.fit_intercept or plan.diameter is not None:
+        raise ValueError(
+            f"method={method!r} needs canaries that do not meet: noisy gradients on "
+            f"{' or '.join(allowed)} lots, fit_intercept=False and no projection. method='f-dp' "
+            "needs nothing of the kind."
+        )
+    if method == "gaussian" and release != "all":
+        raise ValueError("method='gaussian' compares noisy sums: take release='all'.")
+
+
+def _normal_errors(up: Array, down: Array, steady: bool, failure: float) -> Errors:
+    """Bound the errors of the best test between the normal laws that scores would have."""
+    if not steady:
+        raise ValueError(
+            "Slopes changed during the run, and scores are not normal: take method='binomial'."
+        )
+    error = ndtr(-0.5 * distance_lower(up, down, 0.5 * failure))
+    # So often, at most, slopes change in the column of a canary, if they did in none of them.
+    change = -np.expm1(np.log(0.5 * failure) / (up.size + down.size))
+    return Errors(error, np.minimum(error + change, 1.0))
