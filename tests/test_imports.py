@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "row_bounds": {"exceptions"},
     "parameters": set(),
     "seeding": set(),
-    "testing": {"mechanisms"},
+    "testing": {"budget", "exceptions", "mechanisms", "pipelines", "reporting", "accounting"},
     "audit": {"accounting", "fitting", "mechanisms", "parameters", "reporting", "row_bounds"},
     "cli": {"budget", "exceptions"},
     "datasets": {"preprocessing"},
