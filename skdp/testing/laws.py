@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 # Draws expected in the part of each tail that is counted by itself, and that part's largest share.
 _IN_TAIL, _TAIL = 50, 0.05
@@ -159,21 +159,20 @@ def check_sampler(
         ("neighbouring lots", lots[: 2 * half : 2].T @ lots[1 : 2 * half : 2], half, share**2),
         ("far lots", lots[:half].T @ lots[half : 2 * half], half, share**2),
     ):
-        found[name] = _two_sided(stats.binom(trials, chance), count, discrete=True)
+        found[name] = _two_sided(count, stats.binom, trials, chance)
     _decide("The lots are not those of the stated sampler", found, false_alarm)
     return found
 
 
 def _as_normals(values: np.ndarray, law: Any) -> np.ndarray:
     """Return what is standard normal if the values follow the law, exactly in both tails."""
-    below, above = law.cdf(values), law.sf(values)
+    below, above, possible = law.cdf(values), law.sf(values), np.isfinite(values)
     if hasattr(law, "pmf"):  # anywhere on the step of the distribution function
-        spread = np.random.default_rng(_SPREAD).random(values.shape)
         mass = law.pmf(values)
-        below, above = below - (1.0 - spread) * mass, above + (1.0 - spread) * mass
-        below = np.where(mass > 0.0, below, np.nan)
+        part = mass * np.random.default_rng(_SPREAD).random(values.shape)
+        below, above, possible = below - part, above + part, possible & (mass > 0.0)
     normals = np.where(below < 0.5, ndtri(below), -ndtri(above))
-    if not np.all(np.isfinite(normals)):
+    if not np.all(possible & np.isfinite(normals)):
         raise AssertionError("The draws do not follow the law: there are values it cannot take.")
     return normals
 
@@ -184,38 +183,37 @@ def _test_normals(normals: np.ndarray) -> dict[str, float]:
     n, half = flat.size, len(normals) // 2
     tail = min(_TAIL, _IN_TAIL / n)
     beyond = np.array([np.sum(flat < ndtri(tail)), np.sum(flat > -ndtri(tail))])
-    steps = stats.norm.cdf(flat)
-    gap = np.max(
-        np.abs(np.concatenate([steps - np.arange(n) / n, np.arange(1, n + 1) / n - steps]))
-    )
-    gram = normals.T @ normals
-    squares = np.add.outer(np.diag(gram), np.diag(gram))
-    columns = np.triu_indices(len(gram), 1)
-    sums, differences = [(squares + 2 * gram)[columns]], [(squares - 2 * gram)[columns]]
+    gap = stats.ks_1samp(flat, ndtr, method="asymp").statistic
+    # Of independent normals a and b, a + b and a - b are independent and of one variance.
+    gram, columns = normals.T @ normals, np.triu_indices(normals.shape[1], 1)
+    squares = np.add.outer(np.diag(gram), np.diag(gram))[columns]
+    sums, differences = squares + 2.0 * gram[columns], squares - 2.0 * gram[columns]
+    pairs = np.full(sums.size, len(normals))
     for one, other in (
         (normals[: 2 * half : 2], normals[1 : 2 * half : 2]),
         (normals[:half], normals[half : 2 * half]),
     ):
-        sums.append(np.array([np.sum((one + other) ** 2)]))
-        differences.append(np.array([np.sum((one - other) ** 2)]))
-    # Of independent normals a and b, a + b and a - b are independent and of one variance.
+        if half > 0:
+            sums = np.append(sums, np.sum((one + other) ** 2))
+            differences = np.append(differences, np.sum((one - other) ** 2))
+            pairs = np.append(pairs, one.size)
     with np.errstate(divide="ignore"):
-        ratios = np.concatenate(sums) / np.concatenate(differences)
-    pairs = np.array([*[len(normals)] * columns[0].size, *[half * normals.shape[1]] * 2])
+        ratios = sums / np.maximum(differences, 0.0)
     return {
-        "location": _two_sided(stats.norm(scale=np.sqrt(n)), np.sum(flat)),
-        "scale": _two_sided(stats.chi2(n), np.sum(flat**2)),
+        "location": _two_sided(np.sum(flat) / np.sqrt(n), stats.norm),
+        "scale": _two_sided(np.sum(flat**2), stats.chi2, n),
         "shape": min(1.0, 2.0 * float(np.exp(-2.0 * n * gap**2))),
-        "tails": _two_sided(stats.binom(n, tail), beyond, discrete=True),
-        "dependence": _two_sided(stats.f(pairs, pairs), ratios),
+        "tails": _two_sided(beyond, stats.binom, n, tail),
+        "dependence": _two_sided(ratios, stats.f, pairs, pairs),
     }
 
 
-def _two_sided(law: Any, found: Any, discrete: bool = False) -> float:
-    """Return the two-sided p-value of the least likely one of some numbers."""
+def _two_sided(found: Any, law: Any, *parameters: Any) -> float:
+    """Return the two-sided p-value of the least likely one of some numbers of one law."""
     found = np.atleast_1d(found)
-    tails = np.minimum(law.cdf(found), law.sf(found - 1 if discrete else found))
-    return min(1.0, 2.0 * found.size * float(np.min(tails, initial=1.0)))
+    least = found - 1 if hasattr(law, "pmf") else found
+    tails = np.minimum(law.cdf(found, *parameters), law.sf(least, *parameters))
+    return min(1.0, 2.0 * max(found.size, 1) * float(np.min(tails, initial=1.0)))
 
 
 def _inclusions(indices: Any, offsets: Any, n_rows: int) -> np.ndarray:
