@@ -5,7 +5,6 @@ A right estimator fails with a probability below 1e-6 a check.
 
 import numpy as np
 import pytest
-from scipy.stats import loguniform
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from support import ESTIMATORS
@@ -79,10 +78,9 @@ def test_it_passes_as_well(estimator):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", [PrivateGridSearchCV, PrivateRandomizedSearchCV])
 def test_searches_pass(kind, method):
-    space = [0.1, 1.0] if kind is PrivateGridSearchCV else loguniform(0.1, 1.0)
     search = kind(
         make_pipeline(DPPCA(2), OperaSVC(classes=[0, 1])),  # to which a row of zeros adds nothing
-        {"operasvc__alpha": space},
+        {"operasvc__alpha": [0.1, 1.0]},
         method=method,
         cv=2,
         expected_candidates=2,
