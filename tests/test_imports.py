@@ -278,7 +278,7 @@ def test_public_names():
         "TableSchema SchemaEncoder NumericColumn CategoricalColumn OrdinalColumn BooleanColumn "
         "IgnoredColumn LabelColumn PrivacyUnit",
         reporting: "PrivacyCurveDisplay PrivacySpent PrivacyStatement privacy_statement",
-        testing: "replay_on_neighbour",
+        testing: "check_noise check_private_estimator check_sampler replay_on_neighbour",
         audit: "AuditResult audit_epsilon",
     }
     for module, names in wanted.items():

@@ -71,7 +71,8 @@ class Case:
             X = rng.standard_normal((60, 4))
             X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
             y = (X[:, 0] + 0.3 * rng.standard_normal(60) > 0.0).astype(int)
-        self.X, self.y, self.far_X = X, y, -X[::-1]
+        self.X, self.y = np.array(X, dtype=np.float64), y
+        self.far_X = -self.X[::-1]
         self.estimator, self.n_draws, self._neighbours = estimator, n_draws, neighbours
         self.budget = NotingBudget()
 

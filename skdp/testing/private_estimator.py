@@ -15,7 +15,7 @@ def check_private_estimator(
     y: Any = None,
     *,
     neighbours: Any = None,
-    n_draws: int = 100,
+    n_draws: int = 200,
     on_fail: str | None = "raise",
 ) -> list[dict[str, Any]]:
     """Check that an estimator keeps the rules that its guarantee rests on.
@@ -34,9 +34,9 @@ def check_private_estimator(
         Neighbouring tables of equal size, in the relation of the estimator, in place of those made
         here: one row random, extreme, null, a duplicate, of another label. A row removed is stood
         for by zeros, without an intercept; give tables where zeros contribute.
-    n_draws : int, default=100
-        Numbers drawn by each mechanism, whose law is tested; :func:`check_noise` says what is found
-        with how many. At most 60 fits are made for it.
+    n_draws : int, default=200
+        Numbers drawn by each mechanism, whose law is tested: these find half or twice the noise;
+        see :func:`check_noise`. At most 60 fits are made for it.
     on_fail : {"raise", None}, default="raise"
         Whether the first check that fails ends all; else look at what is returned.
 

@@ -65,7 +65,7 @@ def passes(estimator, *table, **options):
 
 @pytest.mark.parametrize("estimator", FAST, ids=names)
 def test_it_passes(estimator):
-    passes(estimator)
+    passes(estimator, n_draws=60)
 
 
 @pytest.mark.slow
@@ -86,7 +86,7 @@ def test_searches_pass(kind, method):
         expected_candidates=2,
         **({} if kind is PrivateGridSearchCV else {"n_iter": 2}),
     )
-    passes(search)
+    passes(search, n_draws=60)
 
 
 @pytest.mark.parametrize("labels", [2, 3])
@@ -95,4 +95,4 @@ def test_tables_and_neighbours_of_ones_own(labels):
     X, y = generator.standard_normal((40, 3)), np.arange(40) % labels
     other = X.copy()
     other[9] *= -50.0
-    passes(OperaSVC(), X, y, neighbours=[((X, y), (other, y)), ((other, y), (X, y))])
+    passes(OperaSVC(), X, y, n_draws=60, neighbours=[((X, y), (other, y)), ((other, y), (X, y))])
