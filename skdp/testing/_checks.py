@@ -70,7 +70,7 @@ def check_the_charge_comes_before_the_rows(case: Case) -> None:
     found = case.fit(case.prepare(budget), table, case.y).trace.releases
     expected, before = case.run.trace.releases, budget.releases_before
     _insist(
-        before[0] == 0 and before[-1] <= max(len(found) - 1, 0),
+        before and before[0] == 0 and before[-1] <= max(len(found) - 1, 0),
         "A release was made before its charge: charge first, a refusal must come in time.",
     )
     same = len(expected) == len(found) and all(

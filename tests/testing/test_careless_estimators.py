@@ -367,6 +367,14 @@ class WithoutSeeds(CountsItsIterations):
         super().__init__(noise_multiplier, accountant)
 
 
+@pytest.mark.parametrize("cls", [ForgetsTheCharge, KeepsNoRecord, RefusesRows, HidesItsNoise])
+def test_what_fails_once_is_checked_to_the_end(cls):
+    results = check_private_estimator(cls(), on_fail=None)
+    failed = [str(r["exception"]) for r in results if r["status"] == "failed"]
+    assert any(CARELESS[cls] in text for text in failed)
+    assert len(results) == 9
+
+
 def test_results_are_collected():
     results = check_private_estimator(WithoutSeeds(), on_fail=None)
     status = {result["check_name"]: result["status"] for result in results}
