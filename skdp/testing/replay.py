@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdp.mechanisms.trace import Release
-from skdp.testing.frozen import fit_frozen
+from skdp.mechanisms.trace import Release, ReleaseTrace
+from skdp.testing.frozen import FrozenStream, fit_frozen
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,17 @@ def replay_on_neighbour(
         If the number of releases, their labels, shapes, declared sensitivities or noise differ,
         or if a distance exceeds its sensitivity.
     """
-    run = clone(estimator)
-    if "random_state" in run.get_params(deep=False):
-        run.set_params(random_state=None)
-    recorded = fit_frozen(clone(run), X, y, seed=seed).trace
-    replayed = fit_frozen(run, X_neighbour, y_neighbour, seed=seed, replayed=recorded).trace
+    recorded = _fit(estimator, X, y, seed, None)
+    replayed = _fit(estimator, X_neighbour, y_neighbour, seed, recorded)
     return compare_releases(recorded.releases, replayed.releases, rounding)
+
+
+def _fit(estimator: Any, X: Any, y: Any, seed: int, replayed: ReleaseTrace | None) -> ReleaseTrace:
+    model = clone(estimator)
+    if "random_state" in model.get_params(deep=False):
+        # Unlike frozen entropy this is the same in every process.
+        model.set_params(random_state=FrozenStream.from_seed(seed))
+    return fit_frozen(model, X, y, seed=seed, replayed=replayed).trace
 
 
 def compare_releases(
