@@ -42,15 +42,11 @@ def check_the_budget_is_charged_once_and_in_full(case: Case) -> None:
         "charge_fit(self, spent), or accountant.reserve(...), once in each.",
     )
     for record, (event, details) in zip(spent, charges, strict=True):
-        _insist(
-            details.get("adjacency") in (None, record.adjacency),
-            f"The charge is for {details.get('adjacency')}, the record for {record.adjacency}.",
-        )
+        told, own = details.get("adjacency"), record.adjacency
+        _insist(told in (None, own), f"The charge is for {told}, the record for {own}.")
         price = _price(record, record.event)
-        _insist(
-            event == record.event or _price(record, event) >= price * (1.0 - 1e-9),
-            "The charge costs less than privacy_spent_ says was spent: charge the same event.",
-        )
+        enough = event == record.event or _price(record, event) >= price * (1.0 - 1e-9)
+        _insist(enough, "The charge costs less than privacy_spent_ says: charge the same event.")
         _insist(
             record.epsilon >= price.lower * (1.0 - 1e-9),
             f"privacy_spent_ claims epsilon={record.epsilon:.6g}, but at its delta its event costs "
@@ -69,10 +65,8 @@ def check_the_charge_comes_before_the_rows(case: Case) -> None:
     budget = NotingBudget(then=lambda: np.copyto(table, case.X))
     found = case.fit(case.prepare(budget), table, case.y).trace.releases
     expected, before = case.run.trace.releases, budget.releases_before
-    _insist(
-        before and before[0] == 0 and before[-1] <= max(len(found) - 1, 0),
-        "A release was made before its charge: charge first, a refusal must come in time.",
-    )
+    timely = before and before[0] == 0 and before[-1] <= max(len(found) - 1, 0)
+    _insist(timely, "A release was made before its charge: a refusal must come in time.")
     same = len(expected) == len(found) and all(
         np.allclose(one.value, other.value, rtol=1e-9, atol=1e-9 * one.sigma)
         for one, other in zip(expected, found, strict=True)

@@ -33,7 +33,7 @@ def check_private_estimator(
     neighbours : list of pairs ((X, y), (X2, y2)), optional
         Neighbouring tables of equal size, in the relation of the estimator, in place of those made
         here: one row random, extreme, null, a duplicate, of another label. A row removed is stood
-        for by zeros, without an intercept; give tables where zeros contribute.
+        for by zeros, without an intercept, or left out where zeros move a release too far.
     n_draws : int, default=200
         Numbers drawn by each mechanism, whose law is tested: these find half or twice the noise;
         see :func:`check_noise`. At most 60 fits are made for it.
