@@ -12,7 +12,6 @@ from reachable import PUBLIC, reachable, with_sections
 import skdp
 
 PUBLIC_MODULES = [importlib.import_module(f"skdp{name}") for name in PUBLIC]
-WITHOUT_ALL = {"skdp.testing": ["replay_on_neighbour"]}
 # Where docstrings of what nobody outside can reach are still longer than they need to be.
 ALL_MODULES = [
     info.name
@@ -24,7 +23,7 @@ ALL_MODULES = [
 def public_objects():
     seen = {}
     for module in PUBLIC_MODULES:
-        for name in getattr(module, "__all__", WITHOUT_ALL.get(module.__name__, ())):
+        for name in getattr(module, "__all__", ()):
             seen[f"{module.__name__}.{name}"] = getattr(module, name)
     return [pytest.param(value, id=key) for key, value in seen.items()]
 

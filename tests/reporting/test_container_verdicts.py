@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from leak_walk import differences, fit_both
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -30,6 +29,8 @@ from skdp.preprocessing import DPPCA, BoundedScaler, RowNormClipper
 from skdp.reporting import privacy_statement
 from skdp.reporting._examine import examine
 from skdp.reporting.steps import classify_step
+from skdp.testing.frozen import fit_both
+from skdp.testing.walk import differences
 
 pd = pytest.importorskip("pandas")
 
@@ -46,11 +47,11 @@ def coded(unknown):
 
 
 @pytest.mark.parametrize("wrap", [make_pipeline, make_union], ids=["pipeline", "union"])
-def test_the_density_of_all_rows_is_no_public_number(monkeypatch, wrap):
+def test_the_density_of_all_rows_is_no_public_number(wrap):
     # One third of the output is not zero, or a bit less.
     columns = make_column_transformer((SPARSE_CODES, [0, 1]), sparse_threshold=0.331)
     model = make_pipeline(wrap(columns), OperaLogisticRegression())
-    fitted = fit_both(monkeypatch, model, coded(False), coded(True))
+    fitted = fit_both(model, coded(False), coded(True))
     assert any("sparse_output_" in path for path in differences(*fitted))
     statement = privacy_statement(fitted[0])
     assert "sparse_threshold=0" in statement and "NO guarantee for the whole" in statement
@@ -60,12 +61,12 @@ def test_the_density_of_all_rows_is_no_public_number(monkeypatch, wrap):
     safe = clone(model).set_params(
         **{key: 0 for key in model.get_params() if key.endswith("__sparse_threshold")}
     )
-    fitted = fit_both(monkeypatch, safe, coded(False), coded(True))
+    fitted = fit_both(safe, coded(False), coded(True))
     assert differences(*fitted) == []
     assert privacy_statement(fitted[0]).to_dict()["holds_for_the_whole"]
 
 
-def test_the_type_of_a_column_is_no_public_choice_of_columns(monkeypatch):
+def test_the_type_of_a_column_is_no_public_choice_of_columns():
     whole = pd.DataFrame({"a": np.arange(60), "b": np.linspace(-1, 1, 60)})
     gap = whole.astype({"a": float})
     gap.loc[7, "a"] = np.nan
@@ -74,7 +75,7 @@ def test_the_type_of_a_column_is_no_public_choice_of_columns(monkeypatch):
         (FunctionTransformer(), make_column_selector(dtype_include="float64")),
         sparse_threshold=0,
     )
-    fitted = fit_both(monkeypatch, step, (whole,), (gap,))
+    fitted = fit_both(step, (whole,), (gap,))
     assert any("transformers_" in path for path in differences(*fitted))
     assert "make_column_selector(pattern=...)" in privacy_statement(fitted[0])
 

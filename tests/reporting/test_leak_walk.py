@@ -6,7 +6,6 @@ the part leaking: the second half shows that the walk finds what leaks.
 
 import numpy as np
 import pytest
-from leak_walk import differences, fit_both
 from scipy import sparse
 from scipy.stats import loguniform
 from sklearn.compose import (
@@ -61,6 +60,8 @@ from skdp.preprocessing import (
 )
 from skdp.reporting import privacy_statement
 from skdp.reporting._examine import examine
+from skdp.testing.frozen import fit_both
+from skdp.testing.walk import differences
 
 pd = pytest.importorskip("pandas")
 
@@ -80,10 +81,10 @@ def neighbours(hostile, n=60, make=np.asarray):
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
-def test_estimators(monkeypatch, kind, adjacency, hostile, make):
+def test_estimators(kind, adjacency, hostile, make):
     options = {"max_iter": 5} if kind is DPSGDClassifier else {}
     model = kind(adjacency=adjacency, classes=[0, 1], **options)
-    fitted = fit_both(monkeypatch, model, *neighbours(hostile, make=make))
+    fitted = fit_both(model, *neighbours(hostile, make=make))
     assert differences(*fitted) == []
     assert privacy_statement(fitted[0]).to_dict()["holds_for_the_whole"]
 
@@ -98,12 +99,10 @@ def test_estimators(monkeypatch, kind, adjacency, hostile, make):
     ],
     ids=str,
 )
-def test_other_ways_of_training_and_three_labels(monkeypatch, model):
+def test_other_ways_of_training_and_three_labels(model):
     one, other = neighbours("extreme")
     labels = np.arange(60) % 3
-    fitted = fit_both(
-        monkeypatch, model, (one[0], labels), (other[0], np.where(np.arange(60) == 7, 0, labels))
-    )
+    fitted = fit_both(model, (one[0], labels), (other[0], np.where(np.arange(60) == 7, 0, labels)))
     assert differences(*fitted) == []
 
 
@@ -114,16 +113,16 @@ def test_other_ways_of_training_and_three_labels(monkeypatch, model):
     [DPPCA(), DPStandardScaler(), DPQuantileClipper(), BoundedScaler(), RowNormClipper()],
     ids=lambda step: type(step).__name__,
 )
-def test_transformers(monkeypatch, step, adjacency, hostile):
+def test_transformers(step, adjacency, hostile):
     if hasattr(step, "adjacency"):
         step.set_params(adjacency=adjacency)
     model = make_pipeline(step, OperaLogisticRegression(adjacency=adjacency))
-    fitted = fit_both(monkeypatch, model, *neighbours(hostile))
+    fitted = fit_both(model, *neighbours(hostile))
     assert differences(*fitted) == []
     assert privacy_statement(fitted[0]).to_dict()["holds_for_the_whole"]
 
 
-def _search(kind, method, adjacency, hostile, monkeypatch):
+def _search(kind, method, adjacency, hostile):
     space = [0.1, 1.0] if kind is PrivateGridSearchCV else loguniform(0.1, 1.0)
     columns = make_column_transformer((BoundedScaler(), [0, 1]), (DPStandardScaler(), [2, 3]))
     search = kind(
@@ -137,15 +136,15 @@ def _search(kind, method, adjacency, hostile, monkeypatch):
         expected_candidates=2,
         **({} if kind is PrivateGridSearchCV else {"n_iter": 2}),
     )
-    fitted = fit_both(monkeypatch, search, *neighbours(hostile))
+    fitted = fit_both(search, *neighbours(hostile))
     assert differences(*fitted) == []
     for model in (fitted[0], fitted[0].best_estimator_):
         assert privacy_statement(model).to_dict()["holds_for_the_whole"]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_searches(monkeypatch, method):
-    _search(PrivateGridSearchCV, method, "replace-one", "extreme", monkeypatch)
+def test_searches(method):
+    _search(PrivateGridSearchCV, method, "replace-one", "extreme")
 
 
 @pytest.mark.slow
@@ -153,8 +152,8 @@ def test_searches(monkeypatch, method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", [PrivateGridSearchCV, PrivateRandomizedSearchCV])
-def test_all_searches(monkeypatch, kind, adjacency, method, hostile):
-    _search(kind, method, adjacency, hostile, monkeypatch)
+def test_all_searches(kind, adjacency, method, hostile):
+    _search(kind, method, adjacency, hostile)
 
 
 SCHEMA = TableSchema(
@@ -170,7 +169,7 @@ SCHEMA = TableSchema(
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("cells", [(np.nan, None, np.nan, None, 0), (-1e9, "d", 7, True, 1)])
-def test_schema_pipelines(monkeypatch, cells, adjacency):
+def test_schema_pipelines(cells, adjacency):
     generator = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
@@ -185,7 +184,7 @@ def test_schema_pipelines(monkeypatch, cells, adjacency):
     other.loc[7] = list(cells)
     other["died"] = other["died"].astype(int)
     model = SCHEMA.pipeline(OperaLogisticRegression(adjacency=adjacency))
-    fitted = fit_both(monkeypatch, model, SCHEMA.split(frame), SCHEMA.split(other))
+    fitted = fit_both(model, SCHEMA.split(frame), SCHEMA.split(other))
     assert differences(*fitted) == []
     assert privacy_statement(fitted[0]).to_dict()["holds_for_the_whole"]
 
@@ -288,17 +287,17 @@ def tables(kind):
 
 
 @pytest.mark.parametrize(("step", "kind"), CASES, ids=lambda value: str(value)[:40])
-def test_what_is_said_to_learn_nothing_keeps_nothing(monkeypatch, step, kind):
+def test_what_is_said_to_learn_nothing_keeps_nothing(step, kind):
     one, others, fewer = tables(kind)
     if kind == "numbers" and get_tags(step).input_tags.allow_nan:
         others.append((np.vstack([one[0][:-1], np.full(4, np.nan)]), one[1]))
     for other in [*others, fewer]:
-        fitted = fit_both(monkeypatch, step, one, other)
+        fitted = fit_both(step, one, other)
         if not (other is fewer and "DPStandard" in repr(step)):  # the row count is public
             assert differences(*fitted) == []
     assert all(finding.kind != "leaking" for finding in examine(fitted[0]))
     model = make_pipeline(step, OperaLogisticRegression())
-    fitted = fit_both(monkeypatch, model, one, others[1])
+    fitted = fit_both(model, one, others[1])
     assert differences(*fitted) == []
     assert privacy_statement(fitted[0]).to_dict()["holds_for_the_whole"]
 
@@ -322,8 +321,8 @@ def test_what_is_said_to_learn_nothing_keeps_nothing(monkeypatch, step, kind):
     ],
     ids=lambda step: type(step).__name__,
 )
-def test_the_walk_finds_what_leaks(monkeypatch, step):
-    fitted = fit_both(monkeypatch, step, *neighbours("extreme"))
+def test_the_walk_finds_what_leaks(step):
+    fitted = fit_both(step, *neighbours("extreme"))
     assert differences(*fitted)
     assert not privacy_statement(fitted[0]).to_dict()["holds_for_the_whole"]
 
@@ -358,11 +357,11 @@ def test_the_walk_sees_types_shapes_and_what_is_deep_inside(one, other):
     assert differences([Slotted(one), one], [Slotted(one), one]) == []
 
 
-def test_types_of_columns_are_an_assumption(monkeypatch):
+def test_types_of_columns_are_an_assumption():
     whole = pd.DataFrame({"a": np.arange(60) % 3})
     gap = whole.astype(float)
     gap.loc[7, "a"] = np.nan
     step = OneHotEncoder(categories=[[0, 1, 2]], handle_unknown="ignore")
-    fitted = fit_both(monkeypatch, step, (whole,), (gap,))
+    fitted = fit_both(step, (whole,), (gap,))
     assert any("categories_" in path for path in differences(*fitted))
     assert "no single cell" in " ".join(privacy_statement(fitted[0]).split())

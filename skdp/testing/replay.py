@@ -1,15 +1,16 @@
-"""Checks of private estimators that their users and their authors can run."""
+"""Replay a fit on a neighbouring table, and compare what went into each release."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from skdp.mechanisms.random_stream import RandomStream
-from skdp.mechanisms.trace import ReleaseTrace, record_releases
+from skdp.mechanisms.trace import Release, ReleaseTrace
+from skdp.testing.frozen import FrozenStream, fit_frozen
 
 
 @dataclass(frozen=True)
@@ -32,21 +33,6 @@ class ReplayReport:
     def largest_ratio(self) -> float:
         """Largest distance over its declared sensitivity; at most 1 for a sound estimator."""
         return float(np.max(self.distances / self.sensitivities))
-
-
-class FrozenStream(RandomStream):
-    """A seeded stream that forgets the table and the parameters it is used with.
-
-    Build one with ``FrozenStream.from_seed(seed)``. Fits that are given one each have the same
-    noise whatever they are fitted on, which is good for comparing them in tests, and never for a
-    release.
-    """
-
-    __slots__ = ()
-
-    def bound_to(self, context: bytes) -> Self:
-        """Return the stream itself."""
-        return self
 
 
 def replay_on_neighbour(
@@ -90,18 +76,46 @@ def replay_on_neighbour(
         If the number of releases, their labels, shapes, declared sensitivities or noise differ,
         or if a distance exceeds its sensitivity.
     """
-    recorded = _record(estimator, X, y, seed, None)
-    replayed = _record(estimator, X_neighbour, y_neighbour, seed, recorded)
-    if len(recorded.releases) != len(replayed.releases):
+    recorded = _fit(estimator, X, y, seed, None)
+    replayed = _fit(estimator, X_neighbour, y_neighbour, seed, recorded)
+    return compare_releases(recorded.releases, replayed.releases, rounding)
+
+
+def _fit(estimator: Any, X: Any, y: Any, seed: int, replayed: ReleaseTrace | None) -> ReleaseTrace:
+    model = clone(estimator)
+    if "random_state" in model.get_params(deep=False):
+        # Unlike frozen entropy this is the same in every process.
+        model.set_params(random_state=FrozenStream.from_seed(seed))
+    return fit_frozen(model, X, y, seed=seed, replayed=replayed).trace
+
+
+def compare_releases(
+    recorded: Sequence[Release], replayed: Sequence[Release], rounding: float = 1e-9
+) -> ReplayReport:
+    """Compare what went into each release of a fit and of its replay on a neighbour."""
+    if len(recorded) != len(replayed):
         raise AssertionError(
-            f"{len(recorded.releases)} releases on one data set, {len(replayed.releases)} on the "
-            "other: the control flow depends on private rows."
+            f"{len(recorded)} releases on one data set, {len(replayed)} on the other: the control "
+            "flow depends on private rows."
         )
     distances, sensitivities = [], []
-    for number, (one, other) in enumerate(zip(recorded.releases, replayed.releases, strict=True)):
-        declared = (one.label, one.value.shape, one.sensitivity, one.sigma, one.norm)
-        if declared != (other.label, other.value.shape, other.sensitivity, other.sigma, other.norm):
-            raise AssertionError(f"Release {number} is declared differently on the neighbour.")
+    for number, (one, other) in enumerate(zip(recorded, replayed, strict=True)):
+        declared, again = (
+            (
+                each.label,
+                each.value.shape,
+                each.value.dtype,
+                each.sensitivity,
+                each.sigma,
+                each.norm,
+            )
+            for each in (one, other)
+        )
+        if declared != again:
+            raise AssertionError(
+                f"Release {number} is declared differently on the neighbour: {declared}, {again}. "
+                "Label, shape, type, sensitivity and scale may depend on public numbers alone."
+            )
         distance = float(np.linalg.norm((one.value - other.value).ravel(), one.norm))
         # Written so that a distance that is no number fails too.
         if not distance <= one.sensitivity * (1.0 + rounding):
@@ -112,12 +126,3 @@ def replay_on_neighbour(
         distances.append(distance)
         sensitivities.append(one.sensitivity)
     return ReplayReport(np.array(distances), np.array(sensitivities))
-
-
-def _record(
-    estimator: Any, X: Any, y: Any, seed: int, replayed: ReleaseTrace | None
-) -> ReleaseTrace:
-    run = clone(estimator).set_params(random_state=FrozenStream.from_seed(seed))
-    with record_releases(replayed) as trace:
-        run.fit(X, y)
-    return trace

@@ -1,43 +1,24 @@
-"""Fit a thing on neighbouring tables with frozen noise, and compare all that can be reached."""
+"""Compare all that can be reached from two fitted objects, types and shapes included."""
+
+from __future__ import annotations
 
 import threading
 import types
 import weakref
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
-
-from skdp.mechanisms import RandomStream
-from skdp.mechanisms.trace import record_releases
 
 _BY_IDENTITY = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
 _UNCOMPARED = (type(threading.Lock()), type(threading.RLock()), weakref.ref)
 
-
-def fit_both(monkeypatch, template, one, other):
-    """Fit clones on two tables; both draw the same randomness and make the same releases."""
-    fitted, recorded = [], None
-    for table in (one, other):
-        # Before cloning: frozen distributions of scipy copy the state of this generator.
-        np.random.seed(0)  # noqa: NPY002, of scikit-learn's random_state=None
-        model = clone(template) if hasattr(template, "get_params") else template
-        keys = iter(range(10**6))
-        monkeypatch.setattr(
-            RandomStream,
-            "from_entropy",
-            classmethod(
-                lambda cls, keys=keys: cls(next(keys).to_bytes(32, "little"), seeded=False)
-            ),
-        )
-        with record_releases(recorded) as recorded:
-            fitted.append(model.fit(*table))
-    return fitted
+Seen = dict[tuple[int, int], tuple[Any, Any]]
 
 
-def differences(one, other, path="", seen=None):
-    """Name everything reachable that is not the same in both, types and shapes included."""
+def differences(one: Any, other: Any, path: str = "", seen: Seen | None = None) -> list[str]:
+    """Name everything reachable that is not the same in both."""
     seen = {} if seen is None else seen
     if one is other or (id(one), id(other)) in seen or isinstance(one, _UNCOMPARED):
         return []
@@ -65,15 +46,17 @@ def differences(one, other, path="", seen=None):
     states = [_state(value) for value in (one, other)]
     if states[0] is None:
         return [] if repr(one) == repr(other) else [f"{path}: {one!r}, {other!r}"]
-    return differences(*states, path, seen)
+    return differences(states[0], states[1], path, seen)
 
 
-def _of_items(ones, others, names, path, seen):
+def _of_items(
+    ones: Iterable[Any], others: Iterable[Any], names: Iterable[Any], path: str, seen: Seen
+) -> list[str]:
     pairs = zip(names, ones, others, strict=True)
     return [text for name, a, b in pairs for text in differences(a, b, f"{path}.{name}", seen)]
 
 
-def _of_arrays(one, other, path, seen):
+def _of_arrays(one: np.ndarray, other: np.ndarray, path: str, seen: Seen) -> list[str]:
     if one.dtype != other.dtype or one.shape != other.shape:
         return [f"{path}: {one.dtype} {one.shape}, {other.dtype} {other.shape}"]
     if one.dtype == object:
@@ -81,7 +64,7 @@ def _of_arrays(one, other, path, seen):
     return [] if one.tobytes() == other.tobytes() else [f"{path}: values"]
 
 
-def _state(value):
+def _state(value: Any) -> Any:
     """Return what an object holds, or None if it is a plain value."""
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
         return None

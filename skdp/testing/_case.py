@@ -1,0 +1,184 @@
+"""An estimator under check: its tables, its budgets, and fits that are made once for all checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+from sklearn.base import clone
+
+from skdp.exceptions import BudgetExceededError
+from skdp.mechanisms.trace import ReleaseTrace, active_trace, record_releases
+from skdp.pipelines import walk
+from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.testing.frozen import Run, fit_frozen, listen
+
+_MOST_FITS = 60
+_budgets: WeakValueDictionary[int, NotingBudget] = WeakValueDictionary()
+
+
+class NotingBudget:
+    """Notes its charges and the releases before each; copies and pickles of it are the same."""
+
+    def __init__(self, refuses: bool = False, then: Callable[[], None] | None = None) -> None:
+        self.charges: list[tuple[Any, dict[str, Any]]] = []
+        self.releases_before: list[int] = []
+        self._refuses, self._then = refuses, then
+        _budgets[id(self)] = self
+
+    def reserve(self, event: Any, **details: Any) -> None:
+        """Note a charge, or refuse it."""
+        if isinstance(event, PrivacySpent):
+            details = {"adjacency": event.adjacency, "seeded": event.seeded, **details}
+            event = event.event
+        trace = active_trace()
+        self.releases_before.append(0 if trace is None else len(trace.releases))
+        if self._refuses:
+            raise BudgetExceededError("This budget refuses every charge.")
+        self.charges.append((event, details))
+        if self._then is not None and len(self.charges) == 1:
+            self._then()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NotingBudget:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _find_budget, (id(self),)
+
+
+def _find_budget(number: int) -> NotingBudget:
+    return _budgets[number]
+
+
+class Replay(NamedTuple):
+    """A fit, its replay on a neighbour, and a function for that without the row, if one is gone."""
+
+    name: str
+    one: Run
+    other: Run
+    without: Callable[[], Run] | None
+
+
+class Case:
+    """What is checked, and the fits that several checks look at."""
+
+    def __init__(self, estimator: Any, X: Any, y: Any, neighbours: Any, n_draws: int) -> None:
+        if X is None:
+            rng = np.random.default_rng(0)
+            X = rng.standard_normal((60, 4))
+            X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+            y = (X[:, 0] + 0.3 * rng.standard_normal(60) > 0.0).astype(int)
+        self.X, self.y = np.array(X, dtype=np.float64), y
+        self.far_X = -self.X[::-1]
+        self.estimator, self.n_draws, self._neighbours = estimator, n_draws, neighbours
+        self.budget = NotingBudget()
+
+    def prepare(self, budget: NotingBudget | None = None, **settings: Any) -> Any:
+        """Return a clone with a budget of its own and some parameters, wherever it has them."""
+        model = clone(self.estimator)
+        for name, value in {**settings, "accountant": budget or NotingBudget()}.items():
+            model.set_params(**dict.fromkeys(parameters_called(model, name), value))
+        return model
+
+    def fit(self, model: Any, X: Any, y: Any, **options: Any) -> Run:
+        """Fit under frozen noise, and listen."""
+        with listen() as said:
+            run = fit_frozen(model, X, y, **options)
+        return run._replace(said=said)
+
+    @cached_property
+    def run(self) -> Run:
+        """The fit of the table, which has charged the case's own budget."""
+        return self.fit(self.prepare(self.budget), self.X, self.y)
+
+    @cached_property
+    def replays(self) -> list[Replay]:
+        """The fit on one table of each pair, and its replay on the other."""
+        own = next((record.adjacency for record in records(self.run.fitted)), "replace-one")
+        both = parameters_called(self.estimator, "adjacency") and not self._neighbours
+        found: list[Replay] = []
+        for relation in ("replace-one", "add-remove") if both else (own,):
+            removes = relation == "add-remove" and not self._neighbours
+            settings: dict[str, Any] = {"adjacency": relation}
+            settings |= {"fit_intercept": False} if removes else {}
+            # Of one table there is one fit. Others than its own relation it may refuse.
+            fits: dict[int, Run] = {}
+            optional = (ValueError,) if relation != own else ()
+            for name, table, neighbour in self._pairs(removes):
+                one = fits.get(id(table)) or self.fit(
+                    self.prepare(**settings), *table, expected=optional
+                )
+                fits[id(table)] = one
+                if one.error is not None:
+                    break
+                again = {"replayed": one.trace, "expected": (Exception,)}
+                replay = partial(self._replay, settings, again)
+                shorter = [None if part is None else part[1:] for part in table]
+                without = partial(replay, *shorter) if removes else None
+                found.append(Replay(f"{name}, {relation}", one, replay(*neighbour), without))
+        return found
+
+    def _replay(self, settings: Any, again: Any, *table: Any) -> Run:
+        return self.fit(self.prepare(**settings), *table, **again)
+
+    @cached_property
+    def traces(self) -> list[ReleaseTrace]:
+        """Releases of fits with fresh noise, on two tables in turn."""
+        traces: list[ReleaseTrace] = []
+        while len(traces) < 2 or (self._fewest(traces) < self.n_draws and len(traces) < _MOST_FITS):
+            model = self.prepare()
+            with listen(), record_releases() as trace:
+                model.fit(self.far_X if len(traces) % 2 else self.X, self.y)
+            traces.append(trace)
+        return traces
+
+    def _fewest(self, traces: list[ReleaseTrace]) -> int:
+        return min((noise.size for noise in noises(traces).values()), default=self.n_draws)
+
+    def _pairs(self, removes: bool) -> Iterator[tuple[str, Any, Any]]:
+        """Yield neighbouring tables that differ in the first row."""
+        if self._neighbours:
+            yield from ((f"pair {j}", *pair) for j, pair in enumerate(self._neighbours))
+            return
+        direction, null = np.random.default_rng(1).standard_normal(self.X[:1].shape), 0.0
+        scale = float(np.max(np.linalg.norm(self.X, axis=1)))
+        base = self._with(null if removes else self.X[:1])
+        yield "a random row", base, self._with(scale * direction / np.linalg.norm(direction))
+        yield "an extreme row", base, self._with(-1e9 * (self.X[:1] + scale))
+        yield "a duplicate", base, self._with(self.X[1:2])
+        if not removes:
+            yield "a null row", base, self._with(null)
+            if self.y is not None:
+                other = next(label for label in self.y if label != self.y[0])
+                yield "another label", base, (self.X, np.array([other, *self.y[1:]]))
+
+    def _with(self, row: Any) -> tuple[Any, Any]:
+        X = self.X.copy()
+        X[:1] = row
+        return X, self.y
+
+
+def parameters_called(estimator: Any, name: str) -> list[str]:
+    """Return an estimator's own parameter of that name, or else those of its parts."""
+    if name in estimator.get_params(deep=False):
+        return [name]
+    return [key for key in estimator.get_params() if key.endswith(f"__{name}")]
+
+
+def records(fitted: Any) -> list[PrivacySpent]:
+    """Return the record of a fit, or those of its steps."""
+    parts = [fitted] if hasattr(fitted, "privacy_spent_") else [s.estimator for s in walk(fitted)]
+    return [part.privacy_spent_ for part in parts if hasattr(part, "privacy_spent_")]
+
+
+def noises(traces: list[ReleaseTrace]) -> dict[tuple[str, float], np.ndarray]:
+    """Return the noise of each kind of release, in units of its declared scale."""
+    found: dict[tuple[str, float], list[np.ndarray]] = {}
+    for release in (release for trace in traces for release in trace.releases):
+        if release.norm in (1.0, 2.0):  # others choose
+            noise = (release.output - release.value) / release.sigma
+            found.setdefault((release.label, release.norm), []).append(noise.ravel())
+    return {kind: np.concatenate(parts) for kind, parts in found.items()}

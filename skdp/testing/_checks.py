@@ -1,0 +1,293 @@
+"""The checks of `check_private_estimator`; each raises with what is wrong and what to do."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import re
+from dataclasses import replace
+from typing import Any
+from unittest import SkipTest
+
+import numpy as np
+from scipy import stats
+from sklearn.base import clone
+
+from skdp.accounting import GaussianEvent
+from skdp.accounting.accountants.registry import resolve_accountant
+from skdp.accounting.events.compositions import leaf_counts
+from skdp.exceptions import BudgetExceededError
+from skdp.pipelines import is_container
+from skdp.testing._case import Case, NotingBudget, Replay, noises, parameters_called, records
+from skdp.testing.frozen import Run
+from skdp.testing.laws import check_noise
+from skdp.testing.replay import compare_releases
+from skdp.testing.walk import differences
+
+# Digits that errors must not quote.
+_SECRET, _QUOTED = 86753.0625, "8[_,]?6[_,]?753"
+
+
+def _insist(right: Any, what: str) -> None:
+    if not right:
+        raise AssertionError(what)
+
+
+def check_the_budget_is_charged_once_and_in_full(case: Case) -> None:
+    """One charge for each record, of its event or of one that costs no less."""
+    spent, charges = records(case.run.fitted), case.budget.charges
+    _insist(spent, "fit leaves no privacy_spent_: set it to the PrivacySpent that was charged.")
+    _insist(
+        len(charges) == len(spent),
+        f"The budget was charged {len(charges)} times for {len(spent)} private fits: call "
+        "charge_fit(self, spent), or accountant.reserve(...), once in each.",
+    )
+    for record, (event, details) in zip(spent, charges, strict=True):
+        told, own = details.get("adjacency"), record.adjacency
+        _insist(told in (None, own), f"The charge is for {told}, the record for {own}.")
+        price = _price(record, record.event)
+        enough = event == record.event or _price(record, event) >= price * (1.0 - 1e-9)
+        _insist(enough, "The charge costs less than privacy_spent_ says: charge the same event.")
+        _insist(
+            record.epsilon >= price.lower * (1.0 - 1e-9),
+            f"privacy_spent_ claims epsilon={record.epsilon:.6g}, but at its delta its event costs "
+            f"{price.lower:.6g} or more: let an accountant compute the claim.",
+        )
+
+
+def _price(record: Any, event: Any) -> Any:
+    accountant = resolve_accountant(record.accountant)(adjacency=record.adjacency)
+    return accountant.compose(event).epsilon(record.delta)
+
+
+def check_the_charge_comes_before_the_rows(case: Case) -> None:
+    """No release before it; rows that are exchanged while it is made are those that are used."""
+    table = case.far_X.copy()
+    budget = NotingBudget(then=lambda: np.copyto(table, case.X))
+    found = case.fit(case.prepare(budget), table, case.y).trace.releases
+    expected, before = case.run.trace.releases, budget.releases_before
+    timely = before and before[0] == 0 and before[-1] <= max(len(found) - 1, 0)
+    _insist(timely, "A release was made before its charge: a refusal must come in time.")
+    same = len(expected) == len(found) and all(
+        np.allclose(one.value, other.value, rtol=1e-9, atol=1e-9 * one.sigma)
+        for one, other in zip(expected, found, strict=True)
+    )
+    _insist(
+        same or is_container(case.estimator),  # which copies columns for its parts
+        "Rows were used or copied before the charge: put it right behind the checks of parameters "
+        "and shapes, and all work with rows behind it.",
+    )
+
+
+def check_a_refused_charge_ends_the_fit(case: Case) -> None:
+    """Refuse the charge; nothing of the rows is left behind."""
+    runs = []
+    for X in (case.X, case.far_X):
+        model = case.prepare(NotingBudget(refuses=True))
+        run = case.fit(model, X, case.y, expected=(BudgetExceededError,))
+        _insist(run.error, "fit went on although the budget refused: let the refusal through.")
+        runs.append(run)
+    found = differences(runs[0]._replace(error=None), runs[1]._replace(error=None))
+    _insist(not found, f"A refused fit has told of the rows: {found[:3]}. Charge first.")
+
+
+def check_releases_move_by_no_more_than_they_declare(case: Case) -> None:
+    """Replay on neighbours, release by release."""
+    _insist(
+        case.run.trace.releases,
+        "No release was seen: use skdp.mechanisms, or show yours by trace.note_release.",
+    )
+    for replay in case.replays:
+        try:
+            if isinstance(replay.other.error, RuntimeError):  # more releases than were recorded
+                raise AssertionError(str(replay.other.error))
+            if replay.other.error is None:  # other errors are the matter of another check
+                _compare(replay)
+        except AssertionError as error:
+            raise AssertionError(
+                f"With {replay.name}: {error} Bound what one row adds, whatever it holds, and "
+                "declare that bound for this relation."
+            ) from None
+
+
+def _compare(replay: Replay) -> None:
+    one, other = replay.one.trace.releases, replay.other.trace.releases
+    without = None
+    if replay.without is None or len(one) != len(other):
+        compare_releases(one, other)
+        return
+    for number, pair in enumerate(zip(one, other, strict=True)):
+        try:
+            compare_releases(pair[:1], pair[1:])
+        except AssertionError as first:
+            # Zeros may add something. Without the row, what rests on n is declared differently.
+            without = without or replay.without().trace.releases
+            try:
+                compare_releases(pair[:1], without[number : number + 1])
+            except AssertionError:
+                if number == 0:
+                    raise first from None
+                # With another n it may have taken another way: one row out and one in move twice.
+                twice = [replace(each, sensitivity=2.0 * each.sensitivity) for each in pair]
+                try:
+                    compare_releases(twice[:1], twice[1:])
+                except AssertionError:
+                    raise first from None
+
+
+def check_nothing_tells_neighbours_apart(case: Case) -> None:
+    """Walk over all that is reached from fits with the same releases, and over what they say."""
+    again = case.fit(case.prepare(NotingBudget()), case.X, case.y)
+    found = differences(vars(case.run.fitted), vars(again.fitted))
+    _insist(
+        not found,
+        "Two fits of one table differ under frozen noise: draw all random numbers from "
+        f"skdp.mechanisms.resolve_random_state(self.random_state). See {found[:3]}.",
+    )
+    for name, one, other, _ in case.replays:
+        _insist(
+            other.error is None,
+            f"With {name}, fit raised {type(other.error).__name__}: no value of a row may decide "
+            "an error. Clip rows, and refuse nothing but non-finite values.",
+        )
+        found = differences(one.fitted, other.fitted)
+        _insist(
+            not found,
+            f"With {name}, the fitted object tells the tables apart: {found[:3]}. Keep only what "
+            "comes from releases, parameters and shapes.",
+        )
+        _insist(
+            one.said == other.said,
+            f"With {name}, fit says other things: {one.said}, {other.said}. Warn, log and print "
+            "by public numbers alone.",
+        )
+
+
+def check_noise_is_fresh_and_as_declared(case: Case) -> None:
+    """Test the law of the noise of each mechanism, and its price against the charge."""
+    for (label, norm), noise in noises(case.traces).items():
+        _insist_on_fresh(noise, f"{label!r} had the same noise twice in fits without a seed")
+        law = stats.norm() if norm == 2.0 else stats.laplace()
+        try:
+            check_noise(noise, law)
+        except AssertionError as error:
+            root = math.sqrt(np.mean(noise**2) / law.var())
+            raise AssertionError(
+                f"The noise of {label!r} is about {root:.3g} times what is declared, or of another "
+                f"law. {error} Declare the scale that is drawn, and draw it by skdp.mechanisms."
+            ) from None
+    leaves = [each for r in records(case.run.fitted) for each in leaf_counts(r.event).items()]
+    gaussian = [k / e.noise_multiplier**2 for e, k in leaves if isinstance(e, GaussianEvent)]
+    if 0 < len(gaussian) == len(leaves):
+        charged = sum(gaussian)
+        made = sum((r.sensitivity / r.sigma) ** 2 for r in case.run.trace.releases if r.norm == 2.0)
+        _insist(
+            made <= charged * (1.0 + 1e-9),
+            f"The releases are {math.sqrt(made):.6g}-GDP by their declared noise, the charge is "
+            f"for {math.sqrt(charged):.6g}: draw more noise, or charge for it.",
+        )
+
+
+def _insist_on_fresh(noise: np.ndarray, what: str) -> None:
+    # Densities of absolute values are at most 1, so that two of n numbers come closer than this
+    # with a probability of at most 1e-8.
+    gaps = np.diff(np.sort(np.abs(noise)))
+    _insist(
+        np.min(gaps, initial=1.0) > 1e-8 / noise.size**2,
+        f"{what}: a difference would cancel it. Take a new stream for every use, by "
+        "resolve_random_state(self.random_state, context) and spawn(label).",
+    )
+
+
+def check_seeds_are_reported_and_bound_to_the_table(case: Case) -> None:
+    """Fit with a seed, which repeats its own fit and shares no noise with others."""
+    if not parameters_called(case.estimator, "random_state"):
+        raise SkipTest("There is no parameter random_state.")
+    runs: list[Run] = []
+    for X in (case.X, case.X, case.far_X):
+        budget = NotingBudget()
+        # Another seed of the check itself: only that of the estimator repeats.
+        runs.append(case.fit(case.prepare(budget, random_state=3), X, case.y, seed=len(runs)))
+        told = [record.seeded for record in records(runs[-1].fitted)]
+        told += [details.get("seeded", False) for _, details in budget.charges]
+        _insist(told and all(told), "A seed is not reported: set seeded= in record and charge.")
+    outputs = [[release.output for release in run.trace.releases] for run in runs]
+    _insist(
+        not differences(outputs[0], outputs[1]),
+        "A seed does not repeat its fit: draw from it alone.",
+    )
+    for (label, _), noise in noises([run.trace for run in runs[1:]]).items():
+        _insist_on_fresh(noise, f"With one seed, {label!r} had the same noise on two tables")
+    unseeded = records(case.run.fitted)
+    _insist(not any(r.seeded for r in unseeded), "A fit without a seed says that it had one.")
+
+
+def check_clones_and_pickles_keep_the_budget(case: Case) -> None:
+    """Parameters, the budget itself and the record survive."""
+    names = parameters_called(case.estimator, "accountant")
+    _insist(names, "There is no parameter accountant: without it no budget can be charged.")
+    budget = NotingBudget()
+    model = case.prepare(budget)
+    for way in (_cloned, _pickled):
+        copy, name = way(model), way.__name__.strip("_")
+        lost = [key for key in names if copy.get_params()[key] is not budget]
+        _insist(not lost, f"What is {name} has lost its budget ({lost}): keep parameters as given.")
+        found = differences(model.get_params(deep=False), copy.get_params(deep=False))
+        _insist(not found, f"What is {name} differs in {found[:3]}: keep parameters as given.")
+        case.fit(copy, case.X, case.y)
+        _insist(budget.charges, f"What is {name} does not charge its budget when it is fitted.")
+        budget.charges.clear()
+    kept = records(_pickled(case.run.fitted))
+    _insist(kept == records(case.run.fitted), "A pickle of the fitted object loses privacy_spent_.")
+
+
+def _cloned(model: Any) -> Any:
+    return clone(model)
+
+
+def _pickled(model: Any) -> Any:
+    try:
+        return pickle.loads(pickle.dumps(model))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise SkipTest(f"It cannot be pickled: {error}") from error
+
+
+def check_errors_quote_no_value(case: Case) -> None:
+    """Provoke errors with numbers and labels that are known, and look for them."""
+    X, n = np.full(np.shape(case.X), _SECRET), len(case.X)
+    gap, endless = X.copy(), X.copy()
+    gap[1:2, 0], endless[1:2, 0] = np.nan, np.inf
+    rows = (gap, endless, X.ravel(), X[:, :0], np.where(X > 0, f"x{_SECRET}", ""))
+    tables = [(each, case.y) for each in rows]
+    if case.y is not None:
+        labels = np.full(n, int(_SECRET))
+        tables += [(X, each) for each in (labels, labels[:-1], X, X[:, 0], labels.astype(str))]
+    # What is made of other estimators leaves some checks to them.
+    composed = any(hasattr(value, "fit") for value in case.estimator.get_params().values())
+    for table in tables:
+        budget = NotingBudget()
+        error: Any = case.fit(case.prepare(budget), *table, expected=(Exception,)).error
+        _insist(
+            error is None or not budget.charges or composed,
+            f"{type(error).__name__} came after the charge: check parameters and shapes first.",
+        )
+        while error is not None:
+            _insist(
+                not re.search(_QUOTED, str(error)),
+                "An error quotes a value of the table: say what is wrong without it, and end "
+                "chains of exceptions that do.",
+            )
+            error = error.__cause__ or error.__context__
+
+
+CHECKS = (
+    check_the_budget_is_charged_once_and_in_full,
+    check_the_charge_comes_before_the_rows,
+    check_a_refused_charge_ends_the_fit,
+    check_releases_move_by_no_more_than_they_declare,
+    check_nothing_tells_neighbours_apart,
+    check_noise_is_fresh_and_as_declared,
+    check_seeds_are_reported_and_bound_to_the_table,
+    check_clones_and_pickles_keep_the_budget,
+    check_errors_quote_no_value,
+)
