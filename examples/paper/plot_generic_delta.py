@@ -7,10 +7,9 @@ Dashed curves are no bounds. The picture needs matplotlib (``pip install ".[plot
 
 import sys
 
-from _figures import draw, report
-from triastcyn import EPOCHS, FIXED_EPSILON, NO_BOUND, account
+from _figures import show
+from triastcyn import FIXED_EPSILON, NO_BOUND, SETTING, over_epochs
 
-PLACES = (1, 5, 10, 20, 40, 60, 80, EPOCHS)
 REMARKS = """
 The paper shows: at one epsilon, GA's delta is smaller than MA's by a factor, which our copy of the
 text has lost, as it has epsilon; we take 2.
@@ -21,12 +20,10 @@ gamma = 1e-6, the share that it keeps for the uncertainty of its averages."""
 
 
 def main(path: str) -> None:
-    filled = [account(place) for place in PLACES]
-    curves = {name: [each[name].delta(FIXED_EPSILON) for each in filled] for name in filled[0]}
-    report(f"delta at epsilon = {FIXED_EPSILON:g}, epoch", PLACES, curves, REMARKS)
-    title = f"lots of 64 of 60,000, sigma = 1, epsilon = {FIXED_EPSILON:g}"
-    axes = {"xlabel": "epoch", "ylabel": "delta", "yscale": "log", "ylim": (1e-20, 1)}
-    draw(path, PLACES, curves, NO_BOUND, title=title, **axes)
+    places, curves = over_epochs(lambda accountant: accountant.delta(FIXED_EPSILON))
+    label = f"delta at epsilon = {FIXED_EPSILON:g}"
+    axes = {"xlabel": "epoch", "ylabel": label, "yscale": "log", "ylim": (1e-20, 1)}
+    show(path, f"{label}, by epoch", places, curves, REMARKS, NO_BOUND, title=SETTING, **axes)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,9 @@ Dashed curves are no bounds. The picture needs matplotlib (``pip install ".[plot
 
 import sys
 
-from _figures import draw, report
-from triastcyn import DELTA, EPOCHS, NO_BOUND, account
+from _figures import show
+from triastcyn import DELTA, NO_BOUND, SETTING, over_epochs
 
-PLACES = (1, 5, 10, 20, 40, 60, 80, EPOCHS)
 REMARKS = """
 The paper shows: GA below MA and BA below GA at every epoch; at the end 2.18, 1.62 and 0.95.
 We get: MA and GA to the last printed digit. BA ends below GA too, and starts above it.
@@ -22,11 +21,9 @@ on. BA is a diagnostic of typical pairs: it promises nothing to any one record."
 
 
 def main(path: str) -> None:
-    filled = [account(place) for place in PLACES]
-    curves = {name: [each[name].epsilon(DELTA) for each in filled] for name in filled[0]}
-    report("epsilon at delta = 1e-5, epoch", PLACES, curves, REMARKS)
-    title = "lots of 64 of 60,000, sigma = 1, delta = 1e-5"
-    draw(path, PLACES, curves, NO_BOUND, xlabel="epoch", ylabel="epsilon", title=title)
+    places, curves = over_epochs(lambda accountant: accountant.epsilon(DELTA))
+    axes = {"xlabel": "epoch", "ylabel": "epsilon", "title": SETTING}
+    show(path, "epsilon by epoch", places, curves, REMARKS, NO_BOUND, **axes)
 
 
 if __name__ == "__main__":

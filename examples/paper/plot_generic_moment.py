@@ -8,8 +8,8 @@ Dashed curves are no bounds. The picture needs matplotlib (``pip install ".[plot
 import math
 import sys
 
-from _figures import draw, report
-from triastcyn import BA, DELTA, EXACT, GA, NO_BOUND, account, bayesian
+from _figures import show
+from triastcyn import BA, DELTA, EXACT, GA, NO_BOUND, SETTING, account, bayesian
 
 PLACES = (1, 2, 4, 6, 8, 10, 12, 13, 14, 16, 24, 32)
 REMARKS = """
@@ -35,10 +35,9 @@ def curves_after(epochs: int) -> dict[str, list[float]]:
 
 def main(path: str) -> None:
     curves = curves_after(10) | curves_after(100)
-    report("epsilon, lambda", PLACES, curves, REMARKS)
     axes = {"xlabel": "lambda", "ylabel": "epsilon by this moment alone", "ylim": (0.2, 30)}
-    title = "lots of 64 of 60,000, sigma = 1, delta = 1e-5"
-    draw(path, PLACES, curves, NO_BOUND, title=title, xscale="log", yscale="log", **axes)
+    axes |= {"xscale": "log", "yscale": "log", "title": SETTING}
+    show(path, "epsilon by lambda", PLACES, curves, REMARKS, NO_BOUND, **axes)
 
 
 if __name__ == "__main__":
