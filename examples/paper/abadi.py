@@ -54,6 +54,14 @@ PRINTED = {
     (2.0, "random"): "about 92.5 % (network)",
 }
 
+REMARKS = """
+The paper shows: a network on 60 private components reaches 90, 95 and 97 %; without them it loses
+about 2 % and takes almost ten times as long, and random directions leave it at 92.5 %.
+We get: a linear model that does about as well on the components as on all pixels, in a quarter to
+a fifth of the time, their cost included; random directions lose it four points.
+Why they differ: each of 784,000 weights in the network's first layer takes noise, which components
+spare it. The linear model has 7,850 weights, so that components save it time, and little noise."""
+
 
 def together(*events: Event) -> float:
     return float(PLDAccountant().compose(ComposedEvent(events)).epsilon(DELTA))
@@ -169,6 +177,7 @@ def main(fast: bool) -> None:
             print(accuracy_row(found, found), flush=True)
             if not fast:
                 RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    print(REMARKS)
 
 
 if __name__ == "__main__":
