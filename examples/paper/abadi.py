@@ -6,7 +6,7 @@ network's place: the components are released with the paper's noise, their cost 
 takes as many steps as the rest of the budget affords. Beside it all pixels, with the whole
 budget, and a random projection, which costs no privacy.
 
-    python examples/paper/abadi.py         # MNIST, 15 minutes: writes results/abadi.json
+    python examples/paper/abadi.py         # MNIST, 20 minutes: writes results/abadi.json
     python examples/paper/abadi.py --fast  # digits, seconds: prints
 """
 
