@@ -121,7 +121,7 @@ def rows() -> list[tuple[str, str, str, str]]:
     """Return experiment, paper's value, our value and verdict of each reproduction."""
     results = json.loads(RESULTS.read_text())
     found = f"{100 * results['baseline']:.2f} % (linear)"
-    remark = "another model; below, one fit each (0.3 points of error); pixels at 8 were not run"
+    remark = "another model; below, one fit each, with about 0.3 points of standard error"
     baseline = ("Section 5.2: accuracy without privacy", "98.30 % (network)", found, remark)
     private = results["private"]
     pixels = {each["target"]: each for each in private if each["features"] == "pixels"}
