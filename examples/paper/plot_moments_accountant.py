@@ -53,7 +53,7 @@ We get: the first two and 1.26; 2.5759 at epoch 400, where 2.55 is the value of 
 Why more than two curves: strong composition is drawn with steps of (q e, q d), which sampling does
 not give: sound theorems of its kind give more. The moments are a bound for lots drawn by
 independent coins, as the paper analyses and not as it trained; those who compose the whole
-distribution of the loss, as skdp does, need about a fifth less epsilon for the same training."""
+distribution of the loss, as skdp does, need a fifth to a quarter less epsilon for it."""
 
 
 def steps_of(epochs: int) -> int:
