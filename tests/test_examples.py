@@ -129,7 +129,13 @@ def load_script(path):
         "plot_hospital_budget.py",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("plot_privacy_curve.py", "paper/plot_moments_accountant.py")
+            for name in (
+                "plot_privacy_curve.py",
+                "paper/plot_moments_accountant.py",
+                "paper/plot_generic_epsilon.py",
+                "paper/plot_generic_delta.py",
+                "paper/plot_generic_moment.py",
+            )
         ),
     ],
 )

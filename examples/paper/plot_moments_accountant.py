@@ -47,6 +47,14 @@ ACCOUNTANTS: dict[str, tuple[Accountant, str]] = {
     "privacy-loss distribution, replace-one": (PLDAccountant("replace-one"), ""),
 }
 
+REMARKS = """
+The paper shows: 9.34 and 24.22 by strong composition, 1.26 and 2.55 by moments.
+We get: the first two and 1.26; 2.5759 at epoch 400, where 2.55 is the value of epoch 392.
+Why more than two curves: strong composition is drawn with steps of (q e, q d), which sampling does
+not give: sound theorems of its kind give more. The moments are a bound for lots drawn by
+independent coins, as the paper analyses and not as it trained; those who compose the whole
+distribution of the loss, as skdp does, need a fifth to a quarter less epsilon for it."""
+
 
 def steps_of(epochs: int) -> int:
     return round(epochs / RATE)
@@ -93,7 +101,7 @@ def draw(path: str) -> None:
 
 
 def main(path: str) -> None:
-    print("\n".join(table()), flush=True)
+    print("\n".join(table()) + REMARKS, flush=True)
     draw(path)
 
 

@@ -1,0 +1,36 @@
+"""Print docs/reproductions.md: what three papers print, what skdp finds, and what it is worth.
+
+Each module holds one paper and says how to run its experiments again, which takes minutes; their
+outcomes are kept in ``results``, so that this page is printed in seconds.
+
+    python examples/paper/reproductions.py > docs/reproductions.md
+"""
+
+from importlib import import_module, util
+
+PAPERS = [name for name in ("ding", "triastcyn", "abadi") if util.find_spec(name)]
+
+HEAD = """# The papers' experiments, run again
+
+One table for each of the papers behind skdp: what is printed, what we get, and what it is worth.
+**No guarantee** marks numbers that do not bound the privacy loss of every record, however close the
+digits; the reasons are in the [errata](errata.md). Seconds are of one core of a busy machine.
+
+Networks and variational inference are not run: a linear model stands in where that tells something.
+
+`python examples/paper/reproductions.py` prints this page from `examples/paper/results`. The script
+below each title runs its experiments again; `--fast` tries it out on a small table."""
+
+
+def page() -> str:
+    parts = [HEAD]
+    for name in PAPERS:
+        paper = import_module(name)
+        cells = [("experiment", "paper", "skdp", "verdict"), ("---",) * 4, *paper.rows()]
+        table = "\n".join(f"| {' | '.join(row)} |" for row in cells)
+        parts += [f"## {paper.TITLE}", f"`examples/paper/{name}.py`", table]
+    return "\n\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(page())
