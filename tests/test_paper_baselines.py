@@ -1,15 +1,22 @@
 """Baselines of the papers' experiments: noise by the formulas, and lazy noise of the right law."""
 
+import json
 import math
+import subprocess
+import sys
+from pathlib import Path
 
+import ding
 import numpy as np
 import pytest
 from _baselines import OutPert, PrintedGrpua, PrintedOpera, SgdPert, gradient_descent, make_loss
+from _ding_tables import Table
 from scipy.sparse import csr_array
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
+SCRIPTS = Path(__file__).resolve().parents[1] / "examples" / "paper"
 # Three rows that share one column, and a column that no row touches.
 ROWS = np.array([[0.8, 0.6, 0.0, 0.0, 0.0], [0.0, 0.5, 0.8, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0]])
 SIGNS = np.array([1.0, -1.0, 1.0])
@@ -42,9 +49,9 @@ def exact_moments(sigma):
 
 
 def test_lazy_noise_has_the_law_of_the_plain_loop():
-    """Means and covariances of 60,000 runs; false alarms below 1e-6, were the seed not fixed."""
+    """Means and covariances of 20,000 runs; false alarms below 1e-6, were the seed not fixed."""
     method = SgdPert(loss="hinge", half_width=WIDTH, penalty=PENALTY, random_state=0)
-    runs = method.simulate(csr_array(ROWS), SIGNS, 60_000, STEPS, SIGMA)
+    runs = method.simulate(csr_array(ROWS), SIGNS, 20_000, STEPS, SIGMA)
     limit = norm.isf(1e-6 / 40)
     mean, covariance = exact_moments(SIGMA)
     centred = runs - mean
@@ -91,7 +98,7 @@ def test_output_noise_is_that_of_the_formulas(loss, beta):
 @pytest.mark.parametrize("n", [50, 30_162, 45_222])
 @pytest.mark.parametrize("epsilon", [1e-9, 0.01, 1.0])
 def test_noise_of_bassily_et_al_suffices(n, epsilon):
-    """By composition of the steps' privacy-loss distributions, which owes nothing to the formula."""
+    """By composing the steps' privacy-loss distributions, which owes nothing to the formula."""
     method = SgdPert(epsilon, 1e-3)
     formula = 32 * n**2 * math.log(n / 1e-3) * math.log(1e3) / epsilon**2
     assert method.noise_scale(n) ** 2 == pytest.approx(formula)
@@ -109,7 +116,7 @@ def test_printed_grpua_is_refused_but_can_be_simulated():
 
 
 def test_classical_noise_is_refused_where_it_does_not_suffice():
-    with pytest.raises(ValueError, match="not \\(100, 0.001\\)-private"):
+    with pytest.raises(ValueError, match=r"not \(100, 0.001\)-private"):
         OutPert(100.0, 1e-3).noise_scale(1000)
 
 
@@ -124,3 +131,58 @@ def test_baselines_are_classifiers(cls):
     np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-9)
     with pytest.raises(ValueError, match="two classes"):
         clone(model).fit(X, np.arange(500) % 3)
+
+
+def test_runs_of_20_n_steps_stand_for_n_squared():
+    """Where noise decides, as in the figures, mean objectives agree within four deviations."""
+    rng = np.random.default_rng(0)
+    X = csr_array(np.eye(10)[rng.integers(10, size=200)])
+    table = Table("ten columns", X, rng.choice([-1.0, 1.0], 200), X, np.ones(200))
+    method = SgdPert(1.0, 1e-3, loss="hinge", penalty=0.01, random_state=0)
+    short = ding.simulate(method, table, 200)
+    long = method.simulate(X, table.signs, 30, method.steps(200), method.noise_scale(200))
+    values = [ding.evaluate_runs(weights, "hinge", table)[1] for weights in (short, long)]
+    error = math.hypot(*(own.std() / math.sqrt(len(own)) for own in values))
+    assert abs(values[0].mean() - values[1].mean()) < 4.0 * error < 0.5 * values[1].mean()
+
+
+def test_experiments_fall_back_on_a_table_at_hand(monkeypatch):
+    """NonPriv is best; at epsilon 1e-9 OPERA is useless and the printed GRPUA hardly noisy."""
+    monkeypatch.delenv("SKDP_DATA", raising=False)
+    records = ding.measure_sample("hinge")
+    assert {record["table"] for record in records} == {"breast cancer, 398 rows"}
+    assert {record["method"] for record in records} == set(ding.METHODS)
+    best = ding.find(records, ding.NONPRIV, None, "objective")[0]
+    assert all(record["objective"][0] > best - 1e-6 for record in records)
+    assert ding.find(records, ding.GRPUA, 1e-9, "objective")[0] < 1.0
+    assert ding.find(records, ding.OPERA, 1e-9, "objective")[0] > 100.0
+
+
+def test_rows_of_the_page_cover_figures_and_table():
+    rows = ding.rows()
+    assert all(len(row) == 4 and all(isinstance(cell, str) for cell in row) for row in rows)
+    heads = {row[0].split(":")[0] for row in rows}
+    assert heads == {"Figure 2", "Figure 3", "Figure 4", "Figure 5", "Table I"}
+    records = json.loads(ding.RESULTS.read_text())["figures"]
+    assert {record["runs"] for record in records if record["epsilon"]} == {30}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*(f"plot_ding_figure{k}" for k in range(2, 6)), "ding_table1"])
+def test_scripts_run_on_a_sample(name, tmp_path):
+    picture = tmp_path / "figure.png"
+    arguments = ["--fast"]
+    if name.startswith("plot"):
+        pytest.importorskip("matplotlib", reason="needs the plot extra")
+        arguments.append(str(picture))
+    printed = subprocess.run(
+        [sys.executable, str(SCRIPTS / f"{name}.py"), *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    if name.startswith("plot"):
+        assert "GRPUA as printed, not private" in printed and "not in the paper" in printed
+        assert 10_000 < picture.stat().st_size < 80_000
+    else:
+        assert "GRPUA: 244.8" in printed and "ns a step" in printed

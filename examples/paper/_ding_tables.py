@@ -74,12 +74,14 @@ def load_ipums(path):
 
 
 def load_tables(ipums=None):
-    """Return Adult and BANK, or breast cancer, which scikit-learn has, where they are missing."""
+    """Yield Adult and BANK, or breast cancer, which scikit-learn has, where they are missing."""
     try:
+        yield _load_adult()
         bank = datasets.fetch_bank(download_if_missing=False)
-        tables = [_load_adult(), _divide("BANK", *encode(bank.schema, bank.frame))]
+        yield _divide("BANK", *encode(bank.schema, bank.frame))
     except FileNotFoundError as missing:
         print(f"breast cancer in their place: {missing}")
         table = datasets.load_breast_cancer()
-        tables = [_divide("breast cancer", *encode(table.schema, table.frame))]
-    return tables + ([load_ipums(ipums)] if ipums else [])
+        yield _divide("breast cancer", *encode(table.schema, table.frame))
+    if ipums:
+        yield load_ipums(ipums)
