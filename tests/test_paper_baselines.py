@@ -10,7 +10,7 @@ import ding
 import numpy as np
 import pytest
 from _baselines import OutPert, PrintedGrpua, PrintedOpera, SgdPert, gradient_descent, make_loss
-from _ding_tables import Table
+from _ding_tables import Table, load_ipums
 from scipy.sparse import csr_array
 from scipy.stats import norm
 from sklearn.base import clone
@@ -156,6 +156,17 @@ def test_experiments_fall_back_on_a_table_at_hand(monkeypatch):
     assert all(record["objective"][0] > best - 1e-6 for record in records)
     assert ding.find(records, ding.GRPUA, 1e-9, "objective")[0] < 1.0
     assert ding.find(records, ding.OPERA, 1e-9, "objective")[0] > 100.0
+
+
+def test_own_extract_of_ipums_is_read(tmp_path):
+    pytest.importorskip("pandas", reason="needs the datasets extra")
+    path = tmp_path / "own.csv"
+    lines = [f"{k},{'yes' if k % 3 else 'no'},{100 + 400 * (k % 2)}" for k in range(20)]
+    path.write_text("\n".join(["age,phone,income", *lines, "7,,100"]))
+    table = load_ipums(path)
+    assert table.X.shape == (14, 3) and table.X_test.shape == (6, 3)
+    np.testing.assert_allclose(table.X.multiply(table.X).sum(axis=1), 1.0)
+    assert set(table.signs) == {-1.0, 1.0}
 
 
 def test_rows_of_the_page_cover_figures_and_table():

@@ -2,12 +2,12 @@
 
     python examples/paper/ding.py                    # half an hour: writes results/ding.json
     python examples/paper/ding.py --ipums ipums.csv  # with a user's own extract of IPUMS-BR
-    python examples/paper/plot_ding_figure2.py figure2.png --fast    # a sample, measured now
+    python examples/paper/ding.py --fast             # a sample, measured now; writes nothing
 
 The stochastic methods take n^2 steps of one row each, minutes a run. The figures simulate them by
 20 n steps with 20/n of the variance in each step's noise, so that the noise in the last iterate has
 the law that n^2 steps give it (``_lazy_noise.py``: all steps' noise has the same weight in it).
-What remains of the row sampling is larger than after n^2 steps. `table I` takes all steps.
+What remains of the row sampling is larger than after n^2 steps. All methods share their seeds.
 
 skdp's estimators have the same penalty and no intercept, and otherwise their defaults. Accuracy is
 that on held-out rows, the objective that of the training rows. For GRPUA as printed, epsilon and
@@ -36,6 +36,7 @@ from _ding_tables import load_tables
 from skdp import GrpuaLogisticRegression, GrpuaSVC, OperaLogisticRegression, OperaSVC
 from skdp.losses.base import evaluate
 
+TITLE = "Ding et al.: OPERA and GRPUA, section V"
 RESULTS = Path(__file__).parent / "results" / "ding.json"
 EPSILONS = (1e-9, 1e-7, 1e-5, 1e-3, 1e-2, 0.1, 1.0)
 DELTA = PENALTY = 1e-3
@@ -251,7 +252,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--ipums", help="a user's own extract of IPUMS-BR")
+    parser.add_argument("--fast", action="store_true", help="measure a sample, write nothing")
     arguments = parser.parse_args()
+    if arguments.fast:
+        print("\n".join(json.dumps(record) for loss in LOSSES for record in measure_sample(loss)))
+        return
     records = []
     for table in load_tables(arguments.ipums):
         for loss in LOSSES:
