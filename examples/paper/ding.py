@@ -56,7 +56,7 @@ FIGURES = {
 }
 METHODS = (NONPRIV, OUTPERT, SGDPERT, OPERA, GRPUA, OPERA_SKDP, GRPUA_SKDP)
 # What the text says of all four figures: the better method, the other one; and why it is or is not.
-SHORT = "GRPUA's printed noise, too small by a factor of 2n, is next to none"
+SHORT = "GRPUA as printed is not private: its noise lacks a factor of 2n and is next to none"
 CLAIMS = (
     (OPERA, OUTPERT, "the classical noise grows as 1/epsilon, the analytic one stops growing"),
     (OPERA, GRPUA, SHORT),
