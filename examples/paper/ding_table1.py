@@ -43,8 +43,10 @@ def main():
     parser.add_argument("--fast", action="store_true", help="take few steps, write nothing")
     arguments = parser.parse_args()
     table = next(load_tables())
-    X = vstack([table.X, table.X_test], format="csr")
-    signs = np.concatenate([table.signs, table.signs_test])
+    size = 3000 if arguments.fast else None
+    X = vstack([table.X, table.X_test], format="csr")[:size]
+    signs = np.concatenate([table.signs, table.signs_test])[:size]
+    print(f"{len(signs)} rows of {table.name}")
     sample = 30_000 if arguments.fast else 3_000_000
     lines = []
     for cls, (name, printed) in PRINTED.items():
