@@ -24,9 +24,13 @@ rows, so that sensitivities do not grow with w); theorems on accuracy assume one
 
 import math
 
+import numpy as np
 from numba import njit
 
 from skdp.losses.scalar import loss_slope
+
+# Rows that are drawn and looked at together, so that their cache misses overlap.
+LOT = 32
 
 
 @njit(cache=True, nogil=True)
@@ -35,24 +39,36 @@ def descend(rows, signs, tag, numbers, penalty, sigma, steps, rng, weights, last
 
     ``rows`` is (data, indices, indptr); ``weights`` and ``last``, the step up to which a
     coordinate has its noise, come filled with zeros. A step costs the stored entries of its row.
+    What is returned has no meaning; it keeps the compiler from leaving out the looks ahead.
     """
     data, indices, indptr = rows
     n = signs.size
     spread = sigma / (penalty * n)
+    drawn = np.empty((LOT, 2), dtype=np.int64)
+    labels = np.empty(LOT)
+    seen = 0.0
     for t in range(1, steps + 1):
-        i = int(rng.random() * n)
+        place = (t - 1) % LOT
+        if place == 0:
+            for k in range(LOT):
+                i = int(rng.random() * n)
+                drawn[k, 0], drawn[k, 1], labels[k] = indptr[i], indptr[i + 1], signs[i]
+            for begin, end in drawn:
+                if begin < end:
+                    seen += data[begin] + data[end - 1] + indices[begin] + indices[end - 1]
+        begin, end, sign = drawn[place, 0], drawn[place, 1], labels[place]
         score = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
+        for e in range(begin, end):
             j = indices[e]
             missed = t - 1 - last[j]
             if missed > 0:
                 weights[j] += spread * math.sqrt(missed) * rng.standard_normal()
                 last[j] = t - 1
             score += data[e] * weights[j]
-        margin = signs[i] * score / max(t - 1, 1)
-        slope = loss_slope(tag, numbers, margin, signs[i]) * signs[i] / penalty
-        for e in range(indptr[i], indptr[i + 1]):
+        slope = loss_slope(tag, numbers, sign * score / max(t - 1, 1), sign) * sign / penalty
+        for e in range(begin, end):
             weights[indices[e]] -= slope * data[e]
     for j in range(weights.size):
         late = spread * math.sqrt(steps - last[j]) * rng.standard_normal()
         weights[j] = (weights[j] + late) / steps
+    return seen
