@@ -56,9 +56,9 @@ FIGURES = {
 }
 METHODS = (NONPRIV, OUTPERT, SGDPERT, OPERA, GRPUA, OPERA_SKDP, GRPUA_SKDP)
 # What the text says of all four figures: the better method, the other one; and why it is or is not.
-SHORT = "GRPUA as printed is not private: its noise lacks a factor of 2n and is next to none"
+SHORT = "**no guarantee**: the noise of GRPUA as printed lacks a factor of 2n, is next to none"
 CLAIMS = (
-    (OPERA, OUTPERT, "the classical noise grows as 1/epsilon, the analytic one stops growing"),
+    (OPERA, OUTPERT, "the analytic noise stops growing, but where no accuracy is left"),
     (OPERA, GRPUA, SHORT),
     (GRPUA, SGDPERT, SHORT),
 )
@@ -172,7 +172,7 @@ def compare(records, loss, quantity):
             a, b = (find(own, method, places[0], quantity)[0] for method in (better, worse))
             names = [method.split(" as ")[0] for method in (better, worse)]
             claim = f"{table}: {names[0]} better than {names[1]} at small epsilon"
-            found = f"at {held} of {len(places)}; {a:.3g} and {b:.3g} at {places[0]:g}"
+            found = f"at {held} of {len(places)} epsilons; {a:.3g} and {b:.3g} at {places[0]:g}"
             verdict = "reproduced" if held == len(places) else "in part" if held else "not found"
             lines.append((claim, found, f"{verdict}: {why}"))
         shown = [(NONPRIV, None)]
@@ -180,7 +180,7 @@ def compare(records, loss, quantity):
         values = ", ".join(f"{find(own, *place, quantity)[0]:.3g}" for place in shown)
         places = ", ".join(f"{epsilon:g}" for epsilon in epsilons[-3:])
         names = f"NonPriv; skdp's OPERA and GRPUA, each at epsilon {places}"
-        lines.append((f"{table}: (not in the paper) {names}", values, "sound"))
+        lines.append((f"{table}: (not in the paper) {names}", values, "skdp's are sound"))
     return lines
 
 
