@@ -174,7 +174,7 @@ def compare(records, loss, quantity):
             claim = f"{table}: {names[0]} better than {names[1]} at small epsilon"
             found = f"at {held} of {len(places)} epsilons; {a:.3g} and {b:.3g} at {places[0]:g}"
             verdict = "reproduced" if held == len(places) else "in part" if held else "not found"
-            lines.append((claim, found, f"{verdict}: {why}"))
+            lines.append((claim, found, f"{verdict}; {why}"))
         shown = [(NONPRIV, None)]
         shown += [(method, epsilon) for method in METHODS[-2:] for epsilon in epsilons[-3:]]
         values = ", ".join(f"{find(own, *place, quantity)[0]:.3g}" for place in shown)
