@@ -85,7 +85,7 @@ def pvalue(counts, runs):
 def test_draws_have_the_distribution_and_no_other(mean, shape):
     stream = RandomStream.from_seed(5)
     runs = RandomStopping(mean, shape)
-    drawn = np.array([runs.draw(stream) for _ in range(12_000)])
+    drawn = np.array([runs.draw(stream) for _ in range(6_000)])
     counts = np.bincount(np.minimum(drawn, 120), minlength=121)
     assert pvalue(counts, runs) > FALSE_ALARM
     # A wrong mean, a wrong shape, and a number that is one too large.
