@@ -122,7 +122,7 @@ def fitted(estimator, table):
 DENSE = {}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data(), st.sampled_from([ESTIMATORS[0], ESTIMATORS[-1]]))
 def test_every_sparse_form_gives_the_model_of_the_dense_table(data, estimator):
     expected = DENSE.setdefault(estimator, fitted(estimator, X))

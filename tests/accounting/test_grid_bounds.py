@@ -230,7 +230,7 @@ def test_weights_below_normal_floats_prove_nothing():
 
 def test_no_epsilon_is_below_a_largest_loss_that_is_met_more_often():
     draw = np.random.default_rng(7)
-    for _ in range(400):
+    for _ in range(150):
         rate, noise = 10.0 ** draw.uniform(-4, 0), 10.0 ** draw.uniform(-2, 2)
         accountant = PLDAccountant().compose(PoissonSampledEvent(rate, LaplaceEvent(noise)))
         with mp.workdps(60):
@@ -324,16 +324,21 @@ def shifted_profile(shift, rate, epsilon):
     return np.where(inner > -shift, middle, -np.expm1(epsilon))
 
 
+ATOMS = [
+    [(RandomisedResponsePair(0.3), 5), (RandomisedResponsePair(0.7123), 3)],
+    [(RandomisedResponsePair(1e-3), 7), (DiscreteLaplacePair(4, 1.1), 3)],
+    [(discrete_gaussian_pair(1, 1.3), 2), (RandomisedResponsePair(0.0123), 9)],
+]
+NOISES = [None, ("laplace", 1.0, 0.7), ("laplace", 1.0, 0.01), ("remove", 0.2, 1.5)]
+
+
 @pytest.mark.parametrize(
-    "atomic",
+    ("atomic", "noise"),
     [
-        [(RandomisedResponsePair(0.3), 5), (RandomisedResponsePair(0.7123), 3)],
-        [(RandomisedResponsePair(1e-3), 7), (DiscreteLaplacePair(4, 1.1), 3)],
-        [(discrete_gaussian_pair(1, 1.3), 2), (RandomisedResponsePair(0.0123), 9)],
+        pytest.param(atomic, noise, marks=[] if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, atomic in enumerate(ATOMS)
+        for j, noise in enumerate(NOISES)
     ],
-)
-@pytest.mark.parametrize(
-    "noise", [None, ("laplace", 1.0, 0.7), ("laplace", 1.0, 0.01), ("remove", 0.2, 1.5)]
 )
 def test_atoms_that_share_no_grid(atomic, noise):
     """The truth by listing all sums of losses, with the profile of at most one other release."""

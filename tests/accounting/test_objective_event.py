@@ -164,7 +164,7 @@ def check_pairs(name, adjacency, d, count, points, slack):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_exact_profiles_on_a_line_never_exceed_the_bound(name, adjacency):
-    assert check_pairs(name, adjacency, 1, 60, 60_000, 1e-4) > 0.5
+    assert check_pairs(name, adjacency, 1, 60, 20_000, 1e-4) > 0.5
 
 
 @pytest.mark.oracle
@@ -205,7 +205,7 @@ def test_joint_profiles_of_two_outputs_never_exceed_the_bound(adjacency):
     """One row in two problems with independent noise: the joint density is a product."""
     rng = np.random.default_rng(5)
     closest = 0.0
-    for _ in range(25):
+    for _ in range(12):
         loss, cap, curvature, _ = tight(str(rng.choice(FAMILIES[:4])), rng)
         penalty, noise = float(10 ** rng.uniform(-0.3, 1)), cap * float(10 ** rng.uniform(-0.3, 1))
         event = ObjectivePerturbationEvent(noise / cap, curvature / penalty, outputs=2)
@@ -285,7 +285,7 @@ def events():
 def test_profile_never_rises_and_stays_in_range(adjacency):
     for event in events():
         scale = event.outputs / event.noise_multiplier**2 + 1 / event.noise_multiplier
-        grid_ = np.concatenate([np.linspace(0, 12 * scale, 60), np.geomspace(1e-6, 1e3, 40)])
+        grid_ = np.concatenate([np.linspace(0, 12 * scale, 30), np.geomspace(1e-6, 1e3, 20)])
         values = [event.profile_bound(float(e), adjacency) for e in np.sort(grid_)]
         assert all(0.0 <= v <= 1.0 for v in values)
         assert np.all(np.diff(values) <= 1e-12 * np.array(values[:-1]) + 3e-14), event

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp import DPSGDClassifier, OperaLogisticRegression
@@ -106,6 +106,7 @@ def test_plain_values(value, expected):
     json.dumps(plain(value), allow_nan=False)
 
 
+@settings(max_examples=40)
 @given(st.recursive(st.floats() | st.text() | st.none(), st.lists, max_leaves=20))
 def test_whatever_is_described_is_json(value):
     json.dumps(describe_parameters({"value": value}), allow_nan=False)

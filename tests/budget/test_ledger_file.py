@@ -187,7 +187,9 @@ def test_a_charge_is_on_the_disk_before_it_returns(budget, tmp_path):
         "for _ in range(10):\n    budget.reserve(PureDPEvent(0.01))\n    os.getppid()\nos._exit(0)"
     )
     calls = tmp_path / "calls"
-    trace = ["strace", "-f", "-o", calls, "-e", "trace=fsync,fdatasync,unlink,getppid"]
+    # Only these calls stop the process, which makes it several times as fast.
+    trace = ["strace", "-f", "--seccomp-bpf", "-o", calls]
+    trace += ["-e", "trace=fsync,fdatasync,unlink,getppid"]
     done = subprocess.run([*trace, sys.executable, "-c", code, budget.ledger], check=False)
     lines = calls.read_text().splitlines() if calls.exists() else []
     if done.returncode or not lines:

@@ -94,11 +94,11 @@ def test_the_closed_formula_has_its_known_values(mu, stated, failure, delta, eps
 
 
 def test_rounding_is_against_the_budget():
-    random.seed(1)
+    draw = random.Random(1)
     with mp.workdps(40):
         for _ in range(100):
-            stated = Fraction(random.choice([0.0, 10 ** random.uniform(-6, 1.3)]))
-            room, delta = Fraction(10 ** random.uniform(-4, 1.5)), 10 ** random.uniform(-14, -1.5)
+            stated = Fraction(draw.choice([0.0, 10 ** draw.uniform(-6, 1.3)]))
+            room, delta = Fraction(10 ** draw.uniform(-4, 1.5)), 10 ** draw.uniform(-14, -1.5)
             mu = largest_mu(stated + room, stated, delta)
             e, total = mp.mpf(float(stated)), mp.mpf(float(stated)) + mp.mpf(float(room))
             truth = exact_delta(total, mu, e)
@@ -110,12 +110,12 @@ def test_rounding_is_against_the_budget():
 
 
 def test_extreme_budgets_are_made_at_once():
-    random.seed(0)
+    draw = random.Random(0)
     for _ in range(150):
-        epsilon, delta = 10 ** random.uniform(-8, 6), 10 ** random.uniform(-300, -0.01)
-        stated = random.choice([None, 0.0, epsilon * random.random(), epsilon])
+        epsilon, delta = 10 ** draw.uniform(-8, 6), 10 ** draw.uniform(-300, -0.01)
+        stated = draw.choice([None, 0.0, epsilon * draw.random(), epsilon])
         budget = make_filter("mixed", epsilon, delta, "replace-one", stated)
-        spent = budget.price(Charge(GaussianEvent(10 ** random.uniform(-3, 8))), budget.nothing)
+        spent = budget.price(Charge(GaussianEvent(10 ** draw.uniform(-3, 8))), budget.nothing)
         assert budget.guarantee(spent)[0] >= 0.0
         for mechanism in ("gaussian", "any"):
             assert 0.0 <= budget.allocate(budget.nothing, 3, mechanism)[0] < math.inf
@@ -236,16 +236,16 @@ def test_trees_of_both_kinds_keep_below_the_budget(epsilon, stated):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_trees_keep_below_the_budget_and_below_what_is_spent(seed):
-    random.seed(seed)
+    draw = random.Random(seed)
     library = [
-        rounded_gaussian(random.uniform(1.0, 5.0), sorted(random.gauss(0.3, 1) for _ in range(2))),
-        rounded_gaussian(random.uniform(2.0, 9.0), sorted(random.gauss(0.1, 1) for _ in range(2))),
-        randomised_response(random.uniform(0.05, 1.0)),
-        randomised_response(random.uniform(0.05, 1.0), random.uniform(0.0, 0.006)),
-        rounded_sampled_gaussian(random.uniform(0.05, 0.5), random.uniform(0.8, 3), (0.2, 1.1)),
+        rounded_gaussian(draw.uniform(1.0, 5.0), sorted(draw.gauss(0.3, 1) for _ in range(2))),
+        rounded_gaussian(draw.uniform(2.0, 9.0), sorted(draw.gauss(0.1, 1) for _ in range(2))),
+        randomised_response(draw.uniform(0.05, 1.0)),
+        randomised_response(draw.uniform(0.05, 1.0), draw.uniform(0.0, 0.006)),
+        rounded_sampled_gaussian(draw.uniform(0.05, 0.5), draw.uniform(0.8, 3), (0.2, 1.1)),
     ]
-    epsilon, delta = random.uniform(0.5, 2.0), 10 ** random.uniform(-2.5, -1.0)
-    stated = random.choice([None, random.uniform(0.1, 0.9) * epsilon])
+    epsilon, delta = draw.uniform(0.5, 2.0), 10 ** draw.uniform(-2.5, -1.0)
+    stated = draw.choice([None, draw.uniform(0.1, 0.9) * epsilon])
     budget = make_filter("mixed", epsilon, delta, "add-remove", stated)
     grant = admitted(budget)
     assert worst_case(grant, budget.nothing, library, math.exp(epsilon), depth=3) <= delta

@@ -93,7 +93,7 @@ odd_cells = st.one_of(
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_adversarial_rows_are_bounded_or_refused_unquoted(name, data):
     pandas = pytest.importorskip("pandas", reason="needs pandas")

@@ -18,3 +18,15 @@ def pytest_configure(config):
     config.addinivalue_line(
         "filterwarnings", "ignore:delta=.* is not below 1/n:skdp.exceptions.PrivacyWarning"
     )
+
+
+def pytest_collection_modifyitems(items):
+    """Mark half of the longest checks, all sparse formats, as slow.
+
+    The daily run has arrays with default parameters, and matrices with negligible noise.
+    """
+    longest = ("check_estimator_sparse_array]", "check_estimator_sparse_matrix]")
+    for item in items:
+        if item.path.name == "test_common.py" and item.name.endswith(longest):
+            if ("epsilon=" in item.name) == item.name.endswith(longest[0]):
+                item.add_marker(pytest.mark.slow)

@@ -182,7 +182,7 @@ def softmax(scores, y):
 )
 def test_opera_minimises_the_stated_objective(cls, loss, n_classes):
     """In the user's units: intercept, its scaling and the norm bound included."""
-    X, y = rows(n=20_000, n_classes=n_classes)
+    X, y = rows(n=5000, n_classes=n_classes)
     X = 7.0 * X
     alpha, scaling = 20.0, 2.0
     model = cls(1e8, 1e-5, data_norm=7.0, alpha=alpha, intercept_scaling=scaling).fit(X, y)
@@ -219,7 +219,7 @@ def test_noise_has_the_planned_scale_in_every_weight():
     """The released weights scatter around the minimiser as the analytic mechanism says."""
     X, y = rows(n=100)
     weights = []
-    for _ in range(400):
+    for _ in range(240):
         model = OperaLogisticRegression(alpha=0.5, intercept_scaling=1.0).fit(X, y)
         weights.append(np.append(model.coef_, model.intercept_))
     noise_multiplier = model.privacy_spent_.event.noise_multiplier
@@ -228,9 +228,9 @@ def test_noise_has_the_planned_scale_in_every_weight():
     sensitivity = float(mechanism.split("sensitivity ")[1].split(",")[0])
     assert sigma / sensitivity == pytest.approx(noise_multiplier, rel=1e-4)
     scatter = np.std(weights, axis=0) / sigma
-    # The deviations of five times 400 normals are within 20 % of the truth but for one case in 1e7,
-    # and outside for all but one in 1e7 if the truth is half as much again.
-    assert np.all(np.abs(scatter - 1.0) < 0.2)
+    # The deviations of five times 240 normals are within 25 % of the truth but for 3 cases in 1e7,
+    # and those of all five for one in 1e12 if the truth is half as much again, or two thirds.
+    assert np.all(np.abs(scatter - 1.0) < 0.25)
 
 
 @pytest.mark.slow

@@ -19,11 +19,8 @@ GRID = list(itertools.product(EPSILONS, DELTAS))
 
 
 def exact_delta(mu, epsilon):
-    """The profile itself; digits are added where both of its terms are tiny or nearly equal."""
-    with mp.workdps(60):
-        mu, epsilon = mp.mpf(mu), mp.mpf(epsilon)
-        lost = (epsilon / mu + mu) ** 2 / 2 / mp.log(10)
-    with mp.workdps(60 + int(min(lost, 3000)) + 30):
+    """The profile itself; each term has a hundred digits, of which few cancel."""
+    with mp.workdps(100):
         mu, epsilon = mp.mpf(mu), mp.mpf(epsilon)
 
         def phi(x):

@@ -73,7 +73,11 @@ def test_a_block_is_charged_by_clones_and_workers(backend, jobs, table):
     assert len(accountant.entries()) == 13
 
 
-@pytest.mark.parametrize(("backend", "jobs"), [("sequential", 1), ("loky", 2), ("threading", 2)])
+@pytest.mark.parametrize(
+    ("backend", "jobs"),
+    # An error ends all workers, and new ones take seconds to start.
+    [("sequential", 1), ("threading", 2), pytest.param("loky", 2, marks=pytest.mark.slow)],
+)
 def test_a_spent_budget_stops_a_search_that_raises(backend, jobs, table):
     accountant = budget(epsilon=0.4, delta=1e-4, composition="basic")
     search = GridSearchCV(private(accountant), GRID, cv=FOLDS, error_score="raise")
@@ -175,8 +179,14 @@ def test_joblib(backend, table):
     assert len({coef.tobytes() for coef in coefs}) == 4  # each drew noise of its own
 
 
-@pytest.mark.parametrize("composition", ["gdp", "zcdp", "rdp", "basic", "approx"])
-@pytest.mark.parametrize("method", ["random-stopping", "holdout", "cv"])
+@pytest.mark.parametrize(
+    ("composition", "method"),
+    [
+        pytest.param(composition, method, marks=[] if (i + j) % 3 == 0 else pytest.mark.slow)
+        for i, composition in enumerate(["gdp", "zcdp", "rdp", "basic", "approx"])
+        for j, method in enumerate(["random-stopping", "holdout", "cv"])
+    ],
+)
 def test_a_private_search_is_one_entry_in_any_currency(composition, method, table):
     accountant = budget(epsilon=8.0, delta=1e-4, composition=composition)
     search = PrivateGridSearchCV(

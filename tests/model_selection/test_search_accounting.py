@@ -60,10 +60,18 @@ def mu_of(event):
     return math.sqrt(sum(count / z**2 for z, count in multipliers(event).items()))
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+OPTIONS = ({}, {"noisy_scores": True}, {"epsilon": 0.2}, {"epsilon": 6.0})
+
+
 @pytest.mark.parametrize(
-    "options", [{}, {"noisy_scores": True}, {"epsilon": 0.2}, {"epsilon": 6.0}]
+    ("method", "adjacency", "options"),
+    # Each method under both relations, and with every option under one of them.
+    [
+        pytest.param(method, adjacency, one, marks=[] if (i + j + k) % 2 else pytest.mark.slow)
+        for i, method in enumerate(METHODS)
+        for j, adjacency in enumerate(["replace-one", "add-remove"])
+        for k, one in enumerate(OPTIONS)
+    ],
 )
 def test_the_whole_meets_its_target_closely(method, adjacency, options):
     search = PrivateGridSearchCV(
@@ -77,15 +85,20 @@ def test_the_whole_meets_its_target_closely(method, adjacency, options):
     assert spent.adjacency == adjacency
 
 
-@pytest.mark.parametrize("method", METHODS)
+KINDS = (
+    DPSGDClassifier(batch_size=100, max_iter=60),
+    GrpuaLogisticRegression(),
+    make_pipeline(NoisyCentre(), NoisyCount()),
+)
+
+
 @pytest.mark.parametrize(
-    "estimator",
+    ("method", "estimator"),
     [
-        DPSGDClassifier(batch_size=100, max_iter=60),
-        GrpuaLogisticRegression(),
-        make_pipeline(NoisyCentre(), NoisyCount()),
+        pytest.param(method, one, marks=[] if (i + j) % 2 else pytest.mark.slow)
+        for i, method in enumerate(METHODS)
+        for j, one in enumerate(KINDS)
     ],
-    ids=lambda estimator: type(estimator).__name__,
 )
 def test_every_kind_of_estimator_meets_the_target(method, estimator):
     name = "alpha" if hasattr(estimator, "alpha") else "noisycount__threshold"

@@ -66,7 +66,9 @@ def emissions(search, table, capfd, backend):
         if hasattr(part, "set_callbacks"):
             part.set_callbacks(listener)
     capfd.readouterr()
-    check_random_state(None).seed(1)
+    generator = check_random_state(None)  # of the process, and given back as it was
+    states = generator.get_state(), random.getstate()
+    generator.seed(1)
     random.seed(1)
     try:
         with (
@@ -79,9 +81,11 @@ def emissions(search, table, capfd, backend):
     finally:
         logging.getLogger().removeHandler(handler)
         np.seterrcall(before)
+        drawn = generator.uniform(), random.random()
+        generator.set_state(states[0])
+        random.setstate(states[1])
     printed = capfd.readouterr()
     messages = sorted(str(warning.message) for warning in warned)
-    drawn = check_random_state(None).uniform(), random.random()
     return printed.out, printed.err, messages, handler.notes, floats, listener.heard, drawn
 
 

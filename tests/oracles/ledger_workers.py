@@ -7,7 +7,6 @@ import numpy as np
 from skdp.accounting import PureDPEvent
 from skdp.budget import BudgetExceededError
 from skdp.exceptions import BudgetRequiredError
-from skdp.preprocessing import DPStandardScaler
 
 
 def charge_many(budget, times, epsilon=0.01, label=None):
@@ -49,6 +48,9 @@ def charge_with_evidence(budget, evidence, epsilon=1e-6):
 
 def fit_own(*_):
     """Fit a private transformer constructed here; say in which process, and what was refused."""
+    # Workers that only charge are spared the import.
+    from skdp.preprocessing import DPStandardScaler
+
     rows = np.linspace(0.0, 1.0, 40).reshape(20, 2)
     try:
         DPStandardScaler(epsilon=1.0, delta=1e-6).fit(rows)

@@ -23,9 +23,16 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(("cls", "settings"), CASES)
+@pytest.mark.parametrize(
+    ("cls", "settings", "n_classes", "convert"),
+    # Each case with two of the four kinds of tables.
+    [
+        pytest.param(*case, k, convert, marks=[] if (i + j + k) % 2 else pytest.mark.slow)
+        for i, case in enumerate(CASES)
+        for j, convert in enumerate([np.asarray, sparse.csr_array])
+        for k in (2, 3)
+    ],
+)
 def test_compiled_and_stepwise_runs_agree(cls, settings, n_classes, convert, monkeypatch):
     """One step at a time, both draw the same lots and noise; a trace forces the stepwise run."""
     X, y = rows(n=200, n_classes=n_classes)

@@ -65,9 +65,16 @@ LOSSES = [
 ]
 
 
-@pytest.mark.parametrize(("loss", "smoothness"), LOSSES)
+SIZES = ({}, {"batch_size": 100}, {"batch_size": 100, "sampling": "uniform"})
+
+
 @pytest.mark.parametrize(
-    "sizes", [{}, {"batch_size": 100}, {"batch_size": 100, "sampling": "uniform"}]
+    ("loss", "smoothness", "sizes"),
+    [
+        pytest.param(*loss, sizes, marks=[] if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, loss in enumerate(LOSSES)
+        for j, sizes in enumerate(SIZES)
+    ],
 )
 def test_defaults_meet_every_condition(loss, smoothness, sizes):
     plan = hidden_plan(make_model(loss), **sizes)
@@ -252,9 +259,21 @@ def test_a_plan_that_breaks_the_conditions_cannot_be_made():
 # What runs.
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
-    "sizes", [{}, {"batch_size": 20}, {"batch_size": 20, "sampling": "uniform"}]
+    ("n_classes", "sizes"),
+    [
+        (2, {}),
+        (3, {"batch_size": 20}),
+        (2, {"batch_size": 20, "sampling": "uniform"}),
+        *(
+            pytest.param(n_classes, sizes, marks=pytest.mark.slow)
+            for n_classes, sizes in (
+                (3, {}),
+                (2, {"batch_size": 20}),
+                (3, {"batch_size": 20, "sampling": "uniform"}),
+            )
+        ),
+    ],
 )
 def test_the_released_weights_are_the_last_projected_iterate(sizes, n_classes):
     """Recompute the run from its noisy sums: plain steps, each ending in the ball."""
@@ -302,7 +321,7 @@ def test_the_compiled_run_releases_the_same_iterate(sampling):
             calibration="hidden-state",
             sampling=sampling,
             batch_size=10,
-            max_iter=50,
+            max_iter=20,
             random_state=stream,
             **more,
         ).fit(X, y)

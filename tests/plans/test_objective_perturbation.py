@@ -242,7 +242,13 @@ def test_one_release_of_a_minimiser_within_the_tolerance(loss, solver):
     assert not np.any(np.isin(np.round(tilts, 12), np.round(out, 12)))
 
 
-@pytest.mark.parametrize("loss", ["logistic", "clipped", "hinge", "clipped hinge"])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        *("logistic", "clipped hinge"),
+        *(pytest.param(loss, marks=pytest.mark.slow) for loss in ("clipped", "hinge")),
+    ],
+)
 def test_released_weights_have_the_density_of_the_theorem(loss):
     """With one column the minimiser falls as the tilt rises, so its law is known exactly.
 

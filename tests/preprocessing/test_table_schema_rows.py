@@ -201,7 +201,7 @@ ARROW = {
 
 
 @pytest.mark.parametrize("case", [*TYPED, *(ARROW if HAS_ARROW else [])])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_no_row_touches_another_in_typed_containers(case, data):
     column, cell, make = {**TYPED, **ARROW}[case]
