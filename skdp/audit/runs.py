@@ -6,6 +6,7 @@ publishes, with a random stream of its own.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,41 +14,82 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from skdp.accounting import ComposedEvent, PLDAccountant
 from skdp.audit.neighbours import NO_NULL_ROW, Table
 from skdp.fitting import FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.pipelines import walk
+from skdp.reporting.privacy_spent import PrivacySpent
 
 # Public by themselves, whatever the rows.
 _PUBLIC = {"privacy_spent_", "n_features_in_", "feature_names_in_"}
 
 
-class ModelWithoutRow:
-    """A model whose sums leave one row out, as the theorems do with an absent one."""
+class Without:
+    """The lots, the model or a problem of a table in which one row is absent."""
 
-    def __init__(self, model: Any, row: int) -> None:
-        self._model, self._row = model, row
+    # The divisor, the rate and all other public numbers stay those of the whole table.
+
+    def __init__(self, whole: Any, row: int) -> None:
+        self._whole, self._row = whole, row
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
+        return getattr(self._whole, name)
+
+
+class LotsWithoutRow(Without):
+    """Lots that never hold the row."""
+
+    def sampler(self, stream: RandomStream) -> Any:
+        """Return a sampler of these lots; None if all hold all rows."""
+        self._sampler = self._whole.sampler(stream)
+        return None if self._sampler is None else self
+
+    def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the next lots, without the row."""
+        indices, offsets = self._sampler.draw(steps)
+        kept = indices != self._row
+        return indices[kept], np.concatenate([[0], np.cumsum(kept)])[offsets]
+
+
+class ModelWithoutRow(Without):
+    """A model whose sums leave the row out, as the theorems do with an absent one."""
 
     def bind(self, X: Any, targets: np.ndarray) -> list[Any]:
         """Return the problems of a table, without the row."""
-        others = np.delete(np.arange(X.shape[0]), self._row)
-        return [ProblemWithoutRow(problem, others) for problem in self._model.bind(X, targets)]
+        problems = self._whole.bind(X, targets)
+        return [ProblemWithoutRow(each, self._row, X.shape[0]) for each in problems]
 
 
-class ProblemWithoutRow:
-    """A problem whose sums leave one row out."""
+class ProblemWithoutRow(Without):
+    """A problem whose sums over all rows leave the row out."""
 
-    run_steps = None
-
-    def __init__(self, problem: Any, others: np.ndarray) -> None:
-        self._problem, self._others = problem, others
+    def __init__(self, whole: Any, row: int, n_rows: int) -> None:
+        super().__init__(whole, row)
+        self._others = np.delete(np.arange(n_rows), row)
 
     def sum_clipped(self, weights: Any, index: Any, clip: float, out: np.ndarray) -> None:
-        """Add to ``out`` the gradients of the other rows of an index."""
-        index = self._others if index is None else np.intersect1d(index, self._others)
-        self._problem.sum_clipped(weights, index, clip, out)
+        """Add to ``out`` the gradients of the rows of an index; None means all others."""
+        self._whole.sum_clipped(weights, self._others if index is None else index, clip, out)
+
+
+class RepeatableStream(RandomStream):
+    """A stream for fits that take the way of unseeded ones, and can yet be repeated."""
+
+    __slots__ = ()
+
+    def _own_entropy(self) -> bytes:
+        return b""
+
+
+class SilentStream(RepeatableStream):
+    """A stream without noise, for replays: what mechanisms release there is known."""
+
+    __slots__ = ()
+
+    def standard_normal(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Return zeros of the given shape."""
+        return np.zeros(shape)
 
 
 class AuditedTable:
@@ -55,13 +97,18 @@ class AuditedTable:
 
     def __init__(self, estimator: Any, table: Table, stream: RandomStream) -> None:
         run = self._run = clone(estimator)
-        # A budget that takes everything and keeps no count: an audit publishes nothing.
-        run.accountant, run.verbose = SimpleNamespace(reserve=lambda *_, **__: None), 0
+        self._streams = _silence(run)
         self._given = table
         self.plan: Any = None
         kind = type(estimator)
-        # Only the library's own `fit` may be taken step by step.
-        self._stepwise = kind._fit is PrivateFit._fit and kind.fit.__module__.startswith("skdp.")
+        # Only the library's own `fit` may be taken step by step, and only one that reads no
+        # randomness before it uses rows, as searches do.
+        self._stepwise = (
+            isinstance(estimator, PrivateFit)
+            and kind._fit is PrivateFit._fit
+            and kind.fit.__module__.startswith("skdp.")
+            and not hasattr(estimator, "estimator")
+        )
         if self._stepwise:
             run._check_parameters()
             self._rows = run._read(table.X, table.y, {})
@@ -72,29 +119,67 @@ class AuditedTable:
                 raise ValueError(NO_NULL_ROW)
             self.plan = replace(self.plan, model=ModelWithoutRow(self.plan.model, table.absent))
         if not self._stepwise:
-            self.spent = self.fit(stream).privacy_spent_
+            self.spent = claim_of(self.fit(stream))
 
     def fit(self, stream: RandomStream, plan: Any = None) -> Any:
         """Return the estimator fitted with a stream; its attributes last until the next run."""
         run, plan = self._run, plan or self.plan
-        for name in published(run):
+        if not self._stepwise:
+            for name in self._streams:
+                run.set_params(**{name: int(stream.spawn(name).words(1)[0])})
+            return run.fit(self._given.X, self._given.y)
+        for name in [name for name in vars(run) if name.endswith("_")]:
             delattr(run, name)
         run.random_state = stream
-        if not self._stepwise:
-            return run.fit(self._given.X, self._given.y)
+        if self._given.absent is not None:
+            plan = replace(plan, lots=LotsWithoutRow(plan.lots, self._given.absent))
         # An object without callbacks: nobody watches.
         released = run._use_rows(plan, self._rows, FitProgress(object(), 1))
         run._publish(plan, self._rows, released, self.spent)
         return run
 
 
-def published(run: Any) -> dict[str, np.ndarray]:
-    """Return the attributes that a fit publishes and that could depend on rows."""
-    return {
-        name: np.asarray(value)
-        for name, value in vars(run).items()
-        if name.endswith("_") and not name.startswith("_") and name not in _PUBLIC
-    }
+def _silence(run: Any) -> list[str]:
+    """Let an estimator charge nothing and print nothing; return the names of its random states."""
+    # A search hands its own to all that it fits.
+    names = list(run.get_params(deep=not hasattr(run, "estimator")))
+    # A budget that takes everything and keeps no count: an audit publishes nothing.
+    settings = {"accountant": SimpleNamespace(reserve=lambda *_, **__: None), "verbose": False}
+    for name in names:
+        if name.rpartition("__")[2] in settings:
+            run.set_params(**{name: settings[name.rpartition("__")[2]]})
+    return [name for name in names if name.rpartition("__")[2] == "random_state"]
+
+
+def claim_of(fitted: Any) -> PrivacySpent:
+    """Return what a fitted estimator says that it spent, or the steps of a pipeline together."""
+    steps = [step.estimator for step in walk(fitted)]
+    records = [step.privacy_spent_ for step in steps if hasattr(step, "privacy_spent_")]
+    if len({record.adjacency for record in records}) != 1:
+        raise ValueError(
+            "What is audited must say in privacy_spent_ what it spends, in one adjacency."
+        )
+    if len(records) == 1:
+        return records[0]
+    event = ComposedEvent(tuple(record.event for record in records))
+    delta = math.fsum(record.delta for record in records)
+    epsilon = PLDAccountant(records[0].adjacency).compose(event).epsilon(delta)
+    return replace(records[0], epsilon=float(epsilon), delta=delta, event=event, accountant="pld")
+
+
+def published(run: Any, prefix: str = "") -> dict[str, np.ndarray]:
+    """Return what a fit publishes that could depend on rows, also in the steps of pipelines."""
+    found: dict[str, np.ndarray] = {}
+    for step in walk(run, prefix):
+        for name, value in getattr(step.estimator, "__dict__", {}).items():
+            if not name.endswith("_") or name.startswith("_") or name in _PUBLIC:
+                continue
+            path = f"{step.name}.{name}"
+            if hasattr(value, "get_params"):
+                found |= published(value, path)
+            else:
+                found[path] = np.asarray(value)
+    return found
 
 
 def read(run: Any, reference: dict[str, np.ndarray]) -> np.ndarray:
