@@ -40,8 +40,9 @@ def audit_epsilon(
 ) -> AuditResult:
     """Try to disprove what a private fit claims, and say how close the attempt came.
 
-    It is repeated many times on each of two neighbouring tables. The first half of the runs chooses a test that tells the tables apart by what was released; the second half
-    measures its two error rates, which any guarantee bounds from below. No budget is charged.
+    It is repeated many times on each of two neighbouring tables. The first half of the runs chooses
+    a test that tells the tables apart by what was released; the second half measures its two error
+    rates, which any guarantee bounds from below. No budget is charged.
 
     **Audit made-up rows.** The result is computed from all runs without noise of its own: what it
     says of private rows is not private, and is covered by no budget.
