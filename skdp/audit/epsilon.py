@@ -50,8 +50,8 @@ def audit_epsilon(
     Parameters
     ----------
     estimator : private classifier, transformer or search, or a pipeline of these
-        One of this library, or any that says in `privacy_spent_` what it spends; cloned, not
-        changed, and run as it is. The steps of a pipeline claim what they spend together.
+        Of this library, or others that take an `accountant` and say in `privacy_spent_` what they
+        spend; cloned, not changed, and run as it is. Steps of a pipeline claim their sum.
     X : array-like of shape (n_samples, n_features)
         The rows that both tables share, or the first table where `neighbour` is given.
     y : array-like of shape (n_samples,) or None, default=None

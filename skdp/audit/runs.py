@@ -140,15 +140,16 @@ class AuditedTable:
 
 
 def _silence(run: Any) -> list[str]:
-    """Let an estimator charge nothing and print nothing; return the names of its random states."""
+    """Let an estimator charge nothing, and return the names of the random states of its noise."""
     # A search hands its own to all that it fits.
-    names = list(run.get_params(deep=not hasattr(run, "estimator")))
+    names = set(run.get_params(deep=not hasattr(run, "estimator")))
     # A budget that takes everything and keeps no count: an audit publishes nothing.
     settings = {"accountant": SimpleNamespace(reserve=lambda *_, **__: None), "verbose": False}
-    for name in names:
-        if name.rpartition("__")[2] in settings:
-            run.set_params(**{name: settings[name.rpartition("__")[2]]})
-    return [name for name in names if name.rpartition("__")[2] == "random_state"]
+    prefixes = [name.removesuffix("accountant") for name in names if name.endswith("accountant")]
+    for prefix in prefixes:
+        own = {prefix + name: value for name, value in settings.items() if prefix + name in names}
+        run.set_params(**own)
+    return sorted({prefix + "random_state" for prefix in prefixes} & names)
 
 
 def claim_of(fitted: Any) -> PrivacySpent:
