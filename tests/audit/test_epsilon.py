@@ -80,7 +80,7 @@ def test_sound_classifiers_are_not_disproved(cls, adjacency):
         estimator(GrpuaSVC, batch_size=11),
         estimator(DPSGDClassifier, batch_size=11, max_grad_norm=0.1),
         estimator(DPSGDClassifier, batch_size=5, max_iter=8, max_grad_norm=0.1),
-        estimator(GrpuaSVC, batch_size=8, max_iter=6, sampling="uniform"),
+        estimator(GrpuaSVC, batch_size=8, max_iter=3, sampling="uniform"),
         estimator(
             DPSGDClassifier,
             batch_size=5,
@@ -223,8 +223,9 @@ def test_transformers_are_audited_and_not_disproved(model):
 @pytest.mark.filterwarnings("ignore:With n=11 rows")
 @pytest.mark.parametrize("model", TRANSFORMERS, ids=lambda model: type(model).__name__)
 def test_bounds_of_transformers_are_tight(model):
-    result = audit_epsilon(model, X, n_trials=6000, release="all", random_state=0)
-    assert 0.8 < result.tightness < 1.0 and not result.violated
+    model = clone(model).set_params(epsilon=16.0)
+    result = audit_epsilon(model, X, n_trials=2000, release="all", random_state=0)
+    assert 0.75 < result.tightness < 1.0 and not result.violated
 
 
 def test_searches_are_run_as_they_are():

@@ -248,8 +248,8 @@ def test_the_realised_size_of_a_lot_is_flagged():
     tables = np.vstack([np.ones((10, 1)), [[-1.0]]]), np.ones(11, dtype=int)
     neighbour = np.ones((10, 1)), np.ones(10, dtype=int)
     settings = DESCENT | {"batch_size": 10, "classes": [0, 1]}
-    assert flagged(DividesByTheLot(**settings), 1000, tables, neighbour=neighbour)
-    assert not flagged(DPSGDClassifier(**settings), 200, tables, neighbour=neighbour)
+    assert flagged(DividesByTheLot(**settings), 800, tables, neighbour=neighbour)
+    assert not flagged(DPSGDClassifier(**settings), 60, tables, neighbour=neighbour)
 
 
 @pytest.mark.parametrize("cls", [ScalesByTheRows, ScalesInFit])
