@@ -68,13 +68,16 @@ def _worst_to_transform(estimator: Any, shared: Table) -> tuple[Table, Table, in
         changed, row = (
             np.broadcast_to(v, others.shape[1]) for v in (estimator.lower, estimator.upper)
         )
-    elif _zeros_are_nothing(estimator) or estimator.adjacency == "replace-one":
+    elif _zeros_are_nothing(estimator):
         others = np.column_stack([others, np.zeros(len(others))])
         row, changed = np.zeros((2, others.shape[1]))
         row[-1] = resolve_data_norm(estimator.data_norm)
         changed[0] = row[-1] if estimator.adjacency == "replace-one" else 0.0
     else:
-        raise ValueError(NO_NULL_ROW)
+        raise ValueError(
+            f"The worst rows for {type(estimator).__name__} are not known: give "
+            f"neighbour=(X2, y2). {NO_NULL_ROW}"
+        )
     labels = np.append(shared.y, shared.y[-1:])
     one, other = (Table(np.vstack([others, each]), labels) for each in (row, changed))
     return one, other, len(others)
