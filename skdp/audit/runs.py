@@ -178,8 +178,8 @@ def published(run: Any, prefix: str = "") -> dict[str, np.ndarray]:
             path = f"{step.name}.{name}"
             if hasattr(value, "get_params"):
                 found |= published(value, path)
-            else:
-                found[path] = np.asarray(value)
+            else:  # arrays in a dictionary are not to be compared with ==
+                found[path] = np.asarray(repr(value) if isinstance(value, dict) else value)
     return found
 
 

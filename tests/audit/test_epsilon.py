@@ -230,7 +230,7 @@ def test_bounds_of_transformers_are_tight(model):
 
 def test_searches_are_run_as_they_are():
     model = PrivateGridSearchCV(
-        OperaSVC(data_norm=1.0), {"alpha": [10.0]}, epsilon=30.0, method="holdout"
+        OperaSVC(data_norm=1.0), {"alpha": [10.0, 20.0]}, epsilon=30.0, method="holdout"
     )
     results = [audit_epsilon(model, X, Y, n_trials=20, random_state=0) for _ in range(2)]
     assert results[0] == results[1] and not results[0].violated
