@@ -7,18 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from skdp.accounting import GDPAccountant
 from skdp.accounting.numerics import gaussian_profile
 from skdp.audit.bounds import Array, choose_threshold, discriminant, errors_above
 from skdp.audit.neighbours import given_pair, worst_case
 from skdp.audit.result import AuditResult
-from skdp.audit.runs import AuditedTable, published, read
+from skdp.audit.runs import AuditedTable, RepeatableStream, published, read
 from skdp.audit.transcripts import Transcripts
-from skdp.fitting import PrivateFit
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.parameters import check_choice, check_integer, check_real, plain_arguments
+from skdp.pipelines import walk
 from skdp.reporting.privacy_spent import PrivacySpent
 
 # Points of the claimed privacy curve that the errors are held against.
@@ -30,7 +29,7 @@ _SAME = 1.0 + 1e-6  # two computations of one epsilon
 def audit_epsilon(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     neighbour: Any = "worst-case",
     n_trials: int = 10_000,
@@ -39,29 +38,31 @@ def audit_epsilon(
     method: str = "gaussian-dp",
     random_state: Any = None,
 ) -> AuditResult:
-    """Try to disprove what a private classifier claims, and say how close the attempt came.
+    """Try to disprove what a private fit claims, and say how close the attempt came.
 
-    The classifier is fitted many times to each of two neighbouring tables. The first half of the
-    runs chooses a test that tells the tables apart by what was released; the second half
-    measures its two error rates, which any guarantee bounds from below. No budget is charged.
+    It is repeated many times on each of two neighbouring tables. The first half of the runs chooses
+    a test that tells the tables apart by what was released; the second half measures its two error
+    rates, which any guarantee bounds from below. No budget is charged.
 
     **Audit made-up rows.** The result is computed from all runs without noise of its own: what it
     says of private rows is not private, and is covered by no budget.
 
     Parameters
     ----------
-    estimator : private classifier
-        One of this library, or a subclass of one; cloned, not changed, and run as it is. Searches,
-        pipelines and transformers are refused.
+    estimator : private classifier, transformer or search, or a pipeline of these
+        Of this library, or others that take an `accountant` and say in `privacy_spent_` what they
+        spend; cloned, not changed, and run as it is. Steps of a pipeline claim their sum.
     X : array-like of shape (n_samples, n_features)
         The rows that both tables share, or the first table where `neighbour` is given.
-    y : array-like of shape (n_samples,)
-        Their labels.
+    y : array-like of shape (n_samples,) or None, default=None
+        Their labels; None for transformers.
     neighbour : "worst-case" or (X2, y2), default="worst-case"
-        ``"worst-case"`` adds a column that is zero in all of `X` and one row at the norm bound in
-        it, of either label (replace-one), or there and absent (add-remove; output and objective
-        perturbation need ``fit_intercept=False`` then). A pair is the second table; it must
-        differ from `X, y` in one row.
+        ``"worst-case"`` adds to `X` one row at the public bound. A classifier's is in a column that
+        is zero in all others, of either label (replace-one), or there and absent (add-remove;
+        output and objective perturbation need ``fit_intercept=False`` then); a search's is that of
+        what it fits; a transformer's is at either end of all ranges, or in either of two columns.
+        A pair is the second table; it must differ from `X, y` in one row, which under add-remove it
+        may lack if steps are noisy gradients, and else replaces by zeros.
     n_trials : int, default=10_000
         Number of runs on each of the two tables, at least 20. The bound on mu lies below what the
         attack achieves by about ``12 / sqrt(n_trials)``, or half as much again where mu is 3.
@@ -69,8 +70,8 @@ def audit_epsilon(
         Probability, in (0, 1), with which the bounds hold.
     release : {"model", "all"}, default="model"
         What the attacker sees: all attributes that a fit publishes, or every noisy release on the
-        way to them. ``"all"`` is for output perturbation and for noisy gradients on full or
-        Poisson lots; of the latter the attacker knows all rows but the one that differs.
+        way to them. ``"all"`` is for Gaussian noise on what depends on no other secret randomness
+        than lots, of which the attacker knows all rows but the one that differs.
     method : {"gaussian-dp", "clopper-pearson"}, default="gaussian-dp"
         Whether the test is chosen for its bound on mu, which needs few runs, or for its bound on
         epsilon at the claimed delta, which takes more the smaller delta is. The error rates are
@@ -118,7 +119,8 @@ def audit_epsilon(
         *pair, changed = worst_case(estimator, X, y)
     else:
         *pair, changed = given_pair(estimator, X, y, neighbour)
-    stream = resolve_random_state(random_state, b"audit")
+    key = resolve_random_state(random_state, b"audit").words(4).tobytes()
+    stream = RepeatableStream(key, seeded=False)
     tables = [
         AuditedTable(estimator, table, stream.spawn(f"table {side}"))
         for side, table in enumerate(pair)
@@ -143,11 +145,10 @@ def audit_epsilon(
 
 def check_audit(estimator: Any, confidence: float, release: str) -> None:
     """Refuse what no audit takes."""
-    private = isinstance(estimator, PrivateFit) and is_classifier(estimator)
-    if not private or hasattr(estimator, "estimator"):
+    if not any(hasattr(step.estimator, "accountant") for step in walk(estimator)):
         raise TypeError(
-            f"Audits are for private classifiers, not {type(estimator).__name__}. Of a "
-            "pipeline or a search, audit the classifier inside, on rows as it sees them."
+            "Audits are for estimators, transformers and searches that are private, and for "
+            f"pipelines of these, not for {type(estimator).__name__}."
         )
     check_real("confidence", confidence, above=0.0, below=1.0)
     check_choice("release", release, ("model", "all"))

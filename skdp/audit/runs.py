@@ -6,6 +6,7 @@ publishes, with a random stream of its own.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +14,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from skdp.accounting import ComposedEvent, PLDAccountant
 from skdp.audit.neighbours import NO_NULL_ROW, Table
 from skdp.fitting import FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.pipelines import walk
+from skdp.reporting.privacy_spent import PrivacySpent
 
 # Public by themselves, whatever the rows.
 _PUBLIC = {"privacy_spent_", "n_features_in_", "feature_names_in_"}
@@ -31,40 +35,89 @@ UNCOUNTED = SimpleNamespace(reserve=take_any_charge)
 
 def uncharged(estimator: Any) -> Any:
     """Return a clone whose fits, and those of the estimators inside it, charge no budget."""
-    copy = clone(estimator)
-    for part in (copy, *copy.get_params(deep=True).values()):
-        if isinstance(part, PrivateFit):
-            part.accountant, part.verbose = UNCOUNTED, 0
+    copy, settings = clone(estimator), {"accountant": UNCOUNTED, "verbose": False}
+    names = _own_parameters(copy)
+    for prefix in _private_parts(names):
+        own = {prefix + name: value for name, value in settings.items() if prefix + name in names}
+        copy.set_params(**own)
     return copy
 
 
-class ModelWithoutRows:
-    """A model whose sums leave rows out, as the theorems do with absent ones."""
+def _own_parameters(estimator: Any) -> set[str]:
+    # A search hands its own to all that it fits.
+    return set(estimator.get_params(deep=not hasattr(estimator, "estimator")))
 
-    def __init__(self, model: Any, rows: Any) -> None:
-        self._model, self._rows = model, rows
+
+def _private_parts(names: set[str]) -> list[str]:
+    """Return how the names of the parameters of private estimators begin."""
+    return sorted(name.removesuffix("accountant") for name in names if name.endswith("accountant"))
+
+
+class Without:
+    """The lots, the model or a problem of a table in which rows are absent."""
+
+    # The divisor, the rate and all other public numbers stay those of the whole table.
+
+    def __init__(self, whole: Any, rows: Any) -> None:
+        self._whole, self._rows = whole, rows
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
+        return getattr(self._whole, name)
+
+
+class LotsWithoutRows(Without):
+    """Lots that never hold the rows."""
+
+    def sampler(self, stream: RandomStream) -> Any:
+        """Return a sampler of these lots; None if all hold all rows."""
+        self._sampler = self._whole.sampler(stream)
+        return None if self._sampler is None else self
+
+    def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the next lots, without the rows."""
+        indices, offsets = self._sampler.draw(steps)
+        kept = ~np.isin(indices, self._rows)
+        return indices[kept], np.concatenate([[0], np.cumsum(kept)])[offsets]
+
+
+class ModelWithoutRows(Without):
+    """A model whose sums leave rows out, as the theorems do with absent ones."""
 
     def bind(self, X: Any, targets: np.ndarray) -> list[Any]:
         """Return the problems of a table, without the rows."""
-        others = np.delete(np.arange(X.shape[0]), self._rows)
-        return [ProblemWithoutRows(problem, others) for problem in self._model.bind(X, targets)]
+        problems = self._whole.bind(X, targets)
+        return [ProblemWithoutRows(each, self._rows, X.shape[0]) for each in problems]
 
 
-class ProblemWithoutRows:
-    """A problem whose sums leave rows out."""
+class ProblemWithoutRows(Without):
+    """A problem whose sums over all rows leave some out."""
 
-    run_steps = None
-
-    def __init__(self, problem: Any, others: np.ndarray) -> None:
-        self._problem, self._others = problem, others
+    def __init__(self, whole: Any, rows: Any, n_rows: int) -> None:
+        super().__init__(whole, rows)
+        self._others = np.delete(np.arange(n_rows), rows)
 
     def sum_clipped(self, weights: Any, index: Any, clip: float, out: np.ndarray) -> None:
-        """Add to ``out`` the gradients of the other rows of an index."""
-        index = self._others if index is None else np.intersect1d(index, self._others)
-        self._problem.sum_clipped(weights, index, clip, out)
+        """Add to ``out`` the gradients of the rows of an index; None means all others."""
+        self._whole.sum_clipped(weights, self._others if index is None else index, clip, out)
+
+
+class RepeatableStream(RandomStream):
+    """A stream for fits that take the way of unseeded ones, and can yet be repeated."""
+
+    __slots__ = ()
+
+    def _own_entropy(self) -> bytes:
+        return b""
+
+
+class SilentStream(RepeatableStream):
+    """A stream without noise, for replays: what mechanisms release there is known."""
+
+    __slots__ = ()
+
+    def standard_normal(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Return zeros of the given shape."""
+        return np.zeros(shape)
 
 
 class AuditedTable:
@@ -72,11 +125,20 @@ class AuditedTable:
 
     def __init__(self, estimator: Any, table: Table, stream: RandomStream) -> None:
         run = self._run = uncharged(estimator)
+        names = _own_parameters(run)
+        # Of all that is drawn: noise, lots, candidates of a search.
+        self._states = {part + "random_state" for part in _private_parts(names)} & names
         self._given = table
         self.plan: Any = None
         kind = type(estimator)
-        # Only the library's own `fit` may be taken step by step.
-        self._stepwise = kind._fit is PrivateFit._fit and kind.fit.__module__.startswith("skdp.")
+        # Only the library's own `fit` may be taken step by step, and only one that reads no
+        # randomness before it uses rows, as searches do.
+        self._stepwise = (
+            isinstance(estimator, PrivateFit)
+            and kind._fit is PrivateFit._fit
+            and kind.fit.__module__.startswith("skdp.")
+            and not hasattr(estimator, "estimator")
+        )
         if self._stepwise:
             run._check_parameters()
             self._rows = run._read(table.X, table.y, {})
@@ -87,29 +149,55 @@ class AuditedTable:
                 raise ValueError(NO_NULL_ROW)
             self.plan = replace(self.plan, model=ModelWithoutRows(self.plan.model, table.absent))
         if not self._stepwise:
-            self.spent = self.fit(stream).privacy_spent_
+            self.spent = claim_of(self.fit(stream))
 
     def fit(self, stream: RandomStream, plan: Any = None) -> Any:
         """Return the estimator fitted with a stream; its attributes last until the next run."""
         run, plan = self._run, plan or self.plan
-        for name in published(run):
+        if not self._stepwise:
+            for name in sorted(self._states):
+                run.set_params(**{name: int(stream.spawn(name).words(1)[0])})
+            return run.fit(self._given.X, self._given.y)
+        for name in [name for name in vars(run) if name.endswith("_")]:
             delattr(run, name)
         run.random_state = stream
-        if not self._stepwise:
-            return run.fit(self._given.X, self._given.y)
+        if self._given.absent is not None:
+            plan = replace(plan, lots=LotsWithoutRows(plan.lots, self._given.absent))
         # An object without callbacks: nobody watches.
         released = run._use_rows(plan, self._rows, FitProgress(object(), 1))
         run._publish(plan, self._rows, released, self.spent)
         return run
 
 
-def published(run: Any) -> dict[str, np.ndarray]:
-    """Return the attributes that a fit publishes and that could depend on rows."""
-    return {
-        name: np.asarray(value)
-        for name, value in vars(run).items()
-        if name.endswith("_") and not name.startswith("_") and name not in _PUBLIC
-    }
+def claim_of(fitted: Any) -> PrivacySpent:
+    """Return what a fitted estimator says that it spent, or the steps of a pipeline together."""
+    steps = [step.estimator for step in walk(fitted)]
+    records = [step.privacy_spent_ for step in steps if hasattr(step, "privacy_spent_")]
+    if len({record.adjacency for record in records}) != 1:
+        raise ValueError(
+            "What is audited must say in privacy_spent_ what it spends, in one adjacency."
+        )
+    if len(records) == 1:
+        return records[0]
+    event = ComposedEvent(tuple(record.event for record in records))
+    delta = math.fsum(record.delta for record in records)
+    epsilon = PLDAccountant(records[0].adjacency).compose(event).epsilon(delta)
+    return replace(records[0], epsilon=float(epsilon), delta=delta, event=event, accountant="pld")
+
+
+def published(run: Any, prefix: str = "") -> dict[str, np.ndarray]:
+    """Return what a fit publishes that could depend on rows, also in the steps of pipelines."""
+    found: dict[str, np.ndarray] = {}
+    for step in walk(run, prefix):
+        for name, value in getattr(step.estimator, "__dict__", {}).items():
+            if not name.endswith("_") or name.startswith("_") or name in _PUBLIC:
+                continue
+            path = f"{step.name}.{name}"
+            if hasattr(value, "get_params"):
+                found |= published(value, path)
+            else:  # arrays in a dictionary are not to be compared with ==
+                found[path] = np.asarray(repr(value) if isinstance(value, dict) else value)
+    return found
 
 
 def read(run: Any, reference: dict[str, np.ndarray]) -> np.ndarray:

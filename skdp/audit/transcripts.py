@@ -8,12 +8,13 @@ lot the attacker knows all rows but the one that differs (``docs/proofs/audits.m
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from skdp.audit.runs import AuditedTable
+from skdp.audit.runs import AuditedTable, SilentStream
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import Release, ReleaseTrace, record_releases
 
@@ -21,32 +22,52 @@ Draw = tuple[np.ndarray, np.ndarray]
 
 
 class KeptLots:
-    """Lots of a plan that are kept as they are drawn, or those that an earlier run has kept."""
+    """Lots of a plan, kept as they are drawn: or those that an earlier run has kept."""
 
-    # Of the latter, one row may be taken out of all lots or put into all.
+    # Each in three versions: as it was drawn, with the row that differs, and without it. What takes
+    # its place in a lot of fixed size is drawn as in the proof, uniformly among all others.
 
-    def __init__(self, lots: Any, kept: list[Draw] | None = None, row: int = 0, side: Any = None):
-        self._lots, self._left, self._row, self._side = lots, kept and iter(kept), row, side
-        self.drawn: list[Draw] = []
+    def __init__(self, lots: Any, row: int) -> None:
+        self._lots, self._row = lots, row
+        self._versions: dict[str, list[Draw]] = {"drawn": [], "inside": [], "outside": []}
+        self._left: Iterator[Draw] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._lots, name)
 
+    def replay(self, version: str) -> KeptLots:
+        """Return one version of these lots, to be drawn again."""
+        again = KeptLots(self._lots, self._row)
+        again._left = iter(self._versions[version])
+        return again
+
     def sampler(self, stream: RandomStream) -> Any:
         """Return a sampler of these lots; None if all hold all rows."""
-        self._sampler = self._lots.sampler(stream)
+        self._sampler, self._spare = self._lots.sampler(stream), stream.spawn("spare")
         return None if self._sampler is None else self
 
     def draw(self, steps: int) -> Draw:
         """Return the next lots."""
-        indices, offsets = self._sampler.draw(steps) if not self._left else next(self._left)
-        if self._side is not None:
-            change = np.union1d if self._side == "inside" else np.setdiff1d
-            lots = [change(lot, [self._row]) for lot in np.split(indices, offsets[1:-1])]
-            offsets = np.cumsum([0, *(lot.size for lot in lots)]).astype(np.int64)
-            indices = np.concatenate(lots).astype(np.int64)
-        self.drawn.append((indices, offsets))
-        return indices, offsets
+        if self._left is not None:
+            return next(self._left)
+        drawn = indices, offsets = self._sampler.draw(steps)
+        pairs = [self._both(lot) for lot in np.split(indices, offsets[1:-1])]
+        self._versions["drawn"].append(drawn)
+        for name, lots in zip(("inside", "outside"), zip(*pairs, strict=True), strict=True):
+            ends = np.cumsum([0, *(lot.size for lot in lots)])
+            self._versions[name].append((np.concatenate(lots), ends))
+        return drawn
+
+    def _both(self, lot: np.ndarray) -> Draw:
+        """Return a lot with the row that differs, and without it."""
+        others = lot[lot != self._row]
+        if self._lots.sampling != "uniform":
+            return np.append(others, self._row), others
+        if others.size == lot.size:
+            spare = self._spare.integer(lot.size)
+            return np.append(np.delete(lot, spare), self._row), lot
+        absent = np.setdiff1d(np.arange(self._lots.n_rows), lot)
+        return lot, np.append(others, absent[self._spare.integer(absent.size)])
 
 
 class Transcripts:
@@ -61,24 +82,22 @@ class Transcripts:
                 "releases, with release='model'."
             )
         lots = getattr(plan, "lots", None)
-        if lots is not None and lots.sampling not in ("full", "poisson"):
-            raise ValueError(
-                f"release='all' is for full and Poisson lots, not for sampling={lots.sampling!r}: "
-                "take release='model'."
-            )
         self._rate = 1.0 if lots is None else float(lots.sample_rate)
         self._refuse_hidden_randomness(stream)
 
     def score(self, side: int, stream: RandomStream) -> float:
         """Return the log-likelihood ratio of the transcript of a run on one of the tables."""
-        trace, kept = self._run(side, stream)
+        plan = self._tables[0].plan
+        lots = KeptLots(plan.lots, self._changed) if hasattr(plan, "lots") else None
+        trace = self._run(side, stream, lots)
         seen = trace.releases
 
-        def values(side: int, row: str | None = None) -> list[Release]:
-            return self._run(side, stream, trace, kept, row)[0].releases
+        def values(side: int, version: str) -> list[Release]:
+            silent = SilentStream(bytes(32), seeded=False)
+            return self._run(side, silent, lots and lots.replay(version), trace).releases
 
         if self._rate == 1.0:
-            one, other = (seen if k == side else values(k) for k in (0, 1))
+            one, other = (seen if k == side else values(k, "drawn") for k in (0, 1))
             return sum(map(log_ratio, seen, one, other))
         without = values(1, "outside")
         ratios = [list(map(log_ratio, seen, values(k, "inside"), without)) for k in (0, 1)]
@@ -89,30 +108,28 @@ class Transcripts:
         self,
         side: int,
         stream: RandomStream,
+        lots: KeptLots | None,
         replayed: ReleaseTrace | None = None,
-        kept: list[Draw] | None = None,
-        row: str | None = None,
-    ) -> tuple[ReleaseTrace, list[Draw]]:
+    ) -> ReleaseTrace:
         """Record a run on one of the tables and its lots, or replay one that was recorded."""
         plan = self._tables[side].plan
-        lots = KeptLots(getattr(plan, "lots", None), kept, self._changed, row)
         with record_releases(replayed) as trace:
-            self._tables[side].fit(
-                stream, replace(plan, lots=lots) if hasattr(plan, "lots") else plan
-            )
+            self._tables[side].fit(stream, replace(plan, lots=lots) if lots else plan)
         if replayed is not None and len(trace.releases) != len(replayed.releases):
             raise ValueError("The number of releases depends on the rows: that alone tells them.")
-        return trace, lots.drawn
+        return trace
 
     def _refuse_hidden_randomness(self, stream: RandomStream) -> None:
         """Refuse releases that rest on randomness which nobody is shown.
 
         An attacker who knew it would be stronger than the claim allows.
         """
-        trace, kept = self._run(0, stream.spawn("recorded"))
+        plan = self._tables[0].plan
+        lots = KeptLots(plan.lots, self._changed) if hasattr(plan, "lots") else None
+        trace = self._run(0, stream.spawn("recorded"), lots)
         if not trace.releases:
             raise ValueError("This fit shows no releases to a trace: take release='model'.")
-        again = self._run(0, stream.spawn("replayed"), trace, kept)[0]
+        again = self._run(0, stream.spawn("replayed"), lots and lots.replay("drawn"), trace)
         for seen, other in zip(trace.releases, again.releases, strict=True):
             if seen.norm != 2.0:
                 raise ValueError("release='all' is for Gaussian noise.")

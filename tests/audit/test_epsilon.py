@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from support import ESTIMATORS, rows
@@ -16,18 +17,17 @@ from skdp import (
     GrpuaLogisticRegression,
     GrpuaSVC,
     ObjectivePerturbationSVC,
-    OperaLogisticRegression,
     OperaSVC,
     config_context,
 )
 from skdp.accounting import GDPAccountant, PureDPEvent
 from skdp.audit import AuditResult, audit_epsilon
-from skdp.audit.neighbours import Table, worst_case
-from skdp.audit.runs import AuditedTable
+from skdp.audit.neighbours import Table, given_pair, worst_case
+from skdp.audit.runs import AuditedTable, claim_of
 from skdp.budget import BudgetAccountant
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.model_selection import PrivateGridSearchCV
-from skdp.preprocessing import DPStandardScaler
+from skdp.preprocessing import DPPCA, DPQuantileClipper, DPStandardScaler
 from skdp.testing import FrozenStream
 
 # False alarms of a sound mechanism, over all tests of this file, stay below 1e-6.
@@ -80,6 +80,7 @@ def test_sound_classifiers_are_not_disproved(cls, adjacency):
         estimator(GrpuaSVC, batch_size=11),
         estimator(DPSGDClassifier, batch_size=11, max_grad_norm=0.1),
         estimator(DPSGDClassifier, batch_size=5, max_iter=8, max_grad_norm=0.1),
+        estimator(GrpuaSVC, batch_size=8, max_iter=3, sampling="uniform"),
         estimator(
             DPSGDClassifier,
             batch_size=5,
@@ -88,7 +89,14 @@ def test_sound_classifiers_are_not_disproved(cls, adjacency):
             max_grad_norm=0.1,
         ),
     ],
-    ids=["output", "full lots", "full lots, clipped", "Poisson lots", "Poisson, replace-one"],
+    ids=[
+        "output",
+        "full lots",
+        "full lots, clipped",
+        "Poisson lots",
+        "fixed size",
+        "Poisson, replace-one",
+    ],
 )
 def test_transcripts_do_not_disprove_what_is_sound(model):
     result = audit_epsilon(
@@ -161,6 +169,105 @@ def test_an_absent_row_is_a_row_of_zeros_without_an_intercept(batch_size):
     frozen = FrozenStream.from_seed(3)
     one, other = (each.fit(frozen.spawn("a")).coef_ for each in (absent, null))
     np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_the_second_table_may_lack_a_row_under_add_remove():
+    table, labels = rows(n=11)
+    model = estimator(DPSGDClassifier, adjacency="add-remove")
+    one, other, changed = given_pair(
+        model, table, labels, (np.delete(table, 4, axis=0), np.delete(labels, 4))
+    )
+    assert changed == other.absent == 4 and one.absent is None
+    np.testing.assert_array_equal(other.X, table)
+    with pytest.raises(ValueError, match="without a row"):
+        given_pair(model, table, labels, (table[1:] + 1.0, labels[1:]))
+
+
+def test_an_absent_row_is_in_no_lot():
+    class Seen(DPSGDClassifier):
+        def _carry_out(self, plan, *rest):
+            indices, offsets = plan.lots.sampler(RandomStream.from_seed(1)).draw(50)
+            assert offsets[-1] == indices.size and (np.diff(offsets) >= 0).all()
+            seen.append(indices)
+            return super()._carry_out(plan, *rest)
+
+    seen, (table, labels) = [], rows(n=11)
+    model = Seen(**estimator(DPSGDClassifier).get_params())
+    for absent in (None, 4):
+        whole = AuditedTable(model, Table(table, labels, absent), RandomStream.from_seed(5))
+        whole.fit(RandomStream.from_seed(5))
+    np.testing.assert_array_equal(seen[1], seen[0][seen[0] != 4])
+
+
+TRANSFORMERS = [
+    DPPCA(epsilon=8.0, data_norm=2.0),
+    DPPCA(epsilon=8.0, data_norm=2.0, adjacency="add-remove"),
+    DPStandardScaler(epsilon=8.0),
+    DPQuantileClipper(epsilon=8.0, lower=-1.0, upper=1.0, smallest=0.1),
+]
+
+
+@pytest.mark.filterwarnings("ignore:With n=11 rows")
+@pytest.mark.parametrize("model", TRANSFORMERS, ids=lambda model: type(model).__name__)
+def test_transformers_are_audited_and_not_disproved(model):
+    model = clone(model).set_params(epsilon=40.0)
+    for release in ("model", "all"):
+        result = audit_epsilon(
+            model, X, n_trials=100, confidence=SURE, release=release, random_state=0
+        )
+        assert not result.violated
+    assert 0.0 < result.tightness < 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:With n=11 rows")
+@pytest.mark.parametrize("model", TRANSFORMERS, ids=lambda model: type(model).__name__)
+def test_bounds_of_transformers_are_tight(model):
+    model = clone(model).set_params(epsilon=16.0)
+    result = audit_epsilon(model, X, n_trials=2000, release="all", random_state=0)
+    assert 0.75 < result.tightness < 1.0 and not result.violated
+
+
+def test_searches_are_run_as_they_are():
+    model = PrivateGridSearchCV(
+        OperaSVC(data_norm=1.0), {"alpha": [10.0, 20.0]}, epsilon=30.0, method="holdout"
+    )
+    results = [audit_epsilon(model, X, Y, n_trials=20, random_state=0) for _ in range(2)]
+    assert results[0] == results[1] and not results[0].violated
+    assert results[0].claimed == pytest.approx(30.0, rel=0.01)
+
+
+class Quiet(DPStandardScaler):
+    """Adds a hundredth of the noise that it states."""
+
+    def _learn(self, X, plan, stream):
+        super()._learn(X, replace(plan, sigma=plan.sigma / 100.0), stream)
+
+
+@pytest.mark.parametrize(("scaler", "n_trials"), [(DPStandardScaler, 20), (Quiet, 100)])
+def test_pipelines_claim_what_their_steps_claim_together(scaler, n_trials):
+    one = np.vstack([X, [[1.0]]]), np.append(Y, 1)
+    model = make_pipeline(
+        scaler(epsilon=1.0, delta=1e-6, row_norm=1.0), estimator(OperaSVC, epsilon=1.0)
+    )
+    budget = BudgetAccountant(100.0, 1e-2, adjacency="replace-one")
+    with budget:
+        result = audit_epsilon(
+            model,
+            *one,
+            neighbour=(-one[0], one[1]),
+            n_trials=n_trials,
+            confidence=SURE,
+            random_state=0,
+        )
+    assert len(budget.entries()) == 0 and result.delta == 1e-6 + 1e-5
+    assert 1.0 < result.claimed < 2.0 and result.violated == (scaler is Quiet)
+
+
+def test_steps_of_different_relations_claim_nothing_together():
+    model = make_pipeline(DPStandardScaler(), estimator(OperaSVC, adjacency="add-remove"))
+    with pytest.raises(ValueError, match="one adjacency"):
+        claim_of(model.fit(X, Y))
 
 
 class OwnFit(OperaSVC):
@@ -302,6 +409,7 @@ def test_a_pair_of_ones_own():
         (lambda X, y: (X, y), "differ in 0"),
         (lambda X, y: (X + 1.0, y), "differ in 10"),
         (lambda X, y: (X[:-1], y[:-1]), "equally many rows"),
+        (lambda X, y: (X[:, :0], y), "equally many columns"),
         (lambda X, y: (X, y[:-1]), "one label a row"),
     ],
 )
@@ -321,6 +429,11 @@ def test_add_remove_needs_a_row_that_contributes_nothing():
                 Y,
                 neighbour=neighbour,
                 n_trials=20,
+            )
+    for neighbour in ("worst-case", (other, None)):
+        with pytest.raises(ValueError, match="Under add-remove"):
+            audit_epsilon(
+                DPStandardScaler(adjacency="add-remove"), X, neighbour=neighbour, n_trials=20
             )
     for cls in (DPSGDClassifier, GrpuaSVC):
         model = estimator(cls, adjacency="add-remove")
@@ -348,17 +461,8 @@ def test_bad_parameters(settings, error, message):
         audit_epsilon(estimator(OperaSVC, alpha=-1.0), X, Y, n_trials=20)
 
 
-@pytest.mark.parametrize(
-    "refused",
-    [
-        LogisticRegression(),
-        make_pipeline(OperaSVC()),
-        PrivateGridSearchCV(OperaLogisticRegression(), {"alpha": [0.1, 1.0]}),
-        DPStandardScaler(),
-    ],
-    ids=lambda thing: type(thing).__name__,
-)
-def test_what_is_no_private_classifier_is_refused(refused):
+@pytest.mark.parametrize("refused", [LogisticRegression(), make_pipeline(LogisticRegression())])
+def test_what_is_not_private_is_refused(refused):
     with pytest.raises(TypeError, match=type(refused).__name__):
         audit_epsilon(refused, X, Y, n_trials=20)
 
@@ -367,7 +471,6 @@ def test_what_is_no_private_classifier_is_refused(refused):
     ("model", "message"),
     [
         (estimator(ObjectivePerturbationSVC), "depends on randomness that is not released"),
-        (estimator(GrpuaLogisticRegression, sampling="uniform"), "uniform"),
         (estimator(GrpuaSVC, calibration="hidden-state", batch_size=11), "last iterate"),
     ],
 )

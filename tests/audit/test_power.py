@@ -98,6 +98,26 @@ class ClipsAfterTheSum(DPSGDClassifier):
         return super()._carry_out(plan, [ClippedSum(problem) for problem in problems], *rest)
 
 
+class SumOverSize:
+    """A problem whose sums are divided by the size that lots have, not by the public one."""
+
+    run_steps = None
+
+    def __init__(self, problem, size):
+        self._problem, self._size = problem, size
+
+    def sum_clipped(self, weights, index, clip, out):
+        total = np.zeros_like(out)
+        self._problem.sum_clipped(weights, index, clip, total)
+        out += total * self._size / max(len(index), 1)
+
+
+class DividesByTheLot(DPSGDClassifier):
+    def _carry_out(self, plan, problems, *rest):
+        sums = [SumOverSize(problem, plan.lots.size) for problem in problems]
+        return super()._carry_out(plan, sums, *rest)
+
+
 class PrintedNoise(GrpuaSVC):
     """The algorithm as printed: noise of one gradient's norm on n times the sampled gradient."""
 
@@ -218,6 +238,18 @@ def test_a_clipped_sum_is_flagged():
     neighbour = np.vstack([others, [[0.0]]]), tables[1]
     assert flagged(ClipsAfterTheSum(**DESCENT), 1000, tables, neighbour=neighbour)
     assert not flagged(DPSGDClassifier(**DESCENT), 200, tables, neighbour=neighbour)
+
+
+def test_the_realised_size_of_a_lot_is_flagged():
+    """Over its size, a sum of equal gradients is the same for all lots, but for one opposite row.
+
+    That moves it by twice the bound on a gradient, of which the claim is that it may be removed.
+    """
+    tables = np.vstack([np.ones((10, 1)), [[-1.0]]]), np.ones(11, dtype=int)
+    neighbour = np.ones((10, 1)), np.ones(10, dtype=int)
+    settings = DESCENT | {"batch_size": 10, "classes": [0, 1]}
+    assert flagged(DividesByTheLot(**settings), 800, tables, neighbour=neighbour)
+    assert not flagged(DPSGDClassifier(**settings), 60, tables, neighbour=neighbour)
 
 
 @pytest.mark.parametrize("cls", [ScalesByTheRows, ScalesInFit])
