@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sklearn
 from scipy import sparse
+from scipy.stats import loguniform, uniform
 from search_toys import NoisyCentre, NoisyCount, Tally
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -134,6 +135,22 @@ def test_without_a_seed_nothing_repeats(table):
     assert not np.array_equal(one, other)
     assert not searches[0].privacy_spent_.seeded
     assert clone(searches[0]).set_params(random_state=1).fit(*table).privacy_spent_.seeded
+
+
+def test_a_seed_repeats_searches_among_distributions(table):
+    """Frozen distributions of scipy are told apart by name and arguments, not by address."""
+
+    def search(law):
+        model = OperaLogisticRegression(classes=[0, 1], data_norm=1.0)
+        found = PrivateRandomizedSearchCV(
+            model, {"alpha": law}, n_iter=2, method="holdout", random_state=3
+        ).fit(*table)
+        return found.best_estimator_.coef_
+
+    first = search(loguniform(0.1, 1.0))
+    np.testing.assert_array_equal(first, search(loguniform(0.1, 1.0)))
+    for other in (loguniform(0.1, 1.0 + 1e-9), loguniform(a=0.1, b=1.0), uniform(0.1, 1.0)):
+        assert not np.any(first == search(other))
 
 
 def test_no_two_fits_share_their_noise():
