@@ -15,7 +15,8 @@ from skdp.mechanisms.trace import ReleaseTrace, record_releases
 
 def score_model(table: AuditedTable, stream: RandomStream, n_canaries: int) -> Array:
     """Fit once, and score canaries by their coefficients."""
-    weights = np.array(table.fit(stream).coef_[-1, -n_canaries:])
+    fitted = table.fit(stream)
+    weights = np.array(getattr(fitted, "best_estimator_", fitted).coef_[-1, -n_canaries:])
     return weights - weights.mean()
 
 

@@ -119,8 +119,9 @@ class MembershipDisplay(ResultDisplay):
 class AuditDisplay(ResultDisplay):
     """Errors of an audit's test, beside the least that the claim allows.
 
-    With the confidence of the audit, the rates of its test lie in the rectangle. A corner below
-    the claimed curve disproves the claim. Guesses in one run have no such rates.
+    With the confidence of the audit, the rates of its test lie in the rectangle, or of
+    ``method="binomial"`` their mean below its corner. A corner below the claimed curve disproves
+    the claim. Guesses by ``"f-dp"`` have no such rates.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from skdp.accounting.numerics import gaussian_profile
 from skdp.audit.bounds import Array, choose_threshold, discriminant, errors_above
 from skdp.audit.neighbours import given_pair, worst_case
 from skdp.audit.result import AuditResult
-from skdp.audit.runs import AuditedTable, RepeatableStream, published, read
+from skdp.audit.runs import AuditedTable, RepeatableStream, paying_parts, published, read
 from skdp.audit.transcripts import Transcripts
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.parameters import check_choice, check_integer, check_real, plain_arguments
@@ -145,10 +145,14 @@ def audit_epsilon(
 
 def check_audit(estimator: Any, confidence: float, release: str) -> None:
     """Refuse what no audit takes."""
-    if not any(hasattr(step.estimator, "accountant") for step in walk(estimator)):
+    steps = {id(step.estimator) for step in walk(estimator)}
+    paying = paying_parts(estimator) if hasattr(estimator, "get_params") else []
+    # What other estimators fit is not seen, and neither is its claim.
+    if not paying or not steps.issuperset(map(id, paying)):
         raise TypeError(
             "Audits are for estimators, transformers and searches that are private, and for "
-            f"pipelines of these, not for {type(estimator).__name__}."
+            f"pipelines of these, not for {type(estimator).__name__}, nor for estimators inside "
+            "others."
         )
     check_real("confidence", confidence, above=0.0, below=1.0)
     check_choice("release", release, ("model", "all"))

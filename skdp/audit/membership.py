@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sklearn.base import is_classifier
 from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +20,7 @@ from skdp.audit.membership_rates import advantage, tpr_at
 from skdp.audit.membership_result import MembershipResult
 from skdp.audit.runs import uncharged
 from skdp.parameters import check_choice, check_integer, check_real, plain_arguments
+from skdp.pipelines import walk
 from skdp.reporting.profile import profile_of
 
 _LEAST_PROBABILITY = 1e-12  # trees say zero
@@ -110,6 +111,9 @@ def membership_inference(
     (True, True, None)
     """
     _check(estimator, attack, n_shadow_models, fpr, confidence)
+    y_members, y_nonmembers = column_or_1d(y_members), column_or_1d(y_nonmembers)
+    if not np.isin(np.concatenate([y_members, y_nonmembers]), estimator.classes_).any():
+        raise ValueError("None of the labels is one of the classifier's classes_.")
     check_consistent_length(X_members, y_members)
     check_consistent_length(X_nonmembers, y_nonmembers)
     if len(y_members) < 10 or len(y_nonmembers) < 40:
@@ -156,7 +160,8 @@ def _check(estimator: Any, attack: str, shadows: int, fpr: Any, confidence: floa
     check_real("confidence", confidence, above=0.0, below=1.0)
     for rate in fpr:
         check_real("fpr", rate, above=0.0, below=1.0)
-    if attack == "likelihood-ratio" and hasattr(estimator, "cv_results_"):
+    searches = (hasattr(step.estimator, "cv_results_") for step in walk(estimator))
+    if attack == "likelihood-ratio" and any(searches):
         raise TypeError(
             "Shadow models are no searches: give best_estimator_. The bounds from its own claim "
             "leave out what choosing it has cost."

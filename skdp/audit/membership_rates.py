@@ -41,7 +41,8 @@ def tpr_at(fpr: float, members: Array, others: Array, failure: float) -> tuple[f
     """Return the true-positive rate at a false-positive rate, and an interval for it."""
     share, size = level(0.25 * failure), others.size
     ranked, above = np.sort(others)[::-1], np.arange(size)
-    estimate = float((members > ranked[int(fpr * size)]).mean())
+    rank = int(fpr * (size + 1))  # a further row is above the threshold as often as `fpr`, at most
+    estimate = float((members > ranked[rank - 1]).mean()) if rank else 0.0
     lower, upper = 0.0, 1.0
     # Thresholds with so few of the others above them have a rate of at most `fpr`, surely;
     proved = int((rate_upper(above, size, share) <= fpr).sum())

@@ -44,7 +44,8 @@ def audit_in_one_run(
     Parameters
     ----------
     estimator : private classifier
-        One that `audit_epsilon` takes, and that has `data_norm`, `classes` and `fit_intercept`.
+        One that `audit_epsilon` takes, or a search for one, with `data_norm`, `classes` and
+        `fit_intercept`.
     X : array-like of shape (n_samples, n_features)
         Rows besides the canaries.
     y : array-like of shape (n_samples,)

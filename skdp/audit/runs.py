@@ -36,11 +36,21 @@ UNCOUNTED = SimpleNamespace(reserve=take_any_charge)
 def uncharged(estimator: Any) -> Any:
     """Return a clone whose fits, and those of the estimators inside it, charge no budget."""
     copy, settings = clone(estimator), {"accountant": UNCOUNTED, "verbose": False}
-    names = _own_parameters(copy)
-    for prefix in _private_parts(names):
-        own = {prefix + name: value for name, value in settings.items() if prefix + name in names}
-        copy.set_params(**own)
+    # Frozen parts are not cloned: they are the user's own, and are not fitted.
+    frozen = {id(part) for part in estimator.get_params(deep=True).values()}
+    for part in paying_parts(copy):
+        if id(part) not in frozen:
+            own = part.get_params(deep=False)
+            part.set_params(**{key: settings[key] for key in settings if key in own})
     return copy
+
+
+def paying_parts(estimator: Any) -> list[Any]:
+    """Return what charges a budget in an estimator; a search pays for what is inside it."""
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    private = [part for part in parts if hasattr(part, "accountant")]
+    inside = {id(each) for part in private for each in part.get_params(deep=True).values()}
+    return [part for part in private if id(part) not in inside]
 
 
 def _own_parameters(estimator: Any) -> set[str]:

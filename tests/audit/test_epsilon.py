@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from support import ESTIMATORS, rows
 
@@ -461,8 +462,17 @@ def test_bad_parameters(settings, error, message):
         audit_epsilon(estimator(OperaSVC, alpha=-1.0), X, Y, n_trials=20)
 
 
-@pytest.mark.parametrize("refused", [LogisticRegression(), make_pipeline(LogisticRegression())])
-def test_what_is_not_private_is_refused(refused):
+@pytest.mark.parametrize(
+    "refused",
+    [
+        LogisticRegression(),
+        make_pipeline(LogisticRegression()),
+        # What it fits inside would not count for the claim.
+        make_pipeline(DPQuantileClipper(), OneVsRestClassifier(OperaSVC())),
+        OneVsRestClassifier(OperaSVC()),
+    ],
+)
+def test_what_claims_nothing_or_not_all_is_refused(refused):
     with pytest.raises(TypeError, match=type(refused).__name__):
         audit_epsilon(refused, X, Y, n_trials=20)
 

@@ -7,12 +7,16 @@ import pytest
 from joblib import parallel_config
 from scipy import sparse
 from scipy.stats import binom, hypergeom, norm
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -308,5 +312,41 @@ def test_what_is_refused(given, error, words):
 def test_shadow_models_are_no_searches():
     search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2).fit(*PARTS[:2])
     assert infer(search).auc > 0.4
-    with pytest.raises(TypeError, match="best_estimator_"):
-        infer(search, attack="likelihood-ratio")
+    for model in (search, make_pipeline(RowNormClipper(1.0), search)):
+        with pytest.raises(TypeError, match="best_estimator_"):
+            infer(model, attack="likelihood-ratio")
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        OneVsRestClassifier,
+        lambda inner: BaggingClassifier(inner, n_estimators=2, bootstrap=False),
+        lambda inner: CalibratedClassifierCV(inner, cv=2),
+        lambda inner: VotingClassifier([("one", inner), ("other", clone(inner))], voting="soft"),
+    ],
+)
+def test_shadow_models_charge_nothing_wherever_the_private_part_is(around):
+    budget = BudgetAccountant(1000.0, 1e-2)
+    model = around(private(accountant=budget)).fit(*PARTS[:2])
+    before = len(budget.entries())
+    assert before > 0
+    infer(model, attack="likelihood-ratio", n_shadow_models=2)
+    assert len(budget.entries()) == before
+
+
+def test_frozen_parts_keep_their_budget():
+    """Clones share them with the model that was given."""
+    budget = BudgetAccountant(100.0, 1e-2)
+    scaler = DPStandardScaler(delta=1e-4, lower=-1.0, upper=1.0, accountant=budget).fit(X[:200])
+    model = make_pipeline(FrozenEstimator(scaler), private(accountant=budget)).fit(*PARTS[:2])
+    infer(model, attack="likelihood-ratio", n_shadow_models=2)
+    assert scaler.accountant is budget and len(budget.entries()) == 2
+
+
+@pytest.mark.parametrize(("size", "rate"), [(40, 0.001), (100, 0.01), (1000, 0.001)])
+def test_guessing_has_a_rate_of_true_positives_of_at_most_the_false_ones(size, rate):
+    """So it must be, as the bound that stands beside it says; seeded, three deviations apart."""
+    scores = np.random.default_rng(0).normal(size=(1000, 200 + size))
+    found = [tpr_at(rate, row[:200], row[200:], 0.05)[0] for row in scores]
+    assert np.mean(found) <= rate + 3.0 * np.std(found) / np.sqrt(1000)
