@@ -176,11 +176,11 @@ def searches() -> Iterator[Case]:
         own = {"epsilon": EPSILON, "delta": DELTA, "adjacency": adjacency, "cv": 2}
         for method in ("random-stopping", "fixed", "holdout", "cv"):
             grid = PrivateGridSearchCV(inner, {"alpha": [10.0, 20.0]}, method=method, **own)
-            yield Case(f"of `OperaSVC`, {method}", grid, share=0.006, tables=tables)
+            yield Case(f"of `OperaSVC`, {method}", grid, share=0.01, tables=tables)
     random = PrivateRandomizedSearchCV(
         OperaSVC(data_norm=1.0), {"alpha": [10.0]}, n_iter=1, method="holdout", epsilon=EPSILON
     )
-    yield Case("of `OperaSVC`, holdout", random, share=0.006, tables=tables)
+    yield Case("of `OperaSVC`, holdout", random, share=0.01, tables=tables)
     pipeline = make_pipeline(
         DPStandardScaler(epsilon=8.0, delta=DELTA / 2, row_norm=1.0),
         OperaSVC(epsilon=8.0, delta=DELTA / 2, data_norm=1.0, alpha=10.0),

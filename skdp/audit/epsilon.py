@@ -187,7 +187,8 @@ def judge(evidence: Any, spent: PrivacySpent, by_mu: bool) -> dict[str, Any]:
     # Other guarantees imply a Gaussian one as well, but claim a smaller epsilon than that.
     gaussian = gaussian_profile.epsilon(mu_claimed, spent.delta) <= spent.epsilon * _SAME
     if not gaussian:
-        mu_claimed = gaussian_profile.mu(spent.epsilon, spent.delta)
+        pure = spent.delta == 0.0
+        mu_claimed = math.inf if pure else gaussian_profile.mu(spent.epsilon, spent.delta)
     mu_lower = max(float(evidence.mu_lower()), 0.0)
     epsilon_lower = max(float(evidence.epsilon_lower(spent.delta)), 0.0)
     by_guarantee = gaussian and by_mu

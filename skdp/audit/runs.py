@@ -7,12 +7,16 @@ publishes, with a random stream of its own.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Number
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
 from skdp.accounting import ComposedEvent, PLDAccountant
 from skdp.audit.neighbours import NO_NULL_ROW, Table
@@ -166,7 +170,7 @@ class AuditedTable:
         run, plan = self._run, plan or self.plan
         if not self._stepwise:
             for name in sorted(self._states):
-                run.set_params(**{name: int(stream.spawn(name).words(1)[0])})
+                run.set_params(**{name: int(stream.spawn(name).words(1)[0] >> np.uint64(32))})
             return run.fit(self._given.X, self._given.y)
         for name in [name for name in vars(run) if name.endswith("_")]:
             delattr(run, name)
@@ -181,7 +185,9 @@ class AuditedTable:
 
 def claim_of(fitted: Any) -> PrivacySpent:
     """Return what a fitted estimator says that it spent, or the steps of a pipeline together."""
+    # What is frozen was paid for, and is not fitted again.
     steps = [step.estimator for step in walk(fitted)]
+    steps = [step for step in steps if not isinstance(step, FrozenEstimator)]
     records = [step.privacy_spent_ for step in steps if hasattr(step, "privacy_spent_")]
     if len({record.adjacency for record in records}) != 1:
         raise ValueError(
@@ -195,19 +201,47 @@ def claim_of(fitted: Any) -> PrivacySpent:
     return replace(records[0], epsilon=float(epsilon), delta=delta, event=event, accountant="pld")
 
 
-def published(run: Any, prefix: str = "") -> dict[str, np.ndarray]:
-    """Return what a fit publishes that could depend on rows, also in the steps of pipelines."""
+def published(run: Any) -> dict[str, np.ndarray]:
+    """Return what a fit leaves in public attributes, also of what is inside of them."""
     found: dict[str, np.ndarray] = {}
-    for step in walk(run, prefix):
-        for name, value in getattr(step.estimator, "__dict__", {}).items():
-            if not name.endswith("_") or name.startswith("_") or name in _PUBLIC:
-                continue
-            path = f"{step.name}.{name}"
-            if hasattr(value, "get_params"):
-                found |= published(value, path)
-            else:  # arrays in a dictionary are not to be compared with ==
-                found[path] = np.asarray(repr(value) if isinstance(value, dict) else value)
+    for step in walk(run):
+        _collect(step.name, step.estimator, found, set())
     return found
+
+
+def _collect(path: str, value: Any, found: dict[str, np.ndarray], seen: set[int]) -> None:
+    """Add the arrays inside a value, by their paths."""
+    if sparse.issparse(value):
+        value = value.toarray()
+    if isinstance(value, Mapping):
+        for key in value:
+            _collect(f"{path}[{key!r}]", value[key], found, seen)
+    elif isinstance(value, list | tuple) or hasattr(value, "__array__"):
+        array = _as_array(value)
+        if array is not None:
+            found[path] = array
+            return
+        for place, item in enumerate(np.asarray(value, dtype=object).ravel().tolist()):
+            _collect(f"{path}[{place}]", item, found, seen)
+    elif hasattr(value, "__dict__") and not isinstance(value, type) and id(value) not in seen:
+        seen.add(id(value))
+        hidden = set(_PUBLIC)
+        if hasattr(value, "get_params"):
+            hidden.update(value.get_params(deep=False))
+        for name, held in vars(value).items():
+            if name not in hidden and not name.startswith("_"):
+                _collect(f"{path}.{name}", held, found, seen)
+    elif value is None or isinstance(value, str | bytes | Number):
+        found[path] = np.asarray(value if isinstance(value, Number) else str(value))
+
+
+def _as_array(value: Any) -> np.ndarray | None:
+    """Return numbers or texts as an array; None if there is anything else among them."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # of ragged lists
+        return None
+    return None if array.dtype.hasobject else array
 
 
 def read(run: Any, reference: dict[str, np.ndarray]) -> np.ndarray:

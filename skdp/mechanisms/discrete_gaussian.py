@@ -20,6 +20,8 @@ _REACH = 80
 # Binary digits of the released noise below the sensitivity's share of one coordinate; and of the
 # secret noise, which with its tails stays an exact double.
 _DIGITS, _SECRET_DIGITS = 20, 45
+# Of a grid of released noise, in units of its scale.
+LARGEST_STEP = 2.0**-_DIGITS
 # Covers the roundings of the few operations by which noise is chosen and priced.
 _MARGIN = 1e-12
 _WORDS_AT_ONCE = 512

@@ -13,11 +13,13 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
-from skdp.accounting import GaussianEvent
+from skdp.accounting import GaussianEvent, LaplaceEvent
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.events.compositions import leaf_counts
 from skdp.exceptions import BudgetExceededError
+from skdp.mechanisms.discrete_gaussian import LARGEST_STEP
 from skdp.pipelines import is_container
+from skdp.reporting.privacy_spent import DISCRETE_NOISE
 from skdp.testing._case import Case, NotingBudget, Replay, noises, parameters_called, records
 from skdp.testing.frozen import Run
 from skdp.testing.laws import check_noise
@@ -165,8 +167,9 @@ def check_nothing_tells_neighbours_apart(case: Case) -> None:
 
 def check_noise_is_fresh_and_as_declared(case: Case) -> None:
     """Test the law of the noise of each mechanism, and its price against the charge."""
+    step = _step_of_noise(case)
     for (label, norm), noise in noises(case.traces).items():
-        _insist_on_fresh(noise, f"{label!r} had the same noise twice in fits without a seed")
+        _insist_on_fresh(noise, f"{label!r} had the same noise twice in fits without a seed", step)
         law = stats.norm() if norm == 2.0 else stats.laplace()
         try:
             check_noise(noise, law)
@@ -176,24 +179,41 @@ def check_noise_is_fresh_and_as_declared(case: Case) -> None:
                 f"The noise of {label!r} is about {root:.3g} times what is declared, or of another "
                 f"law. {error} Declare the scale that is drawn, and draw it by skdp.mechanisms."
             ) from None
-    leaves = [each for r in records(case.run.fitted) for each in leaf_counts(r.event).items()]
-    gaussian = [k / e.noise_multiplier**2 for e, k in leaves if isinstance(e, GaussianEvent)]
-    if 0 < len(gaussian) == len(leaves):
-        charged = sum(gaussian)
-        made = sum((r.sensitivity / r.sigma) ** 2 for r in case.run.trace.releases if r.norm == 2.0)
+    _insist_on_paid_noise(case)
+
+
+def _insist_on_paid_noise(case: Case) -> None:
+    """Hold the declared noise against the charge, where that is for Gaussian and Laplace noise."""
+    leaves: list[tuple[Any, int]] = []
+    for record in records(case.run.fitted):
+        leaves += leaf_counts(record.event).items()
+    priced: dict[Any, Any] = {GaussianEvent: (2.0, 2), LaplaceEvent: (1.0, 1)}
+    if not leaves or not all(type(event) in priced for event, _ in leaves):
+        return
+    for kind, (norm, power) in priced.items():
+        charged = sum(k / e.noise_multiplier**power for e, k in leaves if type(e) is kind)
+        releases = [each for each in case.run.trace.releases if each.norm == norm]
+        made = sum((each.sensitivity / each.sigma) ** power for each in releases)
         _insist(
             made <= charged * (1.0 + 1e-9),
-            f"The releases are {math.sqrt(made):.6g}-GDP by their declared noise, the charge is "
-            f"for {math.sqrt(charged):.6g}: draw more noise, or charge for it.",
+            f"By their declared noise the releases cost {made ** (1 / power):.6g}, the charge as "
+            f"{kind.__name__} is {charged ** (1 / power):.6g}: draw more noise, or charge for it.",
         )
 
 
-def _insist_on_fresh(noise: np.ndarray, what: str) -> None:
+def _step_of_noise(case: Case) -> float:
+    """Return the grid of discrete noise, at most, in units of its scale; else 0."""
+    discrete = (r.arithmetic == DISCRETE_NOISE for r in records(case.run.fitted))
+    return LARGEST_STEP if any(discrete) else 0.0
+
+
+def _insist_on_fresh(noise: np.ndarray, what: str, step: float) -> None:
     # Densities of absolute values are at most 1, so that two of n numbers come closer than this
-    # with a probability of at most 1e-8.
+    # with a probability of at most 1e-8. On a grid so many are equal by chance, or fewer.
     gaps = np.diff(np.sort(np.abs(noise)))
+    ties = stats.poisson.isf(1e-9, step * noise.size**2) if step else 0.0
     _insist(
-        np.min(gaps, initial=1.0) > 1e-8 / noise.size**2,
+        np.count_nonzero(gaps <= 1e-8 / noise.size**2) <= ties,
         f"{what}: a difference would cancel it. Take a new stream for every use, by "
         "resolve_random_state(self.random_state, context) and spawn(label).",
     )
@@ -217,7 +237,8 @@ def check_seeds_are_reported_and_bound_to_the_table(case: Case) -> None:
         "A seed does not repeat its fit: draw from it alone.",
     )
     for (label, _), noise in noises([run.trace for run in runs[1:]]).items():
-        _insist_on_fresh(noise, f"With one seed, {label!r} had the same noise on two tables")
+        same = f"With one seed, {label!r} had the same noise on two tables"
+        _insist_on_fresh(noise, same, _step_of_noise(case))
     unseeded = records(case.run.fitted)
     _insist(not any(r.seeded for r in unseeded), "A fit without a seed says that it had one.")
 

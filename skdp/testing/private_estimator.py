@@ -55,11 +55,13 @@ def check_private_estimator(
     The checks: the budget is charged once, in full, before rows are used or copied, and its refusal
     ends the fit; replays on neighbours, in both relations if there is a parameter ``adjacency``,
     move no release by more than it declares; noise is of the declared law, never used twice, and
-    the releases cost no more than is charged; under frozen noise nothing that is reached from the
-    fitted object and nothing that is said aloud tells neighbours apart; seeds are reported; clones
-    and pickles keep parameters, budget and record; errors quote no value. A right estimator fails
-    by chance with a probability below 1e-6. To pass proves no guarantee: neighbours are samples,
-    and what is not shown to the trace cannot be judged. Check the steps of a container as well.
+    the releases cost no more than is charged (for Gaussian and Laplace noise without sampling);
+    under frozen noise nothing that is reached from the fitted object and nothing that is said aloud
+    tells neighbours apart; seeds are reported; clones and pickles keep parameters, budget and
+    record; errors quote no value. A right estimator fails by chance with a probability below 1e-6;
+    of discrete noise a few numbers may be used twice unseen. To pass proves no guarantee:
+    neighbours are samples, and what is not shown to the trace cannot be judged. Check the steps of
+    a container as well.
 
     References
     ----------

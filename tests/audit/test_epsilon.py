@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -287,6 +289,43 @@ def test_a_fit_of_ones_own_is_run_as_it_is():
     stream = RandomStream.from_seed(5)
     one, peer = (AuditedTable(model, Table(*rows(n=30)), stream) for model in (own, own))
     assert np.array_equal(one.fit(stream.spawn("a")).coef_, peer.fit(stream.spawn("a")).coef_)
+
+
+class Publishes(OperaSVC):
+    """Leaves labels where they can be reached."""
+
+    def fit(self, X, y):
+        np.random.RandomState(self.random_state)
+        setattr(super().fit(X, y), *self.keep(np.asarray(y, dtype=np.float64)))
+        return self
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        lambda y: ("labels", y),
+        lambda y: ("labels_", [y, y[1:]]),
+        lambda y: ("labels_", {"all": np.tile(y, 200)}),
+        lambda y: ("labels_", [SimpleNamespace(held=y)]),
+        lambda y: ("labels_", sparse.csr_array(y[None, :])),
+        lambda y: ("labels_", pytest.importorskip("pandas").DataFrame({"y": y, "text": "a"})),
+        lambda y: ("labels_", DummyClassifier().fit(X=y[:, None], y=y)),
+        lambda y: ("labels_", np.array([[y], "text"], dtype=object)),
+    ],
+)
+def test_whatever_is_published_is_read(kept, monkeypatch):
+    monkeypatch.setattr(Publishes, "keep", staticmethod(kept), raising=False)
+    model = Publishes(**estimator(OperaSVC).get_params())
+    assert audit_epsilon(model, X, Y, n_trials=60, random_state=0).mu_lower > 1.4
+
+
+def test_pure_claims_are_held_against_their_curve():
+    class Pure(RandomisedResponse):
+        def _account(self, plan):
+            return replace(super()._account(plan), delta=0.0)
+
+    result = audit_epsilon(Pure(**estimator(OperaSVC).get_params()), X, Y, n_trials=60)
+    assert result.delta == 0.0 and result.claimed == 1.0 and not result.violated
 
 
 def test_epsilon_is_read_off_mu_only_for_gaussian_claims():

@@ -8,12 +8,13 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array
 
-from skdp.accounting import GaussianEvent
+from skdp.accounting import GaussianEvent, LaplaceEvent
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms import (
     GaussianMechanism,
     RandomStream,
     analytic_gaussian_epsilon,
+    laplace_mechanism,
     resolve_random_state,
 )
 from skdp.mechanisms.random_stream import is_seeded
@@ -223,9 +224,20 @@ class DrawsHalfTheNoise(NoisyMean):
         self.mean_ = note_release("mean", value, value + noise, sensitivity, sigma)
 
 
-@fails("-GDP by their declared noise, the charge is for 0.2")
+@fails("the charge as GaussianEvent is 0.2")
 class DrawsLessThanIsCharged(NoisyMean):
     factor = 0.5
+
+
+@fails("the charge as LaplaceEvent is 0.1")
+class ChargesLaplaceNoiseThatItHasNot(NoisyMean):
+    def account(self):
+        spent = super().account().to_dict() | {"accountant": "pld", "epsilon": 0.2}
+        return PrivacySpent.from_dict(spent | {"event": LaplaceEvent(10.0).to_dict()})
+
+    def release(self, rows, sensitivity):
+        total, stream = rows[:, :1].sum(axis=0), self.stream(rows)
+        self.mean_ = laplace_mechanism(total, 2.0, 1.0, random_state=stream)
 
 
 @fails("differ under frozen noise")

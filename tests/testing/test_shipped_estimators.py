@@ -38,6 +38,8 @@ FAST = [
     make_pipeline(BoundedScaler(lower=-1.0, upper=1.0), DPStandardScaler(), OperaSVC()),
 ]
 OTHERS = [
+    OperaSVC(numerics="discrete"),
+    ObjectivePerturbationSVC(numerics="discrete"),
     *(kind() for kind in ESTIMATORS),
     OperaLogisticRegression(solver="gd"),
     GrpuaLogisticRegression(calibration="hidden-state", max_iter=5),
@@ -96,3 +98,13 @@ def test_tables_and_neighbours_of_ones_own(labels):
     other = X.copy()
     other[9] *= -50.0
     passes(OperaSVC(), X, y, n_draws=60, neighbours=[((X, y), (other, y)), ((other, y), (X, y))])
+
+
+@pytest.mark.slow
+def test_numbers_that_are_equal_on_a_grid_are_not_taken_for_reused():
+    """Of 4,000 weights some noise is the same by chance, and more so over several fits."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 4000))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    model = OperaSVC(epsilon=8.0, numerics="discrete")
+    check_private_estimator(model, X, rng.integers(0, 2, 30))
