@@ -106,7 +106,10 @@ def noisy_gradients(adjacency: str) -> Iterator[Case]:
         if "exactly" in words:
             continue
         clipped = common | lot | {"max_grad_norm": 0.1}
-        yield Case(words, DPSGDClassifier(EPSILON, DELTA, **clipped), "all", exact)
+        # Of these the claim is least Gaussian, and a tight bound takes more runs.
+        tails = adjacency == "add-remove" and "Poisson" in words
+        clipping = DPSGDClassifier(EPSILON, DELTA, **clipped)
+        yield Case(words, clipping, "all", 0.5 if tails else exact)
         yield Case(words, DPSGDClassifier(EPSILON, DELTA, **clipped), share=0.15)
         adam = DPSGDClassifier(None, DELTA, **clipped, noise_multiplier=1.0, solver="adam")
         yield Case(f"{words}, Adam", adam, share=0.05)
