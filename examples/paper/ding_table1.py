@@ -61,7 +61,7 @@ def main():
             found = f"{step * every:.0f}, extrapolated from {step * 1e9:.0f} ns a step"
             if arguments.full and cls is PrintedGrpua:
                 found = f"{time_run(method, X, signs, every):.0f} for all steps; {found}"
-            verdict = f"{step * 1e9 / 120.0:.1f} times their 120 ns; one core of a busy machine"
+            verdict = f"{step * 1e9 / 120.0:.1f} times their 120 ns; one core"
         lines.append((f"{name}: {printed} at epsilon 0.01 and 0.001", found, verdict))
         print(" | ".join(lines[-1]), flush=True)
     if not arguments.fast:
