@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ _RATES = expit(np.linspace(-16.0, 16.0, 513))  # dense at both ends, on logarith
 _LOWEST = 1e-4
 
 
-class ResultDisplay:
+class ResultDisplay(ABC):
     """Base of the pictures of a result.
 
     Parameters
@@ -74,8 +75,9 @@ class ResultDisplay:
         ax.legend()
         return self
 
+    @abstractmethod
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """Draw everything but axes and legend."""
 
 
 class MembershipDisplay(ResultDisplay):

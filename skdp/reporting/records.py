@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import html
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
 from skdp.reporting._rendering import html_row
 
 
-class JsonRecord:
+class JsonRecord(ABC):
     """Mixin of what can be told in plain values."""
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain, JSON-ready values."""
-        raise NotImplementedError
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return the record as JSON text."""

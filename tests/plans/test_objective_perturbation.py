@@ -200,6 +200,24 @@ def test_more_is_spent_on_the_final_noise_where_rounding_governs_it(loss):
     assert many.event.noise_multiplier <= 1.12 * few.event.noise_multiplier
 
 
+@pytest.mark.parametrize("loss", ["clipped", "one-vs-rest"])
+@pytest.mark.parametrize(("rows", "penalty"), [(300, 0.1), (30_000, 1e-4), (10**7, 1e-6)])
+def test_the_final_noise_on_a_grid_hides_all_that_theorem_4_counts(loss, rows, penalty):
+    """Tolerance, how far the secret is from a continuous one, rounding; r is 16, its reach 80."""
+    model = make_model(loss, rows, 50, 0.2)
+    plan = make_plan(model, penalty, numerics="discrete")
+    root, scale = math.sqrt(model.n_weights), plan.sigma / plan.grid
+    near = 80 * 16 * plan.tilt_grid * root
+    hidden = 2.0 * (plan.tolerance + near) / penalty + plan.grid * root
+    worth = plan.grid * math.sqrt(scale**2 - 256)
+    assert near > 1e-8 * plan.tolerance  # so that its absence would be seen
+    assert hidden / worth <= plan.event.approximation * (1.0 + 1e-10)
+    lipschitz = model.part_loss.lipschitz(model.row_norm)
+    secret = plan.tilt_sigma / rows / plan.tilt_grid
+    worth = rows * plan.tilt_grid * math.sqrt(secret**2 - 256)
+    assert worth >= plan.event.noise_multiplier * lipschitz * (1.0 - 1e-10)
+
+
 # What is carried out.
 
 
