@@ -19,8 +19,8 @@ MAY_IMPORT = {
     "exceptions": set(),
     "accounting": {"exceptions", "parameters"},
     "losses": set(),
-    "mechanisms": {"accounting", "exceptions", "parameters"},
-    "solvers": {"losses"},
+    "mechanisms": {"accounting", "exceptions", "parameters", "threads"},
+    "solvers": {"losses", "threads"},
     "models": {"solvers", "losses"},
     "plans": {"models", "solvers", "mechanisms", "accounting", "losses"},
     "notices": set(),
@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "row_bounds": {"exceptions"},
     "parameters": set(),
     "seeding": set(),
+    "threads": set(),
     "testing": {"budget", "exceptions", "mechanisms", "pipelines", "reporting", "accounting"},
     "audit": {
         "accounting",

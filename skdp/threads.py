@@ -1,0 +1,96 @@
+"""Share work out among threads while the BLAS keeps to one each."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return what controls the threads of all libraries of linear algebra in this process."""
+    import scipy.linalg  # noqa: F401  a library that is loaded later would not be held
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+class _Shared:
+    """The helping threads of one process, and how many calls want the BLAS to keep to one."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.pool: ThreadPoolExecutor | None = None
+        self.users = 0
+        self.n_threads = 1
+        self.limits: object = None
+
+
+_shared = _Shared()
+
+
+def _forget_threads() -> None:
+    """Forget threads and a lock that a child process does not have."""
+    global _shared
+    if _shared.limits is not None:
+        _shared.limits.restore_original_limits()  # type: ignore[attr-defined]
+    _shared = _Shared()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[tuple[ThreadPoolExecutor | None, int]]:
+    """Hold the BLAS to one thread until the last of several calls is done."""
+    shared = _shared
+    with shared.lock:
+        if shared.users == 0:
+            libraries = _blas().lib_controllers
+            shared.n_threads = max((library.num_threads for library in libraries), default=1)
+            shared.limits = _blas().limit(limits=1)
+            if shared.n_threads > 1 and shared.pool is None:
+                shared.pool = ThreadPoolExecutor(os.cpu_count(), "skdp")
+        shared.users += 1
+    try:
+        yield shared.pool, shared.n_threads
+    finally:
+        with shared.lock:
+            shared.users -= 1
+            if shared.users == 0:
+                shared.limits.restore_original_limits()  # type: ignore[attr-defined]
+                shared.limits = None
+
+
+def share_out(work: Callable[[int], None], n_parts: int) -> None:
+    """Call ``work(part)`` for each part, on as many threads as the BLAS may use, this one included.
+
+    Which thread takes which part is a matter of time: results must not depend on it.
+    """
+    with _one_thread_each() as (pool, n_threads):
+        parts = iter(range(n_parts))
+        turn = threading.Lock()
+
+        def take_parts() -> None:
+            while True:
+                with turn:
+                    part = next(parts, None)
+                if part is None:
+                    return
+                work(part)
+
+        helpers = min(n_threads, n_parts) - 1
+        others = [pool.submit(take_parts) for _ in range(helpers)] if pool and helpers > 0 else []
+        try:
+            take_parts()
+        finally:
+            for other in others:
+                other.exception()  # waits
+        for other in others:
+            other.result()
