@@ -41,7 +41,7 @@ MAY_IMPORT = {
     },
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
-        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds"),
+        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding"),
     },
     "inputs": set(),
     "pipelines": set(),
