@@ -17,9 +17,11 @@ from skdp.row_bounds import note_bound
 class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
     """Base of the transformers that treat each row by itself, private ones and others."""
 
-    data_norm_: float
+    data_norm_: float  # a class that knows no bound on its rows has none
 
     _accepts_sparse: bool = False
+    # Rows of one of these types keep it; others are converted to the first.
+    _dtypes: tuple[type, ...] = (np.float64, np.float32)
 
     def transform(self, X: Any) -> Any:
         """Transform rows, each by itself, with what was given or learned.
@@ -35,7 +37,8 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
             Rows of norm at most ``data_norm_``, float32 if `X` is; sparse ones are CSR.
         """
         check_is_fitted(self)
-        return note_bound(self._apply(self._validate(X, reset=False)), self.data_norm_)
+        rows = self._apply(self._validate(X, reset=False))
+        return note_bound(rows, self.data_norm_) if hasattr(self, "data_norm_") else rows
 
     @abstractmethod
     def _apply(self, X: Any) -> Any:
@@ -44,7 +47,7 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
     def _validate(self, X: Any, *, reset: bool) -> Any:
         accepted = "csr" if self._accepts_sparse else False
         X = validate_private_data(
-            self, X, accept_sparse=accepted, dtype=[np.float64, np.float32], reset=reset
+            self, X, accept_sparse=accepted, dtype=list(self._dtypes), reset=reset
         )
         return canonical_rows(X)
 
