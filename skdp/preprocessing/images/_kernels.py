@@ -14,13 +14,16 @@ def filter_spectra(spectra: np.ndarray, filters: np.ndarray, out: np.ndarray) ->
     n_filters, height, width = filters.shape
     _, rows, columns = out.shape
     for i in range(out.shape[0]):
-        spectrum, gains = spectra[i // n_filters], filters[i % n_filters]
         for u in range(rows):
-            out[i, u] = 0.0
+            folded = out[i, u]
+            folded[:] = 0.0
             for v in range(u, height, rows):
                 for start in range(0, width, columns):
+                    # Slices spare the inner loop the arithmetic of indices.
+                    part = spectra[i // n_filters, v, start : start + columns]
+                    gains = filters[i % n_filters, v, start : start + columns]
                     for x in range(columns):
-                        out[i, u, x] += spectrum[v, start + x] * gains[v, start + x]
+                        folded[x] += part[x] * gains[x]
 
 
 @njit(cache=True, nogil=True)
