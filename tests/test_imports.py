@@ -67,7 +67,7 @@ SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
     *("datasets", "fitting", "pipelines", "audit"),
 }
-NUMBA_LAYERS = {"losses", "solvers", "mechanisms", "preprocessing"}
+NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 
 
 def modules():
