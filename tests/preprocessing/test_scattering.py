@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skdp import OperaLogisticRegression
+from skdp.exceptions import PrivacyWarning
 from skdp.preprocessing import RowNormClipper, ScatteringTransform
 from skdp.reporting import privacy_statement
 
@@ -140,8 +142,13 @@ def test_nothing_is_learned_and_the_statement_says_so():
     scattering = ScatteringTransform((4, 4), n_angles=4, normalize_groups=5)
     fits = [clone(scattering).fit(rows).__dict__ for rows in (X, X[:1] * 7)]
     np.testing.assert_equal(*fits)
-    model = OperaLogisticRegression(data_norm=1.0)
-    pipeline = make_pipeline(scattering, RowNormClipper(method="scale"), model).fit(X, labels)
+    model = OperaLogisticRegression(delta=0.01)
+    pipeline = make_pipeline(scattering, RowNormClipper(method="scale"), model)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*data_norm")
+        pipeline.fit(X, labels)
+    with pytest.warns(PrivacyWarning, match="no step of skdp in front is known to bound its rows"):
+        make_pipeline(scattering, model).fit(X, labels)
     statement = privacy_statement(pipeline).to_dict()
     assert statement["holds_for_the_whole"]
     assert [part["kind"] for part in statement["parts"]] == [*["data-independent"] * 2, "private"]

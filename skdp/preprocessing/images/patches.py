@@ -15,7 +15,7 @@ from skdp.preprocessing.images.base import ImageTransformer
 # Constants of Coates and Ng, for pixels in [0, 1]: what is added to the variance of a patch and to
 # the eigenvalues of whitening, and the threshold of a match.
 _CONTRAST, _RIDGE, _THRESHOLD = 10.0 / 255.0**2, 0.1, 0.25
-_PATCHES, _ROUNDS = 30_000, 12
+_PATCHES, _ROUNDS = 10_000, 12
 
 
 class PublicPatches(ImageTransformer):
