@@ -34,7 +34,8 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
         Returns
         -------
         {ndarray, sparse matrix}
-            Rows of norm at most ``data_norm_``, float32 if `X` is; sparse ones are CSR.
+            Rows, float32 if `X` is; sparse ones are CSR. Their norm is at most ``data_norm_``,
+            where the class has one.
         """
         check_is_fitted(self)
         rows = self._apply(self._validate(X, reset=False))
@@ -42,7 +43,7 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _apply(self, X: Any) -> Any:
-        """Transform valid rows to rows of norm at most ``data_norm_``, in the same type."""
+        """Transform valid rows, in the same type, and to norm at most ``data_norm_`` if known."""
 
     def _validate(self, X: Any, *, reset: bool) -> Any:
         accepted = "csr" if self._accepts_sparse else False

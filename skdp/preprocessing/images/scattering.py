@@ -154,6 +154,7 @@ def _scatter(image: np.ndarray, windows: list[Any], wavelets: dict[Any, Any], ou
         maps = _moduli(spectrum, wavelets[0, first], first)
         _average(maps, windows[first], out[start : start + n_angles])
         start += n_angles
+        # Without the second order `out` ends here.
         later = range(first + 1, n_scales) if end < len(out) else ()
         spectra = fft.fft2(maps, workers=1) if later else maps
         for second in later:
