@@ -13,6 +13,11 @@ pytest.importorskip("PIL", reason="the photographs need Pillow")
 SMALL = {"n_filters": 8, "patch_size": 3}
 
 
+@pytest.fixture(autouse=True)
+def few_public_patches(monkeypatch):
+    monkeypatch.setattr("skdp.preprocessing.images.patches._PATCHES", 400)
+
+
 def images(n, shape, seed=0):
     return np.random.default_rng(seed).random((n, math.prod(shape)), dtype=np.float32)
 
