@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, evaluate, kernel_arguments
-from skdp.models.protocol import COUNTS_CUT
+from skdp.models.network_bounds import StartNorms, largest_gradient
 from skdp.models.units import ScaledUnits
 from skdp.solvers import Rows
 
@@ -66,7 +66,7 @@ class NetworkModel:
 
     # Steps and norms are taken as they are given, on rows of norm `gain`.
     units = ScaledUnits()
-    facts = frozenset({COUNTS_CUT})
+    facts = frozenset({"Lipschitz in a ball", "counts cut gradients"})
     n_parts = 1
     lipschitz = math.inf
     smoothness = math.inf
@@ -100,6 +100,11 @@ class NetworkModel:
         matrices = self.given_start or public_start(self.sizes, self.activation)
         return np.concatenate([matrix.ravel() for matrix in matrices])
 
+    @cached_property
+    def start_norms(self) -> StartNorms:
+        """Norms of the public start, layer by layer."""
+        return StartNorms.of(self.split(self.start))
+
     def split(self, flat: Weights) -> list[Weights]:
         """Return the matrices of the layers as views of a flat vector."""
         ends = np.cumsum([rows * columns for rows, columns in self.shapes])[:-1]
@@ -114,7 +119,16 @@ class NetworkModel:
 
     def zero_out_gap(self, weight_norm: float | None = None) -> float:
         """Return a bound on the norm of one record's gradient at weights up to that norm."""
-        return math.inf
+        if weight_norm is None:
+            return math.inf
+        return largest_gradient(
+            self.start_norms,
+            self.loss,
+            gain=self.gain,
+            bias=self.bias_value,
+            saturates=self.activation == "tanh",
+            radius=weight_norm,
+        )
 
     def minimiser_norm(self, penalty: float) -> float:
         """Return a bound on the norm of the weights that minimise the objective: none is proved."""
