@@ -1,7 +1,9 @@
 """The proved bound on gradients of networks close to a start holds, and is of use."""
 
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,6 +146,18 @@ def test_the_bound_grows_with_the_ball_and_ends_at_none():
     assert model.gradient_gap(1.0) == 2.0 * model.zero_out_gap(1.0)
     # Better than each layer as far out as all may be together.
     assert bounds[4] < 0.6 * _of_equal_radii(model, 10.0)
+
+
+def test_the_page_of_proofs_has_the_bounds_of_default_starts():
+    page = Path(__file__).parents[2] / "docs" / "proofs" / "networks.md"
+    table = re.findall(r"^\| ([\d, ]+|none) \| (relu|tanh|any) \| (.*) \|$", page.read_text(), re.M)
+    assert len(table) == 5
+    for sizes, activation, bounds in table:
+        hidden = tuple(map(int, re.findall(r"\d+", sizes)))
+        kind = "relu" if activation == "any" else activation
+        model = NetworkModel(LOGISTIC, 10, 20, 1, hidden, kind)
+        found = " | ".join(f"{model.zero_out_gap(radius):.3g}" for radius in (0.1, 0.3, 1.0, 3.0))
+        assert found == bounds
 
 
 def _of_equal_radii(model, radius):
