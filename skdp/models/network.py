@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, kernel_arguments
+from skdp.models.network_bounds import NearStart
 from skdp.models.units import ScaledUnits
 from skdp.solvers import Layers, LayerSums, Rows
 
@@ -66,7 +67,7 @@ class NetworkModel:
 
     # Steps and norms are taken as they are given, on rows of norm `gain`.
     units = ScaledUnits()
-    facts = frozenset[str]()
+    facts = frozenset({"Lipschitz in a ball", "counts cut gradients"})
     n_parts = 1
     lipschitz = math.inf
     smoothness = math.inf
@@ -101,6 +102,11 @@ class NetworkModel:
         return np.concatenate([matrix.ravel() for matrix in matrices])
 
     @cached_property
+    def _near_start(self) -> NearStart:
+        matrices, saturates = self.layers.split(self.start), self.activation == "tanh"
+        return NearStart(matrices, self.loss, self.gain, self.bias_value, saturates)
+
+    @cached_property
     def layers(self) -> Layers:
         """What sums of gradients need to know."""
         options = (self.activation, self.clipping, self.bias_value, self.gain, NORMALIZE_FLOOR)
@@ -112,7 +118,9 @@ class NetworkModel:
 
     def zero_out_gap(self, weight_norm: float | None = None) -> float:
         """Return a bound on the norm of one record's gradient at weights up to that norm."""
-        return math.inf
+        if weight_norm is None:
+            return math.inf
+        return self._near_start.largest_gradient(weight_norm)
 
     def minimiser_norm(self, penalty: float) -> float:
         """Return a bound on the norm of the weights that minimise the objective: none is proved."""
