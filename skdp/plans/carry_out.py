@@ -207,4 +207,6 @@ def _pieces(lot: np.ndarray | None, physical_batch_size: int | None) -> list[np.
 
 def _averaging_weights(plan: NoisyGradientPlan, first: int, count: int) -> np.ndarray:
     steps = np.arange(first, first + count)
-    return (steps >= plan.average_from).astype(np.float64)
+    return np.where(
+        steps >= plan.average_from, plan.average_decay ** (plan.steps - 1.0 - steps), 0.0
+    )

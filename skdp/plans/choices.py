@@ -11,6 +11,7 @@ from typing import Literal
 from skdp.plans.noisy_gradient import Calibration, Sampling
 
 StepSizes = Literal["constant", "strongly-convex", "convex"]
+Averaging = bool | float | Literal["ema"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class GradientPerturbationChoices:
     step_sizes: StepSizes
     initial_step: float | None
     radius: float | None
-    average: bool | float
+    average: Averaging
     sampling: Sampling
     calibration: Calibration
 
@@ -41,8 +42,8 @@ class DPSGDChoices:
     momentum: float | None
     beta_1: float
     beta_2: float
-    learning_rate: Literal["constant", "linear"]
+    learning_rate: Literal["constant", "linear", "cosine"]
     initial_step: float | None
     final_share: float
     decay_share: float
-    average: bool | float
+    average: Averaging

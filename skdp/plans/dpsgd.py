@@ -20,7 +20,7 @@ from skdp.plans.defaults import (
     default_steps,
     noisy_descent_defaults,
 )
-from skdp.plans.gradient_perturbation import averaging_start, choose_lots, refuse_divergence
+from skdp.plans.gradient_perturbation import choose_averaging, choose_lots, refuse_divergence
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan, calibrate_sigma
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
@@ -46,6 +46,7 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
     schedule = _schedule(choices, defaults.initial_step, steps)
     if choices.solver == "sgd":
         refuse_divergence(model, schedule, defaults)
+    average_from, average_decay = choose_averaging(choices.average, defaults, steps)
     return NoisyGradientPlan(
         model=model,
         adjacency=numbers.adjacency,
@@ -56,7 +57,8 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
         sigma=multiplier * clip,
         schedule=schedule,
         rule=_rule(choices, lots.size, defaults),
-        average_from=averaging_start(choices.average, defaults, steps),
+        average_from=average_from,
+        average_decay=average_decay,
     )
 
 
@@ -79,7 +81,7 @@ def _schedule(choices: DPSGDChoices, default_step: float, steps: int) -> Learnin
     if choices.learning_rate == "constant":
         return LearningRateSchedule("constant", initial)
     return LearningRateSchedule(
-        "linear",
+        choices.learning_rate,
         initial,
         final=initial * choices.final_share,
         decay_steps=max(1, round(choices.decay_share * steps)),

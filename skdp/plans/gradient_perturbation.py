@@ -13,7 +13,7 @@ import math
 
 from skdp.mechanisms.contribution import ContributionBound
 from skdp.models import Model, require
-from skdp.plans.choices import GradientPerturbationChoices
+from skdp.plans.choices import Averaging, GradientPerturbationChoices
 from skdp.plans.defaults import (
     DescentDefaults,
     PublicNumbers,
@@ -73,6 +73,7 @@ def build_gradient_perturbation(
         penalty=_penalty(choices, bound.norm / ratio),
     )
     radius = _radius(choices, ratio)
+    average_from, average_decay = choose_averaging(choices.average, defaults, steps)
     return NoisyGradientPlan(
         model=model,
         adjacency=numbers.adjacency,
@@ -89,7 +90,8 @@ def build_gradient_perturbation(
             # The convex schedules are those of plain descent.
             momentum=defaults.momentum if choices.step_sizes == "constant" else 0.0,
         ),
-        average_from=averaging_start(choices.average, defaults, steps),
+        average_from=average_from,
+        average_decay=average_decay,
     )
 
 
@@ -107,12 +109,21 @@ def choose_lots(
     return Lots(sampling, numbers.n_rows, float(size))
 
 
-def averaging_start(average: bool | float, defaults: DescentDefaults, steps: int) -> int:
-    """Return the first step whose iterate is averaged."""
+def choose_averaging(
+    average: Averaging, defaults: DescentDefaults, steps: int
+) -> tuple[int, float]:
+    """Return the first step whose iterate is averaged, and by how much older ones count less."""
     if average is False:
-        return steps - 1
-    share = defaults.average_share if average is True else float(average)
-    return min(steps - 1, int(steps * (1.0 - share)))
+        return steps - 1, 1.0
+    default = average is True or average == "ema"
+    share = defaults.average_share if default else float(average)
+    first = min(steps - 1, int(steps * (1.0 - share)))
+    if average != "ema":
+        return first, 1.0
+    # The decay at which the mean age, and what averaging leaves of independent noise, are those of
+    # the tail that True averages.
+    tail = steps - first
+    return 0, (tail - 1.0) / (tail + 1.0)
 
 
 def refuse_divergence(

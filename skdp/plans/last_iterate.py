@@ -127,7 +127,7 @@ def unmet_conditions(
         )
     if not isinstance(choices.average, bool):
         unmet.append(
-            f"no iterate but the last may be used, not average={choices.average:g} of them: take "
+            f"no iterate but the last may be used, not average={choices.average!r}: take "
             "average=False, or leave average out"
         )
     longest, step = descent.longest_step, choices.initial_step

@@ -91,8 +91,10 @@ class NoisyGradientPlan:
     sigma: float  # standard deviation of the noise on the *sum*
     schedule: LearningRateSchedule
     rule: UpdateRule
-    # Released is the mean of the iterates from this step, counted from 0, on.
+    # Released is the mean of the iterates from this step, counted from 0, on. One that is k steps
+    # older than the last has the weight average_decay**k.
     average_from: int
+    average_decay: float = 1.0
     # Whether the event relies on earlier iterates staying hidden.
     last_iterate_only: bool = False
     # Plans that differ only here are equal.
