@@ -39,7 +39,7 @@ class NoisyGradientModel(PrivateModel):
     batch_size: Any
     max_iter: Any
     learning_rate_init: float | None
-    average: bool | float
+    average: Any
     physical_batch_size: int | None
 
     def _check_parameters(self) -> None:
@@ -58,6 +58,7 @@ class NoisyGradientModel(PrivateModel):
                 self.average,
                 above=0.0,
                 at_most=1.0,
+                allowed=("ema",),
                 remedy="True averages a default share of the last iterates, False none.",
             )
 
