@@ -164,7 +164,7 @@ def _run_at_once(
                 np.ascontiguousarray(noise[:, part]),
                 plan.schedule.rates(first, count),
                 _averaging_weights(plan, first, count),
-                clip=plan.clip,
+                clip=_clip_of_part(plan),
             )
         if on_step is not None:
             on_step(first + count)
@@ -180,13 +180,14 @@ def _run_stepwise(
 ) -> None:
     """Run step by step, releasing each noisy sum through the mechanism."""
     total = np.empty((len(problems), plan.model.n_weights // len(problems)))
+    clip = _clip_of_part(plan)
     for step in range(plan.steps):
         lot = None if sampler is None else sampler.draw(1)[0]
         total[:] = 0.0
         for part, (problem, state) in enumerate(zip(problems, states, strict=True)):
             weights = state.weights.copy()  # nothing but noisy sums may change the state
             for piece in _pieces(lot, plan.execution.physical_batch_size):
-                problem.sum_clipped(weights, piece, plan.clip, total[part])
+                problem.sum_clipped(weights, piece, clip, total[part])
         released = _release(mechanism, plan.model, total)
         rate = plan.schedule.rates(step, 1)[0]
         weight = _averaging_weights(plan, step, 1)[0]
@@ -194,6 +195,11 @@ def _run_stepwise(
             apply_update(state, plan.rule, gradient_sum, rate, weight)
         if on_step is not None:
             on_step(step + 1)
+
+
+def _clip_of_part(plan: NoisyGradientPlan) -> float:
+    """Return the norm for each part of a record's gradient; squares of norms add up."""
+    return plan.clip / math.sqrt(plan.model.n_parts)
 
 
 def _pieces(lot: np.ndarray | None, physical_batch_size: int | None) -> list[np.ndarray | None]:
