@@ -63,9 +63,7 @@ def answers(fitted, X):
     return said
 
 
-@pytest.mark.parametrize(
-    "thing", [*ESTIMATORS, *TRANSFORMERS, *SEARCHES], ids=str
-)
+@pytest.mark.parametrize("thing", [*ESTIMATORS, *TRANSFORMERS, *SEARCHES], ids=str)
 def test_parameters_count_at_the_next_fit(thing):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (80, 3))
