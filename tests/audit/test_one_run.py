@@ -231,6 +231,14 @@ def test_what_a_method_is_not_for_is_refused(model, method, message):
         audit(model, method=method)
 
 
+@pytest.mark.parametrize("release", ["model", "all"])
+def test_networks_are_refused(release):
+    """Canaries meet in the hidden layers."""
+    model = estimator(DPSGDClassifier, hidden_layer_sizes=(4,), max_iter=1)
+    with pytest.raises(ValueError, match="linear models have and networks have not"):
+        audit(model, release=release, method="binomial")
+
+
 def test_what_is_no_private_classifier_is_refused():
     with pytest.raises(TypeError, match="LogisticRegression"):
         audit(LogisticRegression())
