@@ -12,10 +12,9 @@ from skdp.audit.runs import AuditedTable
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import ReleaseTrace, record_releases
 
-
 _NOT_LINEAR = (
-    "In one run, canaries are scored by weights of their own, which linear models have and networks "
-    "have not: take audit_epsilon."
+    "In one run, canaries are scored by weights of their own, which linear models have and "
+    "networks have not: take audit_epsilon."
 )
 
 
