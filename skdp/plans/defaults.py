@@ -74,6 +74,8 @@ _RELAXATIONS = 3.0
 _MARGIN_NOISE = 2.0
 _MARGIN_NOISE_UNCLIPPED = 1.0
 _MUCH_SIGNAL = 1000.0
+# Radius of the ball of weights where that alone bounds the gradients of single records.
+DEFAULT_RADIUS = 1.0
 # Share of the longest step at which heavy-ball descent is stable on every table.
 _STABLE_SHARE = 0.925
 
