@@ -134,10 +134,12 @@ class NetworkMixin(LogisticMixin):
         network = hasattr(model, "hidden")
         return ("coefs_", "intercepts_") if network else super()._weights(model)
 
-    def _record(self, *about: Any) -> PrivacySpent:
+    def _record(self, plan: Any, *about: Any) -> PrivacySpent:
+        if hasattr(plan.model, "hidden"):
+            about += ("rows of single precision are so in products; a proved margin covers that",)
         if self.coefs_init is not None or self.intercepts_init is not None:
             about += ("coefs_init= and intercepts_init=, from which training starts, are public",)
-        return super()._record(*about)
+        return super()._record(plan, *about)
 
     def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
         for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # of a fit with other layers
