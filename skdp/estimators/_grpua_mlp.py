@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from skdp.estimators._grpua import GrpuaModel
 from skdp.estimators._networks import NetworkMixin, layer_sizes
 from skdp.parameters import check_real
+from skdp.plans.defaults import DEFAULT_RADIUS, PublicNumbers
+from skdp.plans.noisy_gradient import NoisyGradientPlan
 
 
 class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
@@ -188,5 +191,14 @@ class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
                 "GrpuaLogisticRegression."
             )
         check_real(
-            "max_grad_norm", self.max_grad_norm, at_least=1e-6, at_most=1e50, allowed=(None,)
+            "max_grad_norm", self.max_grad_norm, at_least=1e-6, at_most=1e10, allowed=(None,)
         )
+
+    def _build_plan(self, model: Any, numbers: PublicNumbers) -> NoisyGradientPlan:
+        radius = DEFAULT_RADIUS if self.radius is None else self.radius
+        if self.max_grad_norm is None and math.isinf(model.zero_out_gap(radius)):
+            raise ValueError(
+                f"No useful bound on gradients holds within radius={radius:g} of the start: take a "
+                "smaller radius or fewer layers, or give max_grad_norm."
+            )
+        return super()._build_plan(model, numbers)

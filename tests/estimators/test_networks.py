@@ -176,6 +176,7 @@ WRONG = [
     ({"coefs_init": ["a", "b"]}, TypeError, "coefs_init must be a list of arrays"),
     ({"intercepts_init": [np.ones(3), np.ones((1, 1))]}, ValueError, r"\[\(3,\), \(1,\)\]"),
     ({"intercepts_init": [np.ones(3)] * 2, "fit_intercept": False}, ValueError, "no use for"),
+    ({"max_grad_norm": 1e11}, ValueError, "at most 1e[+]10"),
     ({"max_grad_norm": 1e-9}, ValueError, "max_grad_norm must be finite and at least 1e-06"),
     ({"intercept_scaling": 1e300}, ValueError, "intercept_scaling must be finite"),
     ({"average": "exponential"}, TypeError, "average must be a real number or 'ema'"),
@@ -275,7 +276,7 @@ def test_it_passes_what_third_parties_must_pass(cls):
 def test_what_bounds_the_gradients_is_told(table):
     model = network(3, cls=GrpuaMLPClassifier, data_norm=2.0).fit(*table)
     assert "clipped" in model.privacy_spent_.assumptions[-2]
-    assert "norm at most 1 (scaled units)" in model.privacy_spent_.mechanism
+    assert "norm at most 1; " in model.privacy_spent_.mechanism
     start = network(3, data_norm=2.0, **STANDING).fit(*table)
     model.set_params(max_grad_norm=None, radius=0.3, epsilon=0.1).fit(*table)
     told, rounding = model.privacy_spent_.assumptions[-2:]
@@ -301,8 +302,8 @@ def test_lots_of_fixed_size(table):
         ({"hidden_layer_sizes": ()}, ValueError, "take GrpuaLogisticRegression"),
         ({"calibration": "hidden-state"}, ValueError, "is not convex"),
         ({"max_grad_norm": "auto"}, TypeError, "max_grad_norm must be a real number or None"),
-        ({"max_grad_norm": 1e11}, ValueError, "smaller max_grad_norm or radius"),
-        ({"max_grad_norm": None, "radius": 1e11}, ValueError, "smaller max_grad_norm or radius"),
+        ({"max_grad_norm": 1e11}, ValueError, "max_grad_norm must be finite"),
+        ({"max_grad_norm": None, "radius": 1e11}, ValueError, "smaller radius or fewer layers"),
         ({"radius": -1.0}, ValueError, "radius must be"),
         ({"sampling": "uniform", "adjacency": "add-remove"}, ValueError, "fixed size"),
     ],
