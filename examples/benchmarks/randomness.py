@@ -54,7 +54,7 @@ def throughput() -> Iterator[str]:
         "normal": lambda: stream.standard_normal(count),
     }
     for name, call in each.items():
-        yield f"| {name} | {1e6 * seconds(call) / count:.3f} |\n"
+        yield f"| {name} | {1e6 * seconds(call) / count:.4f} |\n"
     for digits in (21, 46, 90):
         took = seconds(lambda: discrete_gaussians(stream, 2**digits, 5_000)) / 5_000  # noqa: B023
         yield f"| discrete Gaussian of parameter 2^{digits} | {1e6 * took:.1f} |\n"

@@ -44,23 +44,19 @@ def fill_words(state: np.ndarray, words: np.ndarray) -> None:
     n = LANES
     start = np.empty(16 * n, dtype=np.uint32)
     for place in range(16 * n):
-        start[place] = state[place // n]
-    for lane in range(n):
-        start[12 * n + lane] += uint32(lane)
+        start[place] = state[place // n] + (place % n if place // n == 12 else 0)
     for first in range(0, words.size, GROUP):
         x = words[first : first + GROUP].view(np.uint32)
         for place in range(16 * n):
             x[place] = start[place]
         for _ in range(10):
             for lane in range(n):
-                _quarter_round(x, lane, 4 * n + lane, 8 * n + lane, 12 * n + lane)
-                _quarter_round(x, n + lane, 5 * n + lane, 9 * n + lane, 13 * n + lane)
-                _quarter_round(x, 2 * n + lane, 6 * n + lane, 10 * n + lane, 14 * n + lane)
-                _quarter_round(x, 3 * n + lane, 7 * n + lane, 11 * n + lane, 15 * n + lane)
-                _quarter_round(x, lane, 5 * n + lane, 10 * n + lane, 15 * n + lane)
-                _quarter_round(x, n + lane, 6 * n + lane, 11 * n + lane, 12 * n + lane)
-                _quarter_round(x, 2 * n + lane, 7 * n + lane, 8 * n + lane, 13 * n + lane)
-                _quarter_round(x, 3 * n + lane, 4 * n + lane, 9 * n + lane, 14 * n + lane)
+                for i in range(4):
+                    j, k, m = i + 4, i + 8, i + 12
+                    _quarter_round(x, i * n + lane, j * n + lane, k * n + lane, m * n + lane)
+                for i in range(4):
+                    j, k, m = (i + 1) % 4 + 4, (i + 2) % 4 + 8, (i + 3) % 4 + 12
+                    _quarter_round(x, i * n + lane, j * n + lane, k * n + lane, m * n + lane)
         for place in range(16 * n):
             x[place] += start[place]
         for lane in range(n):

@@ -19,10 +19,9 @@ LAYERS = 256
 # Where the tail begins, and the area of each layer below exp(-x^2 / 2).
 _START = "3.6541528853610087716454297203995157629749"
 _AREA = "0.0049286732339746553473617754023360280691"
-_PLACES = 2.0**55
 # Words below this are 11 leading zeros of a smaller uniform: they lengthen an exponential.
 _SMALL, _LEAP = 2**53, 11.0 * math.log(2.0)
-_AT_ONCE = 8 * GROUP
+_AT_ONCE = 8 * GROUP  # words that fit into the nearest cache
 
 
 class Table(NamedTuple):
@@ -47,9 +46,9 @@ def ziggurat(start: str = _START, area: str = _AREA) -> Table:
             edges.append((-2 * height.ln()).sqrt() if layer < LAYERS - 1 else height * 0)
         inner = [int(above / edge * 2**55) for edge, above in itertools.pairwise(edges)]
     return Table(
-        np.array([float(edge) for edge in edges[:-1]]) / _PLACES,
+        np.array(edges[:-1], dtype=np.float64) * 2.0**-55,
         np.array(inner, dtype=np.int64),
-        np.array([float(height) for height in heights]),
+        np.array(heights, dtype=np.float64),
         float(edges[1]),
     )
 
@@ -140,7 +139,7 @@ def normals_of(
 @njit(cache=True, nogil=True)
 def fill_normals(state: np.ndarray, table: Table, out: np.ndarray) -> None:
     """Fill `out` with standard normals from the blocks that `state` is at."""
-    words = np.empty(min(_AT_ONCE, (out.size + GROUP - 1) // GROUP * GROUP), dtype=np.uint64)
+    words = np.empty(min(_AT_ONCE, -(-out.size // GROUP) * GROUP), dtype=np.uint64)
     more = state.copy()
     more[15] ^= np.uint32(1)  # another nonce
     buffer = np.empty(GROUP, dtype=np.uint64)

@@ -20,10 +20,8 @@ import numpy as np
 from skdp.threads import share_out
 
 _KEY_BYTES = 32
-# Numbers of a draw that share a nonce, and are drawn by one thread.
-_PART = 2**14
-# Below this many parts other threads would cost more time than they save.
-_SHARED_PARTS = 4
+# Numbers of a draw that share a nonce and a thread; of fewer parts other threads save no time.
+_PART, _SHARED_PARTS = 2**14, 4
 _process, _entropy = 0, b""
 
 
