@@ -66,6 +66,8 @@ ADAM_STEP = 0.2
 # Gradients of single rows that a whole fit may take before lots get smaller than the table.
 _ROW_GRADIENTS = 2e7
 _SMALLEST_DEFAULT_LOT = 1024
+# The same for networks, times their weights: each of them takes part in every gradient of a row.
+_WEIGHT_GRADIENTS = 2e11
 # The same for a fit that pays for its last iterate alone, and its length in relaxation times.
 _ROW_GRADIENTS_TO_THE_LIMIT = 5e7
 _RELAXATIONS = 3.0
@@ -74,6 +76,9 @@ _RELAXATIONS = 3.0
 _MARGIN_NOISE = 2.0
 _MARGIN_NOISE_UNCLIPPED = 1.0
 _MUCH_SIGNAL = 1000.0
+# Standard deviation that the noise of all steps together may give to each weight of a network. It
+# reaches a margin through all units, so that much signal is no reason for more.
+_NETWORK_NOISE = 0.2
 # Share of the longest step at which heavy-ball descent is stable on every table.
 _STABLE_SHARE = 0.925
 
@@ -121,7 +126,10 @@ def _ratio_of_part(model: Model, numbers: PublicNumbers) -> float:
 def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None) -> int:
     """Return the expected lot size: all rows, or what keeps the whole fit affordable."""
     steps = _rule_steps(model, numbers) if max_iter is None else max_iter
-    affordable = max(math.ceil(_ROW_GRADIENTS / steps), _SMALLEST_DEFAULT_LOT)
+    row_gradients = _ROW_GRADIENTS
+    if "linear" not in model.facts:
+        row_gradients = min(row_gradients, _WEIGHT_GRADIENTS / model.n_weights)
+    affordable = max(math.ceil(row_gradients / steps), _SMALLEST_DEFAULT_LOT)
     return min(numbers.n_rows, affordable)
 
 
@@ -171,12 +179,15 @@ def _rule_steps(model: Model, numbers: PublicNumbers) -> int:
     if numbers.epsilon is None:
         return _FEWEST_STEPS
     ratio = numbers.signal_to_noise
-    travel = _margin_noise(ratio, clipped=True) * ratio / default_clip(model, ratio)
+    travel = _weight_noise(model, ratio, clipped=True) * ratio / default_clip(model, ratio)
     steps = math.ceil((1.0 - _MOMENTUM) * travel / _longest_step(model, 0.0, _MOMENTUM))
     return min(_MOST_STEPS, max(_FEWEST_STEPS, steps))
 
 
-def _margin_noise(ratio: float, *, clipped: bool) -> float:
+def _weight_noise(model: Model, ratio: float, *, clipped: bool) -> float:
+    """Return the noise that all steps may give to a weight; of a row of norm 1 it is the margin's."""
+    if "linear" not in model.facts:
+        return _NETWORK_NOISE
     base = _MARGIN_NOISE if clipped else _MARGIN_NOISE_UNCLIPPED
     return base * math.sqrt(max(1.0, ratio / _MUCH_SIGNAL))
 
@@ -207,8 +218,8 @@ def noisy_descent_defaults(
     """
     # After T steps of size eta with momentum m the iterates have travelled for T eta / (1 - m), and
     # the noise in each weight is about that times the bound over the signal-to-noise ratio, however
-    # many steps there are and whatever their lots. Rows have norm 1: it is that of a margin too.
-    noise = _margin_noise(signal_to_noise, clipped=clipped)
+    # many steps there are and whatever their lots.
+    noise = _weight_noise(model, signal_to_noise, clipped=clipped)
     momentum = _MOMENTUM if momentum is None else momentum
     penalty = 0.15 * bound / signal_to_noise if penalty is None else penalty
     step = (1.0 - momentum) * noise * signal_to_noise / (bound * steps)
