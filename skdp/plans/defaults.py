@@ -185,7 +185,7 @@ def _rule_steps(model: Model, numbers: PublicNumbers) -> int:
 
 
 def _weight_noise(model: Model, ratio: float, *, clipped: bool) -> float:
-    """Return the noise that all steps may give to a weight; of a row of norm 1 it is the margin's."""
+    """Return the noise that all steps may give to a weight; of rows of norm 1, to a margin too."""
     if "linear" not in model.facts:
         return _NETWORK_NOISE
     base = _MARGIN_NOISE if clipped else _MARGIN_NOISE_UNCLIPPED
