@@ -10,9 +10,18 @@ from numba import njit
 
 from skdp.losses.elementary import FAST, STRICT
 from skdp.losses.scalar import in_terms_of, loss_slope, loss_value, softmax_in_place
+from skdp.solvers._dense_kernels import prefetch_rows
+from skdp.solvers._prefetch import AHEAD
 
 RELU, TANH = 1, 2  # any other code: identity
 PER_LAYER, NORMALIZE = 1, 2  # any other code: flat
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def add_start(start: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+    """Write the sum of two vectors, rounded to the precision of ``out``."""
+    for j in range(out.size):
+        out[j] = start[j] + weights[j]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -30,9 +39,13 @@ def gather_dense(
 
     Rows are positions in ``index`` from ``first`` on, or row numbers themselves when it is empty.
     """
-    d = matrix.shape[1]
+    d, end = matrix.shape[1], first + values.shape[0]
     for k in range(values.shape[0]):
-        i = index[first + k] if index.size > 0 else first + k
+        i = first + k
+        if index.size > 0:
+            i = index[first + k]
+            ahead = first + k + (AHEAD if k > 0 else 0)
+            prefetch_rows(matrix, scale, scale, index, ahead, min(first + k + AHEAD + 1, end))
         factor = gain * scale[i]
         for j in range(d):
             values[k, j] = factor * matrix[i, j]

@@ -109,13 +109,15 @@ class LayerSums:
     def __init__(
         self, rows: Rows, loss: Loss, layers: Layers, dtype: Any, start: Weights | None = None
     ) -> None:
-        self.rows, self.loss, self.layers, self.start = rows, loss, layers, start
+        self.rows, self.layers = rows, layers
         self.dtype = np.dtype(dtype)
         self._loss = check_targets(rows, loss)
         self._limits = (_LIMITS[self.dtype.char], float(np.finfo(self.dtype).tiny))
         self._activation = _ACTIVATIONS[layers.activation]
         self._blocks: list[_Block] = []
+        self._start = np.zeros(layers.n_weights) if start is None else start
         self._weights = np.empty(layers.n_weights, self.dtype)
+        self._matrices = layers.split(self._weights)
         self._totals = np.empty((0, layers.n_weights))
 
     @cached_property
@@ -150,8 +152,7 @@ class LayerSums:
         if count == 0:
             return 0, 0.0
         index = ALL_ROWS if index is None else check_index(index, self.rows.n_rows)
-        with np.errstate(over="ignore"):
-            np.add(weights, 0.0 if self.start is None else self.start, out=self._weights)
+        self._kernels.add_start(self._start, weights, self._weights)
         margin = self.layers.rounding_margin(self.dtype, self.rows.n_rows, count)
         n_parts = self._n_parts(count)
         found: list[Any] = [None] * n_parts
@@ -196,16 +197,15 @@ class LayerSums:
             block = self._blocks.pop()
         except IndexError:
             block = _Block(self.layers, self.dtype)
-        matrices = self.layers.split(self._weights)
         n_blocks = math.ceil((end - begin) / self.layers.block)
         within, losses = 0, 0.0
         with np.errstate(all="ignore"):
             for k in range(n_blocks):
                 first = begin + (end - begin) * k // n_blocks
                 count = begin + (end - begin) * (k + 1) // n_blocks - first
-                losses += self._forward(block, matrices, index, first, count, values)
+                losses += self._forward(block, index, first, count, values)
                 if total is not None:
-                    within += self._backward(block, matrices, count, clips)
+                    within += self._backward(block, count, clips)
                     self._kernels.add_block(block.gradient, k == 0, total)
         self._blocks.append(block)
         return within, losses
@@ -213,7 +213,6 @@ class LayerSums:
     def _forward(
         self,
         block: _Block,
-        matrices: list[NDArray[Any]],
         index: NDArray[np.int64],
         first: int,
         count: int,
@@ -227,7 +226,7 @@ class LayerSums:
         gather(
             rows.matrix, rows.row_scale, layers.gain, layers.bias, index, first, values, squares[0]
         )
-        for layer, matrix in enumerate(matrices[:-1]):
+        for layer, matrix in enumerate(self._matrices[:-1]):
             after = block.values[layer + 1][:count]
             np.matmul(values, matrix.T, out=after[:, :-1])
             if layers.activation == "tanh":
@@ -235,7 +234,7 @@ class LayerSums:
             kernels.activate(after, layers.bias, self._activation, squares[layer + 1])
             values = after
         scores = block.errors[-1][:count]
-        np.matmul(values, matrices[-1].T, out=scores)
+        np.matmul(values, self._matrices[-1].T, out=scores)
         functions, numbers = self._loss
         softmax = functions.family == "softmax"
         slopes = kernels.softmax_slopes if softmax else kernels.score_slopes
@@ -245,16 +244,15 @@ class LayerSums:
     def _backward(
         self,
         block: _Block,
-        matrices: list[NDArray[Any]],
         count: int,
         clips: tuple[float, float],
     ) -> int:
         """Compute errors, cut them and add up the block; return how many needed no cutting."""
         layers, kernels = self.layers, self._kernels
         errors = block.errors[-1][:count]
-        for layer in range(len(matrices) - 1, 0, -1):
+        for layer in range(len(self._matrices) - 1, 0, -1):
             before = block.errors[layer - 1][:count]
-            np.matmul(errors, matrices[layer][:, :-1], out=before)
+            np.matmul(errors, self._matrices[layer][:, :-1], out=before)
             values = block.values[layer][:count]
             kernels.derive(before, values, self._activation, block.squares[1, layer - 1])
             errors = before
