@@ -12,6 +12,7 @@ from skdp.estimators._networks import NetworkMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
 from skdp.models import Model
 from skdp.parameters import check_choice, check_real
+from skdp.plans.adaptive_clip import AdaptiveClip
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
@@ -49,7 +50,7 @@ class _DPSGDModel(NoisyGradientModel):
                 "epsilon=None needs noise_multiplier=: one of the two must fix the noise."
             )
         remedy = "A record's gradient has norm up to about data_norm."
-        self._check_length("max_grad_norm", 1e-6, 1e50, remedy)
+        self._check_length("max_grad_norm", 1e-6, 1e50, remedy, ("adaptive",))
         check_choice("solver", self.solver, ("sgd", "adam"))
         check_choice("learning_rate", self.learning_rate, ("constant", "linear", "cosine"))
         check_real("momentum", self.momentum, at_least=0.0, below=1.0, allowed=("auto",))
@@ -66,10 +67,11 @@ class _DPSGDModel(NoisyGradientModel):
         units = model.units
         # Adam divides out the gradient's scale: its steps are lengths of weights.
         scaled = units.weight if self.solver == "adam" else units.step
+        adapts = self.max_grad_norm == "adaptive"
         choices = DPSGDChoices(
             penalty=self._choose("alpha", units.penalty),
             noise_multiplier=self.noise_multiplier,
-            max_grad_norm=self._choose("max_grad_norm", units.gradient),
+            max_grad_norm=None if adapts else self._choose("max_grad_norm", units.gradient),
             batch_size=self._choose("batch_size"),
             max_iter=self._choose("max_iter"),
             solver=self.solver,
@@ -81,6 +83,7 @@ class _DPSGDModel(NoisyGradientModel):
             final_share=self.learning_rate_final,
             decay_share=self.decay_share,
             average=self.average,
+            adaptive=AdaptiveClip() if adapts else None,
         )
         return self._set_execution(build_dpsgd(model, numbers, choices))
 
@@ -144,8 +147,10 @@ class DPSGDClassifier(NetworkMixin, _DPSGDModel):
         Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
         takes a fixed share of `data_norm`. Of a network it is the value behind every bias, and
         ``"auto"`` takes 1.
-    max_grad_norm : float or "auto", default="auto"
+    max_grad_norm : float, "auto" or "adaptive", default="auto"
         Norm to which each record's gradient is clipped, in units of the loss per weight.
+        ``"adaptive"``, of networks, begins at that of ``"auto"`` and follows the median norm by
+        noisy counts, for which each step pays.
     clipping : {"flat", "per-layer", "normalize"}, default="flat"
         What is clipped of a network: the norm of the whole gradient; that of each layer, to
         `max_grad_norm` over the root of their number; or gradients are divided by their norm, plus

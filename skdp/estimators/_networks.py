@@ -70,8 +70,8 @@ class NetworkMixin(LogisticMixin):
         if not layer_sizes(self.hidden_layer_sizes):
             super()._check_length(name, least, most, remedy, allowed)
         else:
-            limits = {"at_least": least, "at_most": most}
-            check_real(name, getattr(self, name), **limits, allowed=("auto", *allowed))
+            allowed = ("auto", *allowed)
+            check_real(name, getattr(self, name), at_least=least, at_most=most, allowed=allowed)
 
     def _make_model(self, numbers: PublicNumbers) -> Any:
         hidden = layer_sizes(self.hidden_layer_sizes)
@@ -152,7 +152,8 @@ class NetworkMixin(LogisticMixin):
             [each.astype(kind, copy=False) for each in weights]
             for weights in (self.coefs_, self.intercepts_)
         )
-        return network_scores(X, coefs, intercepts, self.activation_)
+        # Probabilities near 1 take more digits than single precision has.
+        return network_scores(X, coefs, intercepts, self.activation_).astype(np.float64, copy=False)
 
 
 def _read_start(name: str, given: Any, shapes: list[Any]) -> list[np.ndarray]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, kernel_arguments
+from skdp.models.protocol import COUNTS_CUT
 from skdp.models.units import ScaledUnits
 from skdp.solvers import Layers, LayerSums, Rows
 
@@ -66,7 +67,7 @@ class NetworkModel:
 
     # Steps and norms are taken as they are given, on rows of norm `gain`.
     units = ScaledUnits()
-    facts = frozenset[str]()
+    facts = frozenset({COUNTS_CUT})
     n_parts = 1
     lipschitz = math.inf
     smoothness = math.inf

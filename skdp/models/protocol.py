@@ -14,6 +14,9 @@ from skdp.models.units import ScaledUnits
 Weights = NDArray[np.float64]
 Index = NDArray[np.int64]
 
+# Fact of a model whose problems count the gradients that they cut.
+COUNTS_CUT = "counts cut gradients"
+
 
 class Problem(Protocol):
     """A model, or one of its parts, bound to rows; nothing it returns may leave without noise."""
@@ -22,8 +25,13 @@ class Problem(Protocol):
     def run_steps(self) -> Callable[..., None] | None:
         """Take many noisy steps in one call; None where they have to be taken one by one."""
 
-    def sum_clipped(self, weights: Weights, index: Index | None, clip: float, out: Weights) -> None:
-        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``."""
+    def sum_clipped(
+        self, weights: Weights, index: Index | None, clip: float, out: Weights
+    ) -> int | None:
+        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``.
+
+        Returned is how many were no longer than that before, if the model counts them.
+        """
 
     def sum_losses(self, weights: Weights) -> float:
         """Return the sum of the losses of all rows."""

@@ -31,7 +31,11 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
     require(model, "DP-SGD")
     lots = choose_lots(model, numbers, "poisson", choices.batch_size, choices.max_iter)
     steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)
-    multiplier = choices.noise_multiplier or _calibrated_multiplier(lots, numbers, steps)
+    adaptive = choices.adaptive
+    contribution = ContributionBound.from_clipping if adaptive is None else adaptive.contribution
+    multiplier = choices.noise_multiplier or _calibrated_multiplier(
+        lots, contribution(1.0), numbers, steps
+    )
     ratio = lots.size * math.sqrt(steps) / multiplier
     clip = default_clip(model, ratio) if choices.max_grad_norm is None else choices.max_grad_norm
     defaults = noisy_descent_defaults(
@@ -47,26 +51,30 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
     if choices.solver == "sgd":
         refuse_divergence(model, schedule, defaults)
     average_from, average_decay = choose_averaging(choices.average, defaults, steps)
+    bound = contribution(clip)
     return NoisyGradientPlan(
         model=model,
         adjacency=numbers.adjacency,
         lots=lots,
         steps=steps,
-        bound=ContributionBound.from_clipping(clip),
+        bound=bound,
         clip=clip,
-        sigma=multiplier * clip,
+        sigma=multiplier * bound.norm,
         schedule=schedule,
         rule=_rule(choices, lots.size, defaults),
         average_from=average_from,
         average_decay=average_decay,
+        adaptive=adaptive,
     )
 
 
-def _calibrated_multiplier(lots: Lots, numbers: PublicNumbers, steps: int) -> float:
-    """Return the noise, relative to the clipping norm, that meets the target."""
+def _calibrated_multiplier(
+    lots: Lots, unit: ContributionBound, numbers: PublicNumbers, steps: int
+) -> float:
+    """Return the noise, relative to the bound on one record's norm, that meets the target."""
     return calibrate_sigma(
         lots,
-        ContributionBound.from_clipping(1.0),
+        unit,
         adjacency=numbers.adjacency,
         epsilon=numbers.target_epsilon,
         delta=numbers.delta,

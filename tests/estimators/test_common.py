@@ -18,6 +18,7 @@ from skdp.preprocessing import BoundedScaler
 
 OPERA = (OperaLogisticRegression, OperaSVC)
 OBJECTIVE = (ObjectivePerturbationLogisticRegression, ObjectivePerturbationSVC)
+NETWORKS = (DPSGDClassifier,)
 NOISY = (GrpuaLogisticRegression, GrpuaSVC, DPSGDClassifier)
 
 
@@ -26,6 +27,9 @@ def instances():
     for estimator in OPERA + OBJECTIVE + NOISY:
         yield estimator()
         yield estimator(epsilon=1e6, data_norm=10.0)
+    for estimator in NETWORKS:
+        yield estimator(hidden_layer_sizes=(8,), max_iter=5)
+        yield estimator(hidden_layer_sizes=(8,), max_iter=100, epsilon=1e6, data_norm=10.0)
 
 
 def expected_failures(estimator):
