@@ -9,8 +9,9 @@ tables and splits are those of accuracy.py.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from functools import partial
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,34 +25,31 @@ LAYERS = {"line": (), "(32,)": (32,), "(100,)": (100,)}
 EPSILONS = (1.0, 3.0, 8.0)
 
 
-def areas(make: Callable[..., Any], table: Dataset, seeds: int) -> str:
-    """Return mean and standard deviation of the ROC AUC, over noise and splits."""
-    found = []
-    for seed, (X, y, X_test, y_test) in enumerate(table.splits(seeds)):
-        scores = make(random_state=seed).fit(X, y).predict_proba(X_test)[:, 1]
-        found.append(roc_auc_score(y_test, scores))
-    return f"{np.mean(found):.4f} ± {np.std(found):.4f}"
-
-
-def measure(table: Dataset, seeds: int) -> None:
-    """Print the rows of one table in markdown."""
-    n_rows, delta = training_size(table)
+def areas(table: Dataset, split: int, seeds: int) -> Iterator[tuple[tuple[float, str], float]]:
+    """Yield (epsilon, layers) and the ROC AUC of one fit each on one of the splits."""
+    X, y, X_test, y_test = list(table.splits(seeds))[split]
+    delta = training_size(table)[1]
     for epsilon in EPSILONS:
-        cells = [
-            areas(
-                partial(
-                    DPSGDClassifier,
-                    epsilon,
-                    delta,
-                    data_norm=table.data_norm,
-                    hidden_layer_sizes=layers,
-                ),
-                table,
-                seeds,
-            )
-            for layers in LAYERS.values()
-        ]
-        print(f"| {table.name} (n = {n_rows}) | {epsilon:g} | {' | '.join(cells)} |", flush=True)
+        for name, layers in LAYERS.items():
+            model = DPSGDClassifier(
+                epsilon,
+                delta,
+                data_norm=table.data_norm,
+                hidden_layer_sizes=layers,
+                random_state=split,
+            ).fit(X, y)
+            yield (epsilon, name), roc_auc_score(y_test, model.predict_proba(X_test)[:, 1])
+
+
+def report(tables: list[Dataset], found: dict[str, dict[Any, list[float]]]) -> None:
+    """Print one row in markdown for each table and epsilon."""
+    print(f"| table | epsilon | {' | '.join(LAYERS)} |")
+    print("|---" * (2 + len(LAYERS)) + "|")
+    for table in tables:
+        for epsilon in EPSILONS:
+            cells = [found[table.name][epsilon, name] for name in LAYERS]
+            text = " | ".join(f"{np.mean(each):.4f} ± {np.std(each):.4f}" for each in cells)
+            print(f"| {table.name}, n = {training_size(table)[0]} | {epsilon:g} | {text} |")
 
 
 def main() -> None:
@@ -59,10 +57,15 @@ def main() -> None:
     parser.add_argument("--data", help="directory of the data files")
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
-    print(f"| table | epsilon | {' | '.join(LAYERS)} |")
-    print("|---" * (2 + len(LAYERS)) + "|")
-    for load in (load_bank, load_adult, load_cardio):
-        measure(load(arguments.data), arguments.seeds)
+    tables = [load(arguments.data) for load in (load_bank, load_adult, load_cardio)]
+    found: dict[str, dict[Any, list[float]]] = {table.name: defaultdict(list) for table in tables}
+    for split in range(arguments.seeds):
+        for table in tables:
+            for key, area in areas(table, split, arguments.seeds):
+                found[table.name][key].append(area)
+                print(table.name, split, *key, f"{area:.4f}", file=sys.stderr, flush=True)
+        print(f"\nMeans and standard deviations over {split + 1} seeds\n", flush=True)
+        report(tables, found)
 
 
 if __name__ == "__main__":

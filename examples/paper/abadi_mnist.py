@@ -1,10 +1,10 @@
 """Abadi et al. (2016), section 5.2: their network on MNIST, within budgets of (epsilon, 1e-5).
 
-One hidden layer of 1,000 ReLU units on 60 private principal components. The paper takes lots of 600
-and cuts each layer at 4. Here lots are a seventh or a quarter of the table, gradients are cut at 0.2
-or 0.4, and 100 to 250 steps suffice; components are found around a private mean, and rows have norm
-1 after the projection, each by itself. Components and steps share the budget. The settings were
-chosen on 5,000 rows held out of the training rows, not on those to test on.
+One hidden layer of 1,000 ReLU units on 60 private principal components. The paper takes lots of
+600 and cuts each layer at 4. Here lots are a seventh or a quarter of the table, gradients are cut
+at 0.2 or 0.4, and 100 to 250 steps suffice; components are found around a private mean, and rows
+have norm 1 after the projection, each by itself. Components and steps share the budget. The
+settings were chosen on 5,000 rows held out of the training rows, not on those to test on.
 
     python examples/paper/abadi_mnist.py         # MNIST, minutes: writes results/abadi_mnist.json
     python examples/paper/abadi_mnist.py --fast  # digits, seconds: prints
