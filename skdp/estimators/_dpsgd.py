@@ -142,7 +142,7 @@ class DPSGDClassifier(NetworkMixin, _DPSGDModel):
         L2 penalty on all weights, the intercept included. Of a network it is on their distance
         from the start.
     fit_intercept : bool, default=True
-        Whether to fit an intercept.
+        Whether to fit an intercept. Of a network it is whether layers have biases.
     intercept_scaling : float or "auto", default="auto"
         Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
         takes a fixed share of `data_norm`. Of a network it is the value behind every bias, and

@@ -18,7 +18,12 @@ from skdp.reporting import PrivacySpent
 # Of all layers together: a vector of doubles takes 800 MB, and training holds several.
 _MOST_WEIGHTS = 10**8
 _MOST_LAYERS = 100
-_LARGEST_START = 1e10
+# Of weights to start from, and of norms, for which sums of gradients are proved.
+_LARGEST = 1e10
+_OF_LINES_AND_NETWORKS = {
+    *("coef_", "intercept_", "coefs_", "intercepts_", "activation_", "out_activation_"),
+    *("n_layers_", "n_outputs_"),
+}
 
 
 def layer_sizes(given: Any) -> tuple[int, ...]:
@@ -50,17 +55,12 @@ class NetworkMixin(LogisticMixin):
         check_choice("clipping", self.clipping, ("flat", "per-layer", "normalize"))
         if self.intercepts_init is not None and not self.fit_intercept:
             raise ValueError("fit_intercept=False has no use for intercepts_init: leave it out.")
-        if layer_sizes(self.hidden_layer_sizes):
-            return
-        if self.clipping != "flat":
+        plain = self.clipping == "flat" and self.coefs_init is None and self.intercepts_init is None
+        if not (plain or layer_sizes(self.hidden_layer_sizes)):
             raise ValueError(
-                f"clipping={self.clipping!r} is for networks; without hidden layers there is one "
-                "layer, and gradients are cut: use clipping='flat', or hidden_layer_sizes=."
-            )
-        if self.coefs_init is not None or self.intercepts_init is not None:
-            raise ValueError(
-                "coefs_init and intercepts_init are for networks; without hidden layers weights "
-                "start at zero: leave them out, or use hidden_layer_sizes=."
+                "clipping, coefs_init and intercepts_init are for networks; without hidden layers "
+                "there is one layer to clip, and weights start at zero: leave them out, or give "
+                "hidden_layer_sizes=."
             )
 
     def _check_length(
@@ -93,10 +93,18 @@ class NetworkMixin(LogisticMixin):
         if model.n_weights > _MOST_WEIGHTS:
             raise ValueError(
                 f"hidden_layer_sizes={self.hidden_layer_sizes!r} makes {model.n_weights:.3g} "
-                f"weights on {numbers.n_features} columns, more than {_MOST_WEIGHTS:.0e}: take "
-                "smaller layers."
+                f"weights, more than {_MOST_WEIGHTS:.0e}: take smaller layers."
             )
         return replace(model, given_start=self._given_start(model))
+
+    def _build_plan(self, model: Any, numbers: PublicNumbers) -> Any:
+        plan = super()._build_plan(model, numbers)
+        if hasattr(model, "hidden") and plan.clip > _LARGEST:
+            raise ValueError(
+                f"A record's gradient may have norm {plan.clip:.3g}, more than {_LARGEST:g}: take "
+                "a smaller max_grad_norm or radius, or fewer layers."
+            )
+        return plan
 
     def _given_start(self, model: NetworkModel) -> list[np.ndarray] | None:
         """Return the user's public weights as the matrices of a model; None if there are none."""
@@ -114,10 +122,10 @@ class NetworkMixin(LogisticMixin):
             intercepts = _read_start("intercepts_init", self.intercepts_init, lengths)
             for matrix, intercept in zip(matrices, intercepts, strict=True):
                 matrix[:, -1] = intercept / model.bias_value
-        if any(np.max(np.abs(matrix)) > _LARGEST_START for matrix in matrices):
+        if any(np.max(np.abs(matrix)) > _LARGEST for matrix in matrices):
             raise ValueError(
-                f"coefs_init and intercepts_init must be at most {_LARGEST_START:g} where rows "
-                "have norm 1 and biases the value intercept_scaling."
+                f"coefs_init and intercepts_init must be at most {_LARGEST:g} where rows have norm "
+                "4 and biases the value intercept_scaling."
             )
         return matrices
 
@@ -132,13 +140,11 @@ class NetworkMixin(LogisticMixin):
         return super()._record(*about)
 
     def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
-        network = ("coefs_", "intercepts_", "activation_", "n_layers_", "n_outputs_")
-        for name in ("coef_", "intercept_", *network, "out_activation_"):
-            if name in vars(self):  # left by a fit with other layers
-                delattr(self, name)
+        for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # of a fit with other layers
+            delattr(self, name)
         super()._publish(plan, table, released, spent)
         model = plan.model
-        if "coefs_" in self._weights(model):
+        if hasattr(model, "hidden"):
             self.activation_ = model.activation
             self.n_layers_ = len(model.sizes)
             self.n_outputs_ = model.n_outputs
@@ -161,9 +167,7 @@ def _read_start(name: str, given: Any, shapes: list[Any]) -> list[np.ndarray]:
     try:
         arrays = [np.asarray(each, dtype=np.float64) for each in given]
     except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} must be a list of arrays of numbers, one for each layer."
-        ) from None
+        raise TypeError(f"{name} must be a list of arrays of numbers, one a layer.") from None
     found = [array.shape for array in arrays]
     if found != shapes:
         raise ValueError(

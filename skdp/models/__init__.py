@@ -2,11 +2,10 @@
 
 from skdp.models.linear import LinearModel, LinearProblem
 from skdp.models.network import NetworkModel, NetworkProblem, network_scores
-from skdp.models.protocol import COUNTS_CUT, Model, Problem, require
+from skdp.models.protocol import Model, Problem, require
 from skdp.models.units import ScaledUnits
 
 __all__ = [
-    "COUNTS_CUT",
     "LinearModel",
     "LinearProblem",
     "Model",

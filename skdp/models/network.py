@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, kernel_arguments
-from skdp.models.protocol import COUNTS_CUT
+from skdp.models.network_bounds import StartNorms, largest_gradient
 from skdp.models.units import ScaledUnits
 from skdp.solvers import Layers, LayerSums, Rows
 
@@ -67,7 +67,7 @@ class NetworkModel:
 
     # Steps and norms are taken as they are given, on rows of norm `gain`.
     units = ScaledUnits()
-    facts = frozenset({COUNTS_CUT})
+    facts = frozenset({"Lipschitz in a ball", "counts cut gradients"})
     n_parts = 1
     lipschitz = math.inf
     smoothness = math.inf
@@ -107,13 +107,27 @@ class NetworkModel:
         options = (self.activation, self.clipping, self.bias_value, self.gain, NORMALIZE_FLOOR)
         return Layers(self.shapes, *options)
 
+    @cached_property
+    def start_norms(self) -> StartNorms:
+        """Norms of the public start, layer by layer."""
+        return StartNorms.of(self.layers.split(self.start))
+
     def gradient_gap(self, weight_norm: float | None = None) -> float:
         """Return a bound on the distance of two records' gradients at weights up to that norm."""
         return 2.0 * self.zero_out_gap(weight_norm)
 
     def zero_out_gap(self, weight_norm: float | None = None) -> float:
         """Return a bound on the norm of one record's gradient at weights up to that norm."""
-        return math.inf
+        if weight_norm is None:
+            return math.inf
+        return largest_gradient(
+            self.start_norms,
+            self.loss,
+            gain=self.gain,
+            bias=self.bias_value,
+            saturates=self.activation == "tanh",
+            radius=weight_norm,
+        )
 
     def minimiser_norm(self, penalty: float) -> float:
         """Return a bound on the norm of the weights that minimise the objective: none is proved."""

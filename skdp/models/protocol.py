@@ -14,9 +14,6 @@ from skdp.models.units import ScaledUnits
 Weights = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-# Fact of a model whose problems count the gradients that they cut.
-COUNTS_CUT = "counts cut gradients"
-
 
 class Problem(Protocol):
     """A model, or one of its parts, bound to rows; nothing it returns may leave without noise."""
@@ -42,7 +39,8 @@ class Model(Protocol):
 
     Weights are those of `n_parts` problems, one after the other, and start at zero: a model adds a
     public start of its own. Constants hold for one record's gradient with respect to all, infinite
-    where nothing is proved; `facts` name what is: "linear", "convex", "Lipschitz", "smooth".
+    where nothing is proved; `facts` name what is: "linear", "convex", "Lipschitz", "smooth";
+    "Lipschitz in a ball" of weights, by `zero_out_gap`; "counts cut gradients" of its problems.
     """
 
     @property

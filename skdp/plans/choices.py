@@ -28,6 +28,7 @@ class GradientPerturbationChoices:
     average: Averaging
     sampling: Sampling
     calibration: Calibration
+    max_grad_norm: float | None = None  # None clips nothing that a bound does not hold for
 
 
 @dataclass(frozen=True)

@@ -61,13 +61,13 @@ _SMALLEST_DEFAULT_PENALTY = 1e-8
 _FEWEST_STEPS, _MOST_STEPS = 150, 400
 _MOMENTUM = 0.9
 _AVERAGE_SHARE = 0.25
-# Adam's steps are lengths of weights, whatever the size of the noisy gradient.
-ADAM_STEP = 0.2
-# Gradients of single rows that a whole fit may take before lots get smaller than the table.
+# Adam's steps are lengths of weights, whatever the size of the noisy gradient; a network has many.
+_ADAM_STEP, _ADAM_STEP_OF_NETWORKS = 0.2, 0.03
+# Gradients of single rows that a whole fit may take before lots get smaller than the table: so many
+# of models of up to so many weights, and fewer of larger ones, whose sums are matrix products.
 _ROW_GRADIENTS = 2e7
+_WEIGHTS_OF_ROW = 5000
 _SMALLEST_DEFAULT_LOT = 1024
-# The same for networks, times their weights: each of them takes part in every gradient of a row.
-_WEIGHT_GRADIENTS = 2e11
 # The same for a fit that pays for its last iterate alone, and its length in relaxation times.
 _ROW_GRADIENTS_TO_THE_LIMIT = 5e7
 _RELAXATIONS = 3.0
@@ -79,6 +79,8 @@ _MUCH_SIGNAL = 1000.0
 # Standard deviation that the noise of all steps together may give to each weight of a network. It
 # reaches a margin through all units, so that much signal is no reason for more.
 _NETWORK_NOISE = 0.2
+# Radius of the ball of weights where that alone bounds the gradients of single records.
+DEFAULT_RADIUS = 1.0
 # Share of the longest step at which heavy-ball descent is stable on every table.
 _STABLE_SHARE = 0.925
 
@@ -126,10 +128,8 @@ def _ratio_of_part(model: Model, numbers: PublicNumbers) -> float:
 def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None) -> int:
     """Return the expected lot size: all rows, or what keeps the whole fit affordable."""
     steps = _rule_steps(model, numbers) if max_iter is None else max_iter
-    row_gradients = _ROW_GRADIENTS
-    if "linear" not in model.facts:
-        row_gradients = min(row_gradients, _WEIGHT_GRADIENTS / model.n_weights)
-    affordable = max(math.ceil(row_gradients / steps), _SMALLEST_DEFAULT_LOT)
+    gradients = _ROW_GRADIENTS * min(1.0, _WEIGHTS_OF_ROW / model.n_weights)
+    affordable = max(math.ceil(gradients / steps), _SMALLEST_DEFAULT_LOT)
     return min(numbers.n_rows, affordable)
 
 
@@ -144,6 +144,11 @@ def default_steps(model: Model, numbers: PublicNumbers, batch_size: int | None) 
     if batch_size is None:
         return steps
     return max(steps, math.ceil(5.0 * numbers.n_rows / batch_size))
+
+
+def default_adam_step(model: Model) -> float:
+    """Return the length of Adam's steps."""
+    return _ADAM_STEP if "linear" in model.facts else _ADAM_STEP_OF_NETWORKS
 
 
 def default_last_iterate_penalty(model: Model, numbers: PublicNumbers) -> float:

@@ -26,7 +26,7 @@ from skdp.accounting import (
 from skdp.mechanisms.contribution import Adjacency, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
-from skdp.models import COUNTS_CUT, Model
+from skdp.models import Model
 from skdp.plans.adaptive_clip import AdaptiveClip
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
@@ -119,7 +119,7 @@ class NoisyGradientPlan:
             self._check_adaptive(self.adaptive)
 
     def _check_adaptive(self, adaptive: AdaptiveClip) -> None:
-        if COUNTS_CUT not in self.model.facts or self.model.n_parts != 1:
+        if "counts cut gradients" not in self.model.facts or self.model.n_parts != 1:
             raise ValueError(
                 "Adaptive clipping needs a model of one problem that counts the gradients it cuts, "
                 f"as networks do; {self.model.name} is none. Give a fixed max_grad_norm."

@@ -2,7 +2,7 @@
 
 from skdp.solvers.gradient_descent import gradient_descent
 from skdp.solvers.gradients import sum_gradients
-from skdp.solvers.layer_sums import Layers, LayerSums
+from skdp.solvers.layer_sums import Layers, LayerSums, wide_sums
 from skdp.solvers.minimise import minimise
 from skdp.solvers.objective import RegularisedObjective
 from skdp.solvers.rows import Rows
@@ -20,4 +20,5 @@ __all__ = [
     "minimise",
     "run_steps",
     "sum_gradients",
+    "wide_sums",
 ]

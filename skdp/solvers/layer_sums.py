@@ -32,8 +32,10 @@ _TOTALS = 1 << 23
 _RANGE = 1 << 15
 # Squares of norms from which a record counts for nothing, so that no product overflows.
 _LIMITS = {"f": 1e70, "d": 1e150}
-# Proofs bound what underflows relative to clipping norms in this range.
-_SMALLEST_CLIP, _LARGEST_CLIP = 1e-10, 1e10
+# The proof bounds underflow relative to clipping norms up to this, and down to its reciprocal.
+_LARGEST_CLIPS = {"f": 1e10, "d": 1e50}
+# Weights from which linear softmax models gain by matrix products, and rows of a product of theirs.
+_WIDE, _WIDE_BLOCK = 2000, 64
 _ACTIVATIONS = {"identity": 0, "relu": 1, "tanh": 2}
 _CLIPPINGS = {"flat": 0, "per-layer": 1, "normalize": 2}
 
@@ -143,10 +145,10 @@ class LayerSums:
         check_shape("weights", weights, n_weights)
         if out is not None:
             check_shape("out", out, n_weights)
-        if not (_SMALLEST_CLIP <= clip <= _LARGEST_CLIP or clip == math.inf):
+        largest = _LARGEST_CLIPS[self.dtype.char]
+        if not (1.0 / largest <= clip <= largest or clip == math.inf):
             raise ValueError(
-                f"clip must be in [{_SMALLEST_CLIP}, {_LARGEST_CLIP}] (inf = no clipping), got "
-                f"{clip}."
+                f"clip must be in [{1.0 / largest}, {largest}] (inf = no clipping), got {clip}."
             )
         count = self.rows.n_rows if index is None else len(index)
         if count == 0:
@@ -263,3 +265,14 @@ class LayerSums:
             kernels.cut(values, errors, block.factors[layer], self._limits[1])
             np.matmul(errors.T, values, out=gradient)
         return within
+
+
+def wide_sums(rows: Rows, loss: Loss) -> LayerSums | None:
+    """Return what adds up gradients of a linear softmax model; None where kernels are as fast."""
+    softmax = check_targets(rows, loss)[0].family == "softmax"
+    if rows.is_sparse or not softmax or rows.n_weights(loss.n_outputs) < _WIDE:
+        return None
+    shape = (loss.n_outputs, rows.n_columns)
+    layers = Layers([shape], bias=rows.intercept_value, block=_WIDE_BLOCK)
+    # In double precision, whatever the rows are: minimisers promise tolerances.
+    return LayerSums(rows, loss, layers, np.float64)

@@ -7,12 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from support import rows
+from threadpoolctl import threadpool_limits
 
-from skdp import DPSGDClassifier
+from skdp import DPSGDClassifier, GrpuaMLPClassifier
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import BoundedScaler
@@ -27,8 +29,8 @@ OF_NETWORKS = {"coefs_", "intercepts_", "activation_", "out_activation_", "n_lay
 STANDING = {"learning_rate_init": 1e-200, "max_iter": 1}
 
 
-def network(*hidden, **settings):
-    return DPSGDClassifier(
+def network(*hidden, cls=DPSGDClassifier, **settings):
+    return cls(
         **{"hidden_layer_sizes": hidden or (4,), "max_iter": 5, "data_norm": 1.0, **settings}
     )
 
@@ -206,6 +208,8 @@ CLIPPING = {
     "per-layer": {"max_grad_norm": 0.05, "clipping": "per-layer"},
     "normalize": {"max_grad_norm": 0.05, "clipping": "normalize"},
     "adaptive": {"max_grad_norm": "adaptive"},
+    "gradient perturbation": {"cls": GrpuaMLPClassifier, "max_grad_norm": 0.05},
+    "inside a ball": {"cls": GrpuaMLPClassifier, "max_grad_norm": None, "radius": 0.7},
 }
 
 
@@ -250,9 +254,80 @@ def test_nothing_reachable_tells_neighbours_apart(adjacency, hostile):
     assert privacy_statement(fitted[0]).to_dict()["holds_for_the_whole"]
 
 
-def test_it_passes_what_third_parties_must_pass():
-    results = check_private_estimator(network(3, max_iter=2), n_draws=60)
+@pytest.mark.parametrize("cls", [DPSGDClassifier, GrpuaMLPClassifier])
+def test_it_passes_what_third_parties_must_pass(cls):
+    results = check_private_estimator(network(3, cls=cls, max_iter=2), n_draws=60)
     assert {result["status"] for result in results} == {"passed"}
+
+
+def test_what_bounds_the_gradients_is_told(table):
+    model = network(3, cls=GrpuaMLPClassifier, data_norm=2.0).fit(*table)
+    assert "clipped" in model.privacy_spent_.assumptions[-1]
+    assert "0.3 (scaled units)" in model.privacy_spent_.mechanism
+    start = network(3, data_norm=2.0, **STANDING).fit(*table)
+    model.set_params(max_grad_norm=None, radius=0.3, epsilon=0.1).fit(*table)
+    told = model.privacy_spent_.assumptions[-1]
+    assert "at weights in the ball of radius 0.3" in told and "clipped" not in told
+    moved = [own - from_ for own, from_ in zip(model.coefs_, start.coefs_, strict=True)]
+    moved[0] *= 2.0 / 4.0  # back in the units of the network
+    moved += model.intercepts_
+    assert np.linalg.norm(np.concatenate([part.ravel() for part in moved])) <= 0.3 * (1 + 1e-9)
+
+
+def test_lots_of_fixed_size(table):
+    X, y = table
+    model = network(3, cls=GrpuaMLPClassifier, sampling="uniform", batch_size=20, classes=[0, 1])
+    report = replay_on_neighbour(model, X, y, np.vstack([-X[:1], X[1:]]), y)
+    assert report.distances.size == 5
+    assert "subset of fixed size" in " ".join(model.privacy_plan(300, 4).assumptions)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"hidden_layer_sizes": ()}, ValueError, "take GrpuaLogisticRegression"),
+        ({"calibration": "hidden-state"}, ValueError, "is not convex"),
+        ({"max_grad_norm": "auto"}, TypeError, "max_grad_norm must be a real number or None"),
+        ({"max_grad_norm": 1e11}, ValueError, "smaller max_grad_norm or radius"),
+        ({"max_grad_norm": None, "radius": 1e11}, ValueError, "smaller max_grad_norm or radius"),
+        ({"radius": -1.0}, ValueError, "radius must be"),
+        ({"sampling": "uniform", "adjacency": "add-remove"}, ValueError, "fixed size"),
+    ],
+)
+def test_mistakes_of_gradient_perturbation(table, parameters, error, message):
+    settings = {"cls": GrpuaMLPClassifier, "accountant": Untouchable(), **parameters}
+    with pytest.raises(error, match=message):
+        network(3, **settings).fit(*table)
+
+
+def test_composition_takes_more_noise(table):
+    settings = {"epsilon": 1.0, "batch_size": 30, "hidden_layer_sizes": (3,)}
+    composed = GrpuaMLPClassifier(calibration="composition", **settings).privacy_plan(300, 4)
+    assert composed.epsilon < GrpuaMLPClassifier(**settings).privacy_plan(300, 4).epsilon
+
+
+def test_results_do_not_depend_on_threads():
+    X, y = rows(n=1200)
+    fits = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            fits.append(network(8, 8, random_state=0, batch_size=900).fit(X, y))
+    assert differences(*fits) == []
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix])
+def test_sparse_rows_and_single_precision(table, make):
+    X, y = table
+    X = np.where(X > 0.0, X, 0.0)
+    dense = network(3, random_state=FrozenStream.from_seed(0)).fit(X, y)
+    for other in (make(X), X.astype(np.float32), make(X.astype(np.float32))):
+        model = network(3, random_state=FrozenStream.from_seed(0)).fit(other, y)
+        # In single precision gradients are clipped a little more, for the rounding of sums.
+        tolerance = 1e-10 if other.dtype == np.float64 else 0.03
+        for own, known in zip(model.coefs_, dense.coefs_, strict=True):
+            np.testing.assert_allclose(own, known, tolerance, tolerance)
+        scores = model.decision_function(other)
+        np.testing.assert_allclose(scores, dense.decision_function(X), tolerance, tolerance)
 
 
 def test_charges(table):

@@ -284,7 +284,7 @@ def test_margins_are_small_and_grow_with_the_table():
 
 @pytest.mark.parametrize("clip", [0.0, -1.0, 1e-30, 1e30, math.nan])
 def test_clipping_norms_beyond_the_proof_are_refused(clip):
-    X, y = table(10, 4)
+    X, y = table(10, 4, dtype=np.float32)
     model = network(*X.shape)
     with pytest.raises(ValueError, match="clip must be in"):
         summed(model.bind(X, y)[0], weights_of(model), clip)
