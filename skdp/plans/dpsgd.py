@@ -13,9 +13,9 @@ from skdp.mechanisms.contribution import ContributionBound
 from skdp.models import Model, require
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import (
-    ADAM_STEP,
     DescentDefaults,
     PublicNumbers,
+    default_adam_step,
     default_clip,
     default_steps,
     noisy_descent_defaults,
@@ -47,7 +47,9 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
         momentum=choices.momentum,
         penalty=choices.penalty,
     )
-    schedule = _schedule(choices, defaults.initial_step, steps)
+    adam = choices.solver == "adam"
+    default_step = default_adam_step(model) if adam else defaults.initial_step
+    schedule = _schedule(choices, default_step, steps)
     if choices.solver == "sgd":
         refuse_divergence(model, schedule, defaults)
     average_from, average_decay = choose_averaging(choices.average, defaults, steps)
@@ -83,8 +85,6 @@ def _calibrated_multiplier(
 
 
 def _schedule(choices: DPSGDChoices, default_step: float, steps: int) -> LearningRateSchedule:
-    if choices.solver == "adam":
-        default_step = ADAM_STEP
     initial = default_step if choices.initial_step is None else choices.initial_step
     if choices.learning_rate == "constant":
         return LearningRateSchedule("constant", initial)
