@@ -6,6 +6,7 @@ from skdp.config import config_context, get_config, set_config
 from skdp.estimators import (
     DPSGDClassifier,
     GrpuaLogisticRegression,
+    GrpuaMLPClassifier,
     GrpuaSVC,
     ObjectivePerturbationLogisticRegression,
     ObjectivePerturbationSVC,
@@ -18,6 +19,7 @@ __version__ = version("skdp")
 __all__ = [
     "DPSGDClassifier",
     "GrpuaLogisticRegression",
+    "GrpuaMLPClassifier",
     "GrpuaSVC",
     "ObjectivePerturbationLogisticRegression",
     "ObjectivePerturbationSVC",

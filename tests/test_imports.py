@@ -269,6 +269,7 @@ def test_public_names():
 
     wanted = {
         skdp: "OperaLogisticRegression OperaSVC GrpuaLogisticRegression GrpuaSVC DPSGDClassifier "
+        "GrpuaMLPClassifier "
         "ObjectivePerturbationLogisticRegression ObjectivePerturbationSVC "
         "config_context get_config set_config",
         accounting: "GaussianEvent PoissonSampledEvent UniformSampledEvent ComposedEvent "

@@ -23,6 +23,7 @@ MODEL = skdp.OperaLogisticRegression(data_norm=1.0)
 GRID = {"alpha": [0.1, 1.0]}
 COLUMNS = [NumericColumn("a", -1, 1), CategoricalColumn("b", [0, 1]), NumericColumn("c", cuts=[0])]
 ESTIMATORS = [getattr(skdp, name)() for name in skdp.__all__ if name[0].isupper()]
+ESTIMATORS += [skdp.DPSGDClassifier(hidden_layer_sizes=(3,), activation="tanh", max_iter=5)]
 TRANSFORMERS = [
     BoundedScaler(),
     DPPCA(2),
@@ -62,9 +63,7 @@ def answers(fitted, X):
     return said
 
 
-@pytest.mark.parametrize(
-    "thing", [*ESTIMATORS, *TRANSFORMERS, *SEARCHES], ids=lambda thing: type(thing).__name__
-)
+@pytest.mark.parametrize("thing", [*ESTIMATORS, *TRANSFORMERS, *SEARCHES], ids=str)
 def test_parameters_count_at_the_next_fit(thing):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (80, 3))

@@ -90,6 +90,7 @@ OTHERS = {
         "sampling",
         "calibration",
     ),
+    *("hidden_layer_sizes", "activation", "clipping", "coefs_init", "intercepts_init"),
     *("accountant", "center", "whiten", "with_mean", "with_std", "method", "columns", "scoring"),
     *("estimator", "param_grid", "param_distributions", "noisy_scores", "refit"),
 }

@@ -111,6 +111,9 @@ def noisy_gradients(adjacency: str) -> Iterator[Case]:
         clipping = DPSGDClassifier(EPSILON, DELTA, **clipped)
         yield Case(words, clipping, "all", 0.5 if tails else exact)
         yield Case(words, DPSGDClassifier(EPSILON, DELTA, **clipped), share=0.15)
+        if "full" in words:
+            network = DPSGDClassifier(EPSILON, DELTA, **clipped, hidden_layer_sizes=(4,))
+            yield Case(f"{words}, a hidden layer of 4", network, "all", 0.15)
         adam = DPSGDClassifier(None, DELTA, **clipped, noise_multiplier=1.0, solver="adam")
         yield Case(f"{words}, Adam", adam, share=0.05)
 

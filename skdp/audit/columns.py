@@ -12,11 +12,19 @@ from skdp.audit.runs import AuditedTable
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import ReleaseTrace, record_releases
 
+_NOT_LINEAR = (
+    "In one run, canaries are scored by weights of their own, which linear models have and "
+    "networks have not: take audit_epsilon."
+)
+
 
 def score_model(table: AuditedTable, stream: RandomStream, n_canaries: int) -> Array:
     """Fit once, and score canaries by their coefficients."""
     fitted = table.fit(stream)
-    weights = np.array(getattr(fitted, "best_estimator_", fitted).coef_[-1, -n_canaries:])
+    fitted = getattr(fitted, "best_estimator_", fitted)
+    if not hasattr(fitted, "coef_"):
+        raise ValueError(_NOT_LINEAR)
+    weights = np.array(fitted.coef_[-1, -n_canaries:])
     return weights - weights.mean()
 
 
@@ -34,6 +42,9 @@ def score_sums(
             "In one run, release='all' is for noisy gradients that pay for every step: take "
             "release='model'."
         )
+
+    if "linear" not in plan.model.facts:
+        raise ValueError(_NOT_LINEAR)
 
     def columns(trace: ReleaseTrace, what: str) -> Array:
         """Return an array of shape (steps, outputs of a row, canaries)."""

@@ -2,6 +2,7 @@
 
 from skdp.estimators._dpsgd import DPSGDClassifier
 from skdp.estimators._grpua import GrpuaLogisticRegression, GrpuaSVC
+from skdp.estimators._grpua_mlp import GrpuaMLPClassifier
 from skdp.estimators._objective import (
     ObjectivePerturbationLogisticRegression,
     ObjectivePerturbationSVC,
@@ -11,6 +12,7 @@ from skdp.estimators._opera import OperaLogisticRegression, OperaSVC
 __all__ = [
     "DPSGDClassifier",
     "GrpuaLogisticRegression",
+    "GrpuaMLPClassifier",
     "GrpuaSVC",
     "ObjectivePerturbationLogisticRegression",
     "ObjectivePerturbationSVC",

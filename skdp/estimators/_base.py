@@ -1,4 +1,4 @@
-"""What all private linear models share, whatever they predict."""
+"""What all private models share, whatever they predict."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Table:
         return int(self.X.shape[0])
 
 
-class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
-    """Base of the private linear models; a mixin says what they predict, and from what loss.
+class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
+    """Base of the private models; a mixin says what they predict, and from what loss.
 
-    Other models than linear ones override `_make_model`, `_model_class` and `_weights`.
+    Other models than linear ones override `_make_model`, `_weights` and `_score_rows`.
     """
 
     # Parameters that all of them have; subclasses declare them in their own signature.
@@ -51,9 +51,7 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     fit_intercept: bool
     intercept_scaling: Any
 
-    _model_class: type[Model] = LinearModel
-    # Attributes for what the model's `unpack` returns, and the public ones beside them.
-    _weights: tuple[str, ...] = ("coef_", "intercept_")
+    # Public attributes beside the weights.
     _public: tuple[str, ...] = ()
 
     @with_callbacks
@@ -183,6 +181,10 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             units=units,
         )
 
+    def _weights(self, model: Model) -> tuple[str, ...]:
+        """Return the attributes for what the model's `unpack` returns."""
+        return "coef_", "intercept_"
+
     def _use_rows(self, plan: Any, table: Table, progress: FitProgress) -> np.ndarray:
         context = fit_context(self, table.X, table.targets) if is_seeded(self.random_state) else b""
         stream = resolve_random_state(self.random_state, context)
@@ -197,7 +199,7 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         return carry_out(plan, problems, stream, progress.steps_done)
 
     def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
-        for name, value in zip(self._weights, plan.model.unpack(released), strict=True):
+        for name, value in zip(self._weights(plan.model), plan.model.unpack(released), strict=True):
             setattr(self, name, value)
 
     def _record(
@@ -217,7 +219,7 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
                 self._about_targets(),
                 *assumptions,
             ),
-            released=(*self._weights, *self._public),
+            released=(*self._weights(plan.model), *self._public),
             seeded=is_seeded(self.random_state),
             arithmetic=DISCRETE_NOISE if getattr(plan, "grid", 0.0) > 0.0 else REAL_NUMBERS,
         )
@@ -230,11 +232,15 @@ class PrivateLinearModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         return f", discrete on multiples of 2**{round(math.log2(plan.grid))}, rounding included"
 
     def _scores(self, X: Any) -> np.ndarray:
-        """Return the scores of rows: plain linear algebra on released weights."""
+        """Return the scores of rows, from released weights alone."""
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
-        scores = self._model_class.scores(X, *(getattr(self, name) for name in self._weights))
+        scores = self._score_rows(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def _score_rows(self, X: Any) -> np.ndarray:
+        """Return one column for each output, from what the fit has left."""
+        return LinearModel.scores(X, self.coef_, self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Differentially private stochastic gradient descent for linear classifiers."""
+"""Differentially private stochastic gradient descent for linear classifiers and networks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from skdp.estimators._mixins import LogisticMixin
+from skdp.estimators._networks import NetworkMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
 from skdp.models import Model
 from skdp.parameters import check_choice, check_real
+from skdp.plans.adaptive_clip import AdaptiveClip
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
@@ -49,9 +50,9 @@ class _DPSGDModel(NoisyGradientModel):
                 "epsilon=None needs noise_multiplier=: one of the two must fix the noise."
             )
         remedy = "A record's gradient has norm up to about data_norm."
-        self._check_length("max_grad_norm", 1e-6, 1e50, remedy)
+        self._check_length("max_grad_norm", 1e-6, 1e50, remedy, ("adaptive",))
         check_choice("solver", self.solver, ("sgd", "adam"))
-        check_choice("learning_rate", self.learning_rate, ("constant", "linear"))
+        check_choice("learning_rate", self.learning_rate, ("constant", "linear", "cosine"))
         check_real("momentum", self.momentum, at_least=0.0, below=1.0, allowed=("auto",))
         for name in ("beta_1", "beta_2"):
             check_real(name, getattr(self, name), at_least=0.0, below=1.0)
@@ -66,10 +67,11 @@ class _DPSGDModel(NoisyGradientModel):
         units = model.units
         # Adam divides out the gradient's scale: its steps are lengths of weights.
         scaled = units.weight if self.solver == "adam" else units.step
+        adapts = self.max_grad_norm == "adaptive"
         choices = DPSGDChoices(
             penalty=self._choose("alpha", units.penalty),
             noise_multiplier=self.noise_multiplier,
-            max_grad_norm=self._choose("max_grad_norm", units.gradient),
+            max_grad_norm=None if adapts else self._choose("max_grad_norm", units.gradient),
             batch_size=self._choose("batch_size"),
             max_iter=self._choose("max_iter"),
             solver=self.solver,
@@ -81,6 +83,7 @@ class _DPSGDModel(NoisyGradientModel):
             final_share=self.learning_rate_final,
             decay_share=self.decay_share,
             average=self.average,
+            adaptive=AdaptiveClip() if adapts else None,
         )
         return self._set_execution(build_dpsgd(model, numbers, choices))
 
@@ -105,8 +108,8 @@ class _DPSGDModel(NoisyGradientModel):
         self.noise_multiplier_ = plan.noise_multiplier
 
 
-class DPSGDClassifier(LogisticMixin, _DPSGDModel):
-    r"""Logistic or softmax regression trained by DP-SGD.
+class DPSGDClassifier(NetworkMixin, _DPSGDModel):
+    r"""Logistic or softmax regression, or a network with such an output, trained by DP-SGD.
 
     In each step, true Poisson lots are drawn, every record's gradient is clipped to
     `max_grad_norm`, Gaussian noise is added to the sum, and the sum is divided by the public
@@ -130,15 +133,34 @@ class DPSGDClassifier(LogisticMixin, _DPSGDModel):
         sets the scale of the other defaults; the guarantee rests on `max_grad_norm`.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
+    hidden_layer_sizes : int or sequence of int, default=()
+        Number of units of each hidden layer. None is a linear model: networks are never chosen for
+        you, since under noise they often lose to the line; see ``docs/networks.md``.
+    activation : {"relu", "tanh", "identity"}, default="relu"
+        Activation of the hidden layers.
     alpha : float or "auto", default="auto"
-        L2 penalty on all weights, the intercept included.
+        L2 penalty on all weights, the intercept included. Of a network it is on their distance
+        from the start.
     fit_intercept : bool, default=True
-        Whether to fit an intercept.
+        Whether to fit an intercept. Of a network it is whether layers have biases.
     intercept_scaling : float or "auto", default="auto"
         Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
-        takes a fixed share of `data_norm`.
-    max_grad_norm : float or "auto", default="auto"
+        takes a fixed share of `data_norm`. Of a network it is the value behind every bias, and
+        ``"auto"`` takes 1.
+    max_grad_norm : float, "auto" or "adaptive", default="auto"
         Norm to which each record's gradient is clipped, in units of the loss per weight.
+        ``"adaptive"``, of networks, begins at that of ``"auto"`` and follows the median norm by
+        noisy counts, for which each step pays.
+    clipping : {"flat", "per-layer", "normalize"}, default="flat"
+        What is clipped of a network: the norm of the whole gradient; that of each layer, to
+        `max_grad_norm` over the root of their number; or gradients are divided by their norm, plus
+        0.01, and multiplied by `max_grad_norm`.
+    coefs_init : list of ndarray of shape (n_inputs, n_units), default=None
+        Weights of a network to start from, as `coefs_` has them. They must be public: none may be
+        learned from the rows without noise. None takes orthogonal matrices, the same for all
+        tables, and zeros in the last layer.
+    intercepts_init : list of ndarray of shape (n_units,), default=None
+        Biases to start from, public as well; None takes zeros.
     batch_size : int or "auto", default="auto"
         Expected lot size, at most n; the sample rate is ``batch_size / n``. n means that every
         step reads all rows.
@@ -150,19 +172,20 @@ class DPSGDClassifier(LogisticMixin, _DPSGDModel):
         Heavy-ball coefficient of ``"sgd"``, in [0, 1).
     beta_1, beta_2 : float, default=0.9, 0.999
         Decay of the moments of ``"adam"``, in [0, 1).
-    learning_rate : {"constant", "linear"}, default="constant"
+    learning_rate : {"constant", "linear", "cosine"}, default="constant"
         ``"linear"`` decays from `learning_rate_init` to `learning_rate_final` times it over the
-        first `decay_share` of the steps and stays there.
+        first `decay_share` of the steps and stays there; ``"cosine"`` does along half a wave.
     learning_rate_init : float or None, default=None
         First step size on the mean loss; None follows the noise level. For ``"adam"`` it is in
         units of the weights, and None takes ``0.2 / data_norm``.
     learning_rate_final : float, default=0.1
-        Last step size of ``"linear"`` as a share of the first, in (0, 1].
+        Last step size as a share of the first, where it decays, in (0, 1].
     decay_share : float, default=0.5
-        Share of the steps over which ``"linear"`` decays, in (0, 1].
-    average : bool or float, default=True
+        Share of the steps over which the step size decays, in (0, 1].
+    average : bool, float or "ema", default=True
         Share of the last iterates that are averaged; True takes a default share, False
-        releases the last iterate. Averaging is free: all iterates are paid for.
+        releases the last iterate, and ``"ema"`` averages all, with weights that decay as fast as
+        the default share is short. Averaging is free: all iterates are paid for.
     physical_batch_size : int or None, default=None
         At most so many rows are handled at once; it bounds memory, not the lots.
     accountant : BudgetAccountant or None, default=None
@@ -178,9 +201,17 @@ class DPSGDClassifier(LogisticMixin, _DPSGDModel):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Private coefficients.
+        Private coefficients of a linear model.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Private intercepts.
+        Its private intercepts.
+    coefs_ : list of ndarray of shape (n_inputs, n_units)
+        Private weights of a network, layer by layer.
+    intercepts_ : list of ndarray of shape (n_units,)
+        Its private biases.
+    activation_, out_activation_ : str
+        Activation of a network's hidden layers and of its output, "logistic" or "softmax".
+    n_layers_, n_outputs_ : int
+        Number of a network's layers, the columns included, and of its outputs.
     classes_ : ndarray of shape (n_classes,)
         Labels.
     n_iter_ : int
@@ -200,6 +231,10 @@ class DPSGDClassifier(LogisticMixin, _DPSGDModel):
     classes: all rows in each of 150 to 400 steps while the table is small, Poisson lots beyond;
     a clipping norm that grows with the signal-to-noise ratio. The rules are in
     ``docs/defaults.md``.
+
+    Of a network `max_grad_norm`, `alpha`, `learning_rate_init` and `intercept_scaling` refer to its
+    own inputs: rows divided by `data_norm` and multiplied by 4, so that they have norm at most 4,
+    in any units of the features. `coefs_` and `coefs_init` are for the rows as they are given.
 
     See Also
     --------
@@ -230,10 +265,15 @@ class DPSGDClassifier(LogisticMixin, _DPSGDModel):
         adjacency: str = "add-remove",
         data_norm: float | None = None,
         classes: Any = None,
+        hidden_layer_sizes: Any = (),
+        activation: str = "relu",
         alpha: float | str = "auto",
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
         max_grad_norm: Any = "auto",
+        clipping: str = "flat",
+        coefs_init: Any = None,
+        intercepts_init: Any = None,
         batch_size: int | str = "auto",
         max_iter: int | str = "auto",
         solver: Any = "sgd",
@@ -244,7 +284,7 @@ class DPSGDClassifier(LogisticMixin, _DPSGDModel):
         learning_rate_init: float | None = None,
         learning_rate_final: float = 0.1,
         decay_share: float = 0.5,
-        average: bool | float = True,
+        average: bool | float | str = True,
         physical_batch_size: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -256,10 +296,15 @@ class DPSGDClassifier(LogisticMixin, _DPSGDModel):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.classes = classes
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.max_grad_norm = max_grad_norm
+        self.clipping = clipping
+        self.coefs_init = coefs_init
+        self.intercepts_init = intercepts_init
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.solver = solver

@@ -16,13 +16,14 @@ from skdp.plans.gradient_perturbation import (
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 
 
-class _GrpuaModel(NoisyGradientModel):
+class GrpuaModel(NoisyGradientModel):
     """Gradient perturbation with public gradient bounds."""
 
     learning_rate: Any
     radius: float | None
     sampling: Any
     calibration: Any
+    max_grad_norm: float | None = None  # nothing is clipped that the loss bounds
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -48,11 +49,12 @@ class _GrpuaModel(NoisyGradientModel):
             average=self.average,
             sampling=self.sampling,
             calibration=self.calibration,
+            max_grad_norm=self.max_grad_norm,
         )
         return self._set_execution(build_gradient_perturbation(model, numbers, choices))
 
 
-class GrpuaLogisticRegression(LogisticMixin, _GrpuaModel):
+class GrpuaLogisticRegression(LogisticMixin, GrpuaModel):
     r"""Logistic regression with gradient perturbation (GRPUA, repaired).
 
     Runs gradient descent on ``mean(log-loss) + alpha / 2 * |weights|^2`` with Gaussian noise on
@@ -213,7 +215,7 @@ class GrpuaLogisticRegression(LogisticMixin, _GrpuaModel):
         self.verbose = verbose
 
 
-class GrpuaSVC(SmoothedHingeMixin, _GrpuaModel):
+class GrpuaSVC(SmoothedHingeMixin, GrpuaModel):
     r"""Linear support vector classifier with gradient perturbation (GRPUA, repaired).
 
     Runs gradient descent on ``mean(H(margin)) + alpha / 2 * |weights|^2``, where H is the hinge

@@ -1,4 +1,4 @@
-"""What private linear models predict, and from which loss."""
+"""What private models predict, and from which loss."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from skdp.parameters import check_integer, check_real
 from skdp.reporting import PrivacySpent
 
 
-class LinearClassifierMixin(ClassifierMixin):
-    """Labels of linear models; comes before their base."""
+class PrivateClassifierMixin(ClassifierMixin):
+    """Labels of classifiers; comes before their base."""
 
     classes: Any
     classes_: Any
@@ -58,7 +58,7 @@ class LinearClassifierMixin(ClassifierMixin):
         return self._account(self._plan_shape((n_samples, n_features), n_classes))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the linear scores of rows.
+        """Return the scores of rows.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class LinearClassifierMixin(ClassifierMixin):
         self.classes_ = table.labels
 
 
-class LogisticMixin(LinearClassifierMixin):
+class LogisticMixin(PrivateClassifierMixin):
     """Classifiers whose loss is a log-likelihood, and their probabilities."""
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -153,7 +153,7 @@ class LogisticMixin(LinearClassifierMixin):
         return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
 
 
-class SmoothedHingeMixin(LinearClassifierMixin):
+class SmoothedHingeMixin(PrivateClassifierMixin):
     """The smoothed hinge loss of the private support vector classifiers."""
 
     half_width: float

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp.accounting import Accountant
 from skdp.accounting.accountants.registry import resolve_accountant
-from skdp.estimators._base import PrivateLinearModel
+from skdp.estimators._base import PrivateModel
 from skdp.parameters import check_integer, check_real
 from skdp.plans.noisy_gradient import Execution, NoisyGradientPlan
 from skdp.reporting import PrivacySpent
@@ -33,13 +33,13 @@ _LAST_ITERATE_THEOREM = (
 )
 
 
-class NoisyGradientModel(PrivateLinearModel):
-    """A private linear model trained by noisy gradient steps."""
+class NoisyGradientModel(PrivateModel):
+    """A private model trained by noisy gradient steps."""
 
     batch_size: Any
     max_iter: Any
     learning_rate_init: float | None
-    average: bool | float
+    average: Any
     physical_batch_size: int | None
 
     def _check_parameters(self) -> None:
@@ -58,6 +58,7 @@ class NoisyGradientModel(PrivateLinearModel):
                 self.average,
                 above=0.0,
                 at_most=1.0,
+                allowed=("ema",),
                 remedy="True averages a default share of the last iterates, False none.",
             )
 
@@ -82,7 +83,7 @@ class NoisyGradientModel(PrivateLinearModel):
             plan.accountant,
             f"noisy gradients: {plan.steps} steps, expected lot {plan.lots.size:g}, noise "
             f"multiplier {plan.noise_multiplier:.6g} on sums whose records contribute norm "
-            f"at most {plan.bound.norm:.6g} (scaled units); "
+            f"at most {plan.bound.norm:.6g} ({plan.unit}); "
             f"{_LAST_ITERATE_THEOREM if plan.last_iterate_only else theorem}",
             _SAMPLING_TEXT[plan.lots.sampling],
             "sums are divided by the public expected lot size",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
-from skdp.estimators._base import PrivateLinearModel
+from skdp.estimators._base import PrivateModel
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.losses import ClippedLoss, OneVsRestLoss
 from skdp.models import LinearModel
@@ -22,7 +22,7 @@ from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.reporting import PrivacySpent
 
 
-class _ObjectiveModel(PrivateLinearModel):
+class _ObjectiveModel(PrivateModel):
     """Objective perturbation with approximate minima."""
 
     max_grad_norm: Any

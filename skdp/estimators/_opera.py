@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skdp.estimators._base import PrivateLinearModel
+from skdp.estimators._base import PrivateModel
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.models import LinearModel
@@ -14,7 +14,7 @@ from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.reporting import PrivacySpent
 
 
-class _OperaModel(PrivateLinearModel):
+class _OperaModel(PrivateModel):
     """Output perturbation with the analytic Gaussian mechanism."""
 
     solver: Any

@@ -16,15 +16,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.losses.base import Loss, evaluate, kernel_arguments
+from skdp.losses.base import Loss, kernel_arguments
+from skdp.models.network_bounds import StartNorms, largest_gradient
 from skdp.models.units import ScaledUnits
-from skdp.solvers import Rows
+from skdp.solvers import Layers, LayerSums, Rows
 
 Weights = NDArray[np.float64]
 Activation = Literal["relu", "tanh", "identity"]
 Clipping = Literal["flat", "per-layer", "normalize"]
 
-# Added to a norm that a gradient is divided by, relative to the norm that it gets.
+# Added to a gradient's norm before it is divided by, in scaled units (Bu et al. 2023): much longer
+# gradients get the clipping norm, much shorter ones keep their order of length.
 NORMALIZE_FLOOR = 0.01
 
 
@@ -65,7 +67,7 @@ class NetworkModel:
 
     # Steps and norms are taken as they are given, on rows of norm `gain`.
     units = ScaledUnits()
-    facts = frozenset[str]()
+    facts = frozenset({"Lipschitz in a ball", "counts cut gradients"})
     n_parts = 1
     lipschitz = math.inf
     smoothness = math.inf
@@ -91,7 +93,7 @@ class NetworkModel:
     @property
     def n_weights(self) -> int:
         """Length of the whole weight vector."""
-        return sum(rows * columns for rows, columns in self.shapes)
+        return self.layers.n_weights
 
     @cached_property
     def start(self) -> Weights:
@@ -99,13 +101,16 @@ class NetworkModel:
         matrices = self.given_start or public_start(self.sizes, self.activation)
         return np.concatenate([matrix.ravel() for matrix in matrices])
 
-    def split(self, flat: Weights) -> list[Weights]:
-        """Return the matrices of the layers as views of a flat vector."""
-        ends = np.cumsum([rows * columns for rows, columns in self.shapes])[:-1]
-        return [
-            part.reshape(shape)
-            for part, shape in zip(np.split(flat, ends), self.shapes, strict=True)
-        ]
+    @cached_property
+    def layers(self) -> Layers:
+        """What sums of gradients need to know."""
+        options = (self.activation, self.clipping, self.bias_value, self.gain, NORMALIZE_FLOOR)
+        return Layers(self.shapes, *options)
+
+    @cached_property
+    def start_norms(self) -> StartNorms:
+        """Norms of the public start, layer by layer."""
+        return StartNorms.of(self.layers.split(self.start))
 
     def gradient_gap(self, weight_norm: float | None = None) -> float:
         """Return a bound on the distance of two records' gradients at weights up to that norm."""
@@ -113,7 +118,16 @@ class NetworkModel:
 
     def zero_out_gap(self, weight_norm: float | None = None) -> float:
         """Return a bound on the norm of one record's gradient at weights up to that norm."""
-        return math.inf
+        if weight_norm is None:
+            return math.inf
+        return largest_gradient(
+            self.start_norms,
+            self.loss,
+            gain=self.gain,
+            bias=self.bias_value,
+            saturates=self.activation == "tanh",
+            radius=weight_norm,
+        )
 
     def minimiser_norm(self, penalty: float) -> float:
         """Return a bound on the norm of the weights that minimise the objective: none is proved."""
@@ -129,7 +143,7 @@ class NetworkModel:
 
     def unpack(self, weights: Weights) -> tuple[list[Weights], list[Weights]]:
         """Return matrices (inputs, outputs) and biases of each layer in the user's units."""
-        matrices = self.split(self.start + weights)
+        matrices = self.layers.split(self.start + weights)
         coefs = [matrix[:, :-1].T.copy() for matrix in matrices]
         coefs[0] *= self.gain / self.data_norm
         return coefs, [matrix[:, -1] * self.bias_value for matrix in matrices]
@@ -163,6 +177,13 @@ class NetworkProblem:
 
     run_steps = None
 
+    @cached_property
+    def _sums(self) -> LayerSums:
+        matrix = self.rows.matrix[0] if self.rows.is_sparse else self.rows.matrix
+        return LayerSums(
+            self.rows, self.model.loss, self.model.layers, matrix.dtype, self.model.start
+        )
+
     def sum_clipped(
         self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights
     ) -> int:
@@ -170,62 +191,8 @@ class NetworkProblem:
 
         Returned is how many were no longer than that before.
         """
-        index = np.arange(self.rows.n_rows) if index is None else index
-        matrices = self.model.split(self.model.start + weights)
-        sums = self.model.split(out)
-        within = 0
-        for first in range(0, index.size, 256):
-            within += self._add_block(matrices, index[first : first + 256], clip, sums)
-        return within
-
-    def _add_block(
-        self, matrices: list[Weights], index: NDArray[np.int64], clip: float, sums: list[Weights]
-    ) -> int:
-        model, rows = self.model, self.rows
-        values = [model.gain * rows.matrix[index] * rows.row_scale[index, None]]
-        for layer, matrix in enumerate(matrices):
-            scores = values[-1] @ matrix[:, :-1].T + model.bias_value * matrix[:, -1]
-            if layer < len(matrices) - 1:
-                values.append(activate(scores, model.activation))
-        errors = [self._slopes(scores, rows.targets[index])]
-        for matrix, value in zip(matrices[:0:-1], values[:0:-1], strict=True):
-            slope = {"relu": value > 0.0, "tanh": 1.0 - value**2, "identity": 1.0}
-            errors.insert(0, (errors[0] @ matrix[:, :-1]) * slope[model.activation])
-        bias = model.bias_value**2
-        squares = np.array(
-            [
-                ((value**2).sum(axis=1) + bias) * (error**2).sum(axis=1)
-                for value, error in zip(values, errors, strict=True)
-            ]
-        )
-        factors = self._factors(squares, clip)
-        for value, error, factor, total in zip(values, errors, factors, sums, strict=True):
-            error = error * factor[:, None]
-            total[:, :-1] += error.T @ value
-            total[:, -1] += model.bias_value * error.sum(axis=0)
-        return int((squares.sum(axis=0) <= clip * clip).sum())
-
-    def _factors(self, squares: Weights, clip: float) -> Weights:
-        """Return what to multiply each record's gradient of each layer with."""
-        with np.errstate(divide="ignore"):
-            if self.model.clipping == "per-layer":
-                return np.minimum(1.0, clip / math.sqrt(len(squares)) / np.sqrt(squares))
-            norms = np.sqrt(squares.sum(axis=0))
-            if self.model.clipping == "normalize":
-                factors = clip / (norms + NORMALIZE_FLOOR)
-            else:
-                factors = np.minimum(1.0, clip / norms)
-        return np.broadcast_to(factors, squares.shape)
-
-    def _slopes(self, scores: Weights, targets: NDArray[Any]) -> Weights:
-        if self.model.loss.target_kind == "signs":
-            margins = targets * scores[:, 0]
-            return (targets * evaluate(self.model.loss, 1, margins))[:, None]
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
-        shares[np.arange(targets.size), targets] -= 1.0
-        return shares
+        return self._sums.add(weights, out, index, clip)[0]
 
     def sum_losses(self, weights: Weights) -> float:
         """Return the sum of the losses of all rows."""
-        raise NotImplementedError
+        return self._sums.add(weights, None, values=True)[1]

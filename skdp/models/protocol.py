@@ -22,8 +22,13 @@ class Problem(Protocol):
     def run_steps(self) -> Callable[..., None] | None:
         """Take many noisy steps in one call; None where they have to be taken one by one."""
 
-    def sum_clipped(self, weights: Weights, index: Index | None, clip: float, out: Weights) -> None:
-        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``."""
+    def sum_clipped(
+        self, weights: Weights, index: Index | None, clip: float, out: Weights
+    ) -> int | None:
+        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``.
+
+        Returned is how many were no longer than that before, if the model counts them.
+        """
 
     def sum_losses(self, weights: Weights) -> float:
         """Return the sum of the losses of all rows."""
@@ -34,7 +39,8 @@ class Model(Protocol):
 
     Weights are those of `n_parts` problems, one after the other, and start at zero: a model adds a
     public start of its own. Constants hold for one record's gradient with respect to all, infinite
-    where nothing is proved; `facts` name what is: "linear", "convex", "Lipschitz", "smooth".
+    where nothing is proved; `facts` name what is: "linear", "convex", "Lipschitz", "smooth";
+    "Lipschitz in a ball" of weights, by `zero_out_gap`; "counts cut gradients" of its problems.
     """
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import singledispatch
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,11 @@ def _noise(plan: Any, stream: RandomStream, label: str, grid: float = 0.0) -> Ga
     )
 
 
-def _release(mechanism: GaussianMechanism, model: Model, value: np.ndarray) -> np.ndarray:
+def _release(
+    mechanism: GaussianMechanism, model: Model, value: np.ndarray, *, beside: int = 0
+) -> np.ndarray:
     """Return the value with noise, which hides nothing of numbers that are not finite."""
-    if value.size != model.n_weights or not np.isfinite(value).all():
+    if value.size != model.n_weights + beside or not np.isfinite(value).all():
         raise ValueError(
             f"{model.name}: what gets noise must be n_weights={model.n_weights} finite numbers."
         )
@@ -130,8 +133,8 @@ def carry_out_noisy_gradient(
     states = [StepState.zeros(plan.model.n_weights // len(problems)) for _ in problems]
     loops = [problem.run_steps for problem in problems]
     batch = plan.execution.physical_batch_size
-    lots_fit = batch is None or batch >= plan.lots.n_rows
-    if sampler is not None and lots_fit and None not in loops and active_trace() is None:
+    plain = plan.adaptive is None and (batch is None or batch >= plan.lots.n_rows)
+    if sampler is not None and plain and None not in loops and active_trace() is None:
         _run_at_once(plan, loops, states, sampler, mechanism, on_step)
     else:
         _run_stepwise(plan, problems, states, sampler, mechanism, on_step)
@@ -164,7 +167,7 @@ def _run_at_once(
                 np.ascontiguousarray(noise[:, part]),
                 plan.schedule.rates(first, count),
                 _averaging_weights(plan, first, count),
-                clip=plan.clip,
+                clip=_clip_of_part(plan),
             )
         if on_step is not None:
             on_step(first + count)
@@ -180,20 +183,43 @@ def _run_stepwise(
 ) -> None:
     """Run step by step, releasing each noisy sum through the mechanism."""
     total = np.empty((len(problems), plan.model.n_weights // len(problems)))
+    clip = _clip_of_part(plan)
     for step in range(plan.steps):
         lot = None if sampler is None else sampler.draw(1)[0]
-        total[:] = 0.0
+        total[:], n_cut = 0.0, 0
         for part, (problem, state) in enumerate(zip(problems, states, strict=True)):
             weights = state.weights.copy()  # nothing but noisy sums may change the state
             for piece in _pieces(lot, plan.execution.physical_batch_size):
-                problem.sum_clipped(weights, piece, plan.clip, total[part])
-        released = _release(mechanism, plan.model, total)
+                within = problem.sum_clipped(weights, piece, clip, total[part])
+                if plan.adaptive is not None:
+                    n_cut += _count_cut(plan, piece, within)
+        if plan.adaptive is None:
+            released = _release(mechanism, plan.model, total)
+        else:
+            vector = plan.adaptive.pack(total, n_cut, clip)
+            noisy = _release(mechanism, plan.model, vector, beside=1)
+            released, clip = plan.adaptive.unpack(noisy, clip, plan.clip, plan.lots.size)
         rate = plan.schedule.rates(step, 1)[0]
         weight = _averaging_weights(plan, step, 1)[0]
-        for state, gradient_sum in zip(states, released, strict=True):
+        for state, gradient_sum in zip(states, released.reshape(total.shape), strict=True):
             apply_update(state, plan.rule, gradient_sum, rate, weight)
         if on_step is not None:
             on_step(step + 1)
+
+
+def _clip_of_part(plan: NoisyGradientPlan) -> float:
+    """Return the norm for each part of a record's gradient; squares of norms add up."""
+    return plan.clip / math.sqrt(plan.model.n_parts)
+
+
+def _count_cut(plan: NoisyGradientPlan, piece: np.ndarray | None, within: int | None) -> int:
+    """Return how many rows of a piece were cut, by the model's count of the others."""
+    n_rows = plan.lots.n_rows if piece is None else piece.size
+    if not isinstance(within, Integral) or not 0 <= within <= n_rows:
+        raise ValueError(
+            f"{plan.model.name}: sum_clipped must return how many of its rows it did not cut."
+        )
+    return n_rows - int(within)
 
 
 def _pieces(lot: np.ndarray | None, physical_batch_size: int | None) -> list[np.ndarray | None]:
@@ -207,4 +233,6 @@ def _pieces(lot: np.ndarray | None, physical_batch_size: int | None) -> list[np.
 
 def _averaging_weights(plan: NoisyGradientPlan, first: int, count: int) -> np.ndarray:
     steps = np.arange(first, first + count)
-    return (steps >= plan.average_from).astype(np.float64)
+    return np.where(
+        steps >= plan.average_from, plan.average_decay ** (plan.steps - 1.0 - steps), 0.0
+    )

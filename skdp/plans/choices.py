@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from skdp.plans.adaptive_clip import AdaptiveClip
 from skdp.plans.noisy_gradient import Calibration, Sampling
 
 StepSizes = Literal["constant", "strongly-convex", "convex"]
+Averaging = bool | float | Literal["ema"]
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,10 @@ class GradientPerturbationChoices:
     step_sizes: StepSizes
     initial_step: float | None
     radius: float | None
-    average: bool | float
+    average: Averaging
     sampling: Sampling
     calibration: Calibration
+    max_grad_norm: float | None = None  # None clips nothing that a bound does not hold for
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,9 @@ class DPSGDChoices:
     momentum: float | None
     beta_1: float
     beta_2: float
-    learning_rate: Literal["constant", "linear"]
+    learning_rate: Literal["constant", "linear", "cosine"]
     initial_step: float | None
     final_share: float
     decay_share: float
-    average: bool | float
+    average: Averaging
+    adaptive: AdaptiveClip | None = None  # max_grad_norm is where it starts

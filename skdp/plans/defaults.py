@@ -61,10 +61,12 @@ _SMALLEST_DEFAULT_PENALTY = 1e-8
 _FEWEST_STEPS, _MOST_STEPS = 150, 400
 _MOMENTUM = 0.9
 _AVERAGE_SHARE = 0.25
-# Adam's steps are lengths of weights, whatever the size of the noisy gradient.
-ADAM_STEP = 0.2
-# Gradients of single rows that a whole fit may take before lots get smaller than the table.
+# Adam's steps are lengths of weights, whatever the size of the noisy gradient; a network has many.
+_ADAM_STEP, _ADAM_STEP_OF_NETWORKS = 0.2, 0.03
+# Gradients of single rows that a whole fit may take before lots get smaller than the table: so many
+# of models of up to so many weights, and fewer of larger ones, whose sums are matrix products.
 _ROW_GRADIENTS = 2e7
+_WEIGHTS_OF_ROW = 5000
 _SMALLEST_DEFAULT_LOT = 1024
 # The same for a fit that pays for its last iterate alone, and its length in relaxation times.
 _ROW_GRADIENTS_TO_THE_LIMIT = 5e7
@@ -74,6 +76,11 @@ _RELAXATIONS = 3.0
 _MARGIN_NOISE = 2.0
 _MARGIN_NOISE_UNCLIPPED = 1.0
 _MUCH_SIGNAL = 1000.0
+# Standard deviation that the noise of all steps together may give to each weight of a network. It
+# reaches a margin through all units, so that much signal is no reason for more.
+_NETWORK_NOISE = 0.2
+# Radius of the ball of weights where that alone bounds the gradients of single records.
+DEFAULT_RADIUS = 1.0
 # Share of the longest step at which heavy-ball descent is stable on every table.
 _STABLE_SHARE = 0.925
 
@@ -121,7 +128,8 @@ def _ratio_of_part(model: Model, numbers: PublicNumbers) -> float:
 def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None) -> int:
     """Return the expected lot size: all rows, or what keeps the whole fit affordable."""
     steps = _rule_steps(model, numbers) if max_iter is None else max_iter
-    affordable = max(math.ceil(_ROW_GRADIENTS / steps), _SMALLEST_DEFAULT_LOT)
+    gradients = _ROW_GRADIENTS * min(1.0, _WEIGHTS_OF_ROW / model.n_weights)
+    affordable = max(math.ceil(gradients / steps), _SMALLEST_DEFAULT_LOT)
     return min(numbers.n_rows, affordable)
 
 
@@ -136,6 +144,11 @@ def default_steps(model: Model, numbers: PublicNumbers, batch_size: int | None) 
     if batch_size is None:
         return steps
     return max(steps, math.ceil(5.0 * numbers.n_rows / batch_size))
+
+
+def default_adam_step(model: Model) -> float:
+    """Return the length of Adam's steps."""
+    return _ADAM_STEP if "linear" in model.facts else _ADAM_STEP_OF_NETWORKS
 
 
 def default_last_iterate_penalty(model: Model, numbers: PublicNumbers) -> float:
@@ -171,12 +184,15 @@ def _rule_steps(model: Model, numbers: PublicNumbers) -> int:
     if numbers.epsilon is None:
         return _FEWEST_STEPS
     ratio = numbers.signal_to_noise
-    travel = _margin_noise(ratio, clipped=True) * ratio / default_clip(model, ratio)
+    travel = _weight_noise(model, ratio, clipped=True) * ratio / default_clip(model, ratio)
     steps = math.ceil((1.0 - _MOMENTUM) * travel / _longest_step(model, 0.0, _MOMENTUM))
     return min(_MOST_STEPS, max(_FEWEST_STEPS, steps))
 
 
-def _margin_noise(ratio: float, *, clipped: bool) -> float:
+def _weight_noise(model: Model, ratio: float, *, clipped: bool) -> float:
+    """Return the noise that all steps may give to a weight; of rows of norm 1, to a margin too."""
+    if "linear" not in model.facts:
+        return _NETWORK_NOISE
     base = _MARGIN_NOISE if clipped else _MARGIN_NOISE_UNCLIPPED
     return base * math.sqrt(max(1.0, ratio / _MUCH_SIGNAL))
 
@@ -207,8 +223,8 @@ def noisy_descent_defaults(
     """
     # After T steps of size eta with momentum m the iterates have travelled for T eta / (1 - m), and
     # the noise in each weight is about that times the bound over the signal-to-noise ratio, however
-    # many steps there are and whatever their lots. Rows have norm 1: it is that of a margin too.
-    noise = _margin_noise(signal_to_noise, clipped=clipped)
+    # many steps there are and whatever their lots.
+    noise = _weight_noise(model, signal_to_noise, clipped=clipped)
     momentum = _MOMENTUM if momentum is None else momentum
     penalty = 0.15 * bound / signal_to_noise if penalty is None else penalty
     step = (1.0 - momentum) * noise * signal_to_noise / (bound * steps)

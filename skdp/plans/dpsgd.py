@@ -13,14 +13,14 @@ from skdp.mechanisms.contribution import ContributionBound
 from skdp.models import Model, require
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import (
-    ADAM_STEP,
     DescentDefaults,
     PublicNumbers,
+    default_adam_step,
     default_clip,
     default_steps,
     noisy_descent_defaults,
 )
-from skdp.plans.gradient_perturbation import averaging_start, choose_lots, refuse_divergence
+from skdp.plans.gradient_perturbation import choose_averaging, choose_lots, refuse_divergence
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan, calibrate_sigma
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
@@ -31,7 +31,11 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
     require(model, "DP-SGD")
     lots = choose_lots(model, numbers, "poisson", choices.batch_size, choices.max_iter)
     steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)
-    multiplier = choices.noise_multiplier or _calibrated_multiplier(lots, numbers, steps)
+    adaptive = choices.adaptive
+    contribution = ContributionBound.from_clipping if adaptive is None else adaptive.contribution
+    multiplier = choices.noise_multiplier or _calibrated_multiplier(
+        lots, contribution(1.0), numbers, steps
+    )
     ratio = lots.size * math.sqrt(steps) / multiplier
     clip = default_clip(model, ratio) if choices.max_grad_norm is None else choices.max_grad_norm
     defaults = noisy_descent_defaults(
@@ -43,28 +47,36 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
         momentum=choices.momentum,
         penalty=choices.penalty,
     )
-    schedule = _schedule(choices, defaults.initial_step, steps)
+    adam = choices.solver == "adam"
+    default_step = default_adam_step(model) if adam else defaults.initial_step
+    schedule = _schedule(choices, default_step, steps)
     if choices.solver == "sgd":
         refuse_divergence(model, schedule, defaults)
+    average_from, average_decay = choose_averaging(choices.average, defaults, steps)
+    bound = contribution(clip)
     return NoisyGradientPlan(
         model=model,
         adjacency=numbers.adjacency,
         lots=lots,
         steps=steps,
-        bound=ContributionBound.from_clipping(clip),
+        bound=bound,
         clip=clip,
-        sigma=multiplier * clip,
+        sigma=multiplier * bound.norm,
         schedule=schedule,
         rule=_rule(choices, lots.size, defaults),
-        average_from=averaging_start(choices.average, defaults, steps),
+        average_from=average_from,
+        average_decay=average_decay,
+        adaptive=adaptive,
     )
 
 
-def _calibrated_multiplier(lots: Lots, numbers: PublicNumbers, steps: int) -> float:
-    """Return the noise, relative to the clipping norm, that meets the target."""
+def _calibrated_multiplier(
+    lots: Lots, unit: ContributionBound, numbers: PublicNumbers, steps: int
+) -> float:
+    """Return the noise, relative to the bound on one record's norm, that meets the target."""
     return calibrate_sigma(
         lots,
-        ContributionBound.from_clipping(1.0),
+        unit,
         adjacency=numbers.adjacency,
         epsilon=numbers.target_epsilon,
         delta=numbers.delta,
@@ -73,13 +85,11 @@ def _calibrated_multiplier(lots: Lots, numbers: PublicNumbers, steps: int) -> fl
 
 
 def _schedule(choices: DPSGDChoices, default_step: float, steps: int) -> LearningRateSchedule:
-    if choices.solver == "adam":
-        default_step = ADAM_STEP
     initial = default_step if choices.initial_step is None else choices.initial_step
     if choices.learning_rate == "constant":
         return LearningRateSchedule("constant", initial)
     return LearningRateSchedule(
-        "linear",
+        choices.learning_rate,
         initial,
         final=initial * choices.final_share,
         decay_steps=max(1, round(choices.decay_share * steps)),

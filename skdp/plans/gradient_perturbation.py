@@ -13,8 +13,9 @@ import math
 
 from skdp.mechanisms.contribution import ContributionBound
 from skdp.models import Model, require
-from skdp.plans.choices import GradientPerturbationChoices
+from skdp.plans.choices import Averaging, GradientPerturbationChoices
 from skdp.plans.defaults import (
+    DEFAULT_RADIUS,
     DescentDefaults,
     PublicNumbers,
     default_lot_size,
@@ -28,6 +29,7 @@ from skdp.plans.noisy_gradient import (
     NoisyGradientPlan,
     Sampling,
     calibrate_sigma,
+    contribution_in_ball,
 )
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
@@ -46,12 +48,16 @@ def build_gradient_perturbation(
     model: Model, numbers: PublicNumbers, choices: GradientPerturbationChoices
 ) -> NoisyGradientPlan:
     """Derive lots, steps, noise and step sizes from public numbers and the user's choices."""
-    require(model, "Gradient perturbation", "Lipschitz")
+    require(model, "Gradient perturbation")
     if choices.calibration == "hidden-state":
         size = choices.batch_size or numbers.n_rows
         lots = choose_lots(model, numbers, choices.sampling, size, choices.max_iter)
         return build_last_iterate(model, numbers, choices, lots)
-    bound = lipschitz_contribution(model)
+    if choices.step_sizes != "constant":
+        facts = ("convex", "smooth") if choices.step_sizes == "strongly-convex" else ("convex",)
+        require(model, f"learning_rate={choices.step_sizes!r}", *facts, "Lipschitz")
+    radius = _radius(model, choices)
+    bound, clip = _contribution(model, choices, radius)
     lots = choose_lots(model, numbers, choices.sampling, choices.batch_size, choices.max_iter)
     steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)
     sigma = calibrate_sigma(
@@ -69,17 +75,19 @@ def build_gradient_perturbation(
         steps=steps,
         signal_to_noise=ratio,
         bound=bound.norm,
-        clipped=False,
+        clipped=clip == choices.max_grad_norm,
         penalty=_penalty(choices, bound.norm / ratio),
     )
-    radius = _radius(choices, ratio)
+    if choices.step_sizes == "convex" and choices.radius is None:
+        radius = math.sqrt(ratio)  # what the noise lets weights reach
+    average_from, average_decay = choose_averaging(choices.average, defaults, steps)
     return NoisyGradientPlan(
         model=model,
         adjacency=numbers.adjacency,
         lots=lots,
         steps=steps,
         bound=bound,
-        clip=math.inf,
+        clip=clip,
         sigma=sigma,
         schedule=_schedule(model, choices, defaults, radius, sigma / lots.size),
         rule=UpdateRule(
@@ -89,8 +97,25 @@ def build_gradient_perturbation(
             # The convex schedules are those of plain descent.
             momentum=defaults.momentum if choices.step_sizes == "constant" else 0.0,
         ),
-        average_from=averaging_start(choices.average, defaults, steps),
+        average_from=average_from,
+        average_decay=average_decay,
     )
+
+
+def _contribution(
+    model: Model, choices: GradientPerturbationChoices, ball: float
+) -> tuple[ContributionBound, float]:
+    """Return the bound on one record's gradient, and the norm to which gradients are clipped."""
+    limit, in_ball = choices.max_grad_norm, "Lipschitz in a ball" in model.facts
+    proved = model.zero_out_gap(ball) if in_ball else model.lipschitz
+    if limit is not None and not limit > proved:
+        return ContributionBound.from_clipping(limit), limit
+    if in_ball and proved < math.inf:
+        bound = contribution_in_ball(model, ball)
+        # Nothing is longer but by rounding, for which clipping has a margin.
+        return bound, bound.norm
+    require(model, "Gradient perturbation", "Lipschitz")
+    return lipschitz_contribution(model), math.inf
 
 
 def choose_lots(
@@ -107,12 +132,21 @@ def choose_lots(
     return Lots(sampling, numbers.n_rows, float(size))
 
 
-def averaging_start(average: bool | float, defaults: DescentDefaults, steps: int) -> int:
-    """Return the first step whose iterate is averaged."""
+def choose_averaging(
+    average: Averaging, defaults: DescentDefaults, steps: int
+) -> tuple[int, float]:
+    """Return the first step whose iterate is averaged, and by how much older ones count less."""
     if average is False:
-        return steps - 1
-    share = defaults.average_share if average is True else float(average)
-    return min(steps - 1, int(steps * (1.0 - share)))
+        return steps - 1, 1.0
+    default = average is True or average == "ema"
+    share = defaults.average_share if default else float(average)
+    first = min(steps - 1, int(steps * (1.0 - share)))
+    if average != "ema":
+        return first, 1.0
+    # The decay at which the mean age, and what averaging leaves of independent noise, are those of
+    # the tail that True averages.
+    tail = steps - first
+    return 0, (tail - 1.0) / (tail + 1.0)
 
 
 def refuse_divergence(
@@ -140,11 +174,12 @@ def _penalty(choices: GradientPerturbationChoices, strong: float) -> float | Non
     return choices.penalty
 
 
-def _radius(choices: GradientPerturbationChoices, ratio: float) -> float:
-    """Return the radius of the projection; by default what the noise lets weights reach."""
+def _radius(model: Model, choices: GradientPerturbationChoices) -> float:
+    """Return the radius of the projection, which alone may be what bounds gradients."""
     if choices.radius is not None:
         return min(choices.radius, LARGEST_WEIGHTS)
-    return math.sqrt(ratio) if choices.step_sizes == "convex" else LARGEST_WEIGHTS
+    needed = choices.max_grad_norm is None and "Lipschitz in a ball" in model.facts
+    return DEFAULT_RADIUS if needed else LARGEST_WEIGHTS
 
 
 def _schedule(

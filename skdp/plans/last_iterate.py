@@ -127,9 +127,11 @@ def unmet_conditions(
         )
     if not isinstance(choices.average, bool):
         unmet.append(
-            f"no iterate but the last may be used, not average={choices.average:g} of them: take "
+            f"no iterate but the last may be used, not average={choices.average!r}: take "
             "average=False, or leave average out"
         )
+    if choices.max_grad_norm is not None:
+        unmet.append("no gradient may be clipped: leave max_grad_norm out")
     longest, step = descent.longest_step, choices.initial_step
     if step is not None and step > longest:
         units = model.units

@@ -27,6 +27,7 @@ from skdp.mechanisms.contribution import Adjacency, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.models import Model
+from skdp.plans.adaptive_clip import AdaptiveClip
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
@@ -87,12 +88,18 @@ class NoisyGradientPlan:
     lots: Lots
     steps: int  # the same for every data set
     bound: ContributionBound  # one record's part in the sum
-    clip: float  # norm to which each record's gradient is clipped; inf where the loss bounds it
+    # Norm to which each record's gradient is clipped, at first if it adapts; inf where the loss
+    # bounds it.
+    clip: float
     sigma: float  # standard deviation of the noise on the *sum*
     schedule: LearningRateSchedule
     rule: UpdateRule
-    # Released is the mean of the iterates from this step, counted from 0, on.
+    # Released is the mean of the iterates from this step, counted from 0, on. One that is k steps
+    # older than the last has the weight average_decay**k.
     average_from: int
+    average_decay: float = 1.0
+    # How the clipping norm changes; sums, `bound` and `sigma` are in units of that norm then.
+    adaptive: AdaptiveClip | None = None
     # Whether the event relies on earlier iterates staying hidden.
     last_iterate_only: bool = False
     # Plans that differ only here are equal.
@@ -108,6 +115,17 @@ class NoisyGradientPlan:
                 "last_iterate_only needs plain steps of constant size without momentum, clipping "
                 "or averaging."
             )
+        if self.adaptive is not None:
+            self._check_adaptive(self.adaptive)
+
+    def _check_adaptive(self, adaptive: AdaptiveClip) -> None:
+        if "counts cut gradients" not in self.model.facts or self.model.n_parts != 1:
+            raise ValueError(
+                "Adaptive clipping needs a model of one problem that counts the gradients it cuts, "
+                f"as networks do; {self.model.name} is none. Give a fixed max_grad_norm."
+            )
+        if not math.isfinite(self.clip) or self.bound != adaptive.contribution(self.clip):
+            raise ValueError("adaptive needs a finite norm to start from, and the bound it states.")
 
     @property
     def accountant(self) -> str:
@@ -131,6 +149,11 @@ class NoisyGradientPlan:
     def noise_multiplier(self) -> float:
         """Noise on the sum over the bound on one record's norm."""
         return self.sigma / self.bound.norm
+
+    @property
+    def unit(self) -> str:
+        """What one record's part in a release is measured in."""
+        return "scaled units" if self.adaptive is None else "units of the clipping norm"
 
     @property
     def event(self) -> Event:

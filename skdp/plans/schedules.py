@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-ScheduleKind = Literal["constant", "inverse", "inverse-sqrt", "linear"]
+ScheduleKind = Literal["constant", "inverse", "inverse-sqrt", "linear", "cosine"]
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,8 @@ class LearningRateSchedule:
     """Step sizes as a function of the step number t = 1, 2, ...; none is longer than `cap`.
 
     ``initial / t`` is for strongly convex losses, ``initial / sqrt(t)`` for convex ones; "linear"
-    goes to `final` over `decay_steps` and stays there (Abadi et al. 2016, section 5.2).
+    goes to `final` over `decay_steps` and stays there (Abadi et al. 2016, section 5.2), and so does
+    "cosine" along half a wave (Loshchilov and Hutter 2017).
     """
 
     kind: ScheduleKind
@@ -35,5 +36,7 @@ class LearningRateSchedule:
             rates = self.initial / np.sqrt(t)
         else:
             share = np.minimum((t - 1.0) / max(self.decay_steps, 1), 1.0)
+            if self.kind == "cosine":
+                share = 0.5 - 0.5 * np.cos(np.pi * share)
             rates = self.initial + (self.final - self.initial) * share
         return np.minimum(rates, self.cap)

@@ -58,10 +58,11 @@ def test_sound_full_lots_are_not_disproved(cls, adjacency, method):
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_sound_poisson_lots_are_not_disproved(adjacency):
     noise = {"epsilon": None, "noise_multiplier": 0.7}
-    model = estimator(DPSGDClassifier, full=False, adjacency=adjacency, **noise)
+    # So many canaries show something for any seed.
+    model = estimator(DPSGDClassifier, 2000, full=False, adjacency=adjacency, **noise)
     for release in ("model", "all"):
         for method in ("f-dp", "binomial"):
-            found = audit(model, method=method, release=release)
+            found = audit(model, 2000, method=method, release=release)
             assert not found.violated and found.mu_lower > 0.0 and found.basis == "tested-event"
             assert found.epsilon_lower < found.claimed
 
@@ -229,6 +230,14 @@ def test_bad_parameters(settings, message):
 def test_what_a_method_is_not_for_is_refused(model, method, message):
     with pytest.raises(ValueError, match=message):
         audit(model, method=method)
+
+
+@pytest.mark.parametrize("release", ["model", "all"])
+def test_networks_are_refused(release):
+    """Canaries meet in the hidden layers."""
+    model = estimator(DPSGDClassifier, hidden_layer_sizes=(4,), max_iter=1)
+    with pytest.raises(ValueError, match="linear models have and networks have not"):
+        audit(model, release=release, method="binomial")
 
 
 def test_what_is_no_private_classifier_is_refused():

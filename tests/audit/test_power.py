@@ -206,6 +206,10 @@ class StopsEarly(OperaSVC):
         (SharedByClasses(**OUTPUT, classes=[0, 1, 2]), 200),
         (SharedByFits(**OUTPUT), 600),
         (NoClipping(**DESCENT), 200),
+        (NoClipping(**DESCENT, hidden_layer_sizes=(4,)), 200),
+        pytest.param(
+            HalfTheNoiseOfSteps(**DESCENT, hidden_layer_sizes=(4,)), 1000, marks=pytest.mark.slow
+        ),
         (NamesCategories(**OUTPUT, adjacency="add-remove", fit_intercept=False), 200),
         (CountsRows(**DESCENT), 200),
         (StopsEarly(**OUTPUT), 200),

@@ -7,6 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skdp import (
     DPSGDClassifier,
     GrpuaLogisticRegression,
+    GrpuaMLPClassifier,
     GrpuaSVC,
     ObjectivePerturbationLogisticRegression,
     ObjectivePerturbationSVC,
@@ -18,6 +19,7 @@ from skdp.preprocessing import BoundedScaler
 
 OPERA = (OperaLogisticRegression, OperaSVC)
 OBJECTIVE = (ObjectivePerturbationLogisticRegression, ObjectivePerturbationSVC)
+NETWORKS = (DPSGDClassifier, GrpuaMLPClassifier)
 NOISY = (GrpuaLogisticRegression, GrpuaSVC, DPSGDClassifier)
 
 
@@ -26,6 +28,9 @@ def instances():
     for estimator in OPERA + OBJECTIVE + NOISY:
         yield estimator()
         yield estimator(epsilon=1e6, data_norm=10.0)
+    for estimator in NETWORKS:
+        yield estimator(20.0, hidden_layer_sizes=(8,), max_iter=10)
+        yield estimator(hidden_layer_sizes=(8,), max_iter=100, epsilon=1e6, data_norm=10.0)
 
 
 def expected_failures(estimator):

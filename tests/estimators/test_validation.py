@@ -78,7 +78,7 @@ def test_bad_shared_parameters(estimator, table, name, values, error):
         (DPSGDClassifier, {"solver": "rmsprop"}, "solver must be one of"),
         (DPSGDClassifier, {"momentum": 1.0}, "momentum"),
         (DPSGDClassifier, {"beta_1": 1.0}, "beta_1"),
-        (DPSGDClassifier, {"learning_rate": "cosine"}, "learning_rate must be one of"),
+        (DPSGDClassifier, {"learning_rate": "optimal"}, "learning_rate must be one of"),
         (DPSGDClassifier, {"decay_share": 0.0}, "decay_share"),
         (DPSGDClassifier, {"batch_size": 1000}, "larger than the number of rows"),
         (DPSGDClassifier, {"physical_batch_size": 0}, "physical_batch_size"),

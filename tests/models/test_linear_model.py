@@ -15,8 +15,10 @@ from skdp.plans.carry_out import carry_out_noisy_gradient
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
-from skdp.plans.noisy_gradient import Execution
+from skdp.plans.noisy_gradient import Execution, Lots
 from skdp.plans.output_perturbation import OutputPerturbationPlan
+from skdp.plans.schedules import LearningRateSchedule
+from skdp.solvers import UpdateRule
 
 LOSSES = [LogisticLoss(), SoftmaxLoss(3), OneVsRestLoss(SmoothedHingeLoss(0.5), 3)]
 CHOICES = DPSGDChoices(
@@ -75,6 +77,20 @@ def test_plans_that_differ_in_execution_alone_are_one_plan(loss, monkeypatch):
         for each in (plan, pieces)
     ]
     np.testing.assert_allclose(*released, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("step_by_step", [False, True])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+def test_all_parts_of_a_records_gradient_together_are_cut(loss, step_by_step):
+    X, codes = table()
+    plan = build_dpsgd(make_model(loss), NUMBERS, CHOICES)
+    # One step that shows the sum, of a lot of one row, without noise.
+    plan = replace(plan, steps=1, average_from=0, sigma=1e-9, lots=Lots("uniform", 200, 1.0))
+    plan = replace(plan, rule=UpdateRule(1.0), schedule=LearningRateSchedule("constant", 1.0))
+    plan = replace(plan, execution=Execution(1 if step_by_step else None))
+    moved = carry_out_noisy_gradient(plan, plan.model.bind(X, codes), RandomStream.from_seed(1))
+    # At zero weights all these gradients are longer than the bound.
+    assert np.linalg.norm(moved) == pytest.approx(plan.bound.norm, rel=1e-6)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Carrying out: the compiled loop does what the step-by-step one does, and nothing overflows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,8 +10,12 @@ from support import rows
 from skdp import DPSGDClassifier, GrpuaLogisticRegression, GrpuaSVC
 from skdp.losses import LogisticLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import record_releases
+from skdp.models import LinearModel
 from skdp.plans import carry_out
-from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
+from skdp.plans.choices import DPSGDChoices
+from skdp.plans.defaults import PublicNumbers
+from skdp.plans.dpsgd import build_dpsgd
+from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Execution, Lots
 from skdp.solvers import Rows, StepState, UpdateRule, apply_update, sum_gradients
 from skdp.testing import FrozenStream
 
@@ -51,6 +57,32 @@ def test_compiled_and_stepwise_runs_agree(cls, settings, n_classes, convert, mon
     for other in (stepwise, pieces):
         np.testing.assert_allclose(other.coef_, compiled.coef_, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(other.intercept_, compiled.intercept_, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("pieces", [None, 7])
+def test_an_exponential_average_is_that_of_the_iterates(pieces):
+    model = LinearModel(LogisticLoss(), 50, 3, 1, 0.5)
+    numbers = PublicNumbers(50, 3, 2, None, 1e-5, "add-remove")
+
+    def run(steps, average):
+        plan = build_dpsgd(
+            model,
+            numbers,
+            DPSGDChoices(
+                *(0.1, 1.0, 0.5, 50, steps, "sgd", 0.5, 0.9, 0.9, "constant", 0.2, 0.1, 0.5),
+                average,
+            ),
+        )
+        plan = replace(plan, lots=Lots("uniform", 50, 50.0), execution=Execution(pieces))
+        X, y = rows(n=50, d=3)
+        released = carry_out.carry_out(plan, model.bind(X, y), FrozenStream.from_seed(1))
+        return released, plan.average_decay
+
+    iterates = [run(steps, False)[0] for steps in range(1, 31)]
+    average, decay = run(30, "ema")
+    assert 0.0 < decay < 1.0
+    weights = decay ** np.arange(30.0)[::-1]
+    np.testing.assert_allclose(average, weights @ iterates / weights.sum(), rtol=1e-10)
 
 
 def test_noise_of_the_compiled_run_has_the_planned_scale():

@@ -182,6 +182,8 @@ def test_default_steps_run_to_the_limit_where_that_is_affordable():
         ({"step_sizes": "convex"}, r"learning_rate='convex'.*take learning_rate='constant'"),
         ({"step_sizes": "strongly-convex", "penalty": 0.1}, "learning_rate='strongly-convex'"),
         ({"average": 0.3}, r"average=0.3.*average=False"),
+        ({"average": "ema"}, r"average='ema'.*average=False"),
+        ({"max_grad_norm": 0.5}, "leave max_grad_norm out"),
         ({"initial_step": 20.0}, r"learning_rate_init=20 is too long: take at most 5\.8\d+"),
         ({"initial_step": 5.0, "batch_size": 30}, r"too long: take at most .*sampling='uniform'"),
     ],

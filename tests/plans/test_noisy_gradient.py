@@ -11,6 +11,7 @@ from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent, U
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import analytic_gaussian_sigma
 from skdp.models import LinearModel
+from skdp.plans.carry_out import _averaging_weights
 from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
@@ -192,9 +193,39 @@ def test_schedules():
     assert LearningRateSchedule("inverse-sqrt", 3.0).rates(3, 1) == pytest.approx([1.5])
     linear = LearningRateSchedule("linear", 1.0, final=0.2, decay_steps=4)
     assert linear.rates(0, 6) == pytest.approx([1.0, 0.8, 0.6, 0.4, 0.2, 0.2])
-    np.testing.assert_allclose(
-        np.concatenate([linear.rates(0, 2), linear.rates(2, 4)]), linear.rates(0, 6)
+    cosine = LearningRateSchedule("cosine", 1.0, final=0.2, decay_steps=3)
+    assert cosine.rates(0, 5) == pytest.approx([1.0, 0.8, 0.4, 0.2, 0.2])
+    for schedule in (linear, cosine):
+        np.testing.assert_allclose(
+            np.concatenate([schedule.rates(0, 2), schedule.rates(2, 4)]), schedule.rates(0, 6)
+        )
+    plan = dpsgd_plan(make_model(), public(), learning_rate="cosine", max_iter=50)
+    first, *_, last = plan.schedule.rates(0, 50)
+    assert (
+        last == pytest.approx(0.1 * first)
+        and plan.event == dpsgd_plan(make_model(), public(), max_iter=50).event
     )
+
+
+@pytest.mark.parametrize("steps", [1, 2, 97, 10**6])
+def test_an_exponential_average_is_as_old_and_as_steady_as_that_of_the_tail(steps):
+    build = {"max_iter": steps, "noise_multiplier": 1.0}
+    tail, ema = (dpsgd_plan(make_model(), public(), average=a, **build) for a in (True, "ema"))
+    assert tail.event == ema.event
+    ages = np.arange(steps)[::-1]
+    # In one piece or in two, and weights that vanish are left out.
+    split = steps // 3
+    weights = np.concatenate(
+        [_averaging_weights(ema, 0, split), _averaging_weights(ema, split, steps - split)]
+    )
+    assert weights[-1] == 1.0 and np.isfinite(weights).all() and (weights >= 0.0).all()
+    for measure in (
+        lambda w: np.sum(w * ages) / np.sum(w),
+        lambda w: np.sum(w**2) / np.sum(w) ** 2,
+    ):
+        expected = measure(_averaging_weights(tail, 0, steps))
+        # Of the weights 0.04 % are missing: those of iterates before the first.
+        assert measure(weights) == pytest.approx(expected, rel=6e-3, abs=1e-12)
 
 
 def test_convex_schedules_have_the_theory_constants():

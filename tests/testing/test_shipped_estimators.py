@@ -12,6 +12,7 @@ from support import ESTIMATORS
 from skdp import (
     DPSGDClassifier,
     GrpuaLogisticRegression,
+    GrpuaMLPClassifier,
     GrpuaSVC,
     ObjectivePerturbationSVC,
     OperaLogisticRegression,
@@ -46,6 +47,9 @@ OTHERS = [
     GrpuaLogisticRegression(sampling="uniform", batch_size=20, max_iter=5),
     DPSGDClassifier(solver="adam", max_iter=5),
     DPSGDClassifier(batch_size=20, max_iter=5),
+    DPSGDClassifier(hidden_layer_sizes=(4, 3), clipping="per-layer", max_iter=5),
+    DPSGDClassifier(hidden_layer_sizes=(4,), max_grad_norm="adaptive", max_iter=5),
+    GrpuaMLPClassifier(hidden_layer_sizes=(4,), max_grad_norm=None, max_iter=5),
     DPPCA(2, whiten=True),
     DPStandardScaler(with_mean=False),
     make_pipeline(RowNormClipper(), DPPCA(3), GrpuaSVC(max_iter=5)),

@@ -1,0 +1,129 @@
+r"""Networks against the line: ROC AUC of DPSGDClassifier with and without hidden layers.
+
+All fits take their defaults; only epsilon, delta, the public row norm and the layers are given. The
+tables and splits are those of accuracy.py.
+
+With --simulated, what other choices than the defaults are worth on simulated tables.
+
+    python examples/benchmarks/network_accuracy.py --seeds 3
+    python examples/benchmarks/network_accuracy.py --simulated
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from _datasets import Dataset, load_adult, load_bank, load_cardio
+from accuracy import training_size
+from scipy.special import expit
+from sklearn.metrics import roc_auc_score
+
+from skdp import DPSGDClassifier
+
+LAYERS = {"line": (), "(32,)": (32,), "(100,)": (100,)}
+EPSILONS = (1.0, 3.0, 8.0)
+CHOICES: dict[str, dict[str, Any]] = {
+    "line": {"hidden_layer_sizes": ()},
+    "(100,), defaults": {},
+    "(32,)": {"hidden_layer_sizes": (32,)},
+    "(100, 100)": {"hidden_layer_sizes": (100, 100)},
+    "tanh": {"activation": "tanh"},
+    "per-layer": {"clipping": "per-layer"},
+    "normalize": {"clipping": "normalize"},
+    "adaptive clipping": {"max_grad_norm": "adaptive"},
+    "cosine": {"learning_rate": "cosine", "decay_share": 1.0},
+    "average='ema'": {"average": "ema"},
+    "last iterate": {"average": False},
+    "adam": {"solver": "adam"},
+}
+SIZES = ((1000, 1.0), (4000, 1.0), (10_000, 3.0))
+TRUTHS = ("linear", "additive", "product", "radial")
+COLUMNS = 20
+
+
+def areas(table: Dataset, split: int, seeds: int) -> Iterator[tuple[tuple[float, str], float]]:
+    """Yield (epsilon, layers) and the ROC AUC of one fit each on one of the splits."""
+    X, y, X_test, y_test = list(table.splits(seeds))[split]
+    delta = training_size(table)[1]
+    for epsilon in EPSILONS:
+        for name, layers in LAYERS.items():
+            model = DPSGDClassifier(
+                epsilon,
+                delta,
+                data_norm=table.data_norm,
+                hidden_layer_sizes=layers,
+                random_state=split,
+            ).fit(X, y)
+            yield (epsilon, name), roc_auc_score(y_test, model.predict_proba(X_test)[:, 1])
+
+
+def simulate(truth: str, n_rows: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return rows of norm at most 1 and noisy labels that follow a truth of a few columns."""
+    X = np.clip(0.4 * rng.standard_normal((n_rows, COLUMNS)), -1.0, 1.0)
+    turned = X @ np.linalg.qr(np.random.default_rng(1).standard_normal((COLUMNS, COLUMNS)))[0]
+    score = {
+        "linear": turned[:, 0],
+        "additive": np.sin(3.0 * X[:, 0]) + 2.0 * X[:, 1] ** 2 - 2.0 * np.abs(X[:, 2]) + X[:, 3],
+        "product": 0.5 * turned[:, 0] + 2.0 * turned[:, 1] * turned[:, 2],
+        "radial": (X[:, :5] ** 2).sum(axis=1),
+    }[truth]
+    chances = expit(2.5 * (score - score.mean()) / score.std())
+    return X / np.sqrt(COLUMNS), rng.random(n_rows) < chances
+
+
+def compare_choices() -> None:
+    """Print mean ROC AUC over the truths, for other choices than the defaults."""
+    print("| " + " | ".join(["choice", *(f"n = {n}, epsilon {e:g}" for n, e in SIZES)]) + " |")
+    print("|---" * (1 + len(SIZES)) + "|")
+    for name, choice in CHOICES.items():
+        cells = []
+        for n_rows, epsilon in SIZES:
+            found = []
+            for seed, truth in enumerate(TRUTHS):
+                X, y = simulate(truth, n_rows + 5000, np.random.default_rng(seed))
+                options = {"hidden_layer_sizes": (100,), "data_norm": 1.0, **choice}
+                model = DPSGDClassifier(epsilon, 1e-6, random_state=0, **options)
+                scores = model.fit(X[:n_rows], y[:n_rows]).predict_proba(X[n_rows:])[:, 1]
+                found.append(roc_auc_score(y[n_rows:], scores))
+            cells.append(f"{np.mean(found):.3f} ({' '.join(f'{each:.3f}' for each in found)})")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def report(tables: list[Dataset], found: dict[str, dict[Any, list[float]]]) -> None:
+    """Print one row in markdown for each table and epsilon."""
+    print(f"| table | epsilon | {' | '.join(LAYERS)} |")
+    print("|---" * (2 + len(LAYERS)) + "|")
+    for table in tables:
+        for epsilon in EPSILONS:
+            cells = [found[table.name][epsilon, name] for name in LAYERS]
+            text = " | ".join(f"{np.mean(each):.4f} ± {np.std(each):.4f}" for each in cells)
+            print(f"| {table.name}, n = {training_size(table)[0]} | {epsilon:g} | {text} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", help="directory of the data files")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--simulated", action="store_true", help="compare choices instead")
+    arguments = parser.parse_args()
+    if arguments.simulated:
+        compare_choices()
+        return
+    tables = [load(arguments.data) for load in (load_bank, load_adult, load_cardio)]
+    found: dict[str, dict[Any, list[float]]] = {table.name: defaultdict(list) for table in tables}
+    for split in range(arguments.seeds):
+        for table in tables:
+            for key, area in areas(table, split, arguments.seeds):
+                found[table.name][key].append(area)
+                print(table.name, split, *key, f"{area:.4f}", file=sys.stderr, flush=True)
+        print(f"\nMeans and standard deviations over {split + 1} seeds\n", flush=True)
+        report(tables, found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Classifiers with hidden layers: their parameters, the network to train, and what they publish."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from skdp.estimators._base import Table
+from skdp.estimators._mixins import LogisticMixin
+from skdp.models import Model, NetworkModel, network_scores
+from skdp.models.network import public_start
+from skdp.parameters import check_choice, check_integer, check_real
+from skdp.plans.defaults import PublicNumbers
+from skdp.reporting import PrivacySpent
+
+# Of all layers together: a vector of doubles takes 800 MB, and training holds several.
+_MOST_WEIGHTS = 10**8
+_MOST_LAYERS = 100
+# Of weights to start from, and of norms, for which sums of gradients are proved.
+_LARGEST = 1e10
+_OF_LINES_AND_NETWORKS = {
+    *("coef_", "intercept_", "coefs_", "intercepts_", "activation_", "out_activation_"),
+    *("n_layers_", "n_outputs_"),
+}
+
+
+def layer_sizes(given: Any) -> tuple[int, ...]:
+    """Return the sizes of the hidden layers; a number stands for one layer."""
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    sizes = list(given) if isinstance(given, list | tuple) else [given]
+    if len(sizes) > _MOST_LAYERS:
+        raise ValueError(f"hidden_layer_sizes may list {_MOST_LAYERS} layers, got {len(sizes)}.")
+    remedy = "It lists the number of units of each hidden layer, as (100, 50)."
+    return tuple(
+        check_integer("hidden_layer_sizes", size, at_least=1, remedy=remedy) for size in sizes
+    )
+
+
+class NetworkMixin(LogisticMixin):
+    """Classifiers whose scores may come from hidden layers; comes before their base."""
+
+    hidden_layer_sizes: Any
+    activation: Any
+    clipping: Any = "flat"
+    coefs_init: Any
+    intercepts_init: Any
+    fit_intercept: bool
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("activation", self.activation, ("relu", "tanh", "identity"))
+        check_choice("clipping", self.clipping, ("flat", "per-layer", "normalize"))
+        if self.intercepts_init is not None and not self.fit_intercept:
+            raise ValueError("fit_intercept=False has no use for intercepts_init: leave it out.")
+        plain = self.clipping == "flat" and self.coefs_init is None and self.intercepts_init is None
+        if not (plain or layer_sizes(self.hidden_layer_sizes)):
+            raise ValueError(
+                "clipping, coefs_init and intercepts_init are for networks; without hidden layers "
+                "there is one layer to clip, and weights start at zero: leave them out, or give "
+                "hidden_layer_sizes=."
+            )
+
+    def _check_length(
+        self, name: str, least: float, most: float, remedy: str, allowed: tuple[Any, ...] = ()
+    ) -> None:
+        """Check a positive parameter; of a network it is in the network's own units."""
+        if not layer_sizes(self.hidden_layer_sizes):
+            super()._check_length(name, least, most, remedy, allowed)
+        else:
+            allowed = ("auto", *allowed)
+            check_real(name, getattr(self, name), at_least=least, at_most=most, allowed=allowed)
+
+    def _make_model(self, numbers: PublicNumbers) -> Any:
+        hidden = layer_sizes(self.hidden_layer_sizes)
+        if not hidden:
+            return super()._make_model(numbers)
+        loss = self._loss(numbers.n_classes)
+        bias = 1.0 if self.intercept_scaling == "auto" else float(self.intercept_scaling)
+        model = NetworkModel(
+            loss=loss,
+            n_rows=numbers.n_rows,
+            n_features=numbers.n_features,
+            n_outputs=loss.n_outputs,
+            hidden=hidden,
+            activation=self.activation,
+            clipping=self.clipping,
+            bias_value=bias if self.fit_intercept else 0.0,
+            data_norm=self._row_bound,
+        )
+        if model.n_weights > _MOST_WEIGHTS:
+            raise ValueError(
+                f"hidden_layer_sizes={self.hidden_layer_sizes!r} makes {model.n_weights:.3g} "
+                f"weights, more than {_MOST_WEIGHTS:.0e}: take smaller layers."
+            )
+        return replace(model, given_start=self._given_start(model))
+
+    def _build_plan(self, model: Any, numbers: PublicNumbers) -> Any:
+        plan = super()._build_plan(model, numbers)
+        if hasattr(model, "hidden") and plan.clip > _LARGEST:
+            raise ValueError(
+                f"A record's gradient may have norm {plan.clip:.3g}, more than {_LARGEST:g}: take "
+                "a smaller max_grad_norm or radius, or fewer layers."
+            )
+        return plan
+
+    def _given_start(self, model: NetworkModel) -> list[np.ndarray] | None:
+        """Return the user's public weights as the matrices of a model; None if there are none."""
+        if self.coefs_init is None and self.intercepts_init is None:
+            return None
+        if self.coefs_init is None:
+            matrices = public_start(model.sizes, model.activation)
+        else:
+            shapes = [(columns - 1, rows) for rows, columns in model.shapes]
+            coefs = _read_start("coefs_init", self.coefs_init, shapes)
+            coefs[0] = coefs[0] * (model.data_norm / model.gain)
+            matrices = [np.column_stack([coef.T, np.zeros(coef.shape[1])]) for coef in coefs]
+        if self.intercepts_init is not None:
+            lengths = [(rows,) for rows, _ in model.shapes]
+            intercepts = _read_start("intercepts_init", self.intercepts_init, lengths)
+            for matrix, intercept in zip(matrices, intercepts, strict=True):
+                matrix[:, -1] = intercept / model.bias_value
+        if any(np.max(np.abs(matrix)) > _LARGEST for matrix in matrices):
+            raise ValueError(
+                f"coefs_init and intercepts_init must be at most {_LARGEST:g} where rows have norm "
+                "4 and biases the value intercept_scaling."
+            )
+        return matrices
+
+    def _weights(self, model: Model) -> tuple[str, ...]:
+        # By its attribute: audits hand in stand-ins for models.
+        network = hasattr(model, "hidden")
+        return ("coefs_", "intercepts_") if network else super()._weights(model)
+
+    def _record(self, *about: Any) -> PrivacySpent:
+        if self.coefs_init is not None or self.intercepts_init is not None:
+            about += ("coefs_init= and intercepts_init=, from which training starts, are public",)
+        return super()._record(*about)
+
+    def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
+        for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # of a fit with other layers
+            delattr(self, name)
+        super()._publish(plan, table, released, spent)
+        model = plan.model
+        if hasattr(model, "hidden"):
+            self.activation_ = model.activation
+            self.n_layers_ = len(model.sizes)
+            self.n_outputs_ = model.n_outputs
+            self.out_activation_ = "logistic" if model.n_outputs == 1 else "softmax"
+
+    def _score_rows(self, X: Any) -> np.ndarray:
+        if not hasattr(self, "coefs_"):
+            return super()._score_rows(X)
+        kind: Any = np.float32 if X.dtype == np.float32 else np.float64
+        coefs, intercepts = (
+            [each.astype(kind, copy=False) for each in weights]
+            for weights in (self.coefs_, self.intercepts_)
+        )
+        # Probabilities near 1 take more digits than single precision has.
+        return network_scores(X, coefs, intercepts, self.activation_).astype(np.float64, copy=False)
+
+
+def _read_start(name: str, given: Any, shapes: list[Any]) -> list[np.ndarray]:
+    """Return public weights as arrays of double precision, of the shapes of the layers."""
+    try:
+        arrays = [np.asarray(each, dtype=np.float64) for each in given]
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a list of arrays of numbers, one a layer.") from None
+    found = [array.shape for array in arrays]
+    if found != shapes:
+        raise ValueError(
+            f"{name} must be a list of arrays of the shapes {shapes}, from the first layer to the "
+            f"output, as coefs_ and intercepts_ of such a fit; got {found}."
+        )
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ValueError(f"{name} must be finite numbers; it holds NaN or infinity.")
+    return arrays

@@ -1,0 +1,56 @@
+"""Defaults of networks follow public numbers, and learn what a line cannot."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from skdp import DPSGDClassifier
+from skdp.losses import LogisticLoss, SoftmaxLoss
+from skdp.models import LinearModel, NetworkModel
+from skdp.plans.choices import DPSGDChoices
+from skdp.plans.defaults import PublicNumbers, default_lot_size
+from skdp.plans.dpsgd import build_dpsgd
+
+AUTO = DPSGDChoices(
+    *(None, None, None, None, None, "sgd", None, 0.9, 0.99, "constant", None, 0.1, 0.5, True)
+)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("n_rows", [300, 10_000, 1_000_000])
+def test_the_noise_of_a_weight_does_not_grow_with_the_table(n_rows, epsilon):
+    """After T steps of size eta with momentum m it is T eta / (1 - m) times C / SNR."""
+    model = NetworkModel(LogisticLoss(), n_rows, 20, 1, (64, 64))
+    numbers = PublicNumbers(n_rows, 20, 2, epsilon, 1e-6, "add-remove")
+    plan = build_dpsgd(model, numbers, AUTO)
+    ratio = plan.lots.size * math.sqrt(plan.steps) / plan.noise_multiplier
+    travel = plan.steps * plan.schedule.initial / (1.0 - plan.rule.momentum)
+    assert 0.0 < travel * plan.clip / ratio <= 0.2 * (1.0 + 1e-12)
+    assert plan.schedule.initial < 4.0 and 150 <= plan.steps <= 400
+
+
+def test_lots_of_wide_networks_are_smaller():
+    numbers = PublicNumbers(100_000, 100, 10, 1.0, 1e-6, "add-remove")
+    line = LinearModel(SoftmaxLoss(10), 100_000, 100, 10, 0.2)
+    narrow, wide, huge = (
+        NetworkModel(SoftmaxLoss(10), 100_000, 100, 10, hidden)
+        for hidden in ((8,), (1000,), (10_000, 10_000))
+    )
+    sizes = [default_lot_size(model, numbers, 200) for model in (line, narrow, wide, huge)]
+    assert sizes[:2] == [100_000, 100_000] and sizes[3] == 1024
+    assert 200 * sizes[2] * wide.n_weights == pytest.approx(1e11, rel=1e-3)
+
+
+@pytest.mark.parametrize("hidden", [(32,), (16, 16)])
+def test_networks_learn_a_product_and_not_less_than_the_line(hidden):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (6000, 4))
+    for truth, least in ((X[:, 0] * X[:, 1], 0.9), (X.sum(axis=1), 0.95)):
+        y = truth > 0.0
+        model = DPSGDClassifier(
+            2.0, 1e-6, data_norm=2.0, hidden_layer_sizes=hidden, max_iter=150, random_state=0
+        )
+        scores = model.fit(X[:3000], y[:3000]).predict_proba(X[3000:])[:, 1]
+        assert roc_auc_score(y[3000:], scores) > least
