@@ -65,7 +65,7 @@ def make(name, epsilon, n, seed):
     if name == NONPRIV:
         return MLPClassifier(HIDDEN, alpha=PENALTY, max_iter=200, random_state=seed)
     if name == NONPRIV_LINE:
-        return LogisticRegression(C=1.0 / (n * PENALTY), max_iter=1000)
+        return LogisticRegression(max_iter=1000)
     fixed = {"delta": DELTA, "data_norm": 1.0, "classes": (-1, 1), "random_state": seed}
     lot = min(n, LOT)
     network = {"hidden_layer_sizes": HIDDEN, "batch_size": lot}
@@ -143,7 +143,7 @@ def compare(records, quantity):
                 for method in group
                 for epsilon in ((None,) if method.startswith(NONPRIV) else epsilons)
             ]
-            names = f"{'; '.join(group)}: at epsilon {places}"
+            names = f"{'; '.join(group)}, each private one at epsilon {places}"
             lines.append((f"{table}: (not in the paper) {names}", ", ".join(values), "sound"))
     return lines
 
