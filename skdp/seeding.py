@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, stats
 
 
 def fit_context(estimator: Any, X: Any, *others: np.ndarray) -> bytes:
@@ -21,13 +22,33 @@ def fit_context(estimator: Any, X: Any, *others: np.ndarray) -> bytes:
         for name, value in estimator.get_params(deep=False).items()
         if name not in {"accountant", "random_state", "verbose"}
     }
-    digest.update(f"{type(estimator).__name__}{sorted(own.items())!r}{X.shape}".encode())
-    # The text of an array is rounded and, of a long one, cut short: its bytes count as well.
-    arrays = [np.asarray(own[name]) for name in sorted(own) if hasattr(own[name], "__array__")]
-    texts = [repr(array.tolist()).encode() for array in arrays if array.dtype.hasobject]
-    digest.update(b"".join(texts))
+    digest.update(f"{type(estimator).__name__}{describe(own)}{X.shape}".encode())
     parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-    for part in (*(a for a in arrays if not a.dtype.hasobject), *parts, *others):
+    for part in (*parts, *others):
         digest.update(f"{part.shape}{part.dtype}".encode())
         digest.update(np.ascontiguousarray(part).data)
     return digest.digest()
+
+
+def describe(value: Any) -> str:
+    """Return a text that tells a parameter from all others, and is the same in every process."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {describe(value[key])}' for key in value)}}}"
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__}[{', '.join(map(describe, value))}]"
+    if sparse.issparse(value):
+        return f"sparse{describe([value.shape, *sparse.find(value)])}"
+    if hasattr(value, "__array__"):
+        # The text of an array is rounded and, of a long one, cut short.
+        array = np.asarray(value)
+        if array.dtype.hasobject:
+            return describe(array.tolist())
+        content = hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=32).hexdigest()
+        return f"{array.shape}{array.dtype}{content}"
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return f"{type(value).__name__}{describe(value.get_params(deep=False))}"
+    law: Any = getattr(value, "dist", None)
+    known = getattr(stats, getattr(law, "name", None) or "", None)
+    if known is not None and type(known) is type(law):  # the text of a frozen law is its address
+        return f"{law.name}{describe(value.args)}{describe(value.kwds)}"
+    return repr(value)

@@ -37,11 +37,11 @@ MAY_IMPORT = {
     },
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
-        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding"),
+        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "threads"),
     },
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
-        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds"),
+        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding"),
     },
     "inputs": set(),
     "pipelines": set(),
@@ -286,7 +286,7 @@ def test_public_names():
         model_selection: "PrivateGridSearchCV PrivateRandomizedSearchCV make_row_scorer",
         preprocessing: "BoundedScaler RowNormClipper DPStandardScaler DPQuantileClipper DPPCA "
         "TableSchema SchemaEncoder NumericColumn CategoricalColumn OrdinalColumn BooleanColumn "
-        "IgnoredColumn LabelColumn PrivacyUnit",
+        "IgnoredColumn LabelColumn PrivacyUnit ScatteringTransform PublicPatches",
         reporting: "PrivacyCurveDisplay PrivacySpent PrivacyStatement privacy_statement",
         testing: "check_noise check_private_estimator check_sampler replay_on_neighbour",
         audit: "AuditDisplay AuditResult MembershipDisplay MembershipResult audit_epsilon "

@@ -78,6 +78,8 @@ NUMBERS = {
     **{"refit_share": 0.3, "max_iter": 9, "batch_size": 60, "physical_batch_size": 50},
     **{"n_components": 2, "n_iter": 3, "cv": 3, "random_state": 7, "verbose": 0, "n_jobs": 1},
     **{"quantiles": (0.1, 0.9), "step_weights": {"clf": 0.3}},
+    **{"n_scales": 1, "n_angles": 3, "max_order": 1, "normalize_groups": 2},
+    **{"n_filters": 3, "patch_size": 2, "grid_size": 1},
 }
 OTHERS = {
     *(
@@ -92,7 +94,7 @@ OTHERS = {
     ),
     *("hidden_layer_sizes", "activation", "clipping", "coefs_init", "intercepts_init"),
     *("accountant", "center", "whiten", "with_mean", "with_std", "method", "columns", "scoring"),
-    *("estimator", "param_grid", "param_distributions", "noisy_scores", "refit"),
+    *("estimator", "param_grid", "param_distributions", "noisy_scores", "refit", "image_shape"),
 }
 
 
@@ -109,7 +111,7 @@ EVERYTHING = list(listed())
 
 def bare(cls):
     given = {"estimator": OperaSVC(), "param_grid": {}, "param_distributions": {}}
-    given.update(lower=-1.0, upper=1.0)
+    given.update(lower=-1.0, upper=1.0, image_shape=(2, 2))
     wanted = inspect.signature(cls).parameters
     return cls(**{name: value for name, value in given.items() if name in wanted})
 
@@ -160,6 +162,8 @@ def settings(cls, number):
         whole = isinstance(NUMBERS[name], int)
         typed[name] = as_type(np.int8 if whole else number, NUMBERS[name])
         python[name] = as_type(int if whole else float, typed[name])
+    if "image_shape" in inspect.signature(cls).parameters:
+        typed["image_shape"], python["image_shape"] = (np.int8(2), np.int16(2)), (2, 2)
     return typed, python
 
 

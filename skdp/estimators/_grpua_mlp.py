@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from skdp.estimators._grpua import GrpuaModel
 from skdp.estimators._networks import NetworkMixin, layer_sizes
 from skdp.parameters import check_real
+from skdp.plans.defaults import DEFAULT_RADIUS, PublicNumbers
+from skdp.plans.noisy_gradient import NoisyGradientPlan
 
 
 class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
@@ -41,10 +44,10 @@ class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
     intercept_scaling : float or "auto", default="auto"
         Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
         takes a fixed share of `data_norm`. Of a network it is that behind every bias, 1 by default.
-    max_grad_norm : float or None, default=0.3
+    max_grad_norm : float or None, default=1.0
         Norm to which each record's gradient is clipped. None clips none: noise is then for the
         largest gradient at weights inside the ball of `radius`, by a bound that grows quickly with
-        radius and depth, and fits were far less accurate on all tables that were tried.
+        radius and depth: that costs accuracy, see ``docs/networks.md``.
     radius : float or None, default=None
         Radius of the ball around the start that weights are projected onto after each step. None
         takes 1 where nothing is clipped, and else does not project.
@@ -140,7 +143,7 @@ class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
         alpha: float | str = "auto",
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
-        max_grad_norm: float | None = 0.3,
+        max_grad_norm: float | None = 1.0,
         radius: float | None = None,
         coefs_init: Any = None,
         intercepts_init: Any = None,
@@ -188,5 +191,14 @@ class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
                 "GrpuaLogisticRegression."
             )
         check_real(
-            "max_grad_norm", self.max_grad_norm, at_least=1e-6, at_most=1e50, allowed=(None,)
+            "max_grad_norm", self.max_grad_norm, at_least=1e-6, at_most=1e10, allowed=(None,)
         )
+
+    def _build_plan(self, model: Any, numbers: PublicNumbers) -> NoisyGradientPlan:
+        radius = DEFAULT_RADIUS if self.radius is None else self.radius
+        if self.max_grad_norm is None and math.isinf(model.zero_out_gap(radius)):
+            raise ValueError(
+                f"No useful bound on gradients holds within radius={radius:g} of the start: take a "
+                "smaller radius or fewer layers, or give max_grad_norm."
+            )
+        return super()._build_plan(model, numbers)

@@ -70,7 +70,7 @@ class NetworkMixin(LogisticMixin):
         if not layer_sizes(self.hidden_layer_sizes):
             super()._check_length(name, least, most, remedy, allowed)
         else:
-            allowed = ("auto", *allowed)
+            allowed, most = ("auto", *allowed), min(most, _LARGEST)
             check_real(name, getattr(self, name), at_least=least, at_most=most, allowed=allowed)
 
     def _make_model(self, numbers: PublicNumbers) -> Any:
@@ -96,15 +96,6 @@ class NetworkMixin(LogisticMixin):
                 f"weights, more than {_MOST_WEIGHTS:.0e}: take smaller layers."
             )
         return replace(model, given_start=self._given_start(model))
-
-    def _build_plan(self, model: Any, numbers: PublicNumbers) -> Any:
-        plan = super()._build_plan(model, numbers)
-        if hasattr(model, "hidden") and plan.clip > _LARGEST:
-            raise ValueError(
-                f"A record's gradient may have norm {plan.clip:.3g}, more than {_LARGEST:g}: take "
-                "a smaller max_grad_norm or radius, or fewer layers."
-            )
-        return plan
 
     def _given_start(self, model: NetworkModel) -> list[np.ndarray] | None:
         """Return the user's public weights as the matrices of a model; None if there are none."""
@@ -134,10 +125,12 @@ class NetworkMixin(LogisticMixin):
         network = hasattr(model, "hidden")
         return ("coefs_", "intercepts_") if network else super()._weights(model)
 
-    def _record(self, *about: Any) -> PrivacySpent:
+    def _record(self, plan: Any, *about: Any) -> PrivacySpent:
+        if hasattr(plan.model, "hidden"):
+            about += ("rows of single precision are so in products; a proved margin covers that",)
         if self.coefs_init is not None or self.intercepts_init is not None:
             about += ("coefs_init= and intercepts_init=, from which training starts, are public",)
-        return super()._record(*about)
+        return super()._record(plan, *about)
 
     def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
         for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # of a fit with other layers

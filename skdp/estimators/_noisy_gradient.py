@@ -83,7 +83,7 @@ class NoisyGradientModel(PrivateModel):
             plan.accountant,
             f"noisy gradients: {plan.steps} steps, expected lot {plan.lots.size:g}, noise "
             f"multiplier {plan.noise_multiplier:.6g} on sums whose records contribute norm "
-            f"at most {plan.bound.norm:.6g} ({plan.unit}); "
+            f"at most {plan.bound.norm:.6g}; "
             f"{_LAST_ITERATE_THEOREM if plan.last_iterate_only else theorem}",
             _SAMPLING_TEXT[plan.lots.sampling],
             "sums are divided by the public expected lot size",

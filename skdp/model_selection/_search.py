@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import signature
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import stats
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import process_routing
@@ -38,6 +36,7 @@ from skdp.model_selection._table import check_table, digest, n_columns, n_rows, 
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.reporting import PrivacySpent
 from skdp.row_bounds import known_bound, warn_of_unbounded_rows
+from skdp.seeding import describe
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
 
@@ -251,7 +250,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         own = self.get_params(deep=True)
         hidden = ("random_state", "accountant", "verbose", "n_jobs")
         texts = [
-            f"{name}={_describe(own[name])}"
+            f"{name}={describe(own[name])}"
             for name in sorted(own)
             if name.rpartition("__")[2] not in hidden
         ]
@@ -362,16 +361,3 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             )
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
-
-
-def _describe(value: Any) -> str:
-    """Return what a parameter is, in words that are the same in every process."""
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {_describe(value[key])}' for key in value)}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_describe, value))}]"
-    law: Any = getattr(value, "dist", None)
-    known = getattr(stats, getattr(law, "name", None) or "", None)
-    if known is not None and type(known) is type(law):  # the text of a frozen law is its address
-        return f"{law.name}{value.args}{sorted(value.kwds.items())}"
-    return repr(value)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, kernel_arguments
-from skdp.models.network_bounds import StartNorms, largest_gradient
+from skdp.models.network_bounds import NearStart
 from skdp.models.units import ScaledUnits
 from skdp.solvers import Layers, LayerSums, Rows
 
@@ -102,15 +102,15 @@ class NetworkModel:
         return np.concatenate([matrix.ravel() for matrix in matrices])
 
     @cached_property
+    def _near_start(self) -> NearStart:
+        matrices, saturates = self.layers.split(self.start), self.activation == "tanh"
+        return NearStart(matrices, self.loss, self.gain, self.bias_value, saturates)
+
+    @cached_property
     def layers(self) -> Layers:
         """What sums of gradients need to know."""
         options = (self.activation, self.clipping, self.bias_value, self.gain, NORMALIZE_FLOOR)
         return Layers(self.shapes, *options)
-
-    @cached_property
-    def start_norms(self) -> StartNorms:
-        """Norms of the public start, layer by layer."""
-        return StartNorms.of(self.layers.split(self.start))
 
     def gradient_gap(self, weight_norm: float | None = None) -> float:
         """Return a bound on the distance of two records' gradients at weights up to that norm."""
@@ -120,14 +120,7 @@ class NetworkModel:
         """Return a bound on the norm of one record's gradient at weights up to that norm."""
         if weight_norm is None:
             return math.inf
-        return largest_gradient(
-            self.start_norms,
-            self.loss,
-            gain=self.gain,
-            bias=self.bias_value,
-            saturates=self.activation == "tanh",
-            radius=weight_norm,
-        )
+        return self._near_start.largest_gradient(weight_norm)
 
     def minimiser_norm(self, penalty: float) -> float:
         """Return a bound on the norm of the weights that minimise the objective: none is proved."""

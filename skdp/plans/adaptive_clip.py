@@ -13,8 +13,11 @@ import numpy as np
 
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 
-# The norm stays within a factor of 10,000 of the one that it starts from.
+# The norm stays within a factor of 10,000 of the one that it starts from, which is one of these:
+# all are norms to which gradients can be clipped.
 _REACH = math.log(1e4)
+_STARTS = (1e-6, 1e6)
+_ROUNDING = 1.0 - 1e-8  # far above errors of both coordinates, in sums of less than 1e7 records
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,9 @@ class AdaptiveClip:
     share: float = 0.01  # of the signal's square that the count gets
 
     def __post_init__(self) -> None:
-        if not (0.0 < self.quantile < 1.0 and 0.0 < self.share < 1.0):
-            raise ValueError(
-                f"quantile and share must lie in (0, 1), got {self.quantile} and {self.share}."
-            )
-        if not 0.0 < self.rate < math.inf:
-            raise ValueError(f"rate must be positive and finite, got {self.rate}.")
+        ranges = 0.0 < self.quantile < 1.0 and 0.0 < self.share < 1.0 and 0.0 < self.rate < math.inf
+        if not ranges:
+            raise ValueError(f"{self}: quantile and share lie in (0, 1), and rate is positive.")
 
     def contribution(self, start: float) -> ContributionBound:
         """Return what one record adds to a release in units of the norm, which begins at `start`.
@@ -43,6 +43,8 @@ class AdaptiveClip:
         Two records are farthest apart if their gradients are opposite and of just the norm, and one
         of them was cut.
         """
+        if not _STARTS[0] <= start <= _STARTS[1]:
+            raise ValueError(f"max_grad_norm must be in {_STARTS} if it adapts, got {start:g}.")
         return ContributionBound(
             1.0,
             math.sqrt(4.0 - 3.0 * self.share) * ROUND_UP,
@@ -51,10 +53,15 @@ class AdaptiveClip:
             f"{start:.6g} (scaled units) and follows noisy counts of these marks",
         )
 
+    @property
+    def _lengths(self) -> tuple[float, float]:
+        """Length of the longest gradient in a release, and size of a mark."""
+        return math.sqrt(1.0 - self.share) * _ROUNDING, math.sqrt(self.share) * _ROUNDING
+
     def pack(self, total: np.ndarray, n_cut: int, clip: float) -> np.ndarray:
         """Return a sum of clipped gradients and the number of cut ones as one vector."""
-        scaled = math.sqrt(1.0 - self.share) * (total.ravel() / clip)
-        return np.append(scaled, math.sqrt(self.share) * n_cut)
+        length, mark = self._lengths
+        return np.append(total.ravel() * (length / clip), mark * n_cut)
 
     def unpack(
         self, released: np.ndarray, clip: float, start: float, lot_size: float
@@ -63,7 +70,7 @@ class AdaptiveClip:
 
         That follows from the noisy share of cut gradients in a lot of the public expected size.
         """
-        total = released[:-1] * (clip / math.sqrt(1.0 - self.share))
-        share_cut = released[-1] / math.sqrt(self.share) / lot_size
+        length, mark = self._lengths
+        total, share_cut = released[:-1] * (clip / length), released[-1] / mark / lot_size
         moved = math.log(clip / start) + self.rate * (share_cut - (1.0 - self.quantile))
         return total, start * math.exp(min(max(moved, -_REACH), _REACH))

@@ -115,17 +115,15 @@ class NoisyGradientPlan:
                 "last_iterate_only needs plain steps of constant size without momentum, clipping "
                 "or averaging."
             )
-        if self.adaptive is not None:
-            self._check_adaptive(self.adaptive)
-
-    def _check_adaptive(self, adaptive: AdaptiveClip) -> None:
+        if self.adaptive is None:
+            return
         if "counts cut gradients" not in self.model.facts or self.model.n_parts != 1:
             raise ValueError(
                 "Adaptive clipping needs a model of one problem that counts the gradients it cuts, "
                 f"as networks do; {self.model.name} is none. Give a fixed max_grad_norm."
             )
-        if not math.isfinite(self.clip) or self.bound != adaptive.contribution(self.clip):
-            raise ValueError("adaptive needs a finite norm to start from, and the bound it states.")
+        if self.bound != self.adaptive.contribution(self.clip):
+            raise ValueError("The bound is not that of this adaptive clipping norm.")
 
     @property
     def accountant(self) -> str:
@@ -149,11 +147,6 @@ class NoisyGradientPlan:
     def noise_multiplier(self) -> float:
         """Noise on the sum over the bound on one record's norm."""
         return self.sigma / self.bound.norm
-
-    @property
-    def unit(self) -> str:
-        """What one record's part in a release is measured in."""
-        return "scaled units" if self.adaptive is None else "units of the clipping norm"
 
     @property
     def event(self) -> Event:

@@ -12,7 +12,7 @@ from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_rando
 from skdp.parameters import check_integer
 from skdp.preprocessing._noisy_sums import NoisySums
 from skdp.preprocessing._row_norms import bound_rows
-from skdp.preprocessing._row_transformer import RowTransformer
+from skdp.preprocessing.row_transformer import RowTransformer
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_bounds import warn_of_unbounded_rows
 from skdp.seeding import fit_context

@@ -21,7 +21,8 @@ ADAM = 1
 State = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+# Loops with divisions that may raise an error do not vectorise.
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def update(
     state: State, total: np.ndarray, rule: np.ndarray, rate: float, averaging: float
 ) -> None:

@@ -174,7 +174,9 @@ class LayerSums:
         return sum(within for within, _ in found), math.fsum(value for _, value in found)
 
     def _n_parts(self, count: int) -> int:
-        parts = min(_MOST_PARTS, max(2, _TOTALS // self.layers.n_weights), count // _ROWS_OF_PART)
+        # The first two parts may be half as long: they keep two threads busy.
+        wanted = max(count // _ROWS_OF_PART, min(2, 2 * count // _ROWS_OF_PART))
+        parts = min(_MOST_PARTS, max(2, _TOTALS // self.layers.n_weights), wanted)
         return 1 << max(parts, 1).bit_length() - 1
 
     def _add_totals(self, n_parts: int, out: Weights) -> None:

@@ -41,8 +41,9 @@ def public_weights(*sizes, seed=0):
     return coefs, [rng.standard_normal(outputs) for outputs in sizes[1:]]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("activation", ["relu", "tanh", "identity"])
+@pytest.mark.parametrize(
+    ("activation", "n_classes"), [("relu", 2), ("relu", 3), ("tanh", 2), ("identity", 3)]
+)
 def test_attributes_and_answers_are_those_of_scikit_learn(activation, n_classes):
     X, y = rows(n_classes=n_classes)
     model = network(5, 3, activation=activation, epsilon=50.0).fit(X, y)
@@ -89,6 +90,17 @@ def test_training_learns(table):
     assert model.fit(X, bent).score(X, bent) > 0.85
     line = DPSGDClassifier(1e5, data_norm=1.0).fit(X, bent)
     assert line.score(X, bent) < 0.8
+
+
+def test_clipping_is_worth_more_than_a_bound_in_a_ball():
+    X, _ = rows(n=2000)
+    bent = (np.abs(X[:, 0]) > 0.4).astype(int)
+    settings = {"cls": GrpuaMLPClassifier, "epsilon": 2.0, "max_iter": 60, "random_state": 0}
+    ball, clipped = (
+        network(16, max_grad_norm=norm, **settings).fit(X, bent).score(X, bent)
+        for norm in (None, 1.0)
+    )
+    assert clipped > ball + 0.05
 
 
 @pytest.mark.parametrize("data_norm", [1.0, 5.0])
@@ -164,6 +176,7 @@ WRONG = [
     ({"coefs_init": ["a", "b"]}, TypeError, "coefs_init must be a list of arrays"),
     ({"intercepts_init": [np.ones(3), np.ones((1, 1))]}, ValueError, r"\[\(3,\), \(1,\)\]"),
     ({"intercepts_init": [np.ones(3)] * 2, "fit_intercept": False}, ValueError, "no use for"),
+    ({"max_grad_norm": 1e11}, ValueError, "at most 1e[+]10"),
     ({"max_grad_norm": 1e-9}, ValueError, "max_grad_norm must be finite and at least 1e-06"),
     ({"intercept_scaling": 1e300}, ValueError, "intercept_scaling must be finite"),
     ({"average": "exponential"}, TypeError, "average must be a real number or 'ema'"),
@@ -231,7 +244,7 @@ def test_replay_on_neighbours(adjacency, clipping):
             3,
             **{"activation": activation, "adjacency": adjacency},
             **{"fit_intercept": adjacency == "replace-one", "classes": range(n_classes)},
-            **{"max_iter": 3, "batch_size": 30 if seed else 60, **CLIPPING[clipping]},
+            **{"max_iter": 3, "batch_size": 30 if seed == 1 else 60, **CLIPPING[clipping]},
         )
         report = replay_on_neighbour(model, X, y, other, labels, seed=seed)
         assert report.distances.size == 3
@@ -262,11 +275,12 @@ def test_it_passes_what_third_parties_must_pass(cls):
 
 def test_what_bounds_the_gradients_is_told(table):
     model = network(3, cls=GrpuaMLPClassifier, data_norm=2.0).fit(*table)
-    assert "clipped" in model.privacy_spent_.assumptions[-1]
-    assert "0.3 (scaled units)" in model.privacy_spent_.mechanism
+    assert "clipped" in model.privacy_spent_.assumptions[-2]
+    assert "norm at most 1; " in model.privacy_spent_.mechanism
     start = network(3, data_norm=2.0, **STANDING).fit(*table)
     model.set_params(max_grad_norm=None, radius=0.3, epsilon=0.1).fit(*table)
-    told = model.privacy_spent_.assumptions[-1]
+    told, rounding = model.privacy_spent_.assumptions[-2:]
+    assert "single precision" in rounding
     assert "at weights in the ball of radius 0.3" in told and "clipped" not in told
     moved = [own - from_ for own, from_ in zip(model.coefs_, start.coefs_, strict=True)]
     moved[0] *= 2.0 / 4.0  # back in the units of the network
@@ -288,8 +302,8 @@ def test_lots_of_fixed_size(table):
         ({"hidden_layer_sizes": ()}, ValueError, "take GrpuaLogisticRegression"),
         ({"calibration": "hidden-state"}, ValueError, "is not convex"),
         ({"max_grad_norm": "auto"}, TypeError, "max_grad_norm must be a real number or None"),
-        ({"max_grad_norm": 1e11}, ValueError, "smaller max_grad_norm or radius"),
-        ({"max_grad_norm": None, "radius": 1e11}, ValueError, "smaller max_grad_norm or radius"),
+        ({"max_grad_norm": 1e11}, ValueError, "max_grad_norm must be finite"),
+        ({"max_grad_norm": None, "radius": 1e11}, ValueError, "smaller radius or fewer layers"),
         ({"radius": -1.0}, ValueError, "radius must be"),
         ({"sampling": "uniform", "adjacency": "add-remove"}, ValueError, "fixed size"),
     ],

@@ -1,7 +1,9 @@
 """The proved bound on gradients of networks close to a start holds, and is of use."""
 
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from scipy.optimize import minimize
 
 from skdp.losses import LogisticLoss, SoftmaxLoss
 from skdp.models import NetworkModel
-from skdp.models.network_bounds import _split_radius
+from skdp.models.network_bounds import split_radius
 
 DERIVATIVES = {
     "relu": lambda values: values > 0.0,
@@ -146,19 +148,32 @@ def test_the_bound_grows_with_the_ball_and_ends_at_none():
     assert bounds[4] < 0.6 * _of_equal_radii(model, 10.0)
 
 
+def test_the_page_of_proofs_has_the_bounds_of_default_starts():
+    page = Path(__file__).parents[2] / "docs" / "proofs" / "networks.md"
+    table = re.findall(r"^\| ([\d, ]+|none) \| (relu|tanh|any) \| (.*) \|$", page.read_text(), re.M)
+    assert len(table) == 5
+    for sizes, activation, bounds in table:
+        hidden = tuple(map(int, re.findall(r"\d+", sizes)))
+        kind = "relu" if activation == "any" else activation
+        model = NetworkModel(LOGISTIC, 10, 20, 1, hidden, kind)
+        found = " | ".join(f"{model.zero_out_gap(radius):.3g}" for radius in (0.1, 0.3, 1.0, 3.0))
+        assert found == bounds
+
+
 def _of_equal_radii(model, radius):
     values, square, error = [4.0], 0.0, 1.0
-    for matrix in model.start_norms.matrices:
-        values.append(matrix * values[-1] + radius * math.hypot(values[-1], 1.0))
-    for matrix, value in zip(model.start_norms.matrices[::-1], values[-2::-1], strict=True):
+    norms = [np.linalg.norm(matrix, 2) for matrix in matrices_of(model, model.start)]
+    for norm in norms:
+        values.append(norm * values[-1] + radius * math.hypot(values[-1], 1.0))
+    for norm, value in zip(norms[::-1], values[-2::-1], strict=True):
         square += error**2 * (value**2 + 1.0)
-        error *= matrix + radius
+        error *= norm + radius
     return math.sqrt(square)
 
 
 @pytest.mark.parametrize("n_layers", [1, 2, 3, 4, 5, 7, 9, 40])
 def test_each_split_of_the_ball_is_below_one_that_is_tried(n_layers):
-    radii = _split_radius(n_layers, 2.0)
+    radii = split_radius(n_layers, 2.0)
     assert radii.shape[0] == n_layers and radii.max() <= 2.0
     rng = np.random.default_rng(0)
     splits = [np.eye(n_layers)[0], np.ones(n_layers) / n_layers]

@@ -140,9 +140,7 @@ def overflowing(dtype, clipping, activation="identity"):
     X[11] = 0.0
     model = network(*X.shape, activation=activation, clipping=clipping)
     weights = weights_of(model)
-    first, second, _ = model.layers.split(weights)
-    large = 0.9 * math.sqrt(float(np.finfo(dtype).max))
-    first[0, 0] = second[0, 0] = large
+    model.layers.split(weights)[0][0, 0] = 0.9 * float(np.finfo(dtype).max)
     return model, X, y, weights, bad
 
 
@@ -157,7 +155,7 @@ def test_records_that_overflow_count_for_nothing_and_spoil_no_others(dtype, clip
         assert within == 0 and (out == 0.0).all()
     everything, within = summed(problem, weights, 0.1)
     rest, kept = summed(problem, weights, 0.1, others)
-    assert np.isfinite(everything).all() and within == kept
+    assert np.isfinite(everything).all() and within == kept and everything.any()
     parts = [summed(problem, weights, 0.1, np.array([index]))[0] for index in others]
     tolerance = 1e-3 if dtype == np.float32 else 1e-9
     np.testing.assert_allclose(everything, np.sum(parts, axis=0), rtol=0, atol=tolerance)
@@ -180,24 +178,42 @@ def test_huge_gradients_of_single_precision_are_cut(large, clipping):
         assert within == (norm == 0.0)
 
 
+def stored_vectors(problem, weights):
+    """Return copies of what a sum of one block leaves in memory, values before errors."""
+    summed(problem, weights, 0.1)
+    block = problem._sums._blocks[0]
+    return [array[: problem.rows.n_rows].copy() for array in (*block.values, *block.errors)]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_no_record_moves_what_a_block_holds_of_others(dtype):
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("hidden", [(6,), (70, 33)])
+def test_no_record_moves_what_a_block_holds_of_others(dtype, activation, hidden):
     """A record changes its own rows of the stored values and errors alone, bit for bit."""
-    stored = []
-    for value in (0.0, 0.3, 1.0):
-        model, X, y, weights, _ = overflowing(dtype, "flat", "tanh" if value < 1.0 else "relu")
-        if value < 1.0:
-            X, y = X.copy(), y.copy()
-            X[5], y[5] = value, (y[5] + (value > 0.0)) % 3
-        problem = model.bind(X[:150], y[:150])[0]
-        summed(problem, weights, 0.1)
-        block = problem._sums._blocks[0]
-        stored.append([array[:150].copy() for array in (*block.values, *block.errors)])
-    others = np.arange(150) != 5
-    for one, other in zip(*stored[:2], strict=True):
-        assert (one[others] == other[others]).all()
-    # Records that are dropped leave nothing, not even a constant.
-    assert all((array[[0, 7]] == 0.0).all() for array in stored[2])
+    X, y = table(150, 50, dtype=dtype)
+    model = network(150, 50, hidden=hidden, activation=activation)
+    weights = weights_of(model)
+    before = stored_vectors(model.bind(X, y)[0], weights)
+    for record, row in ((0, 1.0), (77, -0.2), (149, 0.0)):
+        changed, labels = X.copy(), y.copy()
+        changed[record], labels[record] = row, (y[record] + 1) % 3
+        after = stored_vectors(model.bind(changed, labels)[0], weights)
+        others = np.arange(150) != record
+        assert all((a[others] == b[others]).all() for a, b in zip(before, after, strict=True))
+        assert (before[0][record] != after[0][record]).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dropped_records_leave_nothing_in_a_block(dtype):
+    """Not even a constant; and other records are stored as ever."""
+    model, X, y, weights, bad = overflowing(dtype, "flat")
+    others = np.setdiff1d(np.arange(150), bad)
+    dropped = stored_vectors(model.bind(X[:150], y[:150])[0], weights)
+    assert all((array[bad[:2]] == 0.0).all() for array in dropped)
+    X[bad] = 0.0
+    kept = stored_vectors(model.bind(X[:150], y[:150])[0], weights)
+    assert all((a[others] == b[others]).all() for a, b in zip(dropped, kept, strict=True))
+    assert all((array[bad[:2]] != 0.0).any() for array in kept)
 
 
 def exact_norm(block, k):

@@ -102,8 +102,9 @@ def test_no_two_records_are_farther_apart_than_declared():
         )
         norms = np.linalg.norm(vectors, axis=1)
         gaps = np.linalg.norm(vectors[:, None] - vectors, axis=-1)
-        assert norms.max() == pytest.approx(bound.norm, rel=1e-12)
-        assert gaps.max() == pytest.approx(bound.gap, rel=1e-12) and gaps.max() <= bound.gap
+        assert norms.max() < bound.norm
+        assert norms.max() == pytest.approx(bound.norm, rel=3e-8)
+        assert gaps.max() == pytest.approx(bound.gap, rel=3e-8) and gaps.max() < bound.gap
         assert not adaptive.pack(np.zeros(2), 0, 0.5).any()  # a record that adds nothing
 
 
@@ -255,10 +256,12 @@ def test_a_plan_states_the_bound_of_its_norm():
     plan = adaptive_plan()
     fixed = adaptive_plan(adaptive=None)
     assert "a mark if it was cut" in plan.bound.reason and "0.5" in plan.bound.reason
-    assert (plan.unit, fixed.unit) == ("units of the clipping norm", "scaled units")
-    for wrong in ({"bound": fixed.bound}, {"clip": 0.4}, {"clip": math.inf}):
-        with pytest.raises(ValueError, match="adaptive needs a finite norm"):
+    for wrong in ({"bound": fixed.bound}, {"clip": 0.4}):
+        with pytest.raises(ValueError, match="bound is not that of"):
             replace(plan, **wrong)
+    for start in (1e-7, 1e7, math.inf, math.nan):
+        with pytest.raises(ValueError, match="max_grad_norm must be in"):
+            adaptive_plan(max_grad_norm=start)
 
 
 @pytest.mark.parametrize("name", ["quantile", "share", "rate"])

@@ -17,9 +17,11 @@ from skdp.row_bounds import note_bound
 class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
     """Base of the transformers that treat each row by itself, private ones and others."""
 
-    data_norm_: float
+    data_norm_: float  # a class that knows no bound on its rows has none
 
     _accepts_sparse: bool = False
+    # Rows of one of these types keep it; others are converted to the first.
+    _dtypes: tuple[type, ...] = (np.float64, np.float32)
 
     def transform(self, X: Any) -> Any:
         """Transform rows, each by itself, with what was given or learned.
@@ -32,19 +34,21 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
         Returns
         -------
         {ndarray, sparse matrix}
-            Rows of norm at most ``data_norm_``, float32 if `X` is; sparse ones are CSR.
+            Rows, float32 if `X` is; sparse ones are CSR. Their norm is at most ``data_norm_``,
+            where the class has one.
         """
         check_is_fitted(self)
-        return note_bound(self._apply(self._validate(X, reset=False)), self.data_norm_)
+        rows = self._apply(self._validate(X, reset=False))
+        return note_bound(rows, self.data_norm_) if hasattr(self, "data_norm_") else rows
 
     @abstractmethod
     def _apply(self, X: Any) -> Any:
-        """Transform valid rows to rows of norm at most ``data_norm_``, in the same type."""
+        """Transform valid rows, in the same type, and to norm at most ``data_norm_`` if known."""
 
     def _validate(self, X: Any, *, reset: bool) -> Any:
         accepted = "csr" if self._accepts_sparse else False
         X = validate_private_data(
-            self, X, accept_sparse=accepted, dtype=[np.float64, np.float32], reset=reset
+            self, X, accept_sparse=accepted, dtype=list(self._dtypes), reset=reset
         )
         return canonical_rows(X)
 

@@ -1,0 +1,98 @@
+"""What the transformers of images share: one image a row, one row of features an image."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+
+from skdp.parameters import check_integer
+from skdp.preprocessing.row_transformer import RowTransformer
+from skdp.threads import share_out
+
+
+class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
+    """Base of data-independent transformers of images: rows are pixels, row by row of an image."""
+
+    image_shape: tuple[int, ...]
+    normalize_groups: int | None
+
+    # Pixels that are integers become the shorter type.
+    _dtypes = (np.float32, np.float64)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the parameters and make the filters; no value of `X` is used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, height * width * n_colours)
+            Images, one a row.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : ImageTransformer
+            The transformer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is out of range, or `X` does not have a column for each pixel.
+        """
+        shape = self.image_shape
+        if not isinstance(shape, tuple | list) or len(shape) not in (2, 3):
+            raise ValueError(f"image_shape must be (height, width[, colours]), got {shape!r}.")
+        height, width, *colours = (check_integer("image_shape", n, at_least=1) for n in shape)
+        self._pixels = height, width, colours[0] if colours else 1
+        X = self._validate(X, reset=True)
+        if X.shape[1] != math.prod(self._pixels):
+            raise ValueError(
+                f"image_shape={shape!r} says that rows have {math.prod(self._pixels)} pixels, "
+                f"but X has {X.shape[1]} columns."
+            )
+        self.output_shape_ = self._make_filters(*self._pixels)
+        self._n_features_out = math.prod(self.output_shape_)
+        self._groups = check_integer(
+            "normalize_groups", self.normalize_groups, at_least=1, allowed=(None,)
+        )
+        if self._groups and self.output_shape_[0] % self._groups:
+            raise ValueError(
+                f"normalize_groups must divide the {self.output_shape_[0]} channels, "
+                f"got {self._groups}."
+            )
+        return self
+
+    @abstractmethod
+    def _make_filters(self, height: int, width: int, n_colours: int) -> tuple[int, int, int]:
+        """Check and keep what the class needs; return the shape of an image's features."""
+
+    @abstractmethod
+    def _describer(self, dtype: Any) -> Callable[[np.ndarray, np.ndarray], None]:
+        """Return what writes the features of one image, which must be all that they depend on."""
+
+    def _apply(self, X: np.ndarray) -> np.ndarray:
+        images = np.ascontiguousarray(X).reshape(-1, *self._pixels)
+        rows = np.empty((len(images), self._n_features_out), X.dtype)
+        describe = self._describer(X.dtype)
+
+        # Arrays have the same shape for every image, so that no other image changes a bit of its
+        # row; nor does a warning tell of one.
+        def work(i: int) -> None:
+            with np.errstate(all="ignore"):
+                describe(images[i], rows[i].reshape(self.output_shape_))
+                if self._groups:
+                    _normalize(rows[i].reshape(self._groups, -1))
+
+        share_out(work, len(images))
+        return rows
+
+
+def _normalize(groups: np.ndarray) -> None:
+    """Give each row mean 0 and variance 1, or a little less: constant rows become zeros."""
+    centred = groups - groups.mean(axis=1, keepdims=True, dtype=np.float64)
+    groups[:] = centred / np.sqrt(np.mean(centred**2, axis=1, keepdims=True) + 1e-5)
