@@ -90,7 +90,9 @@ def share_out(work: Callable[[int], None], n_parts: int) -> None:
         try:
             take_parts()
         finally:
-            for other in others:
+            # Who has not begun is not waited for: all threads may be waiting in calls of their own.
+            begun = [other for other in others if not other.cancel()]
+            for other in begun:
                 other.exception()  # waits
-        for other in others:
+        for other in begun:
             other.result()

@@ -55,6 +55,26 @@ def test_concurrent_calls_leave_the_blas_as_it_was():
         assert blas_threads() == before
 
 
+def test_calls_within_calls_do_not_wait_for_each_other():
+    """Every helping thread is busy with the part of a call when these parts call again."""
+    callers, done = os.cpu_count(), []
+    barrier = threading.Barrier(2 * callers)
+
+    def work(part):
+        barrier.wait(timeout=60.0)
+        share_out(lambda inner: done.append((part, inner)), 2)
+
+    with threadpool_limits(2, user_api="blas"):
+        threads = [
+            threading.Thread(target=share_out, args=(work, 2), daemon=True) for _ in range(callers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=60.0)
+    assert len(done) == 4 * callers and not any(thread.is_alive() for thread in threads)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own():

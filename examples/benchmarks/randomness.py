@@ -26,6 +26,7 @@ from sklearn.datasets import load_digits
 
 from skdp import ObjectivePerturbationLogisticRegression, OperaLogisticRegression
 from skdp.mechanisms import GaussianMechanism, RandomStream, record_releases
+from skdp.mechanisms._ziggurat import ziggurat
 from skdp.mechanisms.discrete_gaussian import discrete_gaussians, noise_on_grid
 
 HEADING = "## Measured"
@@ -53,7 +54,7 @@ def throughput() -> Iterator[str]:
         "normal": lambda: stream.standard_normal(count),
     }
     for name, call in each.items():
-        yield f"| {name} | {1e6 * seconds(call) / count:.3f} |\n"
+        yield f"| {name} | {1e6 * seconds(call) / count:.4f} |\n"
     for digits in (21, 46, 90):
         took = seconds(lambda: discrete_gaussians(stream, 2**digits, 5_000)) / 5_000  # noqa: B023
         yield f"| discrete Gaussian of parameter 2^{digits} | {1e6 * took:.1f} |\n"
@@ -137,16 +138,25 @@ def attack(trials: int) -> Iterator[str]:
             shares = [np.mean(outputs % noise.grid != 0.0) for outputs in (zero, one)]
         else:
             fine = (np.abs(zero) < 0.5) & (zero * 2.0**53 % 1.0 != 0.0)
-            bits = 53 if "naive" in name else 54
-            shares = [np.mean(fine), np.mean((np.abs(one) < 0.5) & in_a_gap(one, sigma, bits))]
+            gaps = in_a_gap if "naive" in name else in_a_gap_of_layers
+            shares = [np.mean(fine), np.mean((np.abs(one) < 0.5) & gaps(one, sigma))]
         yield f"| {name} | {shares[0]:.3f} | {shares[1]:.3f} |\n"
 
 
-def in_a_gap(outputs: np.ndarray, sigma: float, bits: int) -> np.ndarray:
-    """Tell which outputs are no sigma times the quantile of a multiple of 2**-bits."""
+def in_a_gap(outputs: np.ndarray, sigma: float) -> np.ndarray:
+    """Tell which outputs are no sigma times the quantile of a multiple of 2**-53."""
     size = np.abs(outputs)
-    near = np.round(ndtr(-size / sigma) * 2.0**bits)[:, None] + np.arange(-40.0, 41.0)
-    return ~(-sigma * ndtri(near * 2.0**-bits) == size[:, None]).any(axis=1)
+    near = np.round(ndtr(-size / sigma) * 2.0**53)[:, None] + np.arange(-40.0, 41.0)
+    return ~(-sigma * ndtri(near * 2.0**-53) == size[:, None]).any(axis=1)
+
+
+def in_a_gap_of_layers(outputs: np.ndarray, sigma: float) -> np.ndarray:
+    """Tell which outputs are no sigma times a place in the middle of a layer's cells."""
+    size, found = np.abs(outputs) / sigma, np.zeros(outputs.shape, dtype=bool)
+    for width in ziggurat().widths:
+        places = np.maximum(np.floor(size / width) + np.arange(-2.0, 3.0)[:, None], 0.0) + 0.5
+        found |= (places * width == size).any(axis=0)
+    return ~found
 
 
 def main() -> None:

@@ -47,7 +47,7 @@ _SAMPLERS = {
     "PoissonSampledEvent": "independent Poisson lots",
     "UniformSampledEvent": "fixed-size lots without replacement",
 }
-_FRESH_KEYS = "SHAKE-256 stream with a fresh key from the operating system"
+_FRESH_KEYS = "ChaCha20 stream with a fresh key from the operating system"
 _SEEDED = (
     "noise came from a fixed seed. The guarantee does NOT hold against anyone who knows or guesses "
     "it; use random_state=None for a release"

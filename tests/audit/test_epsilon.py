@@ -372,7 +372,7 @@ def test_guarantees_that_are_not_gaussian_are_not_read_as_such(method):
     model = RandomisedResponse(**estimator(OperaSVC).get_params())
     result = audit_epsilon(model, X, Y, n_trials=2000, method=method, random_state=0)
     assert result.basis == "tested-event" and not result.violated
-    assert 0.7 < result.epsilon_lower < 1.0 and result.mu_lower > 0.9
+    assert 0.6 < result.epsilon_lower < 1.0 and result.mu_lower > 0.7
     assert result.tightness > 1.0
 
 
