@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import ding
+import ding_networks
 import numpy as np
 import pytest
 from _baselines import OutPert, PrintedGrpua, PrintedOpera, SgdPert, gradient_descent, make_loss
@@ -178,8 +179,30 @@ def test_rows_of_the_page_cover_figures_and_table():
     assert {record["runs"] for record in records if record["epsilon"]} == {30}
 
 
+def test_baselines_of_networks_have_the_printed_noise_over_a_run(monkeypatch):
+    """With n^2 steps of one row it is that of the formula over n; fewer and larger get as much."""
+    n, epsilon = 100, 0.1
+    for baseline in (SgdPert, PrintedGrpua):
+        printed = baseline(epsilon, 1e-3).noise_scale(n) / n
+        signals = []
+        for steps, lot in ((n * n, 1), (25, n), (300, 64)):
+            monkeypatch.setattr(ding_networks, "STEPS", steps)
+            noise = ding_networks.noise_multiplier(baseline, epsilon, n, lot)
+            signals.append(lot * math.sqrt(steps) / noise)
+        np.testing.assert_allclose(signals, n / printed, rtol=1e-12)
+
+
+def test_noise_of_sgdpert_is_certified_for_networks(monkeypatch):
+    """Its fit spends at most epsilon when a row is replaced; printed GRPUA's far more."""
+    monkeypatch.setattr(ding_networks, "HIDDEN", (2,))
+    table = Table("tiny", *[csr_array(np.tile(ROWS, (3, 1))), np.tile(SIGNS, 3)] * 2)
+    names = (ding_networks.SGDPERT, ding_networks.GRPUA)
+    sound, printed = (ding_networks.run(name, 0.1, table, 0)[2] for name in names)
+    assert 0.0 < sound <= 0.1 < 1.0 < printed
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*(f"plot_ding_figure{k}" for k in range(2, 6)), "ding_table1"])
+@pytest.mark.parametrize("name", [*(f"plot_ding_figure{k}" for k in range(2, 7)), "ding_table1"])
 def test_scripts_run_on_a_sample(name, tmp_path):
     picture = tmp_path / "figure.png"
     arguments = ["--fast"]

@@ -245,7 +245,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--markdown", type=Path, help="write the table to this file")
+    parser.add_argument("--markdown", type=Path, help="the page whose first table to replace")
     arguments = parser.parse_args()
     X, y = make_table(arguments.rows, arguments.columns)
     lines = [
@@ -271,7 +271,8 @@ def main() -> None:
         print("\n".join(found), flush=True)
         lines += found
     if arguments.markdown:
-        arguments.markdown.write_text("\n".join(lines) + "\n")
+        _, heading, networks = arguments.markdown.read_text().partition("\n## Networks")
+        arguments.markdown.write_text("\n".join(lines) + "\n" + heading + networks)
 
 
 if __name__ == "__main__":

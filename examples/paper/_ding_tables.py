@@ -39,13 +39,13 @@ def encode(schema, frame):
         else:
             inside = np.clip(cells.to_numpy(float), column.lower, column.upper)
             blocks.append(csr_array((inside - column.lower) / (column.upper - column.lower)))
-    signs = np.where(frame[schema.label.name] == schema.label.classes[1], 1.0, -1.0)
+    signs = np.where(schema.split(frame)[1] == schema.label.classes[1], 1.0, -1.0)
     return csr_array(normalize(hstack(blocks))), signs
 
 
-def _divide(name, X, signs):
-    """Hold out 30 % of the rows, at random and always the same."""
-    order = np.random.default_rng(0).permutation(len(signs))
+def _divide(name, X, signs, seed=0):
+    """Hold out 30 % of the rows, at random and for a seed always the same."""
+    order = np.random.default_rng(seed).permutation(len(signs))
     test, train = np.split(order, [round(0.3 * len(signs))])
     return Table(name, X[train], signs[train], X[test], signs[test])
 
@@ -85,3 +85,14 @@ def load_tables(ipums=None):
         yield _divide("breast cancer", *encode(table.schema, table.frame))
     if ipums:
         yield load_ipums(ipums)
+
+
+def load_medical_table(name, seed):
+    """Return Heart or Cardio, or breast cancer in the place of a missing one, divided by a seed."""
+    try:
+        fetch = {"Heart": datasets.fetch_heart, "Cardio": datasets.fetch_cardio}[name]
+        found = fetch(download_if_missing=False)
+    except FileNotFoundError as missing:
+        print(f"breast cancer in its place: {missing}")
+        name, found = "breast cancer", datasets.load_breast_cancer()
+    return _divide(name, *encode(found.schema, found.frame.dropna()), seed)

@@ -17,6 +17,7 @@ A method is called better where its mean is so by more than two standard errors.
 
 import argparse
 import dataclasses
+import itertools
 import json
 import math
 import warnings
@@ -129,14 +130,14 @@ def read_results():
     return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"figures": [], "seconds": []}
 
 
-def write_results(results):
+def write_results(results, path=RESULTS):
     """Write results one record a line."""
     parts = [
         f'"{key}": [\n' + ",\n".join(json.dumps(record) for record in records) + "\n]"
         for key, records in results.items()
     ]
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("{" + ",\n".join(parts) + "}\n")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("{" + ",\n".join(parts) + "}\n")
 
 
 def by_table(records, loss):
@@ -148,7 +149,7 @@ def by_table(records, loss):
 
 def find(records, method, epsilon, quantity):
     """Return mean, deviation and number of runs of one method on one table."""
-    wanted = (method, None if method == NONPRIV else epsilon)
+    wanted = (method, None if method.startswith(NONPRIV) else epsilon)
     found = next(record for record in records if (record["method"], record["epsilon"]) == wanted)
     return *found[quantity], found["runs"]
 
@@ -162,18 +163,23 @@ def gain(records, better, worse, epsilon, quantity):
     return (a - b if quantity == "accuracy" else b - a) / error
 
 
+def check_claim(own, better, worse, places, quantity):
+    """Return at how many epsilons one method is better than another, and the verdict."""
+    held = sum(gain(own, better, worse, epsilon, quantity) > 2.0 for epsilon in places)
+    a, b = (find(own, method, places[0], quantity)[0] for method in (better, worse))
+    found = f"at {held} of {len(places)} epsilons; {a:.3g} and {b:.3g} at {places[0]:g}"
+    return found, "reproduced" if held == len(places) else "in part" if held else "not found"
+
+
 def compare(records, loss, quantity):
     """Return (claim of the paper, what is found here, verdict) for each table and claim."""
     lines = []
     for table, own, epsilons in by_table(records, loss):
         places = [epsilon for epsilon in epsilons if epsilon < 1.0]
         for better, worse, why in CLAIMS:
-            held = sum(gain(own, better, worse, epsilon, quantity) > 2.0 for epsilon in places)
-            a, b = (find(own, method, places[0], quantity)[0] for method in (better, worse))
             names = [method.split(" as ")[0] for method in (better, worse)]
             claim = f"{table}: {names[0]} better than {names[1]} at small epsilon"
-            found = f"at {held} of {len(places)} epsilons; {a:.3g} and {b:.3g} at {places[0]:g}"
-            verdict = "reproduced" if held == len(places) else "in part" if held else "not found"
+            found, verdict = check_claim(own, better, worse, places, quantity)
             lines.append((claim, found, f"{verdict}; {why}"))
         shown = [(NONPRIV, None)]
         shown += [(method, epsilon) for method in METHODS[-2:] for epsilon in epsilons[-3:]]
@@ -195,31 +201,33 @@ def rows():
     return lines + [("Table I: seconds on Adult", *line) for line in kept["seconds"]]
 
 
-def print_table(records, loss, quantity):
+def print_table(records, loss, quantity, methods=METHODS):
     """Print mean and deviation of each method at each epsilon."""
     for table, own, epsilons in by_table(records, loss):
-        print(f"\n{table}, {LOSSES[loss]}: {quantity} at epsilon")
+        print(f"\n{table}, {LOSSES.get(loss, loss)}: {quantity} at epsilon")
         print(" " * 32 + "".join(f"{epsilon:>19g}" for epsilon in epsilons))
-        for method in METHODS:
+        for method in methods:
             cells = [find(own, method, epsilon, quantity) for epsilon in epsilons]
             print(f"{method:32}" + "".join(f"{m:10.4g} +-{d:7.2g}" for m, d, _ in cells))
 
 
-def draw(records, loss, quantity, path):
-    """Draw means and deviations against epsilon, one panel for each table."""
+def draw(records, loss, quantities, path, methods=METHODS):
+    """Draw means and deviations against epsilon, one panel for each table and quantity."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    panels = list(by_table(records, loss))
+    tables = list(by_table(records, loss))
+    shape = (len(quantities), len(tables))
     figure, axes = pyplot.subplots(
-        1, len(panels), figsize=(5 * len(panels), 5), squeeze=False, layout="constrained"
+        *shape, figsize=(5 * shape[1], 5 * shape[0]), squeeze=False, layout="constrained"
     )
-    for ax, (table, own, epsilons) in zip(axes[0], panels, strict=True):
-        for number, method in enumerate(METHODS):
+    for ax, (quantity, panel) in zip(axes.flat, itertools.product(quantities, tables), strict=True):
+        table, own, epsilons = panel
+        for number, method in enumerate(methods):
             cells = [find(own, method, epsilon, quantity) for epsilon in epsilons]
-            style = ("-", "--")["printed" in method]
+            style = "--" if "printed" in method else ":" if "linear" in method else "-"
             means, spreads = [cell[0] for cell in cells], [cell[1] for cell in cells]
             ax.errorbar(epsilons, means, spreads, ls=style, color=f"C{number}", label=method)
         ax.set(xscale="log", xlabel="epsilon", title=table, ylabel=quantity)
@@ -245,7 +253,7 @@ def show_figure(number, text):
     for line in compare(records, loss, quantity):
         print(" | ".join(line))
     if arguments.picture:
-        draw(records, loss, quantity, arguments.picture)
+        draw(records, loss, [quantity], arguments.picture)
 
 
 def main():
