@@ -67,7 +67,7 @@ SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
     *("datasets", "fitting", "pipelines", "audit"),
 }
-NUMBA_LAYERS = {"losses", "solvers", "mechanisms", "preprocessing"}
+NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 
 
 def modules():
@@ -285,7 +285,7 @@ def test_public_names():
         model_selection: "PrivateGridSearchCV PrivateRandomizedSearchCV make_row_scorer",
         preprocessing: "BoundedScaler RowNormClipper DPStandardScaler DPQuantileClipper DPPCA "
         "TableSchema SchemaEncoder NumericColumn CategoricalColumn OrdinalColumn BooleanColumn "
-        "IgnoredColumn LabelColumn PrivacyUnit ScatteringTransform",
+        "IgnoredColumn LabelColumn PrivacyUnit ScatteringTransform PublicPatches",
         reporting: "PrivacyCurveDisplay PrivacySpent PrivacyStatement privacy_statement",
         testing: "check_noise check_private_estimator check_sampler replay_on_neighbour",
         audit: "AuditDisplay AuditResult MembershipDisplay MembershipResult audit_epsilon "

@@ -79,6 +79,7 @@ NUMBERS = {
     **{"n_components": 2, "n_iter": 3, "cv": 3, "random_state": 7, "verbose": 0, "n_jobs": 1},
     **{"quantiles": (0.1, 0.9), "step_weights": {"clf": 0.3}},
     **{"n_scales": 1, "n_angles": 3, "max_order": 1, "normalize_groups": 2},
+    **{"n_filters": 3, "patch_size": 2, "grid_size": 1},
 }
 OTHERS = {
     *(

@@ -4,6 +4,7 @@ from skdp.preprocessing.bounded_scaler import BoundedScaler
 from skdp.preprocessing.dp_pca import DPPCA
 from skdp.preprocessing.dp_quantile_clipper import DPQuantileClipper
 from skdp.preprocessing.dp_standard_scaler import DPStandardScaler
+from skdp.preprocessing.images.patches import PublicPatches
 from skdp.preprocessing.images.scattering import ScatteringTransform
 from skdp.preprocessing.row_norm_clipper import RowNormClipper
 from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
@@ -24,6 +25,7 @@ __all__ = [
     "NumericColumn",
     "OrdinalColumn",
     "PrivacyUnit",
+    "PublicPatches",
     "RowNormClipper",
     "ScatteringTransform",
     "SchemaEncoder",

@@ -52,7 +52,7 @@ def slow_scattering(image, n_scales, n_angles):
     window = gabor(sizes, 0.8 * 2 ** (n_scales - 1), 0.0, 0.0, 1.0)
 
     def wavelet(scale, turn):
-        angle = (n_angles // 2 - 1 - turn) * math.pi / n_angles
+        angle = ((n_angles - 2) // 2 - turn) * math.pi / n_angles
         shape = 0.8 * 2**scale, angle, 4.0 / n_angles
         wave = gabor(sizes, shape[0], 0.75 * math.pi / 2**scale, *shape[1:])
         bell = gabor(sizes, shape[0], 0.0, *shape[1:])
@@ -81,7 +81,7 @@ def slow_scattering(image, n_scales, n_angles):
     return np.array([*orders[0], *orders[1], *orders[2]])
 
 
-@pytest.mark.parametrize("shape, n_scales, n_angles", [((6, 9), 2, 2), ((8, 8), 3, 1)])
+@pytest.mark.parametrize("shape, n_scales, n_angles", [((6, 9), 2, 4), ((8, 8), 3, 2)])
 def test_features_are_those_of_slow_convolutions(shape, n_scales, n_angles):
     image = np.random.default_rng(0).random(shape)
     expected = slow_scattering(image, n_scales, n_angles)
@@ -104,10 +104,10 @@ def images(n, shape, seed=0):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_row_is_the_same_to_the_bit_in_any_company(dtype):
-    X = images(131, (28, 28)).astype(dtype)
+    X = images(13, (28, 28)).astype(dtype)
     scattering = ScatteringTransform((28, 28), normalize_groups=27).fit(X[:1])
     together = scattering.transform(X)
-    for rows in (slice(0, 1), slice(7, 8), slice(60, 70), slice(1, None), slice(None, None, -3)):
+    for rows in (slice(0, 1), slice(7, 8), slice(1, None), slice(None, None, -3)):
         np.testing.assert_array_equal(scattering.transform(X[rows]), together[rows])
     odd = np.full((2, 28 * 28), 1e30, dtype)
     np.testing.assert_array_equal(scattering.transform(np.vstack([odd, X]))[2:], together)
@@ -136,8 +136,8 @@ def test_groups_of_channels_have_mean_zero_and_variance_one():
 
 
 def test_nothing_is_learned_and_the_statement_says_so():
-    X, labels = images(200, (8, 8)), np.arange(200) % 2
-    scattering = ScatteringTransform((8, 8), normalize_groups=3)
+    X, labels = images(40, (4, 4)), np.arange(40) % 2
+    scattering = ScatteringTransform((4, 4), n_angles=4, normalize_groups=5)
     fits = [clone(scattering).fit(rows).__dict__ for rows in (X, X[:1] * 7)]
     np.testing.assert_equal(*fits)
     model = OperaLogisticRegression(data_norm=1.0)
@@ -167,7 +167,7 @@ def test_names_types_and_pixels_that_are_integers():
         ({"image_shape": (4, 8, 1, 1)}, "image_shape must be"),
         ({"image_shape": (4, 0)}, "image_shape must be at least 1"),
         ({"n_scales": 3}, "4 x 8 does not hold; give a smaller one"),
-        ({"n_angles": 0}, "n_angles"),
+        ({"n_angles": 1}, "n_angles"),
         ({"max_order": 3}, "max_order"),
         ({"normalize_groups": 5}, "must divide the 81 channels, got 5"),
     ],

@@ -14,9 +14,6 @@ from skdp.parameters import check_integer
 from skdp.preprocessing.row_transformer import RowTransformer
 from skdp.threads import share_out
 
-# Images that one thread takes at a time.
-_BLOCK = 64
-
 
 class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
     """Base of data-independent transformers of images: rows are pixels, row by row of an image."""
@@ -83,14 +80,15 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
         rows = np.empty((len(images), self._n_features_out), X.dtype)
         describe = self._describer(X.dtype)
 
-        # Arrays have the same shape for every image, so that no other changes a bit of its row.
-        def work(part: int) -> None:
-            for i in range(part * _BLOCK, min((part + 1) * _BLOCK, len(images))):
+        # Arrays have the same shape for every image, so that no other image changes a bit of its
+        # row; nor does a warning tell of one.
+        def work(i: int) -> None:
+            with np.errstate(all="ignore"):
                 describe(images[i], rows[i].reshape(self.output_shape_))
                 if self._groups:
                     _normalize(rows[i].reshape(self._groups, -1))
 
-        share_out(work, -(-len(images) // _BLOCK))
+        share_out(work, len(images))
         return rows
 
 

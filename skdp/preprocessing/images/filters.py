@@ -1,4 +1,4 @@
-"""Morlet wavelets and Gaussian windows on a periodic grid, as sampled by scattering transforms."""
+"""Morlet wavelets and Gaussian windows on periodic grids, by their Fourier transforms."""
 
 from __future__ import annotations
 
@@ -6,38 +6,28 @@ import math
 
 import numpy as np
 
-# Periods on either side that reach a point of the grid; what lies beyond is below rounding.
-_PERIODS = range(-2, 3)
+# Frequencies a whole number of turns apart are one on a grid; Gaussians vanish beyond so many.
+_TURNS = 2.0 * math.pi * np.arange(-4, 5)
 
 
-def morlet_spectrum(shape: tuple[int, int], scale: int, angle: float, slant: float) -> np.ndarray:
-    """Return the (real) Fourier transform of a wavelet of frequency ``3 pi / 4 / 2**scale``."""
+def morlet_spectrum(sizes: list[int], scale: int, angle: float, slant: float) -> np.ndarray:
+    """Return the transform, which is real, of a wavelet of frequency ``3 pi / 4 / 2**scale``."""
     width, frequency = 0.8 * 2**scale, 0.75 * math.pi / 2**scale
-    envelope = np.zeros(shape)
-    wave = np.zeros(shape, complex)
-    for above in _PERIODS:
-        for left in _PERIODS:
-            y, x = np.ogrid[: shape[0], : shape[1]]
-            y, x = y + above * shape[0], x + left * shape[1]
+    wave, envelope = np.zeros((2, *sizes))
+    for above in _TURNS:
+        for left in _TURNS:
+            y = 2.0 * math.pi * np.fft.fftfreq(sizes[0])[:, np.newaxis] + above
+            x = 2.0 * math.pi * np.fft.fftfreq(sizes[1]) + left
             along = y * math.cos(angle) + x * math.sin(angle)
-            across = x * math.cos(angle) - y * math.sin(angle)
-            bell = np.exp(-(along**2 + (slant * across) ** 2) / (2.0 * width**2))
-            envelope += bell
-            wave += bell * np.exp(1j * frequency * along)
-    # The multiple of the envelope makes the sum of the wavelet zero.
-    morlet = wave - envelope * (wave.sum() / envelope.sum())
-    return np.fft.fft2(morlet).real * slant / (2.0 * math.pi * width**2)
-
-
-def window_spectrum(size: int, width: float) -> np.ndarray:
-    """Return the (real) Fourier transform of a periodic Gaussian density on a line."""
-    points = np.arange(size)[:, np.newaxis] + size * np.array(_PERIODS)
-    bell = np.exp(-(points**2) / (2.0 * width**2)).sum(axis=1)
-    return np.fft.fft(bell).real / (math.sqrt(2.0 * math.pi) * width)
+            across = (x * math.cos(angle) - y * math.sin(angle)) / slant
+            wave += np.exp(-((along - frequency) ** 2 + across**2) * width**2 / 2.0)
+            envelope += np.exp(-(along**2 + across**2) * width**2 / 2.0)
+    # A multiple of the envelope makes the sum of the wavelet zero.
+    return wave - envelope * (wave[0, 0] / envelope[0, 0])
 
 
 def keep_low(spectrum: np.ndarray, level: int) -> np.ndarray:
-    """Keep the frequencies that a grid thinned by ``2**level`` along each axis can hold."""
+    """Keep the frequencies that a grid of every ``2**level``-th point along each axis can hold."""
     for axis, size in enumerate(spectrum.shape):
         half = (size >> level) // 2
         spectrum = spectrum.take([*range(half), *range(size - half, size)], axis=axis)
@@ -45,11 +35,13 @@ def keep_low(spectrum: np.ndarray, level: int) -> np.ndarray:
 
 
 def window_rows(size: int, n_scales: int, level: int) -> np.ndarray:
-    """Return the weights of means around every ``2**n_scales``-th point, but the first and last.
+    """Return the weights of means around every ``2**n_scales``-th point but the first and last.
 
-    The points are those of a periodic line of `size` thinned by ``2**level``.
+    They are for the points that ``2**level`` divides, of a periodic line.
     """
-    spectrum = keep_low(window_spectrum(size, 0.8 * 2 ** (n_scales - 1)), level)
-    window = np.fft.ifft(spectrum).real
+    width = 0.8 * 2 ** (n_scales - 1)
+    frequencies = 2.0 * math.pi * np.fft.fftfreq(size)[:, np.newaxis] + _TURNS
+    spectrum = np.exp(-((frequencies * width) ** 2) / 2.0).sum(axis=1)
+    window = np.fft.ifft(keep_low(spectrum, level)).real
     centres = np.arange(1, (size >> n_scales) - 1) << (n_scales - level)
     return window[(centres[:, np.newaxis] - np.arange(window.size)) % window.size]

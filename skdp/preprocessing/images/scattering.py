@@ -26,7 +26,7 @@ class ScatteringTransform(ImageTransformer):
         Features are averages over about ``2**n_scales`` pixels, one for each square of that many
         pixels a side; wavelets have as many octaves. An image must have such a square.
     n_angles : int, default=8
-        Directions of the wavelets, at least 1.
+        Directions of the wavelets, at least 2.
     max_order : {1, 2}, default=2
         Whether moduli are filtered and averaged once more by the wavelets of larger scale.
     normalize_groups : int or None, default=None
@@ -100,7 +100,7 @@ class ScatteringTransform(ImageTransformer):
 
     def _make_filters(self, height: int, width: int, n_colours: int) -> tuple[int, int, int]:
         n_scales = check_integer("n_scales", self.n_scales, at_least=1)
-        n_angles = check_integer("n_angles", self.n_angles, at_least=1)
+        n_angles = check_integer("n_angles", self.n_angles, at_least=2)
         check_choice("max_order", self.max_order, (1, 2))
         shape = height >> n_scales, width >> n_scales
         if 0 in shape:
@@ -120,7 +120,7 @@ class ScatteringTransform(ImageTransformer):
         angles = math.pi * ((n_angles - 2) // 2 - np.arange(n_angles)) / n_angles
         self._wavelets = {}
         for scale in range(n_scales):
-            spectra = [morlet_spectrum(tuple(sizes), scale, a, 4.0 / n_angles) for a in angles]
+            spectra = [morlet_spectrum(sizes, scale, a, 4.0 / n_angles) for a in angles]
             # One for the image itself, one for moduli on each grid of the scales before.
             for level in range(max(scale, 1) if self.max_order == 2 else 1):
                 gains = np.array([keep_low(spectrum, level) for spectrum in spectra])
@@ -129,64 +129,50 @@ class ScatteringTransform(ImageTransformer):
         return n_colours * (1 + n_scales * n_angles + n_pairs * n_angles**2), *shape
 
     def _describer(self, dtype: Any) -> Callable[[np.ndarray, np.ndarray], None]:
-        n_colours = self._pixels[2]
-        cascade = _Cascade(
-            [(rows.astype(dtype), columns.T.astype(dtype)) for rows, columns in self._windows],
-            # Twice, for the real and for the imaginary part that stands beside it.
-            {key: np.repeat(g, 2, axis=-1).astype(dtype) for key, g in self._wavelets.items()},
-        )
+        windows = [(rows.astype(dtype), columns.T.astype(dtype)) for rows, columns in self._windows]
+        # Twice, for the real and for the imaginary part that stands beside it.
+        wavelets = {
+            key: np.repeat(g, 2, axis=-1).astype(dtype) for key, g in self._wavelets.items()
+        }
         lines, columns = self._padding
 
         def describe(image: np.ndarray, out: np.ndarray) -> None:
-            for colour, channels in enumerate(np.split(out, n_colours)):
-                cascade.describe(image[lines[:, np.newaxis], columns, colour], channels)
+            for colour, channels in enumerate(np.split(out, image.shape[2])):
+                padded = image[lines[:, np.newaxis], columns, colour]
+                _scatter(padded, windows, wavelets, channels)
 
         return describe
 
 
-class _Cascade:
-    """Windows for each grid, and wavelets by the grid they come from and their scale."""
+def _scatter(image: np.ndarray, windows: list[Any], wavelets: dict[Any, Any], out: Any) -> None:
+    """Write the averages of orders 0, 1 and 2 of one padded image."""
+    n_scales, n_angles = len(windows), len(wavelets[0, 0])
+    _average(image[np.newaxis], windows[0], out[:1])
+    spectrum = fft.fft2(image, workers=1)[np.newaxis]
+    start, end = 1, 1 + n_scales * n_angles
+    for first in range(n_scales):
+        maps = _moduli(spectrum, wavelets[0, first], first)
+        _average(maps, windows[first], out[start : start + n_angles])
+        start += n_angles
+        later = range(first + 1, n_scales) if end < len(out) else ()
+        spectra = fft.fft2(maps, workers=1) if later else maps
+        for second in later:
+            again = _moduli(spectra, wavelets[first, second], second - first)
+            _average(again, windows[second], out[end : end + len(again)])
+            end += len(again)
 
-    def __init__(
-        self,
-        windows: list[tuple[np.ndarray, np.ndarray]],
-        wavelets: dict[tuple[int, int], np.ndarray],
-    ) -> None:
-        # Compiled code is loaded when it is needed first.
-        from skdp.preprocessing.images import _kernels
 
-        self.windows, self.wavelets, self.kernels = windows, wavelets, _kernels
+def _moduli(spectra: np.ndarray, gains: np.ndarray, n_halvings: int) -> np.ndarray:
+    """Return the moduli of each map's wavelet coefficients, on a grid halved so many times."""
+    products = spectra.view(gains.dtype)[:, np.newaxis] * gains
+    products = products.view(spectra.dtype).reshape(-1, *spectra.shape[1:])
+    for _ in range(n_halvings):
+        rows, columns = products.shape[1] // 2, products.shape[2] // 2
+        products = products[:, :rows] + products[:, rows:]
+        products = products[..., :columns] + products[..., columns:]
+    return np.abs(fft.ifft2(products, overwrite_x=True, workers=1))
 
-    def describe(self, image: np.ndarray, out: np.ndarray) -> None:
-        """Write the averages of orders 0, 1 and 2 of one padded image."""
-        n_scales, n_angles = len(self.windows), len(self.wavelets[0, 0])
-        self.average(image[np.newaxis], 0, out[:1])
-        spectrum = fft.fft2(image, workers=1)[np.newaxis]
-        end = 1 + n_scales * n_angles
-        for first in range(n_scales):
-            maps = self.filter_moduli(spectrum, 0, first)
-            start = 1 + first * n_angles
-            self.average(maps, first, out[start : start + n_angles])
-            later = [second for second in range(first + 1, n_scales) if end < len(out)]
-            spectra = fft.fft2(maps, workers=1) if later else maps
-            for second in later:
-                start, end = end, end + n_angles**2
-                again = self.filter_moduli(spectra, first, second)
-                self.average(again, second, out[start:end])
 
-    def filter_moduli(self, spectra: np.ndarray, level: int, scale: int) -> np.ndarray:
-        """Return the moduli of wavelet coefficients of each map, on the grid of that scale."""
-        gains = self.wavelets[level, scale]
-        thin = scale - level
-        height, width = spectra.shape[1] >> thin, spectra.shape[2] >> thin
-        products = np.empty((len(spectra) * len(gains), height, width), spectra.dtype)
-        self.kernels.filter_spectra(spectra.view(gains.dtype), gains, products.view(gains.dtype))
-        waves = fft.ifft2(products, overwrite_x=True, workers=1)
-        values = np.empty(waves.shape, gains.dtype)
-        self.kernels.moduli(waves.ravel().view(gains.dtype), values.ravel())
-        return values
-
-    def average(self, maps: np.ndarray, level: int, out: np.ndarray) -> None:
-        """Write the averages of maps on the grid of a level."""
-        rows, columns = self.windows[level]
-        np.matmul(rows, maps @ columns, out=out)
+def _average(maps: np.ndarray, window: tuple[np.ndarray, np.ndarray], out: np.ndarray) -> None:
+    rows, columns = window
+    np.matmul(rows, maps @ columns, out=out)

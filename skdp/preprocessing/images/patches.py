@@ -1,0 +1,160 @@
+"""Convolutional features whose filters are learned from public images alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy import sparse
+
+from skdp.parameters import check_integer
+from skdp.preprocessing.images.base import ImageTransformer
+
+# Constants of Coates and Ng, for pixels in [0, 1]: what is added to the variance of a patch and to
+# the eigenvalues of whitening, and the threshold of a match.
+_CONTRAST, _RIDGE, _THRESHOLD = 10.0 / 255.0**2, 0.1, 0.25
+_PATCHES, _ROUNDS = 30_000, 12
+
+
+class PublicPatches(ImageTransformer):
+    """Describe images by how well their patches match typical patches of two public photographs.
+
+    Parameters
+    ----------
+    image_shape : tuple of int, (height, width) or (height, width, n_colours)
+        Size of the images, of 1 or 3 colours. A row holds the pixels of one, from 0 to 1, line by
+        line, the colours of a pixel side by side: ``images.reshape(len(images), -1)``.
+    n_filters : int, default=200
+        Number of typical patches, at least 1.
+    patch_size : int, default=6
+        Pixels along each side of a patch, from 2 to those of the images.
+    grid_size : int, default=2
+        Matches are averaged in so many by so many fields of the image.
+    normalize_groups : int or None, default=None
+        Number of groups of adjacent channels in which the values of each image are shifted and
+        scaled to mean 0 and variance 1, as in `ScatteringTransform`.
+
+    Attributes
+    ----------
+    output_shape_ : tuple of int, (n_channels, height, width)
+        What the features of a row can be reshaped to: ``2 * n_filters`` channels, first matches
+        with each filter, then with its negative, on the grid.
+    filters_ : ndarray of shape (patch_size**2 * n_colours, n_filters)
+        Filters for patches of contrast 1, the colours one after the other.
+    n_features_in_ : int
+        Number of pixels times colours.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Feature names, if `X` had any.
+
+    See Also
+    --------
+    ScatteringTransform : Features without any images to learn from.
+
+    Notes
+    -----
+    The photographs are those of `sklearn.datasets.load_sample_images`, which needs Pillow; for
+    images of one colour they are made grey. Each patch is brought to mean 0 and variance 1,
+    whitened as theirs are, and compared with unit vectors that a spherical k-means has found among
+    these [1]_, the same in every fit; what exceeds 0.25 is averaged over a field.
+
+    No value of a row enters the fit, and the features of an image depend on that image alone, to
+    the bit: what is private behind it keeps its guarantee.
+
+    References
+    ----------
+    .. [1] A. Coates and A. Y. Ng. The importance of encoding versus training with sparse coding and
+       vector quantization. ICML 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import PublicPatches
+    >>> images = np.random.default_rng(0).random((5, 8 * 8))
+    >>> PublicPatches((8, 8), n_filters=20, patch_size=3).fit_transform(images).shape
+    (5, 160)
+    """
+
+    # For privacy statements: nothing of the fitted state comes from rows.
+    _learns_from_rows = False
+
+    def __init__(
+        self,
+        image_shape: tuple[int, ...],
+        *,
+        n_filters: int = 200,
+        patch_size: int = 6,
+        grid_size: int = 2,
+        normalize_groups: int | None = None,
+    ) -> None:
+        self.image_shape = image_shape
+        self.n_filters = n_filters
+        self.patch_size = patch_size
+        self.grid_size = grid_size
+        self.normalize_groups = normalize_groups
+
+    def _make_filters(self, height: int, width: int, n_colours: int) -> tuple[int, int, int]:
+        if n_colours not in (1, 3):
+            raise ValueError(f"image_shape must have 1 or 3 colours, got {n_colours}.")
+        n_filters = check_integer("n_filters", self.n_filters, at_least=1)
+        grid = check_integer("grid_size", self.grid_size, at_least=1)
+        self._size = size = check_integer("patch_size", self.patch_size, at_least=2)
+        places = height - size + 1, width - size + 1
+        if min(places) < grid:
+            raise ValueError(
+                f"an image of {height} x {width} has {places[0]} x {places[1]} patches, too few "
+                f"for patch_size={size} and grid_size={grid}."
+            )
+        self.filters_ = _learn_filters(size, n_colours, n_filters)
+        # A column for each field, with the weights of its mean over places.
+        fields = [np.arange(n)[:, np.newaxis] * grid // n == np.arange(grid) for n in places]
+        self._fields = np.kron(*(field / field.sum(axis=0) for field in fields))
+        return 2 * n_filters, grid, grid
+
+    def _describer(self, dtype: Any) -> Callable[[np.ndarray, np.ndarray], None]:
+        filters, fields = self.filters_.astype(dtype), self._fields.astype(dtype)
+
+        def describe(image: np.ndarray, out: np.ndarray) -> None:
+            matches = _normalize(_patches(image, self._size)) @ filters
+            above, below = out.reshape(2, len(out) // 2, -1)
+            np.matmul(np.maximum(matches - dtype.type(_THRESHOLD), 0).T, fields, out=above)
+            np.matmul(np.maximum(-matches - dtype.type(_THRESHOLD), 0).T, fields, out=below)
+
+        return describe
+
+
+def _patches(image: np.ndarray, size: int) -> np.ndarray:
+    return sliding_window_view(image, (size, size), axis=(0, 1))
+
+
+def _normalize(patches: np.ndarray) -> np.ndarray:
+    """Return patches as rows of mean 0 and variance 1, or less where there is little contrast."""
+    rows = patches.reshape(patches.shape[0] * patches.shape[1], -1)
+    rows = rows - rows.mean(axis=1, keepdims=True)
+    variances = np.mean(rows**2, axis=1, keepdims=True)
+    return rows / np.sqrt(variances + rows.dtype.type(_CONTRAST))
+
+
+def _learn_filters(size: int, n_colours: int, n_filters: int) -> np.ndarray:
+    """Return whitening times unit vectors that sum up the directions of whitened patches."""
+    from sklearn.datasets import load_sample_images
+
+    rng = np.random.default_rng(0)
+    drawn = []
+    for photograph in load_sample_images().images:
+        pixels = photograph / 255.0
+        patches = _patches(pixels if n_colours == 3 else pixels.mean(axis=2, keepdims=True), size)
+        places = (rng.integers(n, size=_PATCHES) for n in patches.shape[:2])
+        drawn.append(patches[tuple(places)])
+    rows = _normalize(np.array(drawn))
+    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
+    whitening = vectors / np.sqrt(values + _RIDGE) @ vectors.T
+    rows = rows @ whitening
+    centres = rows[rng.integers(len(rows), size=n_filters)]
+    for _ in range(_ROUNDS):
+        centres /= np.linalg.norm(centres, axis=1, keepdims=True) + 1e-12
+        matches = rows @ centres.T
+        own, n = np.abs(matches).argmax(axis=1), np.arange(len(rows))
+        centres = sparse.csr_array((matches[n, own], (own, n)), matches.T.shape) @ rows
+    return whitening @ (centres / (np.linalg.norm(centres, axis=1, keepdims=True) + 1e-12)).T
