@@ -1,7 +1,18 @@
 """Models: what a plan trains. Plans and defaults know the protocol alone."""
 
 from skdp.models.linear import LinearModel, LinearProblem
+from skdp.models.network import NetworkModel, NetworkProblem, network_scores
 from skdp.models.protocol import Model, Problem, require
 from skdp.models.units import ScaledUnits
 
-__all__ = ["LinearModel", "LinearProblem", "Model", "Problem", "ScaledUnits", "require"]
+__all__ = [
+    "LinearModel",
+    "LinearProblem",
+    "Model",
+    "NetworkModel",
+    "NetworkProblem",
+    "Problem",
+    "ScaledUnits",
+    "network_scores",
+    "require",
+]

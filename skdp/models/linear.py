@@ -7,7 +7,9 @@ the scaled problem give ``coef = u / R`` and ``intercept = s * u_last``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,14 @@ from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, kernel_arguments
 from skdp.models.units import ScaledUnits
-from skdp.solvers import RegularisedObjective, Rows, run_steps, sum_gradients
+from skdp.solvers import (
+    LayerSums,
+    RegularisedObjective,
+    Rows,
+    run_steps,
+    sum_gradients,
+    wide_sums,
+)
 
 Weights = NDArray[np.float64]
 
@@ -30,20 +39,30 @@ class LinearProblem:
     rows: Rows
     loss: Loss
 
+    @cached_property
+    def _wide(self) -> LayerSums | None:
+        return wide_sums(self.rows, self.loss)
+
     def sum_clipped(
         self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights
     ) -> None:
         """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``."""
-        sum_gradients(self.rows, self.loss, weights, out, index, clip)
+        if self._wide is not None:
+            self._wide.add(weights, out, index, clip)
+        else:
+            sum_gradients(self.rows, self.loss, weights, out, index, clip)
 
     def sum_losses(self, weights: Weights) -> float:
         """Return the sum of the losses of all rows."""
+        if self._wide is not None:
+            return self._wide.add(weights, None, values=True)[1]
         unused = np.zeros_like(weights)
         return sum_gradients(self.rows, self.loss, weights, unused, values=True)
 
-    def run_steps(self, *steps: Any, **options: Any) -> None:
+    @property
+    def run_steps(self) -> Callable[..., None] | None:
         """Take many noisy steps in one compiled loop; see :func:`skdp.solvers.run_steps`."""
-        run_steps(self.rows, self.loss, *steps, **options)
+        return None if self._wide is not None else partial(run_steps, self.rows, self.loss)
 
     def objective(self, penalty: float, tilt: Weights | None = None) -> RegularisedObjective:
         """Return the mean loss plus a quadratic penalty and, perhaps, a linear term."""

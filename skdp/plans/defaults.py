@@ -63,8 +63,10 @@ _MOMENTUM = 0.9
 _AVERAGE_SHARE = 0.25
 # Adam's steps are lengths of weights, whatever the size of the noisy gradient.
 ADAM_STEP = 0.2
-# Gradients of single rows that a whole fit may take before lots get smaller than the table.
+# Gradients of single rows that a whole fit may take before lots get smaller than the table: so many
+# of models of up to so many weights, and fewer of larger ones, whose sums are matrix products.
 _ROW_GRADIENTS = 2e7
+_WEIGHTS_OF_ROW = 5000
 _SMALLEST_DEFAULT_LOT = 1024
 # The same for a fit that pays for its last iterate alone, and its length in relaxation times.
 _ROW_GRADIENTS_TO_THE_LIMIT = 5e7
@@ -121,7 +123,8 @@ def _ratio_of_part(model: Model, numbers: PublicNumbers) -> float:
 def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None) -> int:
     """Return the expected lot size: all rows, or what keeps the whole fit affordable."""
     steps = _rule_steps(model, numbers) if max_iter is None else max_iter
-    affordable = max(math.ceil(_ROW_GRADIENTS / steps), _SMALLEST_DEFAULT_LOT)
+    gradients = _ROW_GRADIENTS * min(1.0, _WEIGHTS_OF_ROW / model.n_weights)
+    affordable = max(math.ceil(gradients / steps), _SMALLEST_DEFAULT_LOT)
     return min(numbers.n_rows, affordable)
 
 

@@ -2,12 +2,15 @@
 
 from skdp.solvers.gradient_descent import gradient_descent
 from skdp.solvers.gradients import sum_gradients
+from skdp.solvers.layer_sums import Layers, LayerSums, wide_sums
 from skdp.solvers.minimise import minimise
 from skdp.solvers.objective import RegularisedObjective
 from skdp.solvers.rows import Rows
 from skdp.solvers.steps import StepState, UpdateRule, apply_update, run_steps
 
 __all__ = [
+    "LayerSums",
+    "Layers",
     "RegularisedObjective",
     "Rows",
     "StepState",
@@ -17,4 +20,5 @@ __all__ = [
     "minimise",
     "run_steps",
     "sum_gradients",
+    "wide_sums",
 ]

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from skdp.losses.base import Loss, evaluate
 from skdp.solvers.gradients import check_shape, check_targets, sum_gradients
+from skdp.solvers.layer_sums import wide_sums
 from skdp.solvers.rows import Rows
 
 Vector = NDArray[np.float64]
@@ -55,6 +56,7 @@ class RegularisedObjective:
         self.penalty = float(penalty)
         self.n_weights = rows.n_weights(loss.n_outputs)
         self._clip = loss.clip
+        self._wide = wide_sums(rows, loss)
         self.tilt = tilt
         if tilt is not None:
             check_shape("tilt", tilt, self.n_weights)
@@ -80,9 +82,7 @@ class RegularisedObjective:
         count = self.rows.n_rows if index is None else index.size
         gradient = np.zeros(self.n_weights)
         clipped = self._clip < math.inf
-        value = sum_gradients(
-            self.rows, self.loss, weights, gradient, index, clip=self._clip, values=not clipped
-        )
+        value = self._add_gradients(weights, gradient, index, not clipped)
         if clipped:
             value = self._clipped_values(weights, index)
         value = value / count + 0.5 * self.penalty * float(weights @ weights)
@@ -94,8 +94,15 @@ class RegularisedObjective:
         """Return the gradient alone; see :meth:`value_and_gradient`."""
         count = self.rows.n_rows if index is None else index.size
         gradient = np.zeros(self.n_weights)
-        sum_gradients(self.rows, self.loss, weights, gradient, index, clip=self._clip)
+        self._add_gradients(weights, gradient, index, False)
         return self._regularise(gradient, count, weights)
+
+    def _add_gradients(
+        self, weights: Vector, out: Vector, index: NDArray[np.int64] | None, values: bool
+    ) -> float:
+        if self._wide is not None:
+            return self._wide.add(weights, out, index, self._clip, values)[1]
+        return sum_gradients(self.rows, self.loss, weights, out, index, self._clip, values)
 
     def _regularise(self, gradient: Vector, count: int, weights: Vector) -> Vector:
         """Turn a sum of gradients into the gradient of the objective, in place."""

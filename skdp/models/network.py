@@ -1,0 +1,183 @@
+"""Networks of dense layers on rows in scaled units.
+
+A row ``x`` enters as ``gain * x`` in scaled units. Layer l maps ``a`` to ``W a + s b``, and an
+activation follows all but the last. Weights of a layer are a matrix (outputs, inputs + 1), its last
+column b, as of a linear model; those that a plan trains are the difference from a public start.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.losses.base import Loss, kernel_arguments
+from skdp.models.units import ScaledUnits
+from skdp.solvers import Layers, LayerSums, Rows
+
+Weights = NDArray[np.float64]
+Activation = Literal["relu", "tanh", "identity"]
+Clipping = Literal["flat", "per-layer", "normalize"]
+
+# Added to a gradient's norm before it is divided by, in scaled units (Bu et al. 2023): much longer
+# gradients get the clipping norm, much shorter ones keep their order of length.
+NORMALIZE_FLOOR = 0.01
+
+
+def public_start(sizes: tuple[int, ...], activation: Activation) -> list[Weights]:
+    """Return the matrices that training starts from: orthogonal, the last one zero, biases zero.
+
+    They are the same for every table and every seed.
+    """
+    generator = np.random.default_rng(0)
+    gain = math.sqrt(2.0) if activation == "relu" else 1.0
+    matrices: list[Weights] = []
+    for inputs, outputs in pairwise(sizes):
+        matrix = np.zeros((outputs, inputs + 1))
+        if len(matrices) < len(sizes) - 2:
+            tall = generator.standard_normal((max(inputs, outputs), min(inputs, outputs)))
+            q = np.linalg.qr(tall)[0]
+            matrix[:, :-1] = gain * (q if outputs >= inputs else q.T)
+        matrices.append(matrix)
+    return matrices
+
+
+@dataclass(frozen=True)
+class NetworkModel:
+    """Loss and public shape of a network, and how one record's gradient is cut."""
+
+    loss: Loss
+    n_rows: int
+    n_features: int
+    n_outputs: int
+    hidden: tuple[int, ...]
+    activation: Activation = "relu"
+    clipping: Clipping = "flat"
+    bias_value: float = 1.0  # s, 0 for no biases
+    data_norm: float = 1.0  # rows are scaled to norm at most 1 by it
+    gain: float = 4.0  # and multiplied by this
+    # Public matrices to start from; None takes those of `public_start`.
+    given_start: list[Weights] | None = field(default=None, compare=False, repr=False)
+
+    # Steps and norms are taken as they are given, on rows of norm `gain`.
+    units = ScaledUnits()
+    facts = frozenset[str]()
+    n_parts = 1
+    lipschitz = math.inf
+    smoothness = math.inf
+
+    def __post_init__(self) -> None:
+        kernel_arguments(self.loss)
+
+    @property
+    def name(self) -> str:
+        """What messages call the loss."""
+        return f"a network with {type(self.loss).__name__}"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of units of each layer, from the columns to the scores."""
+        return (self.n_features, *self.hidden, self.n_outputs)
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Shape of the matrix of each layer."""
+        return [(outputs, inputs + 1) for inputs, outputs in pairwise(self.sizes)]
+
+    @property
+    def n_weights(self) -> int:
+        """Length of the whole weight vector."""
+        return self.layers.n_weights
+
+    @cached_property
+    def start(self) -> Weights:
+        """Public weights that training starts from, of which it learns the difference."""
+        matrices = self.given_start or public_start(self.sizes, self.activation)
+        return np.concatenate([matrix.ravel() for matrix in matrices])
+
+    @cached_property
+    def layers(self) -> Layers:
+        """What sums of gradients need to know."""
+        options = (self.activation, self.clipping, self.bias_value, self.gain, NORMALIZE_FLOOR)
+        return Layers(self.shapes, *options)
+
+    def gradient_gap(self, weight_norm: float | None = None) -> float:
+        """Return a bound on the distance of two records' gradients at weights up to that norm."""
+        return 2.0 * self.zero_out_gap(weight_norm)
+
+    def zero_out_gap(self, weight_norm: float | None = None) -> float:
+        """Return a bound on the norm of one record's gradient at weights up to that norm."""
+        return math.inf
+
+    def minimiser_norm(self, penalty: float) -> float:
+        """Return a bound on the norm of the weights that minimise the objective: none is proved."""
+        return math.inf
+
+    def bind(self, X: Any, targets: NDArray[Any]) -> list[NetworkProblem]:
+        """Return the problem of a table; targets are positions in the label set."""
+        kind = self.loss.target_kind
+        if kind == "signs":
+            targets = np.where(targets == 1, 1, -1).astype(np.int8)
+        rows = Rows.from_matrix(X, targets, self.data_norm, 0.0, kind)
+        return [NetworkProblem(self, rows)]
+
+    def unpack(self, weights: Weights) -> tuple[list[Weights], list[Weights]]:
+        """Return matrices (inputs, outputs) and biases of each layer in the user's units."""
+        matrices = self.layers.split(self.start + weights)
+        coefs = [matrix[:, :-1].T.copy() for matrix in matrices]
+        coefs[0] *= self.gain / self.data_norm
+        return coefs, [matrix[:, -1] * self.bias_value for matrix in matrices]
+
+
+def network_scores(
+    X: Any, coefs: list[Weights], intercepts: list[Weights], activation: Activation
+) -> Weights:
+    """Return the scores of rows, one column for each output."""
+    values = X
+    for layer, (coef, intercept) in enumerate(zip(coefs, intercepts, strict=True)):
+        values = np.asarray(values @ coef) + intercept
+        if layer < len(coefs) - 1:
+            values = activate(values, activation)
+    return values
+
+
+def activate(values: Weights, activation: Activation) -> Weights:
+    """Return the activations of a hidden layer."""
+    if activation == "relu":
+        return np.maximum(values, 0.0)
+    return np.tanh(values) if activation == "tanh" else values
+
+
+@dataclass(frozen=True)
+class NetworkProblem:
+    """The loss of a network on the rows of a table."""
+
+    model: NetworkModel
+    rows: Rows
+
+    run_steps = None
+
+    @cached_property
+    def _sums(self) -> LayerSums:
+        matrix = self.rows.matrix[0] if self.rows.is_sparse else self.rows.matrix
+        return LayerSums(
+            self.rows, self.model.loss, self.model.layers, matrix.dtype, self.model.start
+        )
+
+    def sum_clipped(
+        self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights
+    ) -> int:
+        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``.
+
+        Returned is how many were no longer than that before.
+        """
+        return self._sums.add(weights, out, index, clip)[0]
+
+    def sum_losses(self, weights: Weights) -> float:
+        """Return the sum of the losses of all rows."""
+        return self._sums.add(weights, None, values=True)[1]

@@ -1,0 +1,278 @@
+"""Sums of clipped per-example gradients of dense layers, by matrix products of blocks of rows.
+
+The gradient of one record with respect to a layer's matrix is the product of its errors and its
+values, so that the norm is the product of two norms (Goodfellow 2015): errors are cut before one
+product adds up a block (Bu et al. 2023), and no gradient of one record is ever stored.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.losses.base import Loss
+from skdp.solvers.gradients import ALL_ROWS, check_index, check_shape, check_targets
+from skdp.solvers.rows import Rows
+from skdp.threads import share_out
+
+Weights = NDArray[np.float64]
+
+# Parts of a sum that threads take, each with a total of its own; parts and blocks depend on the
+# number of rows alone, so that results do not depend on threads.
+_MOST_PARTS = 8
+_ROWS_OF_PART = 256
+# Numbers in the totals of all parts, unless two parts have more.
+_TOTALS = 1 << 23
+# Weights of one call when totals are added.
+_RANGE = 1 << 15
+# Squares of norms from which a record counts for nothing, so that no product overflows.
+_LIMITS = {"f": 1e70, "d": 1e150}
+# The proof bounds underflow relative to clipping norms up to this, and down to its reciprocal.
+_LARGEST_CLIPS = {"f": 1e10, "d": 1e50}
+# Weights from which linear softmax models gain by matrix products, and rows of a product of theirs.
+_WIDE, _WIDE_BLOCK = 2000, 64
+_ACTIVATIONS = {"identity": 0, "relu": 1, "tanh": 2}
+_CLIPPINGS = {"flat": 0, "per-layer": 1, "normalize": 2}
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Shapes (outputs, columns) of the matrices of dense layers, and how one record is cut.
+
+    The last column of every matrix is that of a constant `bias`; where a single layer has none, its
+    matrix has as many columns as the rows. Rows enter times `gain`.
+    """
+
+    shapes: list[tuple[int, int]]
+    activation: str = "identity"
+    clipping: str = "flat"
+    bias: float = 0.0
+    gain: float = 1.0
+    floor: float = 0.0  # added to the norm that "normalize" divides by
+    block: int = 192  # rows of one product at most
+
+    @property
+    def n_weights(self) -> int:
+        """Length of the flat weight vector."""
+        return sum(outputs * columns for outputs, columns in self.shapes)
+
+    def split(self, flat: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the matrices as views of a flat vector."""
+        ends = np.cumsum([outputs * columns for outputs, columns in self.shapes])[:-1]
+        return [
+            part.reshape(shape)
+            for part, shape in zip(np.split(flat, ends), self.shapes, strict=True)
+        ]
+
+    def rounding_margin(self, dtype: Any, n_rows: int, count: int) -> float:
+        """Return a relative bound on what rounding adds to one record's part in a sum of `n_rows`.
+
+        They come in calls of `count` rows; see docs/proofs/networks.md, Theorem 2.
+        """
+        unit = float(np.finfo(dtype).eps) / 2.0
+        longest = max(outputs + columns for outputs, columns in self.shapes)
+        stored = 3.0 * unit + (longest + 3.0 * len(self.shapes) + 8.0) * 2.0**-53
+        products = 2.0 * self.block * _gamma(self.block, unit)
+        depth = n_rows / max(1, min(count, self.block)) + _MOST_PARTS + 3.0
+        totals = 2.0 * n_rows * _gamma(depth, 2.0**-53) * (1.0 + products)
+        return (1.0 + stored) * (1.0 + products + totals) - 1.0
+
+
+def _gamma(terms: float, unit: float) -> float:
+    """Return the bound on the relative error of a sum of so many products in any order."""
+    return terms * unit / (1.0 - terms * unit)
+
+
+class _Block:
+    """Memory of one thread: values, errors and the sum of the gradients of a block of rows."""
+
+    def __init__(self, layers: Layers, dtype: Any) -> None:
+        size, shapes = layers.block, layers.shapes
+        self.values = [np.empty((size, columns), dtype) for _, columns in shapes]
+        self.errors = [np.empty((size, outputs), dtype) for outputs, _ in shapes]
+        self.squares = np.empty((2, len(shapes), size))
+        self.factors = np.empty((len(shapes), size))
+        self.scores = np.empty(shapes[-1][0])
+        self.gradient = np.empty(layers.n_weights, dtype)
+        self.gradients = layers.split(self.gradient)
+
+
+class LayerSums:
+    """Adds up gradients of a loss of dense layers on rows, in the precision that is asked for.
+
+    Weights are differences from a public `start` (None: from zero).
+    """
+
+    def __init__(
+        self, rows: Rows, loss: Loss, layers: Layers, dtype: Any, start: Weights | None = None
+    ) -> None:
+        self.rows, self.layers = rows, layers
+        self.dtype = np.dtype(dtype)
+        self._loss = check_targets(rows, loss)
+        self._limits = (_LIMITS[self.dtype.char], float(np.finfo(self.dtype).tiny))
+        self._activation = _ACTIVATIONS[layers.activation]
+        self._blocks: list[_Block] = []
+        self._start = np.zeros(layers.n_weights) if start is None else start
+        self._weights = np.empty(layers.n_weights, self.dtype)
+        self._matrices = layers.split(self._weights)
+        self._totals = np.empty((0, layers.n_weights))
+
+    @cached_property
+    def _kernels(self) -> Any:
+        from skdp.solvers import _block_kernels
+
+        return _block_kernels
+
+    def add(
+        self,
+        weights: Weights,
+        out: Weights | None,
+        index: NDArray[np.int64] | None = None,
+        clip: float = math.inf,
+        values: bool = False,
+    ) -> tuple[int, float]:
+        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``.
+
+        Returned are how many were within it before, and the sum of the losses if ``values``.
+        Without ``out`` only losses are summed. Calls share memory: one at a time.
+        """
+        n_weights = self.layers.n_weights
+        check_shape("weights", weights, n_weights)
+        if out is not None:
+            check_shape("out", out, n_weights)
+        largest = _LARGEST_CLIPS[self.dtype.char]
+        if not (1.0 / largest <= clip <= largest or clip == math.inf):
+            raise ValueError(
+                f"clip must be in [{1.0 / largest}, {largest}] (inf = no clipping), got {clip}."
+            )
+        count = self.rows.n_rows if index is None else len(index)
+        if count == 0:
+            return 0, 0.0
+        index = ALL_ROWS if index is None else check_index(index, self.rows.n_rows)
+        self._kernels.add_start(self._start, weights, self._weights)
+        margin = self.layers.rounding_margin(self.dtype, self.rows.n_rows, count)
+        n_parts = self._n_parts(count)
+        found: list[Any] = [None] * n_parts
+        if out is not None and len(self._totals) < n_parts:
+            self._totals = np.empty((n_parts, n_weights))
+
+        def add_part(part: int) -> None:
+            begin, end = count * part // n_parts, count * (part + 1) // n_parts
+            total = None if out is None else self._totals[part]
+            found[part] = self._add_rows(
+                index, begin, end, (clip, clip / (1.0 + margin)), values, total
+            )
+
+        share_out(add_part, n_parts)
+        if out is not None:
+            self._add_totals(n_parts, out)
+        return sum(within for within, _ in found), math.fsum(value for _, value in found)
+
+    def _n_parts(self, count: int) -> int:
+        parts = min(_MOST_PARTS, max(2, _TOTALS // self.layers.n_weights), count // _ROWS_OF_PART)
+        return 1 << max(parts, 1).bit_length() - 1
+
+    def _add_totals(self, n_parts: int, out: Weights) -> None:
+        add, totals = self._kernels.add_parts, self._totals[:n_parts]
+
+        def add_range(k: int) -> None:
+            add(totals, k * _RANGE, min((k + 1) * _RANGE, out.size), out)
+
+        share_out(add_range, math.ceil(out.size / _RANGE))
+
+    def _add_rows(
+        self,
+        index: NDArray[np.int64],
+        begin: int,
+        end: int,
+        clips: tuple[float, float],
+        values: bool,
+        total: Weights | None,
+    ) -> tuple[int, float]:
+        """Write into ``total`` the sum of the gradients of a range of rows, block after block."""
+        try:
+            block = self._blocks.pop()
+        except IndexError:
+            block = _Block(self.layers, self.dtype)
+        n_blocks = math.ceil((end - begin) / self.layers.block)
+        within, losses = 0, 0.0
+        with np.errstate(all="ignore"):
+            for k in range(n_blocks):
+                first = begin + (end - begin) * k // n_blocks
+                count = begin + (end - begin) * (k + 1) // n_blocks - first
+                losses += self._forward(block, index, first, count, values)
+                if total is not None:
+                    within += self._backward(block, count, clips)
+                    self._kernels.add_block(block.gradient, k == 0, total)
+        self._blocks.append(block)
+        return within, losses
+
+    def _forward(
+        self,
+        block: _Block,
+        index: NDArray[np.int64],
+        first: int,
+        count: int,
+        want_values: bool,
+    ) -> float:
+        """Compute values, scores and slopes of the loss; return the sum of the losses."""
+        rows, layers, kernels = self.rows, self.layers, self._kernels
+        squares = block.squares[0]
+        values = block.values[0][:count]
+        gather = kernels.gather_sparse if rows.is_sparse else kernels.gather_dense
+        gather(
+            rows.matrix, rows.row_scale, layers.gain, layers.bias, index, first, values, squares[0]
+        )
+        for layer, matrix in enumerate(self._matrices[:-1]):
+            after = block.values[layer + 1][:count]
+            np.matmul(values, matrix.T, out=after[:, :-1])
+            if layers.activation == "tanh":
+                np.tanh(after[:, :-1], out=after[:, :-1])
+            kernels.activate(after, layers.bias, self._activation, squares[layer + 1])
+            values = after
+        scores = block.errors[-1][:count]
+        np.matmul(values, self._matrices[-1].T, out=scores)
+        functions, numbers = self._loss
+        softmax = functions.family == "softmax"
+        slopes = kernels.softmax_slopes if softmax else kernels.score_slopes
+        options = (index, first, want_values, block.scores, block.squares[1, -1])
+        return slopes(functions.tag, numbers, scores, self.rows.targets, *options)
+
+    def _backward(
+        self,
+        block: _Block,
+        count: int,
+        clips: tuple[float, float],
+    ) -> int:
+        """Compute errors, cut them and add up the block; return how many needed no cutting."""
+        layers, kernels = self.layers, self._kernels
+        errors = block.errors[-1][:count]
+        for layer in range(len(self._matrices) - 1, 0, -1):
+            before = block.errors[layer - 1][:count]
+            np.matmul(errors, self._matrices[layer][:, :-1], out=before)
+            values = block.values[layer][:count]
+            kernels.derive(before, values, self._activation, block.squares[1, layer - 1])
+            errors = before
+        options = (_CLIPPINGS[layers.clipping], *clips, layers.floor, self._limits[0])
+        within = kernels.find_factors(*block.squares, count, *options, block.factors)
+        for layer, gradient in enumerate(block.gradients):
+            values, errors = block.values[layer][:count], block.errors[layer][:count]
+            kernels.cut(values, errors, block.factors[layer], self._limits[1])
+            np.matmul(errors.T, values, out=gradient)
+        return within
+
+
+def wide_sums(rows: Rows, loss: Loss) -> LayerSums | None:
+    """Return what adds up gradients of a linear softmax model; None where kernels are as fast."""
+    softmax = check_targets(rows, loss)[0].family == "softmax"
+    if rows.is_sparse or not softmax or rows.n_weights(loss.n_outputs) < _WIDE:
+        return None
+    shape = (loss.n_outputs, rows.n_columns)
+    layers = Layers([shape], bias=rows.intercept_value, block=_WIDE_BLOCK)
+    # In double precision, whatever the rows are: minimisers promise tolerances.
+    return LayerSums(rows, loss, layers, np.float64)
