@@ -6,6 +6,7 @@ import abadi
 import numpy as np
 import pytest
 import reproductions
+import scattering
 import triastcyn
 from scipy.sparse import csr_array
 from scipy.special import softmax
@@ -54,7 +55,7 @@ def test_components_are_paid_for():
     assert steps < abadi.affordable_steps(2.0, 4.0, ())
 
 
-@pytest.mark.parametrize("module", [triastcyn, abadi])
+@pytest.mark.parametrize("module", [triastcyn, abadi, scattering])
 def test_fast_mode_prints_and_writes_nothing(module, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(module, "RESULTS", tmp_path / "results.json")
     module.main(fast=True)

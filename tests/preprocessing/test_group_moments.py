@@ -39,7 +39,7 @@ def into_ball(rows):
     return rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     pair=hnp.arrays(np.float64, (2, 4), elements=st.floats(-1.0, 1.0)),
     n_groups=st.sampled_from(GROUPS),
