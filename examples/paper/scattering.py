@@ -87,7 +87,7 @@ def standardise(tables: Any, channels: int, seed: int) -> tuple[Any, Event]:
     scaler = DPStandardScaler(
         analytic_gaussian_epsilon(MOMENTS, DELTA),
         DELTA,
-        data_norm=1.0,
+        input_norm=1.0,
         n_groups=channels,
         adjacency="add-remove",
         random_state=seed,

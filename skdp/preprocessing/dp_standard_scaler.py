@@ -74,7 +74,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     lower, upper : float or array-like of shape (n_features,), default=-1.0 and 1.0
         Public bounds of the features; values beyond them are clipped. The noise grows with their
-        distance. Not to be given with `data_norm`.
+        distance. Not to be given with `input_norm`.
     with_mean : bool, default=True
         Whether to remove the mean.
     with_std : bool, default=True
@@ -87,12 +87,12 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         estimator. ``"auto"`` takes ``sqrt(n_features)``, the root mean square of the norm of
         standardised rows, and None if `with_std` is False. None shortens no row; ``data_norm_``
         then follows from the bounds and the released numbers, and can be large.
-    data_norm : float or None, default=None
+    input_norm : float or None, default=None
         Public bound on the Euclidean norm of a row, in place of `lower` and `upper`; longer rows
         are scaled down to it.
     n_groups : int or None, default=None
         Number of groups of adjacent features that share one variance, such as the channels of
-        images; a divisor of the number of features. It needs `data_norm`, behind which a variance
+        images; a divisor of the number of features. It needs `input_norm`, behind which a variance
         is told the better the more features it is pooled from. None makes no groups.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
@@ -129,9 +129,9 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     -----
     With values mapped to [-1, 1] and d features, the joint sums have L2 sensitivity
     ``2 sqrt(d)`` under replace-one, as the sums of the features alone would have, and
-    ``3 sqrt(d / 8)`` under add-remove. With `data_norm`, in its units, the sum of rows and those of
-    the squares in each group have ``5 / sqrt(8)`` and ``sqrt(3 / 2)`` together, and the sum of rows
-    alone, without `with_std`, 2 and 1.
+    ``3 sqrt(d / 8)`` under add-remove. With `input_norm`, in its units, the sum of rows and those
+    of the squares in each group have ``5 / sqrt(8)`` and ``sqrt(3 / 2)`` together, and the sum of
+    rows alone, without `with_std`, 2 and 1.
     Proofs: ``docs/proofs/private_preprocessing.md``, sections 3 and 6.
 
     References
@@ -163,7 +163,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         with_std: bool = True,
         adjacency: str = "replace-one",
         row_norm: float | str | None = "auto",
-        data_norm: float | None = None,
+        input_norm: float | None = None,
         n_groups: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
@@ -176,7 +176,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         self.with_std = with_std
         self.adjacency = adjacency
         self.row_norm = row_norm
-        self.data_norm = data_norm
+        self.input_norm = input_norm
         self.n_groups = n_groups
         self.accountant = accountant
         self.random_state = random_state
@@ -191,13 +191,13 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
                 "RowNormClipper, which spend no privacy."
             )
         check_real("row_norm", self.row_norm, at_least=1e-50, at_most=1e50, allowed=("auto", None))
-        check_real("data_norm", self.data_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
+        check_real("input_norm", self.input_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
         check_integer("n_groups", self.n_groups, at_least=1, allowed=(None,))
-        if self.data_norm is None:
+        if self.input_norm is None:
             if self.n_groups is not None:
-                raise ValueError("n_groups needs data_norm=, a public bound on the norm of rows.")
+                raise ValueError("n_groups needs input_norm=, a public bound on the norm of rows.")
         elif not (np.array_equal(self.lower, -1.0) and np.array_equal(self.upper, 1.0)):
-            raise ValueError("Give either data_norm= or lower= and upper=: one bound on the rows.")
+            raise ValueError("Give either input_norm= or lower= and upper=: one bound on the rows.")
 
     def _weight(self) -> float:
         adjacency: Adjacency = self.adjacency
@@ -213,11 +213,11 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         return n_groups
 
     def _build_plan(self, n_samples: int, n_features: int) -> NoisySums:
-        if self.data_norm is None:
+        if self.input_norm is None:
             feature_bounds(self.lower, self.upper, n_features)
             bound = moment_bound(n_features, self._weight())
         else:
-            reason = f"rows are clipped to the public norm data_norm={self.data_norm:g}"
+            reason = f"rows are clipped to the public norm input_norm={self.input_norm:g}"
             bound = group_moment_bound(self._count_groups(n_features), reason)
         return NoisySums.calibrate(bound, self.adjacency, self.epsilon, self.delta)
 
@@ -226,7 +226,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
 
     def _learn(self, X: np.ndarray, plan: NoisySums, stream: RandomStream) -> None:
         self._centres = self.with_mean
-        self._radius: Any = self.data_norm
+        self._radius: Any = self.input_norm
         learn = self._learn_bounded_features if self._radius is None else self._learn_bounded_rows
         self.mean_, scale = learn(X, plan.mechanism(stream, "moments"))
         self.scale_ = scale if self.with_std else None

@@ -67,13 +67,13 @@ def test_replay_attains_the_sensitivity(n_groups):
     other = X.copy()
     X[7], other[7] = np.multiply(extreme_pair(n_groups), 100.0)
     how = {"n_groups": n_groups} if n_groups else {"with_std": False}
-    report = replay_on_neighbour(DPStandardScaler(data_norm=3.0, **how), X, None, other, None)
+    report = replay_on_neighbour(DPStandardScaler(input_norm=3.0, **how), X, None, other, None)
     assert report.largest_ratio == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("adjacency", SENSITIVITY)
 def test_noise_is_calibrated_to_the_declared_sensitivity(adjacency):
-    scaler = DPStandardScaler(0.7, 1e-5, data_norm=3.0, n_groups=2, adjacency=adjacency)
+    scaler = DPStandardScaler(0.7, 1e-5, input_norm=3.0, n_groups=2, adjacency=adjacency)
     with record_releases() as trace:
         scaler.fit(table())
     (release,) = trace.releases
@@ -87,7 +87,7 @@ def test_the_published_mean_has_noise_of_the_right_scale(adjacency):
     """Of 20,000 features: false alarm below 1e-6; a scale 6 % off passes in 1e-10."""
     d, n = 20_000, 50
     X = np.full((n, d), 0.5 / math.sqrt(d))
-    scaler = DPStandardScaler(1.0, 1e-6, data_norm=2.0, n_groups=4, adjacency=adjacency).fit(X)
+    scaler = DPStandardScaler(1.0, 1e-6, input_norm=2.0, n_groups=4, adjacency=adjacency).fit(X)
     sigma = analytic_gaussian_sigma(1.0, 1e-6, SENSITIVITY[adjacency])
     errors = (scaler.mean_ - X[0]) / (2.0 * sigma * math.sqrt(2.0) / n)
 
@@ -103,10 +103,10 @@ def test_the_published_mean_has_noise_of_the_right_scale(adjacency):
 def test_agrees_with_exact_moments_when_noise_is_negligible():
     X = table()
     exact = X.var(axis=0)
-    each = DPStandardScaler(1e9, data_norm=5.0, row_norm=None).fit(X)
+    each = DPStandardScaler(1e9, input_norm=5.0, row_norm=None).fit(X)
     np.testing.assert_allclose(each.mean_, X.mean(axis=0), atol=1e-4)
     np.testing.assert_allclose(each.var_, exact, rtol=5e-3)
-    pairs = DPStandardScaler(1e9, data_norm=5.0, row_norm=None, n_groups=2).fit(X)
+    pairs = DPStandardScaler(1e9, input_norm=5.0, row_norm=None, n_groups=2).fit(X)
     np.testing.assert_allclose(pairs.var_, np.repeat(exact.reshape(2, 2).mean(1), 2), rtol=5e-3)
     expected = (X - X.mean(axis=0)) / np.sqrt(pairs.var_)
     np.testing.assert_allclose(pairs.transform(X), expected, atol=2e-2)
@@ -126,24 +126,24 @@ def test_agrees_with_exact_moments_when_noise_is_negligible():
 )
 def test_rows_never_exceed_the_published_norm(X, row_norm, with_mean, with_std, epsilon):
     how = {"with_mean": with_mean or not with_std, "with_std": with_std, "row_norm": row_norm}
-    scaler = DPStandardScaler(epsilon, 1e-9, data_norm=3.0, **how, random_state=0).fit(X)
+    scaler = DPStandardScaler(epsilon, 1e-9, input_norm=3.0, **how, random_state=0).fit(X)
     probes = np.concatenate([X, -1e9 * scaler.mean_[np.newaxis], 9.0 * np.eye(4)])
     norms = np.linalg.norm(scaler.transform(probes), axis=1)
     assert np.all(norms <= scaler.data_norm_ * (1 + 1e-12))
 
 
 def test_checks_of_a_private_estimator():
-    check_private_estimator(DPStandardScaler(data_norm=1.0, row_norm=1.0))
+    check_private_estimator(DPStandardScaler(input_norm=1.0, row_norm=1.0))
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"data_norm": 0.0}, "data_norm"),
-        ({"data_norm": 1.0, "n_groups": 0}, "n_groups"),
-        ({"data_norm": 1.0, "n_groups": 3}, "does not divide the 4 features"),
-        ({"n_groups": 2}, "n_groups needs data_norm"),
-        ({"data_norm": 1.0, "upper": 2.0}, "either data_norm= or lower= and upper="),
+        ({"input_norm": 0.0}, "input_norm"),
+        ({"input_norm": 1.0, "n_groups": 0}, "n_groups"),
+        ({"input_norm": 1.0, "n_groups": 3}, "does not divide the 4 features"),
+        ({"n_groups": 2}, "n_groups needs input_norm"),
+        ({"input_norm": 1.0, "upper": 2.0}, "either input_norm= or lower= and upper="),
     ],
 )
 def test_bad_parameters(settings, message):
