@@ -148,8 +148,9 @@ def rows_of(name: str, found: dict[str, Any]) -> list[tuple[str, str, str, str]]
         spent = max(each["epsilon"] for each in same)
         seconds = np.mean([each["seconds"] for each in same], axis=0)
         verdict = (
-            f"{min(percents):.2f} to {max(percents):.2f} with {len(same)} seeds; epsilon spent "
-            f"{spent:.4f}, mean and variances included, add-remove; {seconds[0]:.0f} s of one core"
+            f"{min(percents):.2f} to {max(percents):.2f}, fits: {len(same)}; epsilon spent "
+            f"{spent:.4f}, means and variances included, add-remove; {seconds[0]:.0f} s behind "
+            f"{found['features']:.0f} s for features"
         )
         experiment = f"Test accuracy on {NAMES[name]} at ({epsilon:g}, 1e-5), scattering and a line"
         printed = PRINTED.get(name, {}).get(epsilon, "-")
