@@ -7,6 +7,7 @@ import abadi_mnist
 import numpy as np
 import pytest
 import reproductions
+import scattering
 import triastcyn
 from scipy.sparse import csr_array
 from scipy.special import softmax
@@ -55,7 +56,7 @@ def test_components_are_paid_for():
     assert steps < abadi.affordable_steps(2.0, 4.0, ())
 
 
-@pytest.mark.parametrize("module", [triastcyn, abadi, abadi_mnist])
+@pytest.mark.parametrize("module", [triastcyn, abadi, abadi_mnist, scattering])
 def test_fast_mode_prints_and_writes_nothing(module, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(module, "RESULTS", tmp_path / "results.json")
     module.main(fast=True)

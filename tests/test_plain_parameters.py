@@ -79,7 +79,7 @@ NUMBERS = {
     **{"n_components": 2, "n_iter": 3, "cv": 3, "random_state": 7, "verbose": 0, "n_jobs": 1},
     **{"quantiles": (0.1, 0.9), "step_weights": {"clf": 0.3}},
     **{"n_scales": 1, "n_angles": 3, "max_order": 1, "normalize_groups": 2},
-    **{"n_filters": 3, "patch_size": 2, "grid_size": 1},
+    **{"n_filters": 3, "patch_size": 2, "grid_size": 1, "input_norm": 1.7, "n_groups": 2},
 }
 OTHERS = {
     *(
@@ -157,6 +157,8 @@ def settings(cls, number):
     """Return all parameters of a class in a type of number, and as Python's of the same value."""
     wanted = [name for name in inspect.signature(cls).parameters if name in NUMBERS]
     wanted = [name for name in wanted if name not in ("random_state", "n_jobs", "step_weights")]
+    if "lower" in wanted:  # bounds of features stand in place of a bound on rows
+        wanted = [name for name in wanted if name not in ("input_norm", "n_groups")]
     typed, python = {}, {}
     for name in wanted:
         whole = isinstance(NUMBERS[name], int)

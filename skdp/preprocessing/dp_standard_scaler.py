@@ -9,12 +9,18 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
+from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.parameters import check_choice, check_real
+from skdp.parameters import check_choice, check_integer, check_real
+from skdp.preprocessing._group_moments import (
+    group_moment_bound,
+    group_moment_sums,
+    group_statistics,
+)
 from skdp.preprocessing._intervals import feature_bounds, middle_and_half, to_unit_interval
 from skdp.preprocessing._noisy_sums import NoisySums
 from skdp.preprocessing._private_transformer import PrivateTransformer
-from skdp.preprocessing._row_norms import row_blocks
+from skdp.preprocessing._row_norms import bound_rows, row_blocks
 
 # Weight w of the squares in the pair (u, w (u^2 - c)), c = (1 + 1/w^2) / 2, u in [-1, 1]. Both
 # minimise the noise of the two moments together. Under replace-one the pairs then lie no further
@@ -56,7 +62,9 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
 
     Rows are clipped to public bounds; the sums of all features and of their squares are released
     together, once, with Gaussian noise. Worth its epsilon where the public bounds are much wider
-    than the values; where they are tight, `BoundedScaler` spends nothing.
+    than the values; where they are tight, `BoundedScaler` spends nothing. With a public bound on
+    the norm of rows instead, the noise does not grow with the number of features: for long rows,
+    such as features of images.
 
     Parameters
     ----------
@@ -66,7 +74,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     lower, upper : float or array-like of shape (n_features,), default=-1.0 and 1.0
         Public bounds of the features; values beyond them are clipped. The noise grows with their
-        distance.
+        distance. Not to be given with `input_norm`.
     with_mean : bool, default=True
         Whether to remove the mean.
     with_std : bool, default=True
@@ -79,6 +87,13 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         estimator. ``"auto"`` takes ``sqrt(n_features)``, the root mean square of the norm of
         standardised rows, and None if `with_std` is False. None shortens no row; ``data_norm_``
         then follows from the bounds and the released numbers, and can be large.
+    input_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row, in place of `lower` and `upper`; longer rows
+        are scaled down to it.
+    n_groups : int or None, default=None
+        Number of groups of adjacent features that share one variance, such as the channels of
+        images; a divisor of the number of features. It needs `input_norm`, behind which a variance
+        is told the better the more features it is pooled from. None makes no groups.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -90,9 +105,10 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        Private means of the clipped features.
+        Private means of the clipped features, or of the shortened rows.
     var_ : ndarray of shape (n_features,) or None
-        Private variances, no smaller than their own noise; None if `with_std` is False.
+        Private variances, no smaller than their own noise, equal within a group; None if
+        `with_std` is False.
     scale_ : ndarray of shape (n_features,) or None
         Square roots of ``var_``.
     data_norm_ : float
@@ -113,7 +129,10 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     -----
     With values mapped to [-1, 1] and d features, the joint sums have L2 sensitivity
     ``2 sqrt(d)`` under replace-one, as the sums of the features alone would have, and
-    ``3 sqrt(d / 8)`` under add-remove. Proof: ``docs/proofs/private_preprocessing.md``, section 3.
+    ``3 sqrt(d / 8)`` under add-remove. With `input_norm`, in its units, the sum of rows and those
+    of the squares in each group have ``5 / sqrt(8)`` and ``sqrt(3 / 2)`` together, and the sum of
+    rows alone, without `with_std`, 2 and 1.
+    Proofs: ``docs/proofs/private_preprocessing.md``, sections 3 and 6.
 
     References
     ----------
@@ -144,6 +163,8 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         with_std: bool = True,
         adjacency: str = "replace-one",
         row_norm: float | str | None = "auto",
+        input_norm: float | None = None,
+        n_groups: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -155,6 +176,8 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         self.with_std = with_std
         self.adjacency = adjacency
         self.row_norm = row_norm
+        self.input_norm = input_norm
+        self.n_groups = n_groups
         self.accountant = accountant
         self.random_state = random_state
 
@@ -168,46 +191,94 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
                 "RowNormClipper, which spend no privacy."
             )
         check_real("row_norm", self.row_norm, at_least=1e-50, at_most=1e50, allowed=("auto", None))
+        check_real("input_norm", self.input_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
+        check_integer("n_groups", self.n_groups, at_least=1, allowed=(None,))
+        if self.input_norm is None:
+            if self.n_groups is not None:
+                raise ValueError("n_groups needs input_norm=, a public bound on the norm of rows.")
+        elif not (np.array_equal(self.lower, -1.0) and np.array_equal(self.upper, 1.0)):
+            raise ValueError("Give either input_norm= or lower= and upper=: one bound on the rows.")
 
     def _weight(self) -> float:
         adjacency: Adjacency = self.adjacency
         return _SQUARE_WEIGHTS[adjacency] if self.with_std else 0.0
 
+    def _count_groups(self, n_features: int) -> int:
+        """Return how many variances rows of bounded norm are to tell."""
+        if not self.with_std:
+            return 0
+        n_groups = n_features if self.n_groups is None else int(self.n_groups)
+        if n_features % n_groups:
+            raise ValueError(f"n_groups={n_groups} does not divide the {n_features} features.")
+        return n_groups
+
     def _build_plan(self, n_samples: int, n_features: int) -> NoisySums:
-        feature_bounds(self.lower, self.upper, n_features)
-        bound = moment_bound(n_features, self._weight())
+        if self.input_norm is None:
+            feature_bounds(self.lower, self.upper, n_features)
+            bound = moment_bound(n_features, self._weight())
+        else:
+            reason = f"rows are clipped to the public norm input_norm={self.input_norm:g}"
+            bound = group_moment_bound(self._count_groups(n_features), reason)
         return NoisySums.calibrate(bound, self.adjacency, self.epsilon, self.delta)
 
     def _theorem(self) -> str:
         return "sums of all features" + (" and of their squares" if self.with_std else "")
 
     def _learn(self, X: np.ndarray, plan: NoisySums, stream: RandomStream) -> None:
-        self._bounds = lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
         self._centres = self.with_mean
+        self._radius: Any = self.input_norm
+        learn = self._learn_bounded_features if self._radius is None else self._learn_bounded_rows
+        self.mean_, scale = learn(X, plan.mechanism(stream, "moments"))
+        self.scale_ = scale if self.with_std else None
+        self.var_ = scale**2 if self.with_std else None
+        self.data_norm_ = self._largest_norm(X.shape[1])
+
+    def _learn_bounded_features(
+        self, X: np.ndarray, mechanism: GaussianMechanism
+    ) -> tuple[np.ndarray, np.ndarray]:
+        self._bounds = lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
         weight = self._weight()
         sums = np.zeros((2 if self.with_std else 1, X.shape[1]))
         for block in row_blocks(X):
             sums += moment_sums(to_unit_interval(block, lower, upper), weight)
-        noisy = plan.mechanism(stream, "moments").release(sums) / X.shape[0]
+        noisy = mechanism.release(sums) / X.shape[0]
         # From here on only released and public numbers.
-        noise = plan.sigma / X.shape[0]
         middle, half = middle_and_half(lower, upper)
-        self.mean_ = middle + half * np.clip(noisy[0], -1.0, 1.0)
-        self.var_ = self.scale_ = None
-        if self.with_std:
-            spread = np.sqrt(_variances(noisy, noise, weight))
-            self.scale_ = half * spread
-            self.var_ = self.scale_**2
-        self.data_norm_ = self._data_norm(lower, upper)
+        mean = middle + half * np.clip(noisy[0], -1.0, 1.0)
+        if not self.with_std:
+            return mean, half
+        return mean, half * np.sqrt(_variances(noisy, mechanism.sigma / X.shape[0], weight))
 
-    def _data_norm(self, lower: np.ndarray, upper: np.ndarray) -> float:
+    def _learn_bounded_rows(
+        self, X: np.ndarray, mechanism: GaussianMechanism
+    ) -> tuple[np.ndarray, np.ndarray]:
+        n_samples, n_features = X.shape
+        radius = float(self._radius)
+        n_groups = self._count_groups(n_features)
+        sums = np.zeros(n_groups + n_features)
+        for block in row_blocks(X):
+            units = bound_rows(block.astype(np.float64), radius) / radius
+            sums += group_moment_sums(units, n_groups)
+        noisy = mechanism.release(sums) / n_samples
+        # From here on only released and public numbers.
+        mean, variances = group_statistics(noisy, mechanism.sigma / n_samples, n_groups)
+        spread = np.repeat(np.sqrt(variances), n_features // max(n_groups, 1))
+        return radius * mean, radius * spread
+
+    def _largest_norm(self, n_features: int) -> float:
+        """Return a bound on the norm of output rows, from public and released numbers."""
         if self.row_norm == "auto" and self.with_std:
-            return math.sqrt(lower.size)
+            return math.sqrt(n_features)
         if self.row_norm not in ("auto", None):
             return float(self.row_norm)
-        corners = self._standardise(np.stack([lower, upper]))
-        largest = float(np.linalg.norm(np.abs(corners).max(axis=0)))
-        return largest * (1.0 + lower.size * np.finfo(np.float64).eps)
+        if self._radius is None:
+            corners = self._standardise(np.stack(self._bounds))
+            largest = float(np.linalg.norm(np.abs(corners).max(axis=0)))
+        else:
+            shift = np.linalg.norm(self.mean_) if self._centres else 0.0
+            least = 1.0 if self.scale_ is None else self.scale_.min()
+            largest = float((self._radius + shift) / least)
+        return largest * (1.0 + n_features * np.finfo(np.float64).eps)
 
     def _standardise(self, X: np.ndarray) -> np.ndarray:
         if self._centres:
@@ -215,7 +286,9 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         return X if self.scale_ is None else X / self.scale_
 
     def _map(self, X: np.ndarray) -> np.ndarray:
-        return self._standardise(np.clip(X, *self._bounds, dtype=np.float64))
+        if self._radius is None:
+            return self._standardise(np.clip(X, *self._bounds, dtype=np.float64))
+        return self._standardise(bound_rows(X, float(self._radius)))
 
 
 def _variances(noisy: np.ndarray, noise: float, weight: float) -> np.ndarray:

@@ -26,6 +26,7 @@ from skdp.reporting import PrivacySpent, privacy_statement
 
 PRIVATE = {
     "scaler": DPStandardScaler(0.5, lower=-5.0, upper=5.0),
+    "scaler of rows": DPStandardScaler(0.5, input_norm=3.0, n_groups=1),
     "quantiles": DPQuantileClipper(2.0, lower=-100.0, upper=100.0),
     "pca": DPPCA(2, 0.5, data_norm=3.0),
     "centred pca": DPPCA(2, 0.5, data_norm=3.0, center=True, whiten=True),
