@@ -3,8 +3,10 @@
 Scattering features are the same for all images in the world, and cost no privacy. Behind them
 stands a private step: the mean row of features that were scaled to norm 1, and a variance for each
 channel, one release with a small share of the budget. DP-SGD spends the rest on a softmax
-regression; a record is added or removed, as in the paper. Settings were chosen on the last 10,000
-rows of MNIST's training set alone, by fits on the others; the test sets were not looked at.
+regression; a record is added or removed, as in the paper. Settings were
+chosen by fits on MNIST's first 50,000 training rows, scored on the other 10,000; what the choice
+itself reveals is not charged. Lots of 4,096 had one fit on the test set (98.06 % at epsilon = 1.2)
+before lots of 8,192, those of the validation, replaced them.
 
     python examples/paper/scattering.py         # of SKDP_DATA: writes results/scattering.json
     python examples/paper/scattering.py --fast  # digits, seconds: prints
