@@ -32,6 +32,8 @@ def fit_context(estimator: Any, X: Any, *others: np.ndarray) -> bytes:
 
 def describe(value: Any) -> str:
     """Return a text that tells a parameter from all others, and is the same in every process."""
+    if isinstance(value, type):  # which has the methods of its objects
+        return repr(value)
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key!r}: {describe(value[key])}' for key in value)}}}"
     if isinstance(value, list | tuple):
@@ -42,10 +44,10 @@ def describe(value: Any) -> str:
         # The text of an array is rounded and, of a long one, cut short.
         array = np.asarray(value)
         if array.dtype.hasobject:
-            return describe(array.tolist())
+            return describe(array.tolist()) if array.ndim else repr(value)
         content = hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=32).hexdigest()
         return f"{array.shape}{array.dtype}{content}"
-    if hasattr(value, "get_params") and not isinstance(value, type):
+    if hasattr(value, "get_params"):
         return f"{type(value).__name__}{describe(value.get_params(deep=False))}"
     law: Any = getattr(value, "dist", None)
     known = getattr(stats, getattr(law, "name", None) or "", None)

@@ -43,6 +43,7 @@ def test_shapes_types_and_order_count():
     values = [
         *(LONG, LONG.reshape(50, 100), LONG.astype(np.float32), LONG.astype(int), [LONG], (LONG,)),
         *({"a": 1, "b": 2}, {"b": 2, "a": 1}, 1, 1.0, True, "1", None),
+        *(np.float64, np.float32, LogisticRegression, np.array(None, dtype=object)),
     ]
     assert len({describe(value) for value in values}) == len(values)
 
