@@ -74,7 +74,8 @@ class GaussianMechanism:
             output = self.grid * np.array(sums, dtype=float).reshape(value.shape)
             value *= self.grid
         else:
-            output = value + self.noise(value.shape)
+            output = self.noise(value.shape)
+            output += value
         return note_release(self.label, value, output, self.sensitivity, self.sigma)
 
     def _steps(self, count: int) -> list[int]:

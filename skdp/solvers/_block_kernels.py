@@ -236,21 +236,10 @@ def cut(values: np.ndarray, errors: np.ndarray, factors: np.ndarray, tiny: float
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
-def add_block(gradient: np.ndarray, is_first: bool, total: np.ndarray) -> None:
-    """Add the sum of a block to that of a part, or begin the part with it."""
-    if is_first:
+def add_blocks(kept: np.ndarray, begin: int, end: int, out: np.ndarray) -> None:
+    """Add the sums of blocks, in their order, to a range of ``out``."""
+    total = out[begin:end]  # loops that begin at 0 vectorise
+    for k in range(kept.shape[0]):
+        block = kept[k, begin:end]
         for j in range(total.size):
-            total[j] = gradient[j]
-    else:
-        for j in range(total.size):
-            total[j] += gradient[j]
-
-
-@njit(cache=True, nogil=True, fastmath=STRICT)
-def add_parts(totals: np.ndarray, begin: int, end: int, out: np.ndarray) -> None:
-    """Add the sums of all parts, in their order, to a range of ``out``."""
-    for j in range(begin, end):
-        total = totals[0, j]
-        for part in range(1, totals.shape[0]):
-            total += totals[part, j]
-        out[j] += total
+            total[j] += block[j]

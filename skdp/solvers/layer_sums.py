@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,10 @@ from skdp.threads import share_out
 
 Weights = NDArray[np.float64]
 
-# Parts of a sum that threads take, each with a total of its own; parts and blocks depend on the
-# number of rows alone, so that results do not depend on threads.
-_MOST_PARTS = 8
-_ROWS_OF_PART = 256
-# Numbers in the totals of all parts, unless two parts have more.
-_TOTALS = 1 << 23
-# Weights of one call when totals are added.
+# Blocks whose sums are kept until they are added up, and numbers in them unless two have more.
+_MOST_KEPT = 16
+_KEPT_NUMBERS = 1 << 23
+# Weights of one call when they are added up.
 _RANGE = 1 << 15
 # Squares of norms from which a record counts for nothing, so that no product overflows.
 _LIMITS = {"f": 1e70, "d": 1e150}
@@ -54,7 +51,7 @@ class Layers:
     bias: float = 0.0
     gain: float = 1.0
     floor: float = 0.0  # added to the norm that "normalize" divides by
-    block: int = 192  # rows of one product at most
+    block: int = 280  # rows of one product at most
 
     @property
     def n_weights(self) -> int:
@@ -78,7 +75,7 @@ class Layers:
         longest = max(outputs + columns for outputs, columns in self.shapes)
         stored = 3.0 * unit + (longest + 3.0 * len(self.shapes) + 8.0) * 2.0**-53
         products = 2.0 * self.block * _gamma(self.block, unit)
-        depth = n_rows / max(1, min(count, self.block)) + _MOST_PARTS + 3.0
+        depth = n_rows / self.block + 2.0 * n_rows / count + 2.0
         totals = 2.0 * n_rows * _gamma(depth, 2.0**-53) * (1.0 + products)
         return (1.0 + stored) * (1.0 + products + totals) - 1.0
 
@@ -89,7 +86,7 @@ def _gamma(terms: float, unit: float) -> float:
 
 
 class _Block:
-    """Memory of one thread: values, errors and the sum of the gradients of a block of rows."""
+    """Memory of one thread: values and errors of a block of rows."""
 
     def __init__(self, layers: Layers, dtype: Any) -> None:
         size, shapes = layers.block, layers.shapes
@@ -98,8 +95,6 @@ class _Block:
         self.squares = np.empty((2, len(shapes), size))
         self.factors = np.empty((len(shapes), size))
         self.scores = np.empty(shapes[-1][0])
-        self.gradient = np.empty(layers.n_weights, dtype)
-        self.gradients = layers.split(self.gradient)
 
 
 class LayerSums:
@@ -120,7 +115,8 @@ class LayerSums:
         self._start = np.zeros(layers.n_weights) if start is None else start
         self._weights = np.empty(layers.n_weights, self.dtype)
         self._matrices = layers.split(self._weights)
-        self._totals = np.empty((0, layers.n_weights))
+        self._kept = np.empty((0, layers.n_weights), self.dtype)
+        self._gradients: list[list[NDArray[Any]]] = []
 
     @cached_property
     def _kernels(self) -> Any:
@@ -156,61 +152,61 @@ class LayerSums:
         index = ALL_ROWS if index is None else check_index(index, self.rows.n_rows)
         self._kernels.add_start(self._start, weights, self._weights)
         margin = self.layers.rounding_margin(self.dtype, self.rows.n_rows, count)
-        n_parts = self._n_parts(count)
-        found: list[Any] = [None] * n_parts
-        if out is not None and len(self._totals) < n_parts:
-            self._totals = np.empty((n_parts, n_weights))
+        clips = (clip, clip / (1.0 + margin))
+        # Blocks depend on the number of rows alone, so that results do not depend on threads; an
+        # even number of them keeps two threads busy.
+        n_blocks = math.ceil(count / self.layers.block)
+        n_blocks += n_blocks % 2 if n_blocks > 1 else 0
+        at_once = n_blocks if out is None else self._keep(n_blocks)
+        found: list[Any] = [None] * n_blocks
 
-        def add_part(part: int) -> None:
-            begin, end = count * part // n_parts, count * (part + 1) // n_parts
-            total = None if out is None else self._totals[part]
-            found[part] = self._add_rows(
-                index, begin, end, (clip, clip / (1.0 + margin)), values, total
-            )
+        def add_block(first: int, part: int) -> None:
+            k = first + part
+            begin, end = count * k // n_blocks, count * (k + 1) // n_blocks
+            gradients = None if out is None else self._gradients[part]
+            found[k] = self._add_rows(index, begin, end - begin, clips, values, gradients)
 
-        share_out(add_part, n_parts)
-        if out is not None:
-            self._add_totals(n_parts, out)
+        for first in range(0, n_blocks, at_once):
+            some = min(at_once, n_blocks - first)
+            share_out(partial(add_block, first), some)
+            if out is not None:
+                self._add_kept(some, out)
         return sum(within for within, _ in found), math.fsum(value for _, value in found)
 
-    def _n_parts(self, count: int) -> int:
-        # The first two parts may be half as long: they keep two threads busy.
-        wanted = max(count // _ROWS_OF_PART, min(2, 2 * count // _ROWS_OF_PART))
-        parts = min(_MOST_PARTS, max(2, _TOTALS // self.layers.n_weights), wanted)
-        return 1 << max(parts, 1).bit_length() - 1
+    def _keep(self, n_blocks: int) -> int:
+        """Return the sums of how many blocks are kept at once, and make room for them."""
+        pairs = max(1, _KEPT_NUMBERS // (2 * self.layers.n_weights))
+        at_once = min(n_blocks, _MOST_KEPT, 2 * pairs)
+        if len(self._kept) < at_once:
+            self._kept = np.empty((at_once, self.layers.n_weights), self.dtype)
+            self._gradients = [self.layers.split(kept) for kept in self._kept]
+        return at_once
 
-    def _add_totals(self, n_parts: int, out: Weights) -> None:
-        add, totals = self._kernels.add_parts, self._totals[:n_parts]
+    def _add_kept(self, n_blocks: int, out: Weights) -> None:
+        add, kept = self._kernels.add_blocks, self._kept[:n_blocks]
 
         def add_range(k: int) -> None:
-            add(totals, k * _RANGE, min((k + 1) * _RANGE, out.size), out)
+            add(kept, k * _RANGE, min((k + 1) * _RANGE, out.size), out)
 
         share_out(add_range, math.ceil(out.size / _RANGE))
 
     def _add_rows(
         self,
         index: NDArray[np.int64],
-        begin: int,
-        end: int,
+        first: int,
+        count: int,
         clips: tuple[float, float],
         values: bool,
-        total: Weights | None,
+        gradients: list[NDArray[Any]] | None,
     ) -> tuple[int, float]:
-        """Write into ``total`` the sum of the gradients of a range of rows, block after block."""
+        """Write into ``gradients`` the sums of the gradients of a block of rows."""
         try:
             block = self._blocks.pop()
         except IndexError:
             block = _Block(self.layers, self.dtype)
-        n_blocks = math.ceil((end - begin) / self.layers.block)
-        within, losses = 0, 0.0
         with np.errstate(all="ignore"):
-            for k in range(n_blocks):
-                first = begin + (end - begin) * k // n_blocks
-                count = begin + (end - begin) * (k + 1) // n_blocks - first
-                losses += self._forward(block, index, first, count, values)
-                if total is not None:
-                    within += self._backward(block, count, clips)
-                    self._kernels.add_block(block.gradient, k == 0, total)
+            losses = self._forward(block, index, first, count, values)
+            within = 0 if gradients is None else self._backward(block, count, clips, gradients)
         self._blocks.append(block)
         return within, losses
 
@@ -250,19 +246,22 @@ class LayerSums:
         block: _Block,
         count: int,
         clips: tuple[float, float],
+        gradients: list[NDArray[Any]],
     ) -> int:
         """Compute errors, cut them and add up the block; return how many needed no cutting."""
         layers, kernels = self.layers, self._kernels
         errors = block.errors[-1][:count]
         for layer in range(len(self._matrices) - 1, 0, -1):
             before = block.errors[layer - 1][:count]
-            np.matmul(errors, self._matrices[layer][:, :-1], out=before)
+            # Of one score, products of numbers are the same and faster.
+            multiply = np.multiply if errors.shape[1] == 1 else np.matmul
+            multiply(errors, self._matrices[layer][:, :-1], out=before)
             values = block.values[layer][:count]
             kernels.derive(before, values, self._activation, block.squares[1, layer - 1])
             errors = before
         options = (_CLIPPINGS[layers.clipping], *clips, layers.floor, self._limits[0])
         within = kernels.find_factors(*block.squares, count, *options, block.factors)
-        for layer, gradient in enumerate(block.gradients):
+        for layer, gradient in enumerate(gradients):
             values, errors = block.values[layer][:count], block.errors[layer][:count]
             kernels.cut(values, errors, block.factors[layer], self._limits[1])
             np.matmul(errors.T, values, out=gradient)

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from skdp.losses import LogisticLoss, SoftmaxLoss
 from skdp.models import NetworkModel
+from skdp.solvers import Layers, layer_sums
 
 DEPTHS = [(), (6,), (6, 5), (4, 6, 5)]
 
@@ -60,8 +61,9 @@ def test_sums_equal_a_plain_loop_over_records(activation, clipping, n_outputs):
                 assert within == wanted[1]
 
 
-def test_lots_of_all_sizes_add_up():
-    """Parts, blocks and pieces change no more than the rounding of a sum."""
+def test_lots_of_all_sizes_add_up(monkeypatch):
+    """Blocks, few of which are kept at once, and pieces change no more than a sum's rounding."""
+    monkeypatch.setattr(layer_sums, "_MOST_KEPT", 4)
     n = 2500
     X, y = table(n, 4)
     model = network(n, 4)
@@ -69,7 +71,7 @@ def test_lots_of_all_sizes_add_up():
     ones = [(X[i : i + 1] / 2.0, y[i : i + 1]) for i in range(n)]
     parts = np.array([plain_networks.sum_clipped(model, weights, *one, 2.0)[0] for one in ones])
     rng = np.random.default_rng(3)
-    for size in (0, 1, 2, 191, 192, 193, 511, 512, 777, 2500):
+    for size in (0, 1, 2, 279, 280, 281, 560, 561, 777, 2500):
         lot = np.sort(rng.permutation(n)[:size])
         out, _ = summed(problem, weights, 2.0, lot)
         np.testing.assert_allclose(out, parts[lot].sum(axis=0), rtol=0, atol=1e-7)
@@ -248,7 +250,7 @@ def test_what_is_stored_of_a_record_is_within_the_bound(dtype, clipping):
 def test_one_record_moves_the_computed_sum_by_no_more_than_the_clipping_norm(dtype, clipping):
     """Full blocks at the bound whose entries round the same way, and mixed magnitudes."""
     rng = np.random.default_rng(2)
-    n, d, clip = 192, 7, 0.1
+    n, d, clip = Layers([]).block, 7, 0.1
     row = rng.uniform(0.1, 1.0, d)
     for spread in (0.0, 1e-7, 6.0):
         X = row * 10.0 ** -rng.uniform(0.0, spread, (n, 1)) if spread > 1.0 else (
@@ -275,7 +277,7 @@ def test_one_record_moves_the_computed_sum_by_no_more_than_the_clipping_norm(dty
 def test_blocks_are_summed_with_no_more_than_the_proved_error():
     """The product of a full block of single precision, against exact sums of its rows."""
     rng = np.random.default_rng(8)
-    n, d = 192, 5
+    n, d = Layers([]).block, 5
     X = np.abs(rng.standard_normal((n, d))) * 10.0 ** rng.uniform(-3, 0, (n, 1))
     model = network(n, d, 2, hidden=())
     problem = model.bind(X.astype(np.float32), np.zeros(n, dtype=int))[0]
