@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from skdp.accounting import Event
@@ -13,6 +12,7 @@ from skdp.budget.ledger.store import LedgerFile
 from skdp.budget.request import Request, prepare
 from skdp.budget.summary import refusal
 from skdp.budget.terms import BudgetTerms, filter_of
+from skdp.once import cached_property
 from skdp.reporting.privacy_spent import PrivacySpent
 
 

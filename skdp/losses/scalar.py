@@ -7,7 +7,6 @@ digest of the functions' code. It costs nothing to pass, and no reference to a f
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import inspect
 import math
@@ -21,6 +20,7 @@ from numba import njit
 from numba.extending import overload
 
 from skdp.losses.elementary import FAST, STRICT, exp_negative, log_one_plus
+from skdp.once import cached_property
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
@@ -81,7 +81,7 @@ class ScalarFunctions:
     slope: Any = None
     curvature: Any = None
 
-    @functools.cached_property
+    @cached_property
     def tag(self) -> np.ndarray:
         """What compiled code knows these functions by."""
         digest = hashlib.sha256(repr(_code_of(self)).encode()).hexdigest()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, kernel_arguments
 from skdp.models.units import ScaledUnits
+from skdp.once import cached_property
 from skdp.solvers import (
     LayerSums,
     RegularisedObjective,

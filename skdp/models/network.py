@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from skdp.losses.base import Loss, kernel_arguments
 from skdp.models.network_bounds import NearStart
 from skdp.models.units import ScaledUnits
+from skdp.once import cached_property
 from skdp.solvers import Layers, LayerSums, Rows
 
 Weights = NDArray[np.float64]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss
+from skdp.once import cached_property
 
 Array = NDArray[np.float64]
 

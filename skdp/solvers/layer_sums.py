@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss
+from skdp.once import cached_property
 from skdp.solvers.gradients import ALL_ROWS, check_index, check_shape, check_targets
 from skdp.solvers.rows import Rows
 from skdp.threads import share_out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.trace import ReleaseTrace, active_trace, record_releases
+from skdp.once import cached_property
 from skdp.pipelines import walk
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.testing.frozen import Run, fit_frozen, listen

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from functools import cached_property
 
 from skdp.accounting.analysis import (
     Analysis,
@@ -16,6 +15,7 @@ from skdp.accounting.analysis import (
 )
 from skdp.accounting.events import ProfileEvent
 from skdp.accounting.pld.pairs.profile import ProfilePair
+from skdp.once import cached_property
 
 
 class KnownProfile(Analysis, ABC):

@@ -7,7 +7,7 @@ the largest loss as by Liu and Talwar (2019). Proofs: ``docs/proofs/private_sele
 from __future__ import annotations
 
 import math
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from skdp.accounting.pld.curves import profile_curve
 from skdp.accounting.pld.directions import is_supported
 from skdp.accounting.releases.profile import KnownProfile
 from skdp.accounting.releases.selection_profile import SelectionProfile
+from skdp.once import cached_property
 
 _ORDERS: list[float] = np.log(np.geomspace(1e-3, 1e5, 41)).tolist()  # minus one, logarithms
 

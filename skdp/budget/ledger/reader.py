@@ -7,12 +7,12 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, read_amounts, read_link, write_amounts
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.exceptions import LedgerDamagedError, LedgerMismatchError
+from skdp.once import cached_property
 
 # Format of the file; a reader refuses any other.
 VERSION = 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -13,6 +12,7 @@ from skdp.accounting.numerics.floats import LARGEST_EXPONENT, SMALLEST_TAIL, UNI
 from skdp.accounting.pld.pairs.base import Array, Complex, NodeMasses, log_one_plus
 from skdp.accounting.pld.pairs.cells import CellPair, spread
 from skdp.accounting.pld.pairs.discrete import AtomicPair
+from skdp.once import cached_property
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ import numpy as np
 from skdp.accounting.pld.grid.estimates import atoms_cumulants
 from skdp.accounting.pld.pairs.base import Array, Complex, atoms_transform
 from skdp.accounting.pld.pairs.discrete import AtomicPair
+from skdp.once import cached_property
 
 
 @dataclass(frozen=True)
