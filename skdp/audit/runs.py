@@ -108,11 +108,15 @@ class ProblemWithoutRows(Without):
 
     def __init__(self, whole: Any, rows: Any, n_rows: int) -> None:
         super().__init__(whole, rows)
-        self._others = np.delete(np.arange(n_rows), rows)
+        self._others, self._n_rows = np.delete(np.arange(n_rows), rows), n_rows
 
-    def sum_clipped(self, weights: Any, index: Any, clip: float, out: np.ndarray) -> None:
+    def sum_clipped(self, weights: Any, index: Any, clip: float, out: np.ndarray) -> int | None:
         """Add to ``out`` the gradients of the rows of an index; None means all others."""
-        self._whole.sum_clipped(weights, self._others if index is None else index, clip, out)
+        if index is not None:
+            return self._whole.sum_clipped(weights, index, clip, out)
+        within = self._whole.sum_clipped(weights, self._others, clip, out)
+        # Of an absent row nothing is cut.
+        return None if within is None else within + self._n_rows - self._others.size
 
 
 class RepeatableStream(RandomStream):

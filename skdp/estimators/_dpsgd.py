@@ -134,7 +134,7 @@ class DPSGDClassifier(NetworkMixin, _DPSGDModel):
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     hidden_layer_sizes : int or sequence of int, default=()
-        Number of units of each hidden layer. None is a linear model: networks are never chosen for
+        Number of units of each hidden layer. Empty is a linear model: networks are never chosen for
         you, since under noise they often lose to the line; see ``docs/networks.md``.
     activation : {"relu", "tanh", "identity"}, default="relu"
         Activation of the hidden layers.
@@ -177,7 +177,7 @@ class DPSGDClassifier(NetworkMixin, _DPSGDModel):
         first `decay_share` of the steps and stays there; ``"cosine"`` does along half a wave.
     learning_rate_init : float or None, default=None
         First step size on the mean loss; None follows the noise level. For ``"adam"`` it is in
-        units of the weights, and None takes ``0.2 / data_norm``.
+        units of the weights, and None takes ``0.2 / data_norm``, or 0.03 for networks.
     learning_rate_final : float, default=0.1
         Last step size as a share of the first, where it decays, in (0, 1].
     decay_share : float, default=0.5

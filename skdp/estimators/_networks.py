@@ -20,6 +20,11 @@ _MOST_WEIGHTS = 10**8
 _MOST_LAYERS = 100
 # Of weights to start from, and of norms, for which sums of gradients are proved.
 _LARGEST = 1e10
+_CLIPPED_BY = {
+    "flat": "a record's whole gradient is cut",
+    "per-layer": "a record's gradient is cut layer by layer",
+    "normalize": "a record's whole gradient is divided by its norm plus 0.01",
+}
 _OF_LINES_AND_NETWORKS = {
     *("coef_", "intercept_", "coefs_", "intercepts_", "activation_", "out_activation_"),
     *("n_layers_", "n_outputs_"),
@@ -125,9 +130,22 @@ class NetworkMixin(LogisticMixin):
         network = hasattr(model, "hidden")
         return ("coefs_", "intercepts_") if network else super()._weights(model)
 
+    def _account(self, plan: Any) -> PrivacySpent:
+        if hasattr(plan.model, "hidden") and not 1.0 / _LARGEST <= plan.clip <= _LARGEST:
+            raise ValueError(
+                f"Gradients can be clipped to norms from {1.0 / _LARGEST:g} to {_LARGEST:g}, and "
+                f"one of {plan.clip:g} follows from these parameters: change max_grad_norm, "
+                "radius or noise_multiplier."
+            )
+        return super()._account(plan)
+
     def _record(self, plan: Any, *about: Any) -> PrivacySpent:
         if hasattr(plan.model, "hidden"):
-            about += ("rows of single precision are so in products; a proved margin covers that",)
+            about += (
+                _CLIPPED_BY[plan.model.clipping],
+                "where rows are of single precision, a null row stands in the place of one that is "
+                "missing; in double precision later rows may move up (docs/proofs/networks.md)",
+            )
         if self.coefs_init is not None or self.intercepts_init is not None:
             about += ("coefs_init= and intercepts_init=, from which training starts, are public",)
         return super()._record(plan, *about)
@@ -158,6 +176,8 @@ class NetworkMixin(LogisticMixin):
 def _read_start(name: str, given: Any, shapes: list[Any]) -> list[np.ndarray]:
     """Return public weights as arrays of double precision, of the shapes of the layers."""
     try:
+        if not isinstance(given, list | tuple):
+            raise TypeError
         arrays = [np.asarray(each, dtype=np.float64) for each in given]
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a list of arrays of numbers, one a layer.") from None

@@ -28,7 +28,7 @@ _process, _entropy = 0, b""
 def _renew_entropy() -> None:
     """Give this process entropy that its parent does not have."""
     global _process, _entropy
-    _process, _entropy = os.getpid(), os.urandom(_KEY_BYTES)
+    _entropy, _process = os.urandom(_KEY_BYTES), os.getpid()
 
 
 if hasattr(os, "register_at_fork"):

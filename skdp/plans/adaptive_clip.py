@@ -16,8 +16,9 @@ from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 # The norm stays within a factor of 10,000 of the one that it starts from, which is one of these:
 # all are norms to which gradients can be clipped.
 _REACH = math.log(1e4)
-_STARTS = (1e-6, 1e6)
-_ROUNDING = 1.0 - 1e-8  # far above errors of both coordinates, in sums of less than 1e7 records
+_STARTS = (1.001e-6, 0.999e6)
+MOST_ROWS = 10**7
+_ROUNDING = 1.0 - 1e-8  # far above errors of both coordinates, in sums of so many records at most
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ _LIMITS = {"f": 1e70, "d": 1e150}
 # The proof bounds underflow relative to clipping norms up to this, and down to its reciprocal.
 _LARGEST_CLIPS = {"f": 1e10, "d": 1e50}
 # Weights from which linear softmax models gain by matrix products, and rows of a product of theirs.
-_WIDE, _WIDE_BLOCK = 2000, 64
+_WIDE, _WIDE_BLOCK = 2000, 72
 _ACTIVATIONS = {"identity": 0, "relu": 1, "tanh": 2}
 _CLIPPINGS = {"flat": 0, "per-layer": 1, "normalize": 2}
 
@@ -52,7 +52,7 @@ class Layers:
     bias: float = 0.0
     gain: float = 1.0
     floor: float = 0.0  # added to the norm that "normalize" divides by
-    block: int = 280  # rows of one product at most
+    block: int = 276  # rows of one product at most
 
     @property
     def n_weights(self) -> int:
@@ -73,10 +73,12 @@ class Layers:
         They come in calls of `count` rows; see docs/proofs/networks.md, Theorem 2.
         """
         unit = float(np.finfo(dtype).eps) / 2.0
+        # In double precision blocks may hold other rows than before, and all round anew.
+        renewed = max(n_rows, self.block) if unit == 2.0**-53 else self.block
         longest = max(outputs + columns for outputs, columns in self.shapes)
         stored = 3.0 * unit + (longest + 3.0 * len(self.shapes) + 8.0) * 2.0**-53
-        products = 2.0 * self.block * _gamma(self.block, unit)
-        depth = n_rows / self.block + 2.0 * n_rows / count + 2.0
+        products = 2.0 * renewed * _gamma(self.block, unit)
+        depth = n_rows / self.block + 4.0 * n_rows / count + 3.0
         totals = 2.0 * n_rows * _gamma(depth, 2.0**-53) * (1.0 + products)
         return (1.0 + stored) * (1.0 + products + totals) - 1.0
 
@@ -91,8 +93,8 @@ class _Block:
 
     def __init__(self, layers: Layers, dtype: Any) -> None:
         size, shapes = layers.block, layers.shapes
-        self.values = [np.empty((size, columns), dtype) for _, columns in shapes]
-        self.errors = [np.empty((size, outputs), dtype) for outputs, _ in shapes]
+        self.values = [np.zeros((size, columns), dtype) for _, columns in shapes]
+        self.errors = [np.zeros((size, outputs), dtype) for outputs, _ in shapes]
         self.squares = np.empty((2, len(shapes), size))
         self.factors = np.empty((len(shapes), size))
         self.scores = np.empty(shapes[-1][0])
@@ -111,6 +113,9 @@ class LayerSums:
         self.dtype = np.dtype(dtype)
         self._loss = check_targets(rows, loss)
         self._limits = (_LIMITS[self.dtype.char], float(np.finfo(self.dtype).tiny))
+        # Libraries round by the shape. In double precision, what a row gives does not depend on how
+        # many others there are; in single precision it depends on its place, whatever is done.
+        self._whole_blocks = self.dtype == np.float64
         self._activation = _ACTIVATIONS[layers.activation]
         self._blocks: list[_Block] = []
         self._start = np.zeros(layers.n_weights) if start is None else start
@@ -154,18 +159,17 @@ class LayerSums:
         self._kernels.add_start(self._start, weights, self._weights)
         margin = self.layers.rounding_margin(self.dtype, self.rows.n_rows, count)
         clips = (clip, clip / (1.0 + margin))
-        # Blocks depend on the number of rows alone, so that results do not depend on threads; an
-        # even number of them keeps two threads busy.
         n_blocks = math.ceil(count / self.layers.block)
-        n_blocks += n_blocks % 2 if n_blocks > 1 else 0
+        if not self._whole_blocks and n_blocks > 1:
+            n_blocks += n_blocks % 2  # to keep two threads busy
         at_once = n_blocks if out is None else self._keep(n_blocks)
         found: list[Any] = [None] * n_blocks
 
         def add_block(first: int, part: int) -> None:
-            k = first + part
-            begin, end = count * k // n_blocks, count * (k + 1) // n_blocks
+            begin, end = (self._begin(count, first + part + k, n_blocks) for k in (0, 1))
             gradients = None if out is None else self._gradients[part]
-            found[k] = self._add_rows(index, begin, end - begin, clips, values, gradients)
+            options = (end - begin, clips, values, gradients)
+            found[first + part] = self._add_rows(index, begin, *options)
 
         for first in range(0, n_blocks, at_once):
             some = min(at_once, n_blocks - first)
@@ -173,6 +177,14 @@ class LayerSums:
             if out is not None:
                 self._add_kept(some, out)
         return sum(within for within, _ in found), math.fsum(value for _, value in found)
+
+    def _begin(self, count: int, k: int, n_blocks: int) -> int:
+        """Return the first row of a block, which depends on nothing but the number of rows."""
+        return min(count, k * self.layers.block) if self._whole_blocks else count * k // n_blocks
+
+    def _filled(self, count: int) -> int:
+        """Return how many rows of a block to multiply, leftovers of earlier blocks included."""
+        return self.layers.block if self._whole_blocks else count
 
     def _keep(self, n_blocks: int) -> int:
         """Return the sums of how many blocks are kept at once, and make room for them."""
@@ -221,21 +233,21 @@ class LayerSums:
     ) -> float:
         """Compute values, scores and slopes of the loss; return the sum of the losses."""
         rows, layers, kernels = self.rows, self.layers, self._kernels
-        squares = block.squares[0]
+        squares, filled = block.squares[0], self._filled(count)
         values = block.values[0][:count]
         gather = kernels.gather_sparse if rows.is_sparse else kernels.gather_dense
         gather(
             rows.matrix, rows.row_scale, layers.gain, layers.bias, index, first, values, squares[0]
         )
         for layer, matrix in enumerate(self._matrices[:-1]):
-            after = block.values[layer + 1][:count]
-            np.matmul(values, matrix.T, out=after[:, :-1])
+            after = block.values[layer + 1]
+            np.matmul(block.values[layer][:filled], matrix.T, out=after[:filled, :-1])
+            after = after[:count]
             if layers.activation == "tanh":
                 np.tanh(after[:, :-1], out=after[:, :-1])
             kernels.activate(after, layers.bias, self._activation, squares[layer + 1])
-            values = after
+        np.matmul(block.values[-1][:filled], self._matrices[-1].T, out=block.errors[-1][:filled])
         scores = block.errors[-1][:count]
-        np.matmul(values, self._matrices[-1].T, out=scores)
         functions, numbers = self._loss
         softmax = functions.family == "softmax"
         slopes = kernels.softmax_slopes if softmax else kernels.score_slopes
@@ -250,16 +262,14 @@ class LayerSums:
         gradients: list[NDArray[Any]],
     ) -> int:
         """Compute errors, cut them and add up the block; return how many needed no cutting."""
-        layers, kernels = self.layers, self._kernels
-        errors = block.errors[-1][:count]
+        layers, kernels, filled = self.layers, self._kernels, self._filled(count)
         for layer in range(len(self._matrices) - 1, 0, -1):
-            before = block.errors[layer - 1][:count]
+            errors, before = (block.errors[k][:filled] for k in (layer, layer - 1))
             # Of one score, products of numbers are the same and faster.
             multiply = np.multiply if errors.shape[1] == 1 else np.matmul
             multiply(errors, self._matrices[layer][:, :-1], out=before)
-            values = block.values[layer][:count]
-            kernels.derive(before, values, self._activation, block.squares[1, layer - 1])
-            errors = before
+            squares = block.squares[1, layer - 1]
+            kernels.derive(before[:count], block.values[layer][:count], self._activation, squares)
         options = (_CLIPPINGS[layers.clipping], *clips, layers.floor, self._limits[0])
         within = kernels.find_factors(*block.squares, count, *options, block.factors)
         for layer, gradient in enumerate(gradients):
