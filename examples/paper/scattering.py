@@ -9,8 +9,12 @@ Settings were chosen on MNIST's training rows alone: fits on rows 10,000 to 49,9
 stand-in for DP-SGD with the noise that all 60,000 rows allow, scored on the other 20,000. At
 epsilon = 2 they had 98.34 % with momentum 0.9 and 98.67 % without, with longer steps and more
 averaging; without noise the features gave 98.8 %. What the choice itself reveals is not charged.
-Earlier settings, with momentum, had four fits on the test rows: 98.06 and 98.12 % at epsilon = 1.2,
-98.07 % at 2 and 98.18 % at 2.43.
+Fashion-MNIST has the same settings but for twice as many steps of half the length: on the same part
+of its own training rows 90.3 %, not 89.6 %, at epsilon = 2.7 (91.6 % without noise).
+
+Tests with earlier settings: on MNIST with momentum 98.06 and 98.12 % at epsilon = 1.2, 98.07 % at 2
+and 98.18 % at 2.43, one fit each; on Fashion-MNIST with 200 steps 89.05 % at 2.7 and 89.08 % at 3,
+means of three.
 
     python examples/paper/scattering.py         # of SKDP_DATA: writes results/scattering.json
     python examples/paper/scattering.py --fast  # digits, seconds: prints
@@ -44,9 +48,10 @@ TITLE = "Tramer and Boneh: better features"
 RESULTS = Path(__file__).parent / "results" / "scattering.json"
 DELTA, SEEDS = 1e-5, 3
 MEAN_NOISE = 20.0  # of the sum of rows, over its sensitivity
-LOT, STEPS, CLIP = 8192, 200, 0.03
-# Length of steps for each unit of epsilon: the less noise, the longer they may be.
-STEP = 6500.0
+LOT, CLIP = 8192, 0.03
+STEPS = {"mnist": 200, "fashion_mnist": 400, "cifar10_jpeg": 400, "digits": 30}
+# Length of all steps together for each unit of epsilon: the less noise, the longer they may be.
+TRAVEL = 1.3e6
 # Sets of images, and what the paper prints for each epsilon.
 PRINTED = {
     "mnist": {1.2: "98.1 %", 2.0: "98.5 %", 2.43: "98.6 %"},
@@ -124,7 +129,7 @@ def fit(tables: Any, mean: Event, epsilon: float, seed: int, steps: int) -> dict
         batch_size=lot,
         max_iter=steps,
         momentum=0.0,
-        learning_rate_init=STEP * epsilon,
+        learning_rate_init=TRAVEL * epsilon / steps,
         average=0.5,
         random_state=seed,
     ).fit(X, y)
@@ -156,8 +161,8 @@ def rows_of(name: str, found: dict[str, Any]) -> list[tuple[str, str, str, str]]
         seconds = np.mean([each["seconds"] for each in same], axis=0)
         verdict = (
             f"{min(percents):.2f} to {max(percents):.2f}, fits: {len(same)}; epsilon spent "
-            f"{spent:.4f}, the mean included, add-remove; settings chosen on training rows of "
-            f"MNIST; {seconds[0]:.0f} s behind {found['features']:.0f} s for features"
+            f"{spent:.4f}, the mean included, add-remove; settings chosen on training rows; "
+            f"{seconds[0]:.0f} s behind {found['features']:.0f} s for features"
         )
         experiment = f"Test accuracy on {NAMES[name]} at ({epsilon:g}, 1e-5), scattering and a line"
         printed = PRINTED.get(name, {}).get(epsilon, "-")
@@ -177,7 +182,7 @@ def main(fast: bool) -> None:
         for seed in range(1 if fast else SEEDS):
             ready, mean = centre(tables, seed)
             for epsilon in (8.0,) if fast else PRINTED[name]:
-                found["private"].append(fit(ready, mean, epsilon, seed, 30 if fast else STEPS))
+                found["private"].append(fit(ready, mean, epsilon, seed, STEPS[name]))
                 print(*rows_of(name, found), sep="\n", flush=True)
                 if not fast:
                     keep(name, found)
