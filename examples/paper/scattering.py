@@ -1,12 +1,20 @@
 """Tramer and Boneh (2021): linear models on scattering features of images.
 
 Scattering features are the same for all images in the world, and cost no privacy. Behind them
-stands a private step: the mean row of features that were scaled to norm 1, and a variance for each
-channel, one release with a small share of the budget. DP-SGD spends the rest on a softmax
-regression; a record is added or removed, as in the paper. Settings were
-chosen by fits on MNIST's first 50,000 training rows, scored on the other 10,000; what the choice
-itself reveals is not charged. Lots of 4,096 had one fit on the test set (98.06 % at epsilon = 1.2)
-before lots of 8,192, those of the validation, replaced them.
+stands a private step: the mean row of features that were scaled to norm 1, released with a small
+share of the budget. DP-SGD spends the rest on a softmax regression; a record is added or removed,
+as in the paper.
+
+Settings were chosen on MNIST's training rows alone: fits on rows 10,000 to 49,999, by a faster
+stand-in for DP-SGD with the noise that all 60,000 rows allow, scored on the other 20,000. At
+epsilon = 2 they had 98.34 % with momentum 0.9 and 98.67 % without, with longer steps and more
+averaging; without noise the features gave 98.8 %. What the choice itself reveals is not charged.
+Fashion-MNIST has the same settings but for twice as many steps of half the length: on the same part
+of its own training rows 90.3 %, not 89.6 %, at epsilon = 2.7 (91.6 % without noise).
+
+Tests with earlier settings: on MNIST with momentum 98.06 and 98.12 % at epsilon = 1.2, 98.07 % at 2
+and 98.18 % at 2.43, one fit each; on Fashion-MNIST with 200 steps 89.05 % at 2.7 and 89.08 % at 3,
+means of three.
 
     python examples/paper/scattering.py         # of SKDP_DATA: writes results/scattering.json
     python examples/paper/scattering.py --fast  # digits, seconds: prints
@@ -39,8 +47,11 @@ from skdp.preprocessing import DPStandardScaler, RowNormClipper, ScatteringTrans
 TITLE = "Tramer and Boneh: better features"
 RESULTS = Path(__file__).parent / "results" / "scattering.json"
 DELTA, SEEDS = 1e-5, 3
-MOMENTS = 20.0  # noise of means and variances, over their sensitivity
-LOT, STEPS, CLIP, STEP = 8192, 200, 0.1, 320.0
+MEAN_NOISE = 20.0  # of the sum of rows, over its sensitivity
+LOT, CLIP = 8192, 0.03
+STEPS = {"mnist": 200, "fashion_mnist": 400, "cifar10_jpeg": 400, "digits": 30}
+# Length of all steps together for each unit of epsilon: the less noise, the longer they may be.
+TRAVEL = 1.3e6
 # Sets of images, and what the paper prints for each epsilon.
 PRINTED = {
     "mnist": {1.2: "98.1 %", 2.0: "98.5 %", 2.43: "98.6 %"},
@@ -57,18 +68,18 @@ BLOCK = 2000
 
 
 def plan(noise: float, rate: float, steps: int) -> Event:
-    """Return all releases: means and variances, then steps on lots."""
+    """Return all releases: the mean, then steps on lots."""
     step = PoissonSampledEvent(rate, GaussianEvent(noise))
-    return ComposedEvent((GaussianEvent(MOMENTS), RepeatedEvent(step, steps)))
+    return ComposedEvent((GaussianEvent(MEAN_NOISE), RepeatedEvent(step, steps)))
 
 
-def scatter(images: Any) -> tuple[Any, int]:
-    """Return features of images of pixels in [0, 1], each row of norm 1, and their channels."""
+def scatter(images: Any) -> Any:
+    """Return features of images of pixels in [0, 1], each row of norm 1."""
     scattering = ScatteringTransform(images.shape[1:], normalize_groups=27)
     rows = images.reshape(len(images), -1)
     scattering.fit(rows[:1])
     unit = RowNormClipper(1.0, method="scale").fit(scattering.transform(rows[:1]))
-    return in_blocks(rows, scattering, unit), scattering.output_shape_[0]
+    return in_blocks(rows, scattering, unit)
 
 
 def in_blocks(rows: Any, *transformers: Any) -> Any:
@@ -84,13 +95,13 @@ def in_blocks(rows: Any, *transformers: Any) -> Any:
     return outcome
 
 
-def standardise(tables: Any, channels: int, seed: int) -> tuple[Any, Event]:
-    """Return rows of norm 1 behind private means and variances, and what was released."""
+def centre(tables: Any, seed: int) -> tuple[Any, Event]:
+    """Return rows of norm 1 behind a private mean, and what was released."""
     scaler = DPStandardScaler(
-        analytic_gaussian_epsilon(MOMENTS, DELTA),
+        analytic_gaussian_epsilon(MEAN_NOISE, DELTA),
         DELTA,
         input_norm=1.0,
-        n_groups=channels,
+        with_std=False,
         adjacency="add-remove",
         random_state=seed,
     ).fit(tables[0])
@@ -99,7 +110,7 @@ def standardise(tables: Any, channels: int, seed: int) -> tuple[Any, Event]:
     return (X, tables[1], X_test, tables[3]), scaler.privacy_spent_.event
 
 
-def fit(tables: Any, moments: Event, epsilon: float, seed: int, steps: int) -> dict[str, Any]:
+def fit(tables: Any, mean: Event, epsilon: float, seed: int, steps: int) -> dict[str, Any]:
     """Train within what is left of the budget, and test."""
     X, y, X_test, y_test = tables
     start, wall = time.process_time(), time.perf_counter()
@@ -117,13 +128,12 @@ def fit(tables: Any, moments: Event, epsilon: float, seed: int, steps: int) -> d
         max_grad_norm=CLIP,
         batch_size=lot,
         max_iter=steps,
-        momentum=0.9,
-        learning_rate="linear",
-        learning_rate_init=STEP,
-        decay_share=1.0,
+        momentum=0.0,
+        learning_rate_init=TRAVEL * epsilon / steps,
+        average=0.5,
         random_state=seed,
     ).fit(X, y)
-    events = ComposedEvent((moments, model.privacy_spent_.event))
+    events = ComposedEvent((mean, model.privacy_spent_.event))
     return {
         "target": epsilon,
         "seed": seed,
@@ -151,8 +161,8 @@ def rows_of(name: str, found: dict[str, Any]) -> list[tuple[str, str, str, str]]
         seconds = np.mean([each["seconds"] for each in same], axis=0)
         verdict = (
             f"{min(percents):.2f} to {max(percents):.2f}, fits: {len(same)}; epsilon spent "
-            f"{spent:.4f}, means and variances included, add-remove; {seconds[0]:.0f} s behind "
-            f"{found['features']:.0f} s for features"
+            f"{spent:.4f}, the mean included, add-remove; settings chosen on training rows; "
+            f"{seconds[0]:.0f} s behind {found['features']:.0f} s for features"
         )
         experiment = f"Test accuracy on {NAMES[name]} at ({epsilon:g}, 1e-5), scattering and a line"
         printed = PRINTED.get(name, {}).get(epsilon, "-")
@@ -164,15 +174,15 @@ def main(fast: bool) -> None:
     for name in ("digits",) if fast else sys.argv[1:] or PRINTED:
         images, y, test_images, y_test = load_arrays(name)
         start = time.process_time()
-        (X, channels), (X_test, _) = scatter(images), scatter(test_images)
+        X, X_test = scatter(images), scatter(test_images)
         tables = X, y, X_test, y_test
         found: dict[str, Any] = {"features": time.process_time() - start, "private": []}
         if fast:
             print("no privacy:", LogisticRegression(max_iter=200).fit(X, y).score(X_test, y_test))
         for seed in range(1 if fast else SEEDS):
-            ready, moments = standardise(tables, channels, seed)
+            ready, mean = centre(tables, seed)
             for epsilon in (8.0,) if fast else PRINTED[name]:
-                found["private"].append(fit(ready, moments, epsilon, seed, 30 if fast else STEPS))
+                found["private"].append(fit(ready, mean, epsilon, seed, STEPS[name]))
                 print(*rows_of(name, found), sep="\n", flush=True)
                 if not fast:
                     keep(name, found)
