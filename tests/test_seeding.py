@@ -22,6 +22,7 @@ WRAPPINGS = {
     "in a list": lambda array: [array, None],
     "in a tuple in a dictionary": lambda array: {"a": (1, [array])},
     "of objects": lambda array: np.array([*array.tolist(), None], dtype=object),
+    "masked": lambda array: np.ma.masked_array(array, array == array[2500]),
     "sparse": lambda array: sparse.csr_array(array[None, :]),
     "in a law": lambda array: stats.rv_discrete(values=(array, np.full(5000, 2e-4))).freeze(),
     "in an estimator": lambda array: LogisticRegression(class_weight={0: array}),
@@ -43,6 +44,7 @@ def test_shapes_types_and_order_count():
     values = [
         *(LONG, LONG.reshape(50, 100), LONG.astype(np.float32), LONG.astype(int), [LONG], (LONG,)),
         *({"a": 1, "b": 2}, {"b": 2, "a": 1}, 1, 1.0, True, "1", None),
+        *({1, 2}, frozenset({1, 2}), np.array(["2020-01-01"], dtype="datetime64[D]")),
         *(np.float64, np.float32, LogisticRegression, np.array(None, dtype=object)),
     ]
     assert len({describe(value) for value in values}) == len(values)

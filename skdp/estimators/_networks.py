@@ -21,9 +21,8 @@ _MOST_LAYERS = 100
 # Of weights to start from, and of norms, for which sums of gradients are proved.
 _LARGEST = 1e10
 _CLIPPED_BY = {
-    "flat": "a record's whole gradient is cut",
-    "per-layer": "a record's gradient is cut layer by layer",
-    "normalize": "a record's whole gradient is divided by its norm plus 0.01",
+    "per-layer": ("gradients are clipped layer by layer",),
+    "normalize": ("gradients are clipped by dividing them by their norm plus 0.01",),
 }
 _OF_LINES_AND_NETWORKS = {
     *("coef_", "intercept_", "coefs_", "intercepts_", "activation_", "out_activation_"),
@@ -142,7 +141,7 @@ class NetworkMixin(LogisticMixin):
     def _record(self, plan: Any, *about: Any) -> PrivacySpent:
         if hasattr(plan.model, "hidden"):
             about += (
-                _CLIPPED_BY[plan.model.clipping],
+                *_CLIPPED_BY.get(plan.model.clipping, ()),
                 "where rows are of single precision, a null row stands in the place of one that is "
                 "missing; in double precision later rows may move up (docs/proofs/networks.md)",
             )

@@ -12,6 +12,7 @@ import itertools
 import math
 import numbers
 import os
+import threading
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -31,8 +32,28 @@ def _renew_entropy() -> None:
     _entropy, _process = os.urandom(_KEY_BYTES), os.getpid()
 
 
+_loading = threading.RLock()
+_loaded: list[Any] = []
+
+
+def _load_generator() -> Any:
+    """Return the modules of the generator; forks wait until they are imported and compiled."""
+    if not _loaded:
+        with _loading:
+            from skdp.mechanisms import _chacha, _ziggurat
+
+            block = _chacha.first_block(bytes(_KEY_BYTES), 0)
+            _chacha.fill_words(block, np.empty(_chacha.GROUP, dtype=np.uint64))
+            _ziggurat.fill_normals(block, _ziggurat.ziggurat(), np.empty(1))
+            _loaded[:] = _chacha, _ziggurat
+    return _loaded
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_entropy)
+    os.register_at_fork(
+        before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release
+    )
 
 
 class RandomStream:
@@ -110,16 +131,14 @@ class RandomStream:
 
     def words(self, count: int) -> np.ndarray:
         """Return `count` uniform 64-bit words, dtype uint64."""
-        from skdp.mechanisms._chacha import GROUP, fill_words
-
-        words = np.empty(-(-count // GROUP) * GROUP, dtype=np.uint64)
-        self._fill(words, fill_words)
+        chacha, _ = _load_generator()
+        words = np.empty(-(-count // chacha.GROUP) * chacha.GROUP, dtype=np.uint64)
+        self._fill(words, chacha.fill_words)
         return words[:count]
 
     def _fill(self, out: np.ndarray, fill: Callable[[np.ndarray, np.ndarray], None]) -> None:
         """Fill an array part by part from the next key; `fill` is given first block and part."""
-        from skdp.mechanisms._chacha import first_block
-
+        chacha, _ = _load_generator()
         digest = hashlib.blake2b(
             self._own_entropy(), digest_size=_KEY_BYTES, key=self._key, person=b"skdp-draw"
         )
@@ -127,7 +146,7 @@ class RandomStream:
         key = digest.digest()
 
         def work(part: int) -> None:
-            fill(first_block(key, part), out[part * _PART : (part + 1) * _PART])
+            fill(chacha.first_block(key, part), out[part * _PART : (part + 1) * _PART])
 
         n_parts = -(-out.size // _PART)
         if n_parts >= _SHARED_PARTS:
@@ -158,10 +177,9 @@ class RandomStream:
         one and ``|h(x)| <= (2 + x^2) 2^-49``, which is less than 2e-14 of an epsilon a number.
         No tail is cut off. The proof is in ``docs/security.md``.
         """
-        from skdp.mechanisms._ziggurat import fill_normals, ziggurat
-
-        normals, table = np.empty(shape), ziggurat()
-        self._fill(normals.ravel(), lambda block, part: fill_normals(block, table, part))
+        _, ziggurat = _load_generator()
+        normals, table = np.empty(shape), ziggurat.ziggurat()
+        self._fill(normals.ravel(), lambda block, part: ziggurat.fill_normals(block, table, part))
         return normals
 
     def exponential(self, count: int) -> np.ndarray:

@@ -27,7 +27,7 @@ from skdp.mechanisms.contribution import Adjacency, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.models import Model
-from skdp.plans.adaptive_clip import AdaptiveClip
+from skdp.plans.adaptive_clip import MOST_ROWS, AdaptiveClip
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
@@ -122,6 +122,8 @@ class NoisyGradientPlan:
                 "Adaptive clipping needs a model of one problem that counts the gradients it cuts, "
                 f"as networks do; {self.model.name} is none. Give a fixed max_grad_norm."
             )
+        if self.lots.n_rows > MOST_ROWS:
+            raise ValueError(f"Adaptive clipping is proved for {MOST_ROWS:.0e} rows at most.")
         if self.bound != self.adaptive.contribution(self.clip):
             raise ValueError("The bound is not that of this adaptive clipping norm.")
 

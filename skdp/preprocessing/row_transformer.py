@@ -20,8 +20,6 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
     data_norm_: float  # a class that knows no bound on its rows has none
 
     _accepts_sparse: bool = False
-    # Rows of one of these types keep it; others are converted to the first.
-    _dtypes: tuple[type, ...] = (np.float64, np.float32)
 
     def transform(self, X: Any) -> Any:
         """Transform rows, each by itself, with what was given or learned.
@@ -48,7 +46,7 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
     def _validate(self, X: Any, *, reset: bool) -> Any:
         accepted = "csr" if self._accepts_sparse else False
         X = validate_private_data(
-            self, X, accept_sparse=accepted, dtype=list(self._dtypes), reset=reset
+            self, X, accept_sparse=accepted, dtype=[np.float64, np.float32], reset=reset
         )
         return canonical_rows(X)
 

@@ -15,6 +15,7 @@ from support import rows
 from threadpoolctl import threadpool_limits
 
 from skdp import DPSGDClassifier, GrpuaMLPClassifier
+from skdp.audit import audit_epsilon
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import BoundedScaler
@@ -179,6 +180,8 @@ WRONG = [
     ({"max_grad_norm": 1e11}, ValueError, "at most 1e[+]10"),
     ({"max_grad_norm": 1e-9}, ValueError, "max_grad_norm must be finite and at least 1e-06"),
     ({"intercept_scaling": 1e300}, ValueError, "intercept_scaling must be finite"),
+    ({"epsilon": None, "noise_multiplier": 1e49}, ValueError, "norms from 1e-10 to 1e[+]10"),
+    ({"coefs_init": (x for x in [])}, TypeError, "coefs_init must be a list of arrays"),
     ({"average": "exponential"}, TypeError, "average must be a real number or 'ema'"),
 ]
 
@@ -271,6 +274,21 @@ def test_nothing_reachable_tells_neighbours_apart(adjacency, hostile):
 def test_it_passes_what_third_parties_must_pass(cls):
     results = check_private_estimator(network(3, cls=cls, max_iter=2), n_draws=60)
     assert {result["status"] for result in results} == {"passed"}
+
+
+def test_no_ball_is_so_small_that_its_norm_cannot_be_clipped_to(table):
+    zeros = [np.zeros((4, 3)), np.zeros((3, 1))]
+    settings = {"fit_intercept": False, "coefs_init": zeros, "accountant": Untouchable()}
+    model = network(3, cls=GrpuaMLPClassifier, max_grad_norm=None, radius=1e-60, **settings)
+    with pytest.raises(ValueError, match="norms from 1e-10"):
+        model.fit(*table)
+
+
+@pytest.mark.parametrize("release", ["model", "all"])
+def test_adaptive_norms_can_be_audited_with_a_row_less(table, release):
+    model = network(2, max_grad_norm="adaptive", max_iter=2, delta=1e-5)
+    result = audit_epsilon(model, *table, n_trials=100, release=release, random_state=0)
+    assert result.epsilon_lower <= model.epsilon
 
 
 def test_what_bounds_the_gradients_is_told(table):

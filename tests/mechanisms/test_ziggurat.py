@@ -116,6 +116,13 @@ def split(words):
     return (words & np.uint64(255)).astype(int), signed, np.where(signed < 0, ~signed, signed)
 
 
+def test_inner_points_are_the_middles_of_their_places():
+    words, table = random_words(100_000, 3), ziggurat()
+    layers, signed, places = split(words)
+    inner, x = places < table.inner[layers], (places + 0.5) * table.widths[layers]
+    assert np.array_equal(resolve(words, table)[inner], np.where(signed < 0, -x, x)[inner])
+
+
 def beyond_inner(layers, table, seed):
     """Return words of given layers that lie beyond their inner parts, of either sign."""
     words = random_words(layers.size, seed)

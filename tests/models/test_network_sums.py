@@ -306,3 +306,24 @@ def test_clipping_norms_beyond_the_proof_are_refused(clip):
     model = network(*X.shape)
     with pytest.raises(ValueError, match="clip must be in"):
         summed(model.bind(X, y)[0], weights_of(model), clip)
+
+
+@pytest.mark.parametrize("hidden", [1, 20])
+def test_a_table_of_doubles_may_be_a_row_shorter(hidden):
+    """Scores of all rows lie at a kink: rounded by place, hundreds of gradients would flip."""
+    rng, n, d = np.random.default_rng(9), 2 * Layers([]).block + 5, 40
+    y = np.zeros(n, dtype=int)
+    model = network(n, d, 1, (hidden,), data_norm=1.0)
+    for _ in range(20):
+        first = rng.standard_normal(d)
+        row = rng.standard_normal(d)
+        row -= first * (first @ row) / (first @ first)
+        X = np.tile(row / (1.001 * np.linalg.norm(row)), (n, 1))
+        layers = np.zeros((hidden, d + 1)), np.ones((1, hidden + 1))
+        layers[0][:, :-1] = first
+        weights = np.concatenate([matrix.ravel() for matrix in layers]) - model.start
+        problem = model.bind(X, y)[0]
+        whole = summed(problem, weights, 0.01)
+        less = summed(problem, weights, 0.01, np.arange(1, n))
+        assert np.linalg.norm(whole[0] - less[0]) <= 0.01
+        assert whole[1] - less[1] in (0, 1)

@@ -160,8 +160,9 @@ def test_names_types_and_pixels_that_are_integers():
     X = (images(2, (4, 8)) * 255).astype(np.uint8)
     scattering = ScatteringTransform((4, 8), max_order=1).fit(X)
     features = scattering.transform(X)
-    assert features.dtype == np.float32 and features.shape == (2, 17 * 2)
-    np.testing.assert_array_equal(features, scattering.transform(X.astype(np.float32)))
+    assert features.dtype == np.float64 and features.shape == (2, 17 * 2)
+    np.testing.assert_array_equal(features, scattering.transform(X.astype(np.float64)))
+    np.testing.assert_array_equal(features, scattering.transform(X.tolist()))
     frame = scattering.set_output(transform="pandas").transform(pandas.DataFrame(X))
     assert list(frame.columns) == [f"scatteringtransform{i}" for i in range(34)]
 

@@ -21,9 +21,6 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
     image_shape: tuple[int, ...]
     normalize_groups: int | None
 
-    # Pixels that are integers become the shorter type.
-    _dtypes = (np.float32, np.float64)
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters and make the filters; no value of `X` is used.
 
@@ -87,6 +84,8 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
                 describe(images[i], rows[i].reshape(self.output_shape_))
                 if self._groups:
                     _normalize(rows[i].reshape(self._groups, -1))
+                # Of pixels so large that sums overflow.
+                np.nan_to_num(rows[i], copy=False, nan=0.0, posinf=0.0, neginf=0.0)
 
         share_out(work, len(images))
         return rows

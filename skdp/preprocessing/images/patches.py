@@ -11,6 +11,7 @@ from scipy import sparse
 
 from skdp.parameters import check_integer
 from skdp.preprocessing.images.base import ImageTransformer
+from skdp.threads import share_out
 
 # Constants of Coates and Ng, for pixels in [0, 1]: what is added to the variance of a patch and to
 # the eigenvalues of whitening, and the threshold of a match.
@@ -57,7 +58,8 @@ class PublicPatches(ImageTransformer):
     The photographs are those of `sklearn.datasets.load_sample_images`, which needs Pillow; for
     images of one colour they are made grey. Each patch is brought to mean 0 and variance 1,
     whitened as theirs are, and compared with unit vectors that a spherical k-means has found among
-    these [1]_, the same in every fit; what exceeds 0.25 is averaged over a field.
+    these [1]_, the same in every fit (up to rounding on
+    other kinds of processors); what exceeds 0.25 is averaged over a field.
 
     No value of a row enters the fit, and the features of an image depend on that image alone, to
     the bit: what is private behind it keeps its guarantee.
@@ -106,7 +108,10 @@ class PublicPatches(ImageTransformer):
                 f"an image of {height} x {width} has {places[0]} x {places[1]} patches, too few "
                 f"for patch_size={size} and grid_size={grid}."
             )
-        self.filters_ = _learn_filters(size, n_colours, n_filters)
+        learned: list[np.ndarray] = []
+        # With one thread of the BLAS, since their number changes bits.
+        share_out(lambda _: learned.append(_learn_filters(size, n_colours, n_filters)), 1)
+        self.filters_ = learned[0]
         # A column for each field, with the weights of its mean over places.
         fields = [np.arange(n)[:, np.newaxis] * grid // n == np.arange(grid) for n in places]
         self._fields = np.kron(*(field / field.sum(axis=0) for field in fields))

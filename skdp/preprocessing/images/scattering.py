@@ -57,7 +57,7 @@ class ScatteringTransform(ImageTransformer):
     norm; estimators shorten them to `data_norm`.
 
     The cascade, its Morlet wavelets and its padding by reflection are those of `Scattering2D` of
-    Kymatio [2]_. Integer pixels become float32. Features scale with the pixels, which are best
+    Kymatio [2]_. Features scale with the pixels, which are best
     divided by 255 before group normalisation. 27 groups for one colour are those of [3]_.
 
     References
