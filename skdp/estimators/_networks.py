@@ -24,6 +24,11 @@ _CLIPPED_BY = {
     "per-layer": ("gradients are clipped layer by layer",),
     "normalize": ("gradients are clipped by dividing them by their norm plus 0.01",),
 }
+_ARITHMETIC = (
+    "proofs assume real numbers for noise, which is double precision; bounds hold for sums as they "
+    "are computed (docs/proofs/networks.md): on rows of double precision, and on rows of single "
+    "precision for tables in which a null row stands in the place of one that is missing"
+)
 _OF_LINES_AND_NETWORKS = {
     *("coef_", "intercept_", "coefs_", "intercepts_", "activation_", "out_activation_"),
     *("n_layers_", "n_outputs_"),
@@ -140,14 +145,11 @@ class NetworkMixin(LogisticMixin):
 
     def _record(self, plan: Any, *about: Any) -> PrivacySpent:
         if hasattr(plan.model, "hidden"):
-            about += (
-                *_CLIPPED_BY.get(plan.model.clipping, ()),
-                "where rows are of single precision, a null row stands in the place of one that is "
-                "missing; in double precision later rows may move up (docs/proofs/networks.md)",
-            )
+            about += _CLIPPED_BY.get(plan.model.clipping, ())
         if self.coefs_init is not None or self.intercepts_init is not None:
             about += ("coefs_init= and intercepts_init=, from which training starts, are public",)
-        return super()._record(plan, *about)
+        spent = super()._record(plan, *about)
+        return replace(spent, arithmetic=_ARITHMETIC) if hasattr(plan.model, "hidden") else spent
 
     def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
         for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # of a fit with other layers

@@ -293,12 +293,12 @@ def test_adaptive_norms_can_be_audited_with_a_row_less(table, release):
 
 def test_what_bounds_the_gradients_is_told(table):
     model = network(3, cls=GrpuaMLPClassifier, data_norm=2.0).fit(*table)
-    assert "clipped" in model.privacy_spent_.assumptions[-2]
+    assert "clipped" in model.privacy_spent_.assumptions[-1]
     assert "norm at most 1; " in model.privacy_spent_.mechanism
     start = network(3, data_norm=2.0, **STANDING).fit(*table)
     model.set_params(max_grad_norm=None, radius=0.3, epsilon=0.1).fit(*table)
-    told, rounding = model.privacy_spent_.assumptions[-2:]
-    assert "single precision" in rounding
+    told = model.privacy_spent_.assumptions[-1]
+    assert "null row stands in the place" in model.privacy_spent_.arithmetic
     assert "at weights in the ball of radius 0.3" in told and "clipped" not in told
     moved = [own - from_ for own, from_ in zip(model.coefs_, start.coefs_, strict=True)]
     moved[0] *= 2.0 / 4.0  # back in the units of the network
