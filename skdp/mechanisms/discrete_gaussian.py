@@ -79,12 +79,6 @@ def discrete_gaussians(stream: RandomStream, scale: int, count: int) -> list[int
     return [_discrete_gaussian(integers, scale) for _ in range(count)]
 
 
-def discrete_laplaces(stream: RandomStream, scale: int, count: int) -> list[int]:
-    """Return integers x, each with probability exactly proportional to ``e^(-|x| / scale)``."""
-    integers = _UniformIntegers(stream)
-    return [_discrete_laplace(integers, scale) for _ in range(count)]
-
-
 class _UniformIntegers:
     """Uniform integers by rejection, from a stream's bytes that are drawn many at a time."""
 

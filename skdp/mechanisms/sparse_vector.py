@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp.accounting import PureDPEvent
 from skdp.mechanisms.analytic_gaussian import check_positive, check_representable
-from skdp.mechanisms.discrete_gaussian import discrete_laplaces
+from skdp.mechanisms.discrete_laplace import discrete_laplaces
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import note_release
 from skdp.parameters import check_integer, check_real, plain_arguments
