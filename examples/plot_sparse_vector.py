@@ -52,7 +52,11 @@ def main(path: str) -> None:
             break
         if watch.is_above(count, THRESHOLD):
             budget.reserve(
-                LaplaceEvent(1.0 / COUNTING), label=f"cases on day {day}", epsilon=COUNTING, delta=0
+                LaplaceEvent(1.0 / COUNTING),
+                label=f"cases on day {day}",
+                epsilon=COUNTING,
+                delta=0,
+                seeded=True,
             )
             alarms[day] = float(laplace_mechanism(count, 1.0, COUNTING, random_state=day))
     error = laplace_accuracy(COUNTING, 0.05, ALARMS)

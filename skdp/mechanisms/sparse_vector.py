@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from fractions import Fraction
 from typing import Any
 
@@ -48,8 +49,6 @@ class SparseVector:
     ----------
     event : PureDPEvent
         What the whole stream costs.
-    positives_left : int
-        How many answers "above" are left.
 
     Raises
     ------
@@ -61,7 +60,7 @@ class SparseVector:
     Notes
     -----
     Dwork and Roth (2014), Algorithms 1 and 2, with the constants of Lyu, Su and Li (2017),
-    Algorithm 7, who also show how six published variants went wrong. The threshold takes noise
+    Algorithm 7, who also show that four of six published variants are not private. The threshold takes noise
     *once*, of scale ``sensitivity / epsilon_1``; each query fresh noise of scale
     ``2 c sensitivity / epsilon_2``, or half of that if monotone, where c is `max_positives`;
     ``epsilon_2 / epsilon_1`` is ``(2 c)^(2/3)``, or ``c^(2/3)``, for which their sum varies least.
@@ -71,7 +70,7 @@ class SparseVector:
     Noise is a discrete Laplace variable on a grid, drawn exactly, and comparisons are between
     integers, so that the guarantee assumes no real arithmetic; rounding values to the grid adds a
     millionth to the noise. The proof is in ``docs/proofs/selection_mechanisms.md``. The object
-    keeps the noise of its threshold, which must stay secret, and cannot be pickled.
+    keeps the noise of its threshold, which must stay secret, and belongs to one process.
 
     References
     ----------
@@ -104,7 +103,7 @@ class SparseVector:
         factor = max_positives if monotone else 2 * max_positives
         check_representable(2.0 * factor * (sensitivity / epsilon))
         self.event = PureDPEvent(epsilon)
-        self.positives_left = max_positives
+        self._positives_left = max_positives
         self._sensitivity = float(sensitivity)
         self._grid = Fraction(2) ** (math.frexp(sensitivity)[1] - 1 - _DIGITS)
         # Rounding to the nearest multiple moves the distance of two values by one step at most.
@@ -117,7 +116,7 @@ class SparseVector:
             accountant.reserve(
                 self.event, label="SparseVector", estimator="SparseVector", seeded=stream.seeded
             )
-        self._stream = stream
+        self._stream, self._lock = stream, threading.Lock()
         self._threshold_noise = discrete_laplaces(stream, threshold_scale, 1)[0]
 
     @plain_arguments
@@ -143,24 +142,36 @@ class SparseVector:
         ValueError
             If a number is not finite, or larger.
         """
-        if self.positives_left == 0:
-            raise RuntimeError(
-                "This stream has given all its answers 'above'; another SparseVector, which costs "
-                "another epsilon, can go on."
+        with self._lock:
+            if self._positives_left == 0:
+                raise RuntimeError(
+                    "This stream has given all its answers 'above'; another SparseVector, which "
+                    "costs another epsilon, can go on."
+                )
+            excess = _exact(value) - _exact(threshold)
+            noise = discrete_laplaces(self._stream, self._scale, 1)[0]
+            is_above = round(excess / self._grid) + noise >= self._threshold_noise
+            noted = note_release(
+                "SparseVector",
+                np.array([float(excess)]),
+                np.array([is_above]),
+                self._sensitivity,
+                float(self._scale * self._grid),
+                norm=np.inf,
             )
-        excess = _exact(value) - _exact(threshold)
-        noise = discrete_laplaces(self._stream, self._scale, 1)[0]
-        is_above = round(excess / self._grid) + noise >= self._threshold_noise
-        noted = note_release(
-            "SparseVector",
-            np.array([float(excess)]),
-            np.array([is_above]),
-            self._sensitivity,
-            float(self._scale * self._grid),
-            norm=np.inf,
+            self._positives_left -= bool(noted[0])
+            return bool(noted[0])
+
+    @property
+    def positives_left(self) -> int:
+        """How many answers "above" are left."""
+        return self._positives_left
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            "A SparseVector cannot be copied or pickled: both would go on with answers that are "
+            "paid for once."
         )
-        self.positives_left -= bool(noted[0])
-        return bool(noted[0])
 
 
 def _exact(number: Any) -> Fraction:

@@ -1,5 +1,6 @@
 """The sparse vector technique: what it answers, what it costs, and which variants are wrong."""
 
+import copy
 import itertools
 import math
 import pickle
@@ -185,8 +186,14 @@ def test_parameters_are_checked_before_the_charge_and_values_not_told():
         with pytest.raises(ValueError, match="must be finite") as caught:
             fresh.is_above(bad)
         assert "77.125" not in str(caught.value)
-    with pytest.raises(TypeError, match="cannot be pickled"):
-        pickle.dumps(fresh)
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_answers_are_not_given_twice(duplicate):
+    with pytest.raises(TypeError, match="cannot be copied or pickled"):
+        duplicate(sparse())
+    with pytest.raises(AttributeError):
+        sparse().positives_left = 9
 
 
 @settings(max_examples=60, deadline=None)

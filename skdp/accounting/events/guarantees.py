@@ -118,7 +118,8 @@ class BoundedRangeEvent(ProfileEvent):
     ----------
     epsilon : float
         Width of an interval that holds all log ratios of the outcomes' probabilities under two
-        neighbours, whose ends may depend on these; in nats, finite and ``>= 0``.
+        neighbours, whose ends may depend on these; in nats, finite and ``>= 0``. Inside a
+        `PoissonSampledEvent`, for a record that joins or leaves the sample.
 
     Notes
     -----
