@@ -133,7 +133,8 @@ def laplace_accuracy(
     if bound == "exact" and beta > 1e-17:
         log_all = math.log1p(-beta) / k
         each = -math.expm1(log_all)
-        quantile = -math.log(each) if each < 0.5 else -math.log1p(-math.exp(log_all))
+        least = -math.log(each) if each < 0.5 else -math.log1p(-math.exp(log_all))
+        quantile = min(quantile, least)
     if noise == "laplace":
         return check_representable(scale * quantile * (1.0 + 1e-13))
     quantile += math.log(2.0) - math.log1p(math.exp(-epsilon / sensitivity))

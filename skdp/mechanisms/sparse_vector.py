@@ -60,8 +60,8 @@ class SparseVector:
     Notes
     -----
     Dwork and Roth (2014), Algorithms 1 and 2, with the constants of Lyu, Su and Li (2017),
-    Algorithm 7, who also show that four of six published variants are not private. The threshold takes noise
-    *once*, of scale ``sensitivity / epsilon_1``; each query fresh noise of scale
+    Algorithm 7, who also show that four of six published variants are not private. The threshold
+    takes noise *once*, of scale ``sensitivity / epsilon_1``; each query fresh noise of scale
     ``2 c sensitivity / epsilon_2``, or half of that if monotone, where c is `max_positives`;
     ``epsilon_2 / epsilon_1`` is ``(2 c)^(2/3)``, or ``c^(2/3)``, for which their sum varies least.
     Released are the answers alone, never a noisy value: one that is wanted of a query above the
