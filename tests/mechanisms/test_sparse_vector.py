@@ -11,11 +11,18 @@ import sparse_vectors as oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from sklearn.base import BaseEstimator, TransformerMixin
 
 from skdp.accounting import PureDPEvent
+from skdp.audit import audit_epsilon
 from skdp.audit.bounds import errors_above
 from skdp.budget import BudgetAccountant, BudgetExceededError
-from skdp.mechanisms import RandomStream, SparseVector, record_releases
+from skdp.budget.charging import charge_fit
+from skdp.inputs import validate_private_data
+from skdp.mechanisms import RandomStream, SparseVector, record_releases, resolve_random_state
+from skdp.mechanisms.random_stream import is_seeded
+from skdp.reporting import PrivacySpent
+from skdp.seeding import fit_context
 from skdp.testing import check_noise
 
 # Every statistical test below fails a right implementation with probability below this.
@@ -75,6 +82,59 @@ def audited(variant, one, other, telling, count):
         for values in (one, other)
     ]
     return float(errors_above(0.5, *hits, FALSE_ALARM).epsilon_lower(0.0))
+
+
+class Alarms(TransformerMixin, BaseEstimator):
+    """Tell which of two column sums are above zero, as Stoddard et al. do or as is right."""
+
+    def __init__(self, right=True, accountant=None, random_state=None):
+        self.right = right
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        X = validate_private_data(self, X, dtype=np.float64)
+        spent = PrivacySpent(
+            epsilon=1.0,
+            delta=0.0,
+            adjacency="replace-one",
+            event=PureDPEvent(1.0),
+            accountant="basic",
+            mechanism="sparse vector",
+            assumptions=(),
+            released=("alarms_",),
+            seeded=is_seeded(self.random_state),
+        )
+        charge_fit(self, spent)
+        stream = resolve_random_state(self.random_state, fit_context(self, X))
+        if self.right:
+            answers = [False, False]
+            watch = SparseVector(1.0, 1.0, stream)
+            for column, value in enumerate(X.sum(axis=0)):
+                if watch.positives_left > 0:
+                    answers[column] = watch.is_above(value)
+        else:
+            answers = X.sum(axis=0) >= 2.0 * stream.laplace(1)
+        self.alarms_ = np.array(answers, dtype=float)
+        self.privacy_spent_ = spent
+        return self
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("right", [True, False])
+def test_audits_of_fits_tell_right_from_wrong(right):
+    X, other = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 0.0]])
+    result = audit_epsilon(
+        Alarms(right),
+        X,
+        neighbour=(other, None),
+        n_trials=2000,
+        confidence=1.0 - FALSE_ALARM,
+        method="clopper-pearson",
+        random_state=0,
+    )
+    assert result.violated != right
+    assert (result.epsilon_lower > 1.0) != right
 
 
 @pytest.mark.slow
