@@ -383,6 +383,37 @@ def test_no_outlier_is_protected():
 DELTAS = (1e-3, 1e-5, 1e-6, 1e-9)
 
 
+def test_votes_with_laplace_noise():
+    rows = []
+    for gap in (2, 20, 100, 250, 10_000):
+        # The difference of two Laplace variables, by quadrature over one of them.
+        before, after = (
+            mp.quad(
+                lambda x, g=g: mp.exp(-abs(x)) / 2 * laplace_tail(x + mp.mpf(g) / 20),
+                [-mp.inf, -g / 20, 0, mp.inf],
+            )
+            for g in (gap, gap - 2)
+        )
+        assert mp.almosteq(before, mp.exp(-gap / 20) * (2 + gap / 20) / 4, 1e-9)
+        loss = float(mp.log(after / before))
+        assert 0.05 < loss < 0.1
+        rows.append([gap, 0.05, loss])
+    compare("Votes with Laplace noise", rows)
+
+
+def laplace_tail(x):
+    return mp.exp(-x) / 2 if x >= 0 else 1 - mp.exp(x) / 2
+
+
+def test_losses_above_epsilon():
+    rows = []
+    for epsilon, delta in ((0.1, 1e-5), (1.0, 1e-5), (1.0, 1e-6), (3.0, 1e-5)):
+        mu = 1.0 / gaussian_sigma(epsilon, delta)
+        above = norm.sf(epsilon / mu - mu / 2) + norm.sf(epsilon / mu + mu / 2)
+        rows.append([epsilon, delta, above, above / delta])
+    compare("Losses above epsilon", rows)
+
+
 def test_reference_noise():
     rows = [
         [epsilon, *(gaussian_sigma(epsilon, delta) for delta in DELTAS)]

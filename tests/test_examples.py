@@ -129,6 +129,9 @@ def load_script(path):
     [
         "plot_hospital_budget.py",
         "plot_privacy_curve.py",
+        "plot_first_names.py",
+        "plot_composition.py",
+        "plot_sparse_vector.py",
         "paper/plot_moments_accountant.py",
         "paper/plot_generic_epsilon.py",
         "paper/plot_generic_delta.py",

@@ -25,6 +25,7 @@ from skdp.accounting.calibration.noise import (
 from skdp.accounting.dpsgd import dpsgd_epsilon
 from skdp.accounting.events import (
     ApproxDPEvent,
+    BoundedRangeEvent,
     ComposedEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
@@ -52,6 +53,7 @@ __all__ = [
     "ApproxDPEvent",
     "BasicCompositionAccountant",
     "BayesianAccountant",
+    "BoundedRangeEvent",
     "ComposedEvent",
     "DiscreteGaussianEvent",
     "DiscreteLaplaceEvent",

@@ -8,7 +8,7 @@ from skdp.mechanisms.analytic_gaussian import (
 )
 from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_mechanism
-from skdp.mechanisms.laplace import laplace_mechanism
+from skdp.mechanisms.laplace import laplace_accuracy, laplace_mechanism
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.mechanisms.selection import (
@@ -16,6 +16,7 @@ from skdp.mechanisms.selection import (
     permute_and_flip,
     report_noisy_max,
 )
+from skdp.mechanisms.sparse_vector import SparseVector
 from skdp.mechanisms.stopping import RandomStopping
 from skdp.mechanisms.trace import ReleaseTrace, active_trace, record_releases
 
@@ -26,6 +27,7 @@ __all__ = [
     "RandomStopping",
     "RandomStream",
     "ReleaseTrace",
+    "SparseVector",
     "UniformSubsetSampler",
     "active_trace",
     "analytic_gaussian_delta",
@@ -34,6 +36,7 @@ __all__ = [
     "classical_gaussian_sigma",
     "exponential_mechanism",
     "gaussian_mechanism",
+    "laplace_accuracy",
     "laplace_mechanism",
     "permute_and_flip",
     "record_releases",

@@ -2,7 +2,9 @@
 
 Scores must be such that one record changes each of them by at most the sensitivity. Then all
 mechanisms here are epsilon-DP. If in addition a record can only change all of them in the same
-direction (counts under add-remove), they are ``monotone`` and half the noise suffices.
+direction (counts under add-remove), they are ``monotone`` and half the noise suffices. Real
+arithmetic is assumed: chances are computed in double precision, about 1e-15 of themselves away.
+Proofs are in ``docs/proofs/private_selection.md`` and ``selection_mechanisms.md``.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ def permute_and_flip(
     Indices are visited in random order; one with score q is chosen with probability
     ``e^(-epsilon (max - q) / (2 sensitivity))``, else the next one is visited (McKenna and Sheldon,
     2020, Algorithm 1 and Theorem 1). It has the same distribution as `report_noisy_max` with
-    exponential noise, but no score is ever noised.
+    exponential noise, but no score is ever noised. Accountants know it as `PureDPEvent`.
 
     Parameters
     ----------
@@ -90,6 +92,8 @@ def exponential_mechanism(
 
     McSherry and Talwar (2007), Theorem 6. Besides epsilon-DP, its range is bounded: the privacy
     loss varies by at most epsilon, so that it is ``epsilon^2 / 8``-zCDP (Cesar and Rogers, 2021).
+    Accountants know it as ``BoundedRangeEvent(epsilon)``: of many choices together it may cost
+    least, of one alone `permute_and_flip` is better.
 
     Parameters
     ----------
@@ -153,8 +157,9 @@ def report_noisy_max(
     noise : {"exponential", "laplace", "gumbel"}, default="exponential"
         Independent noise of scale ``2 sensitivity / epsilon``, or half of that if monotone.
         ``"exponential"`` gives the distribution of `permute_and_flip` (Ding, Kifer, Steinke, Wang,
-        Xiao and Zhang, 2021), ``"gumbel"`` that of `exponential_mechanism`, and ``"laplace"`` is
-        the classical choice (Dwork and Roth, 2014, Claim 3.9), less accurate than the first.
+        Xiao and Zhang, 2021), ``"gumbel"`` that of `exponential_mechanism`, a `BoundedRangeEvent`,
+        and ``"laplace"`` is the classical choice (Dwork and Roth, 2014, Claim 3.9: of counts under
+        add-remove, with half the noise), less accurate than the first; both are a `PureDPEvent`.
     monotone : bool, default=False
         Whether a record changes all scores in the same direction.
 

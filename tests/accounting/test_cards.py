@@ -8,6 +8,7 @@ import pytest
 
 from skdp.accounting import (
     ApproxDPEvent,
+    BoundedRangeEvent,
     ComposedEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
@@ -164,6 +165,7 @@ EXAMPLES = [
     UniformSampledEvent(1, 20, GaussianEvent(2.0)),
     UniformSampledEvent(1, 20, LaplaceEvent(2.0)),
     PureDPEvent(0.7),
+    BoundedRangeEvent(0.7),
     ApproxDPEvent(0.7, 1e-5),
     ObjectivePerturbationEvent(3.0, 0.05),
     OneOfEvent((PureDPEvent(0.5), RepeatedEvent(LaplaceEvent(8.0), 3))),

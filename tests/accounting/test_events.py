@@ -6,6 +6,7 @@ import pytest
 
 from skdp.accounting import (
     ApproxDPEvent,
+    BoundedRangeEvent,
     ComposedEvent,
     Event,
     GaussianEvent,
@@ -22,6 +23,7 @@ ALL = [
     STEP,
     UniformSampledEvent(3, 10, GaussianEvent(1)),
     PureDPEvent(0.0),
+    BoundedRangeEvent(0.3),
     ApproxDPEvent(1.0, 1e-6),
     RepeatedEvent(STEP, 7),
     ComposedEvent((STEP, RepeatedEvent(ComposedEvent([PureDPEvent(1.0)]), 2))),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, special, stats
+from scipy import special, stats
 
 from skdp.mechanisms import (
     RandomStream,
@@ -46,23 +46,23 @@ def flip_chances(scores, epsilon, sensitivity=1.0, monotone=False):
     return chances / math.factorial(len(scores))
 
 
-def exponential_chances(scores, epsilon):
-    return special.softmax(0.5 * epsilon * np.asarray(scores, dtype=float))
+def exponential_chances(scores, epsilon, monotone=False):
+    return special.softmax((1.0 if monotone else 0.5) * epsilon * np.asarray(scores, dtype=float))
 
 
-def laplace_chances(scores, epsilon):
-    """Chance of each index to be the largest with Laplace noise, by quadrature."""
-    scaled = 0.5 * epsilon * np.asarray(scores, dtype=float)
-    chances = []
-    for index, score in enumerate(scaled):
-        others = np.delete(scaled, index)
-
-        def density(x, score=score, others=others):
-            return stats.laplace.pdf(x - score) * np.prod(stats.laplace.cdf(x - others))
-
-        low, high = scaled.min() - 40.0, scaled.max() + 40.0
-        chances.append(integrate.quad(density, low, high, points=sorted(set(scaled)), limit=400)[0])
-    return np.array(chances)
+def laplace_chances(scores, epsilon, monotone=False):
+    """Chance of each index to be the largest with Laplace noise, by quadrature between kinks."""
+    scaled = (1.0 if monotone else 0.5) * epsilon * np.asarray(scores, dtype=float)
+    ends = np.concatenate([[scaled.min() - 40.0], np.sort(scaled), [scaled.max() + 40.0]])
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    half = 0.5 * np.diff(ends)[:, None]
+    at = (ends[:-1, None] + half + half * nodes).ravel()[:, None] - scaled
+    tail = 0.5 * np.exp(-np.abs(at))
+    below = np.where(at < 0.0, tail, 1.0 - tail)
+    return [
+        float(np.sum((half * weights).ravel() * tail[:, i] * np.delete(below, i, axis=1).prod(1)))
+        for i in range(len(scaled))
+    ]
 
 
 def draws(select, count, *args, **options):
@@ -112,24 +112,45 @@ def test_sensitivity_and_monotone_scores_scale_the_noise(select):
     check_noise(draws(select, 4000, 0.2, 1.0, monotone=True), law(chances(SCORES, 0.4)))
 
 
+LAWS = [flip_chances, exponential_chances, laplace_chances]
+
+
 @pytest.mark.parametrize("monotone", [False, True])
-def test_privacy_by_enumeration(monotone):
+@pytest.mark.parametrize(("chances", "near"), [(LAWS[0], 0.9), (LAWS[1], 0.8), (LAWS[2], 0.75)])
+def test_privacy_by_enumeration(chances, near, monotone):
     """Integer scores that a record changes by at most 1: no ratio above e^epsilon, one close."""
     rng = np.random.default_rng(0)
-    epsilon, largest = 0.7, 0.0
-    for _ in range(400):
+    epsilon, largest, widest = 0.7, 0.0, 0.0
+    for _ in range(120):
         scores = rng.integers(0, 8, rng.integers(2, 6))
         change = rng.integers(0 if monotone else -1, 2, len(scores))
-        one = flip_chances(scores, epsilon, monotone=monotone)
-        other = flip_chances(scores + change, epsilon, monotone=monotone)
-        largest = max(largest, float(np.max(np.abs(np.log(one / other)))))
-    assert largest <= epsilon * (1.0 + 1e-12)
-    assert largest > 0.9 * epsilon
+        both = [chances(s, epsilon, monotone=monotone) for s in (scores, scores + change)]
+        losses = np.log(np.divide(*both))
+        largest, widest = max(largest, np.max(np.abs(losses))), max(widest, np.ptp(losses))
+    assert near * epsilon < largest <= epsilon * (1.0 + 1e-12)
+    # Losses of the exponential mechanism alone lie in an interval of that width.
+    assert (widest <= epsilon * (1.0 + 1e-12)) == (chances is exponential_chances)
 
 
-def test_a_monotone_claim_that_is_wrong_would_be_noticed():
-    one, other = flip_chances([5, 4], 0.7, monotone=True), flip_chances([4, 5], 0.7, monotone=True)
-    assert np.max(np.abs(np.log(one / other))) > 0.7
+@settings(max_examples=60, deadline=None)
+@given(
+    pairs=st.lists(st.tuples(st.floats(-9, 9), st.floats(-1, 1)), min_size=2, max_size=5),
+    epsilon=st.floats(0.01, 5.0),
+    monotone=st.booleans(),
+)
+def test_no_scores_have_a_ratio_above_e_to_the_epsilon(pairs, epsilon, monotone):
+    scores = np.array([score for score, _ in pairs])
+    moved = scores + [abs(change) if monotone else change for _, change in pairs]
+    for chances in LAWS:
+        both = [chances(s, epsilon, monotone=monotone) for s in (scores, moved)]
+        assert np.max(np.abs(np.log(np.divide(*both)))) <= epsilon * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("chances", LAWS)
+def test_a_monotone_claim_that_is_wrong_would_be_noticed(chances):
+    """A vote that moves from one candidate to another: counts, but under replace-one."""
+    both = [chances(scores, 0.7, monotone=True) for scores in ([9, 1], [8, 2])]
+    assert np.max(np.abs(np.log(np.divide(*both)))) > 0.7
 
 
 @pytest.mark.parametrize("size", [2, 4])

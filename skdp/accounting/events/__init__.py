@@ -19,6 +19,7 @@ from skdp.accounting.events.compositions import (
 )
 from skdp.accounting.events.guarantees import (
     ApproxDPEvent,
+    BoundedRangeEvent,
     ProfileEvent,
     PureDPEvent,
     RenyiEvent,
@@ -36,6 +37,7 @@ from skdp.accounting.events.selection import RepeatAndSelectEvent
 
 __all__ = [
     "ApproxDPEvent",
+    "BoundedRangeEvent",
     "ComposedEvent",
     "DiscreteGaussianEvent",
     "DiscreteLaplaceEvent",

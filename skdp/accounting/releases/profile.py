@@ -8,12 +8,16 @@ from fractions import Fraction
 
 from skdp.accounting.analysis import (
     Analysis,
+    Divergence,
     DominatingPairs,
     Guarantee,
+    LogMoments,
     Reading,
     card_of,
 )
-from skdp.accounting.events import ProfileEvent
+from skdp.accounting.events import BoundedRangeEvent, ProfileEvent
+from skdp.accounting.numerics.floats import decimal_up, read_decimal
+from skdp.accounting.numerics.order_conversion import log_moment_randomised_response, pure_rho
 from skdp.accounting.pld.pairs.profile import ProfilePair
 from skdp.once import cached_property
 
@@ -68,3 +72,34 @@ class OwnProfile(KnownProfile):
         """Ask the event; what is no loss promises nothing."""
         largest = self.event.largest_loss(self.adjacency)
         return largest if largest >= 0.0 else math.inf
+
+
+@card_of(BoundedRangeEvent)
+class BoundedRange(OwnProfile):
+    """Divergences besides (``selection_mechanisms.md``, Theorem 2)."""
+
+    event: BoundedRangeEvent
+
+    def log_moments(self) -> LogMoments:
+        """Return those of Gaussian noise with ``mu = epsilon/2``, or of randomised response."""
+        epsilon = self.event.epsilon
+
+        def moment(order: float) -> float:
+            # Not the square itself, which would vanish for the least epsilons.
+            gaussian = 0.125 * order * (order - 1.0) * epsilon * max(epsilon, 1e-100)
+            return min(gaussian * (1.0 + 1e-14), log_moment_randomised_response(epsilon, order))
+
+        return LogMoments(moment, closed_form=True)
+
+    def rho(self, read: Reading = Fraction) -> Divergence:
+        """Return an eighth of the square, or what pure privacy costs."""
+        epsilon = read(self.event.epsilon)
+        return Divergence(min(epsilon**2 / 8, pure_rho(epsilon)), Fraction(0))
+
+    def covers(self, event: BoundedRangeEvent) -> bool:
+        """Compare the widths."""
+        return event.epsilon <= self.event.epsilon
+
+    def of_two(self) -> BoundedRangeEvent:
+        """Return twice the width: losses along a chain of neighbours add up."""
+        return BoundedRangeEvent(decimal_up(2 * read_decimal(self.event.epsilon)))
