@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from fractions import Fraction
 from typing import Any
@@ -19,6 +20,7 @@ from skdp.parameters import check_integer, check_real, plain_arguments
 # Values are rounded to a grid this many binary digits finer than the sensitivity.
 _DIGITS = 20
 _LARGEST = 1e300
+_TWICE = "both would go on with answers that are paid for once"
 
 
 @plain_arguments
@@ -117,6 +119,7 @@ class SparseVector:
                 self.event, label="SparseVector", estimator="SparseVector", seeded=stream.seeded
             )
         self._stream, self._lock = stream, threading.Lock()
+        self._process = os.getpid()
         self._threshold_noise = discrete_laplaces(stream, threshold_scale, 1)[0]
 
     @plain_arguments
@@ -138,10 +141,12 @@ class SparseVector:
         Raises
         ------
         RuntimeError
-            If the stream has ended.
+            If the stream has ended, or in a forked process.
         ValueError
             If a number is not finite, or larger.
         """
+        if os.getpid() != self._process:
+            raise RuntimeError(f"A SparseVector belongs to the process that made it: {_TWICE}.")
         with self._lock:
             if self._positives_left == 0:
                 raise RuntimeError(
@@ -168,10 +173,7 @@ class SparseVector:
         return self._positives_left
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError(
-            "A SparseVector cannot be copied or pickled: both would go on with answers that are "
-            "paid for once."
-        )
+        raise TypeError(f"A SparseVector cannot be copied or pickled: {_TWICE}.")
 
 
 def _exact(number: Any) -> Fraction:

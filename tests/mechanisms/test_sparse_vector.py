@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import os
 import pickle
 
 import numpy as np
@@ -254,6 +255,20 @@ def test_answers_are_not_given_twice(duplicate):
         duplicate(sparse())
     with pytest.raises(AttributeError):
         sparse().positives_left = 9
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Processes are forked on POSIX alone.")
+def test_a_forked_process_is_not_answered():
+    alarm = sparse()
+    child = os.fork()
+    if child == 0:
+        try:
+            alarm.is_above(1.0)
+        except RuntimeError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert alarm.is_above(1e9)
 
 
 @settings(max_examples=60, deadline=None)
