@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from skdp.mechanisms.contribution import ROUND_UP
+from skdp.mechanisms.discrete_laplace import UniformIntegers, bernoulli_exp, discrete_laplace
 from skdp.mechanisms.random_stream import RandomStream
 
 # The r of the proof, in steps of the grid: what is left out is then below 1e-2100 a coordinate.
@@ -24,7 +26,6 @@ _DIGITS, _SECRET_DIGITS = 20, 45
 LARGEST_STEP = 2.0**-_DIGITS
 # Covers the roundings of the few operations by which noise is chosen and priced.
 _MARGIN = 1e-12
-_WORDS_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -70,68 +71,21 @@ def secret_on_grid(sigma: float, count: int) -> tuple[float, float, float]:
     return float(scale) * grid, grid, near
 
 
-def discrete_gaussians(stream: RandomStream, scale: int, count: int) -> list[int]:
+def discrete_gaussians(stream: RandomStream, scale: int | Fraction, count: int) -> list[int]:
     """Return integers x, each with probability exactly proportional to ``e^(-x^2 / (2 scale^2))``.
 
     Canonne, Kamath and Steinke (2020), Algorithms 1 to 3, in integers alone.
     """
-    integers = _UniformIntegers(stream)
-    return [_discrete_gaussian(integers, scale) for _ in range(count)]
-
-
-class _UniformIntegers:
-    """Uniform integers by rejection, from a stream's bytes that are drawn many at a time."""
-
-    def __init__(self, stream: RandomStream) -> None:
-        self._stream = stream
-        self._bytes, self._place = b"", 0
-
-    def below(self, bound: int) -> int:
-        """Return one of 0, 1, ..., `bound` - 1, all equally likely."""
-        bits = (bound - 1).bit_length()
-        size = (bits + 7) // 8
-        while True:
-            end = self._place + size
-            if end > len(self._bytes):
-                self._bytes, end = self._stream.words(_WORDS_AT_ONCE).tobytes(), size
-            number = int.from_bytes(self._bytes[end - size : end], "little") >> (8 * size - bits)
-            self._place = end
-            if number < bound:
-                return number
-
-
-def _bernoulli_exp(integers: _UniformIntegers, above: int, below: int) -> bool:
-    """Return True with probability ``e^(-above / below)``, exactly (Algorithm 1)."""
-    while above > below:
-        if not _bernoulli_exp(integers, 1, 1):
-            return False
-        above -= below
-    # Coins of probability above / (k below) fall until one shows tails: an alternating series.
-    k = 1
-    while integers.below(k * below) < above:
-        k += 1
-    return k % 2 == 1
-
-
-def _discrete_laplace(integers: _UniformIntegers, scale: int) -> int:
-    """Return x with probability proportional to ``e^(-|x| / scale)`` (Algorithm 2)."""
-    while True:
-        rest = integers.below(scale)
-        if not _bernoulli_exp(integers, rest, scale):
-            continue
-        turns = 0
-        while _bernoulli_exp(integers, 1, 1):
-            turns += 1
-        size = rest + scale * turns
-        if integers.below(2) == 0:
-            return size
-        if size > 0:  # else zero would come up twice as often
-            return -size
-
-
-def _discrete_gaussian(integers: _UniformIntegers, scale: int) -> int:
-    """Return x with probability proportional to ``e^(-x^2 / (2 scale^2))`` (Algorithm 3)."""
-    while True:
-        x = _discrete_laplace(integers, scale)
-        if _bernoulli_exp(integers, (abs(x) - scale) ** 2, 2 * scale * scale):
-            return x
+    integers, spread = UniformIntegers(stream), Fraction(scale) ** 2
+    nearby = max(int(scale), 1)
+    # With t = nearby, (|x| - scale^2 / t)^2 / (2 scale^2) as a quotient of integers.
+    factor, centre = nearby * spread.denominator, spread.numerator
+    common = math.gcd(factor, centre)
+    factor, centre = factor // common, centre // common
+    below = 2 * nearby * factor * centre
+    drawn: list[int] = []
+    while len(drawn) < count:
+        x = discrete_laplace(integers, nearby, 1)
+        if bernoulli_exp(integers, (abs(x) * factor - centre) ** 2, below):
+            drawn.append(x)
+    return drawn

@@ -14,12 +14,11 @@ from skdp.mechanisms import GaussianMechanism, RandomStream
 from skdp.mechanisms.discrete_gaussian import (
     _RANDOM_ROUNDING,
     Noise,
-    _bernoulli_exp,
-    _UniformIntegers,
     discrete_gaussians,
     noise_on_grid,
     secret_on_grid,
 )
+from skdp.mechanisms.discrete_laplace import UniformIntegers, bernoulli_exp
 
 # Every statistical test below fails a right implementation with probability below this.
 FALSE_ALARM = 1e-7
@@ -61,7 +60,7 @@ def test_bernoulli_probabilities_are_exact(above, below):
             for last in (False, True):
                 path = Path((*outcomes, last))
                 try:
-                    result = _bernoulli_exp(path, above, below)
+                    result = bernoulli_exp(path, above, below)
                 except StopIteration:
                     if path.probability > 0:
                         longer.append((*outcomes, last))
@@ -89,7 +88,7 @@ def test_uniform_integers_are_exactly_uniform(bound):
             return np.frombuffer(b"".join(bytes(s) for s in strings), dtype=np.uint8)
 
     strings = list(itertools.product(range(256), repeat=size))
-    integers, drawn = _UniformIntegers(Everything()), []
+    integers, drawn = UniformIntegers(Everything()), []
     try:
         while len(drawn) < 256**size:
             drawn.append(integers.below(bound))
