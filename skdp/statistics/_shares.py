@@ -61,15 +61,16 @@ def square_about(cells: np.ndarray, centre: np.ndarray) -> np.ndarray:
 
 def mean_bounds(corners: list[np.ndarray]) -> tuple[float, float]:
     """Return bounds on the mean place over a box: it is a quotient of linear functions."""
-    found = [mean_of(corner) for corner in corners]
-    return max(min(found), 0.0), min(max(found), 1.0)
+    found = np.clip([mean_of(corner) for corner in corners], 0.0, 1.0)
+    return float(found.min()), float(found.max())
 
 
 def variance_bounds(corners: list[np.ndarray]) -> tuple[float, float]:
     """Return bounds on the variance over a box: least at a corner, most below any square's."""
     squares = np.array([square_about(corner, _TRIED) for corner in corners])
     lowest = min(variance_of(corner) for corner in corners)
-    return max(lowest, 0.0), min(max(float(squares.max(axis=0).min()), 0.0), 0.25)
+    low, high = np.clip([lowest, squares.max(axis=0).min()], 0.0, 0.25)
+    return float(low), float(high)
 
 
 def corners_of(noisy: np.ndarray, width: float, size: int | None) -> list[np.ndarray]:
