@@ -98,7 +98,7 @@ class Noise:
         each = -math.expm1(math.log1p(-failure) / count) * (1.0 - _MARGIN)
         scale = float(self.scale) * (1.0 + _MARGIN)
         if self.kind == "gaussian":
-            # P(X >= w + 1) <= P(N >= w) (Canonne, Kamath and Steinke, 2020, Proposition 25).
+            # P(X >= w + 1) <= P(N >= w) for a normal N of that deviation.
             return math.ceil(-scale * float(ndtri(0.5 * each)) * (1.0 + _MARGIN))
         # P(|X| > w) = 2 r^(w + 1) / (1 + r) with r = e^(-1 / scale).
         reach = scale * math.log(2.0 / ((1.0 + math.exp(-1.0 / scale)) * each))

@@ -139,10 +139,8 @@ def private_histogram(
 
     Raises
     ------
-    ValueError, TypeError
-        For bad parameters or input, before anything is charged.
-    BudgetExceededError
-        If the budget cannot take the charge; the rows are not used then.
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -203,10 +201,8 @@ def private_contingency_table(
 
     Raises
     ------
-    ValueError, TypeError
-        For bad parameters or input, before anything is charged.
-    BudgetExceededError
-        If the budget cannot take the charge; the rows are not used then.
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----

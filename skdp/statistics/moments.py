@@ -60,10 +60,8 @@ def private_mean(
 
     Raises
     ------
-    ValueError, TypeError
-        For bad parameters or input, before anything is charged.
-    BudgetExceededError
-        If the budget cannot take the charge; the rows are not used then.
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -127,10 +125,8 @@ def private_variance(
 
     Raises
     ------
-    ValueError, TypeError
-        For bad parameters or input, before anything is charged.
-    BudgetExceededError
-        If the budget cannot take the charge; the rows are not used then.
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----

@@ -62,10 +62,8 @@ def private_quantile(
 
     Raises
     ------
-    ValueError, TypeError
-        For bad parameters or input, before anything is charged.
-    BudgetExceededError
-        If the budget cannot take the charge; the rows are not used then.
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----

@@ -54,10 +54,8 @@ def private_top_k(
 
     Raises
     ------
-    ValueError, TypeError
-        For bad parameters or input, before anything is charged.
-    BudgetExceededError
-        If the budget cannot take the charge; the rows are not used then.
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----
