@@ -16,8 +16,8 @@ def cells_of(column: Any) -> np.ndarray:
     refuse_container(column)
     if hasattr(column, "dtypes") and hasattr(column, "columns"):
         raise TypeError("column must be one column, got a frame: give frame['name'].")
-    if hasattr(column, "dtype") and (hasattr(column, "iloc") or hasattr(column, "to_list")):
-        return series_cells(column)
+    if hasattr(column, "iloc") or hasattr(getattr(column, "dtype", None), "is_float"):
+        return series_cells(column)  # of pandas, of polars
     if isinstance(column, str | bytes | dict) or not hasattr(column, "__iter__"):
         raise TypeError(
             f"column must be a series, an array or a list of cells, got {type(column).__name__}."
@@ -43,7 +43,7 @@ def listed_column(column: Any, categories: Any, schema: Any) -> FeatureColumn:
             )
         return found
     name = str(getattr(column, "name", None) or "column")
-    categories = list(categories)
+    categories = categories if isinstance(categories, str) else list(categories)
     if len(categories) == 2 and all(isinstance(value, bool | np.bool_) for value in categories):
         return BooleanColumn(name, categories, missing="ignore")
     return CategoricalColumn(name, categories, missing="ignore")
@@ -76,6 +76,7 @@ def described(column: Any, schema: Any) -> FeatureColumn:
         raise TypeError(
             f"schema must be a TableSchema or one of its columns, got {type(schema).__name__}."
         )
+    schema.unit.warn_of_rows(stacklevel=5)
     name = getattr(column, "name", None)
     if name is None:
         raise ValueError("the column has no name to find it by: give schema=schema['name'].")

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp.preprocessing import NumericColumn, TableSchema
 from skdp.preprocessing.schema.base import FeatureColumn
-from skdp.preprocessing.schema.frames import import_pandas
+from skdp.preprocessing.schema.frames import column_types, import_pandas
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.records import html_table
 from skdp.statistics._columns import bounds_of, cells_of, positions
@@ -170,6 +170,10 @@ def private_table_one(
         raise TypeError(f"schema must be a TableSchema, got {type(schema).__name__}.")
     names = [name for name in schema.features if name != by] if columns is None else list(columns)
     parts = [_part(schema, name) for name in names]
+    schema.unit.warn_of_rows(stacklevel=3)
+    known = [name for name, _ in column_types(frame)]
+    if absent := [name for name in (*names, by) if name is not None and name not in known]:
+        raise ValueError(f"the frame has no columns {absent}.")
     arms: tuple[Any, ...] = ("all",)
     places = np.zeros(len(frame), dtype=np.int64)
     if by is not None:

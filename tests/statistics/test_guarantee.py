@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 from skdp import config_context
 from skdp.audit.bounds import errors_above
 from skdp.budget import BudgetAccountant, BudgetExceededError
-from skdp.exceptions import BudgetRequiredError
+from skdp.exceptions import BudgetRequiredError, PrivacyWarning
 from skdp.mechanisms import record_releases
-from skdp.preprocessing import BooleanColumn, CategoricalColumn, NumericColumn, TableSchema
+from skdp.preprocessing import (
+    BooleanColumn,
+    CategoricalColumn,
+    NumericColumn,
+    PrivacyUnit,
+    TableSchema,
+)
 from skdp.statistics import (
     private_contingency_table,
     private_count,
@@ -135,7 +141,7 @@ BAD = {
     "confidence": lambda: private_count([1], epsilon=1.0, confidence=1.0),
     "adjacency": lambda: private_count([1], epsilon=1.0, adjacency="both"),
     "give categories": lambda: private_histogram(["secret"], epsilon=1.0),
-    "other": lambda: private_histogram(["secret"], categories="ab", other="a", epsilon=1.0),
+    "other": lambda: private_histogram(["secret"], categories=["a", "b"], other="a", epsilon=1.0),
     "lower= and upper=": lambda: private_mean([77.7], epsilon=1.0),
     "infinite": lambda: private_mean([77.7, np.inf], lower=0, upper=1, epsilon=1.0),
     "missing": lambda: private_mean(
@@ -143,11 +149,12 @@ BAD = {
     ),
     "denominator": lambda: private_quantile([77.7], 0.12345, lower=0, upper=1, epsilon=1.0),
     "one length": lambda: private_contingency_table(
-        [["a"], ["b", "b"]], categories=["ab", "ab"], epsilon=1.0
+        [["a"], ["b", "b"]], categories=[["a", "b"]] * 2, epsilon=1.0
     ),
-    "k must": lambda: private_top_k(["secret"], 2, categories="ab", epsilon=1.0),
+    "k must": lambda: private_top_k(["secret"], 2, categories=["a", "b"], epsilon=1.0),
     "no name": lambda: private_mean([77.7], schema=SCHEMA, epsilon=1.0),
     "one dimension": lambda: private_count(np.ones((2, 2)), epsilon=1.0),
+    "no columns": lambda: private_table_one(frame_of(ROWS)[["age"]], SCHEMA, epsilon=1.0),
     "by='age'": lambda: private_table_one(frame_of(ROWS), SCHEMA, by="age", epsilon=1.0),
     "refuse": lambda: private_table_one(
         frame_of(ROWS), SCHEMA.replace(NumericColumn("age", 0, 1)), epsilon=1.0
@@ -162,6 +169,15 @@ def test_errors_come_before_charges_and_quote_no_value(message):
         BAD[message]()
     assert len(budget.entries()) == 0
     assert "77.7" not in str(raised.value) and "secret" not in str(raised.value)
+
+
+def test_units_of_several_rows_are_warned_about():
+    schema = SCHEMA.replace(unit=PrivacyUnit("patient", 3))
+    with pytest.warns(PrivacyWarning, match="one patient may have 3 rows") as caught:
+        private_mean(frame_of(ROWS)["age"], schema=schema, epsilon=1.0)
+        private_histogram(frame_of(ROWS)["ward"], schema=schema, epsilon=1.0)
+        private_table_one(frame_of(ROWS), schema, epsilon=1.0)
+    assert len(caught) == 3
 
 
 def cells(count, epsilon):
@@ -196,7 +212,7 @@ def test_an_audit_finds_the_claim_right_and_half_the_noise_wrong(monkeypatch):
 
 def test_one_seed_gives_other_noise_to_another_table():
     def noise(column):
-        found = private_histogram(column, categories="ab", epsilon=0.01, random_state=3)
+        found = private_histogram(column, categories=["a", "b"], epsilon=0.01, random_state=3)
         return found.values - [column.count("a"), column.count("b")]
 
     assert np.array_equal(noise(["a"] * 5), noise(["a"] * 5))

@@ -148,7 +148,7 @@ def test_intervals_of_counts_hold_as_often_as_they_say_and_not_more(delta, mecha
 
 
 def test_counts_are_processed_on_request():
-    found = private_histogram(["a"] * 12, categories="ab", epsilon=0.5, random_state=1)
+    found = private_histogram(["a"] * 12, categories=["a", "b"], epsilon=0.5, random_state=1)
     assert found.nonnegative().values.min() >= 0 and found.nonnegative().interval[0].min() >= 0
     assert (found.rounded(5).values % 5 == 0).all()
     assert found.consistent_with(12).values.sum() == pytest.approx(12)
