@@ -184,3 +184,7 @@ class PrivateTopK:
     def __repr__(self) -> str:
         listed = ", ".join(map(repr, self.categories))
         return f"PrivateTopK: {listed} (each short by {self.shortfall:.4g} at most)"
+
+    def _repr_html_(self) -> str:
+        rows = [(str(rank), str(name)) for rank, name in enumerate(self.categories, 1)]
+        return html_table(f"Most frequent first, {self.privacy_spent_!r}", rows)

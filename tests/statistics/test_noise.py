@@ -60,10 +60,14 @@ def test_the_plan_keeps_its_target(adjacency, mechanism):
 
 
 def test_the_better_mechanism_is_taken():
-    query = Query.shares("a", "add-remove")
-    few = plan_noise([query], 1.0, 1e-6, "add-remove", "auto", 0.05)
-    many = plan_noise([query] * 100, 1.0, 1e-6, "add-remove", "auto", 0.05)
-    assert few.noises[0].kind == "laplace" and many.noises[0].kind == "gaussian"
+    """One table for the sizes of arms and one a column; the guide has these numbers of columns."""
+    for adjacency, columns in (("add-remove", 8), ("replace-one", 4)):
+        query = Query.shares("a", adjacency)
+        few, many = (
+            plan_noise([query] * (count + 1), 1.0, 1e-6, adjacency, "auto", 0.05)
+            for count in (columns - 1, columns)
+        )
+        assert few.noises[0].kind == "laplace" and many.noises[0].kind == "gaussian"
 
 
 @settings(max_examples=40, deadline=None)

@@ -179,6 +179,7 @@ def test_the_most_frequent_come_first():
         )
         assert found.categories == ("Emma", "Anna") and found.counts.values.tolist() == [9, 5]
         assert found.counts.categories == found.categories
+        assert "Emma" in found._repr_html_() and "'Emma', 'Anna'" in repr(found)
 
 
 def test_choices_fall_short_by_no_more_than_they_say():
