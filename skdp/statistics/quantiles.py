@@ -16,6 +16,8 @@ from skdp.statistics._terms import Terms, describe_noise
 from skdp.statistics.results import PrivateStatistic
 
 _STEPS = 10
+# Further ones, and how much of their length counts, for the sides of the interval.
+_MORE_STEPS, _PARTS = 2, (1.0, 0.5, 0.5)
 # Binary digits below one count, so that Gaussian noise is on a fine grid.
 _DIGITS = 20
 
@@ -47,8 +49,8 @@ def private_quantile(
     lower, upper : float or None, default=None
         Public bounds; values beyond them count as the bound.
     resolution : float or None, default=None
-        How finely to look, in the column's unit: each halving of the range down to it is a noisy
-        count, and the fewer there are the less noise each has. None takes a 1024th of the range.
+        About how finely to look, in the column's unit: halving the range down to it takes noisy
+        counts, and the fewer there are the less noise each has. None takes a 1024th of the range.
     schema : TableSchema, column of one or None, default=None
         Has the bounds instead, for the column's name, and a policy for missing cells.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
@@ -57,8 +59,8 @@ def private_quantile(
     Returns
     -------
     PrivateStatistic
-        The quantile in ``value``, the middle of the last piece of the range; ``interval`` holds for
-        the table's own, the smallest value x such that a share q of all values is at most x.
+        The quantile in ``value``; ``interval`` holds for that of a table with at least one value:
+        the smallest value x such that a share q of all values is at most x.
 
     Raises
     ------
@@ -98,6 +100,7 @@ def private_quantile(
     if resolution is not None:
         check_real("resolution", resolution, above=0.0)
         steps = max(1, math.ceil(math.log2((high - low) / resolution)))
+    steps += _MORE_STEPS
     numbers = numbers_of(cells_of(column), described)
     top, whole = level.numerator, level.denominator
     change = max(top, whole - top) if terms.adjacency == "add-remove" else whole
@@ -149,16 +152,25 @@ def _bisect(
 
     Values are sorted; only the noisy sums depend on them.
     """
-    low, high = ends
-    least, most = ends
+    # Three pieces are halved in turn, the longest first: the one in which sums change their sign,
+    # and on either side of it the one in which they begin to be certain.
+    low, high = least, below = above, most = ends
     for _ in range(steps):
-        middle = low / 2.0 + high / 2.0
-        below = int(np.searchsorted(values, middle, side="right"))
-        exact = level.denominator * below - level.numerator * values.size
+        pieces = [(low, high), (least, below), (above, most)]
+        lengths = [(end - start) * part for (start, end), part in zip(pieces, _PARTS, strict=True)]
+        start, end = pieces[int(np.argmax(lengths))]
+        middle = start / 2.0 + end / 2.0
+        count = int(np.searchsorted(values, middle, side="right"))
+        exact = level.denominator * count - level.numerator * values.size
         noisy = float(noise.release(np.array(exact << _DIGITS), stream))
         if noisy + width < 0.0:
             least = max(least, middle)
-        elif noisy - width >= 0.0:
+        else:
+            below = min(below, middle)
+        if noisy - width >= 0.0:
             most = min(most, middle)
-        low, high = (middle, high) if noisy < 0.0 else (low, middle)
+        else:
+            above = max(above, middle)
+        if low < middle < high:
+            low, high = (middle, high) if noisy < 0.0 else (low, middle)
     return low / 2.0 + high / 2.0, (least, most)
