@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -186,8 +187,8 @@ def private_contingency_table(
     columns : sequence of columns, or DataFrame
         Series, arrays or lists of one length. Of a frame all columns are taken: ``frame[["sex",
         "ward"]]``.
-    categories : sequence of sequences or None, default=None
-        One public list for each column.
+    categories : sequence of sequences, mapping or None, default=None
+        One public list for each column, in their order or by their names.
     schema : TableSchema or None, default=None
         Has the lists instead, for columns that have names.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
@@ -227,6 +228,8 @@ def private_contingency_table(
     )
     is_frame = hasattr(columns, "dtypes") and hasattr(columns, "columns")
     parts = [columns[name] for name in columns.columns] if is_frame else list(columns)
+    if isinstance(categories, Mapping):
+        categories = [categories.get(getattr(part, "name", None)) for part in parts]
     lists = [None] * len(parts) if categories is None else list(categories)
     if not parts or len(lists) != len(parts):
         raise ValueError("give at least one column, and one list of categories for each.")

@@ -169,6 +169,9 @@ def test_contingency_tables_have_one_dimension_a_column():
         found = private_contingency_table(table, schema=schema, **EXACT)
         assert found.values.tolist() == [[0, 1], [1, 0]]
         assert found.categories == (("A", "B"), (False, True))
+        lists = {"ill": [False, True], "ward": ["A", "B"]}
+        again = private_contingency_table(table, categories=lists, **EXACT)
+        assert again.values.tolist() == found.values.tolist()
 
 
 def test_the_most_frequent_come_first():
