@@ -43,6 +43,9 @@ MAY_IMPORT = {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding"),
     },
+    "statistics": {
+        *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),
+    },
     "inputs": set(),
     "pipelines": set(),
     "row_bounds": {"exceptions"},
@@ -238,7 +241,7 @@ def test_import_loads_neither_numba_nor_extras():
     code = (
         "import sys, skdp, skdp.accounting, skdp.mechanisms, skdp.budget, skdp.reporting, "
         "skdp.preprocessing, skdp.losses, skdp.solvers, skdp.testing, skdp.model_selection, "
-        "skdp.datasets, skdp.audit\n"
+        "skdp.datasets, skdp.audit, skdp.statistics\n"
         "print(*[m for m in ('numba', 'llvmlite', 'matplotlib', 'dp_accounting', 'mpmath', 'yaml')"
         " if m in sys.modules])"
     )
@@ -273,6 +276,7 @@ def test_public_names():
         model_selection,
         preprocessing,
         reporting,
+        statistics,
         testing,
     )
 
@@ -300,6 +304,8 @@ def test_public_names():
         testing: "check_noise check_private_estimator check_sampler replay_on_neighbour",
         audit: "AuditDisplay AuditResult MembershipDisplay MembershipResult audit_epsilon "
         "audit_in_one_run membership_inference",
+        statistics: "private_count private_histogram private_contingency_table private_mean "
+        "private_variance private_quantile private_top_k private_table_one",
     }
     for module, names in wanted.items():
         for name in names.split():

@@ -256,31 +256,44 @@ def check_accountant(accountant: Any) -> None:
 
 def charge_fit(estimator: Any, spent: PrivacySpent) -> None:
     """Charge what a fit is about to spend; afterwards the rows may be used."""
-    # The budget is the estimator's `accountant`, else what `find_accountant` returns. Without any
-    # nobody keeps count, unless the configuration requires a budget.
-    check_accountant(estimator.accountant)
-    name = type(estimator).__name__
-    accountant = estimator.accountant
+    parameters = estimator.get_params(deep=False)
+    bound = getattr(estimator, "_bound_accountant", None)
+    charge(estimator.accountant, spent, type(estimator).__name__, ".fit", parameters, bound)
+
+
+def charge(
+    accountant: Any,
+    spent: PrivacySpent,
+    name: str,
+    method: str = "",
+    parameters: Mapping[str, Any] | None = None,
+    bound: Any = None,
+) -> None:
+    """Charge what a call is about to spend to its budget, or to what `find_accountant` returns."""
+    # Without any nobody keeps count, unless the configuration requires a budget.
+    check_accountant(accountant)
     if accountant is None:
-        accountant = find_accountant(getattr(estimator, "_bound_accountant", None))
+        accountant = find_accountant(bound)
     if accountant is None:
         if get_config()["require_budget"]:
+            # Functions are bound to no budget: nothing of them is constructed in a block.
+            construct = "construct and fit it" if method else "call it"
             raise BudgetRequiredError(
-                f"{name}.fit has no budget to charge, and require_budget is set. Give it "
-                "accountant=BudgetAccountant(...), or construct and fit it inside `with budget:`; "
+                f"{name}{method} has no budget to charge, and require_budget is set. Give it "
+                f"accountant=BudgetAccountant(...), or {construct} inside `with budget:`; "
                 "skdp.config_context(require_budget=False) lets uncounted fits run."
             )
         return
     accountant.reserve(
         spent.event,
-        label=f"{name}.fit",
+        label=f"{name}{method}",
         adjacency=spent.adjacency,
         epsilon=spent.epsilon,
         delta=spent.delta,
         estimator=name,
         parameters={
             parameter: value
-            for parameter, value in estimator.get_params(deep=False).items()
+            for parameter, value in (parameters or {}).items()
             if is_recorded(parameter)
         },
         seeded=spent.seeded,

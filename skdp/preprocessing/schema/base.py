@@ -226,9 +226,30 @@ class FeatureColumn(Column, ABC):
             If the array's type cannot hold what the schema says, or a policy is "refuse" and
             there is such a cell; the message quotes none.
         """
+        return self._features(self.read(cells))
+
+    def read(self, cells: np.ndarray) -> np.ndarray:
+        """Return what the description makes of cells, each by itself.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_samples,)
+            Cells of the column.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Numbers, NaN where one is missing; or places on the public list, negative for a cell
+            that is missing or not listed.
+
+        Raises
+        ------
+        ValueError
+            As for `encode`.
+        """
         self.refuse_open()
         refuse_misfits([(self, cells.dtype)])
-        return self._features(self._read(cells))
+        return self._read(cells)
 
     def _refuse_missing(self) -> SchemaError:
         return self._fail(

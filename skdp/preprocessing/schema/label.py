@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp.exceptions import PrivacyWarning
 from skdp.preprocessing.schema.base import CellPart, SchemaPart, refuse_misfits
 from skdp.preprocessing.schema.values import listing_problem, positions_in
 
@@ -141,3 +143,20 @@ class PrivacyUnit(SchemaPart):
 
     def _place(self) -> str:
         return "unit"
+
+    def warn_of_rows(self, stacklevel: int = 2) -> None:
+        """Warn if a unit may have several rows, where one row is protected.
+
+        Parameters
+        ----------
+        stacklevel : int, default=2
+            As for `warnings.warn`.
+        """
+        if self.max_rows > 1:
+            warnings.warn(
+                f"one {self.name} may have {self.max_rows} rows, while estimators and statistics "
+                "protect one row. Merge the rows of each, or read the guarantee for groups "
+                "(skdp.accounting.group_epsilon).",
+                PrivacyWarning,
+                stacklevel=stacklevel,
+            )

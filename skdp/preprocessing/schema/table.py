@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from skdp.exceptions import PrivacyWarning
 from skdp.pipelines import behind_others
 from skdp.preprocessing.schema.base import Column, FeatureColumn
 from skdp.preprocessing.schema.columns import IgnoredColumn
@@ -286,14 +284,7 @@ class TableSchema(SchemaFiles):
         ValueError
             If a ``data_norm`` was given for the schema's rows and is another.
         """
-        if self.unit.max_rows > 1:
-            warnings.warn(
-                f"one {self.unit.name} may have {self.unit.max_rows} rows, while estimators "
-                "protect one row. Merge the rows of each, or read the guarantee for groups "
-                "(skdp.accounting.group_epsilon).",
-                PrivacyWarning,
-                stacklevel=2,
-            )
+        self.unit.warn_of_rows(stacklevel=3)
         estimator = clone(estimator)
         found = estimator.get_params(deep=True)
         classes = None if self.label is None else self.label.classes

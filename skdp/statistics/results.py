@@ -1,0 +1,190 @@
+"""What statistics return: released numbers, the reach of their noise, and what they spent."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from skdp.parameters import check_integer, check_real
+from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.reporting.records import html_table
+from skdp.statistics._noise import Noise
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateStatistic:
+    """A released statistic of a column.
+
+    Parameters
+    ----------
+    name : str
+        What was released, such as "mean".
+    values : ndarray
+        The released numbers; of a single number, an array without dimensions.
+    interval : tuple of two floats, or of two arrays like `values`
+        Bounds that hold for the statistic of the table, each with probability `confidence` over
+        the noise. They say nothing of the population that the table was drawn from.
+    scale : float
+        Scale of the noise on sums, in records.
+    noise_interval : tuple of two floats
+        Bounds on the noise of one sum, in records, with the same probability.
+    confidence : float
+        Probability of the intervals.
+    privacy_spent_ : PrivacySpent
+        The guarantee, its mechanism and its assumptions.
+    """
+
+    name: str
+    values: np.ndarray
+    interval: tuple[Any, Any]
+    scale: float
+    noise_interval: tuple[float, float]
+    confidence: float
+    privacy_spent_: PrivacySpent
+
+    @property
+    def value(self) -> float:
+        """The released number, of a statistic that is a single one."""
+        return float(self.values)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def _cells(self) -> list[tuple[str, float, float, float]]:
+        """Return name, value and bounds of every released number."""
+        low, high = self.interval
+        return [(self.name, float(self.values), float(low), float(high))]
+
+    def _lines(self) -> list[tuple[str, str]]:
+        return [
+            (name, f"{at:.6g}  [{low:.6g}, {high:.6g}]") for name, at, low, high in self._cells()
+        ]
+
+    def __repr__(self) -> str:
+        lines = "\n".join(f"  {name}: {text}" for name, text in self._lines())
+        return (
+            f"{type(self).__name__}: {self.name}, {self.confidence:.6g} intervals for the table\n"
+            f"{lines}\n  {self.privacy_spent_!r}"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{self.name}, {self.privacy_spent_!r}", self._lines())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateCounts(PrivateStatistic):
+    """Released counts; its methods are post-processing and spend nothing.
+
+    Parameters
+    ----------
+    name, values, interval, scale, noise_interval, confidence, privacy_spent_
+        As for `PrivateStatistic`. Counts are whole numbers, and may be negative.
+    categories : tuple
+        Names of the cells; of a contingency table one tuple for each dimension.
+    noise : object
+        Law of the noise.
+    """
+
+    categories: tuple[Any, ...] = ()
+    noise: Noise = field(kw_only=True)
+
+    def simultaneous_interval(self, confidence: float | None = None) -> tuple[Any, Any]:
+        """Return bounds that hold for all counts of the table at once.
+
+        Parameters
+        ----------
+        confidence : float or None, default=None
+            Probability, over the noise, that all of them hold; None takes that of `interval`.
+
+        Returns
+        -------
+        tuple of two arrays
+            Lower and upper bounds, around the released counts as they are.
+        """
+        level = self.confidence if confidence is None else confidence
+        check_real("confidence", level, above=0.0, at_most=1.0 - 1e-12)
+        width = self.noise.half_width(1.0 - level, max(self.values.size, 1))
+        return self.values - width, self.values + width
+
+    def rounded(self, base: int = 1) -> Self:
+        """Return counts rounded to multiples of a number; intervals stay.
+
+        Parameters
+        ----------
+        base : int, default=1
+            Such as 5 or 10.
+
+        Returns
+        -------
+        PrivateCounts
+            The changed counts.
+        """
+        base = check_integer("base", base, at_least=1)
+        return replace(self, values=base * np.round(self.values / base))
+
+    def nonnegative(self) -> Self:
+        """Return counts and intervals with 0 in place of what is negative."""
+        low, high = (np.maximum(bound, 0.0) for bound in self.interval)
+        return replace(self, values=np.maximum(self.values, 0.0), interval=(low, high))
+
+    def consistent_with(self, total: float) -> Self:
+        """Return the nearest counts that add up to a public total; intervals stay.
+
+        Parameters
+        ----------
+        total : float
+            A number that is known, such as a published one.
+
+        Returns
+        -------
+        PrivateCounts
+            The changed counts, no longer whole numbers.
+        """
+        check_real("total", total)
+        excess = float(self.values.sum()) - total
+        return replace(self, values=self.values - excess / max(self.values.size, 1))
+
+    def _cells(self) -> list[tuple[str, float, float, float]]:
+        if self.values.ndim == 0:
+            return super()._cells()
+        axes = self.categories if self.values.ndim > 1 else (self.categories,)
+        names = [", ".join(map(str, key)) for key in itertools.product(*axes)]
+        bounds = (np.ravel(bound).tolist() for bound in (self.values, *self.interval))
+        return list(zip(names, *bounds, strict=True))
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateTopK:
+    """The categories that were found to be the most frequent.
+
+    Parameters
+    ----------
+    categories : tuple
+        The categories, the first one first.
+    shortfall : float
+        With probability `confidence`, every one of them is in the table at most this much rarer
+        than the most frequent category that was left when it was chosen.
+    counts : PrivateCounts or None
+        Their noisy counts, if they were asked for.
+    confidence : float
+        Probability of `shortfall`, and of the intervals of `counts`, each by itself.
+    privacy_spent_ : PrivacySpent
+        The guarantee, its mechanism and its assumptions.
+    """
+
+    categories: tuple[Any, ...]
+    shortfall: float
+    counts: PrivateCounts | None
+    confidence: float
+    privacy_spent_: PrivacySpent
+
+    def __repr__(self) -> str:
+        listed = ", ".join(map(repr, self.categories))
+        return f"PrivateTopK: {listed} (each short by {self.shortfall:.4g} at most)"
+
+    def _repr_html_(self) -> str:
+        rows = [(str(rank), str(name)) for rank, name in enumerate(self.categories, 1)]
+        return html_table(f"Most frequent first, {self.privacy_spent_!r}", rows)

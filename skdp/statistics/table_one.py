@@ -1,0 +1,279 @@
+"""The descriptive table of a study, "Table 1": counts, shares, means and deviations by arm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skdp.preprocessing import NumericColumn, TableSchema
+from skdp.preprocessing.schema.base import FeatureColumn
+from skdp.preprocessing.schema.frames import column_types, import_pandas
+from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.reporting.records import html_table
+from skdp.statistics._columns import bounds_of, cells_of, positions
+from skdp.statistics._noise import UNIT, Noise, Plan, Query
+from skdp.statistics._shares import shares
+from skdp.statistics._terms import Terms, describe_noise
+from skdp.statistics.counts import table_of
+from skdp.statistics.moments import moment
+
+
+class TableRow(NamedTuple):
+    """One statistic of one column in one arm, and bounds on it."""
+
+    arm: Any
+    column: str
+    level: Any
+    statistic: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateTableOne:
+    """A descriptive table under one guarantee.
+
+    Parameters
+    ----------
+    rows : tuple of TableRow
+        Named tuples ``(arm, column, level, statistic, value, low, high)``: "n" of every arm,
+        "count" and "share" of every level, "mean" and "sd" of columns of numbers. Bounds hold for
+        the table, each with probability `confidence` by itself.
+    arms : tuple
+        The arms, or ``("all",)``.
+    confidence : float
+        Probability of the bounds.
+    scale : float
+        Scale of the noise on every sum, in records.
+    privacy_spent_ : PrivacySpent
+        The guarantee of all rows together, its mechanism and its assumptions.
+    """
+
+    rows: tuple[TableRow, ...]
+    arms: tuple[Any, ...]
+    confidence: float
+    scale: float
+    privacy_spent_: PrivacySpent
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas frame.
+
+        Returns
+        -------
+        DataFrame
+            One row a statistic.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return import_pandas().DataFrame(list(self.rows), columns=list(TableRow._fields))
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        """Return the printed table: one line a column or level, one text an arm."""
+        found: dict[tuple[str, Any], dict[Any, dict[str, TableRow]]] = {}
+        for row in self.rows:
+            line = found.setdefault((row.column, row.level), {})
+            line.setdefault(row.arm, {})[row.statistic] = row
+        return [("", *map(str, self.arms))] + [
+            (
+                column if level is None else f"{column}: {level}",
+                *(_text(line[arm]) for arm in self.arms),
+            )
+            for (column, level), line in found.items()
+        ]
+
+    def __str__(self) -> str:
+        lines = self._lines()
+        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+        rows = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+        return "\n".join([*rows, f"{self.confidence:.6g} intervals; {self.privacy_spent_!r}"])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Table 1. {self.privacy_spent_!r}", self._lines())
+
+
+def private_table_one(
+    frame: Any,
+    schema: TableSchema,
+    *,
+    by: str | None = None,
+    columns: Sequence[str] | None = None,
+    epsilon: float,
+    delta: float = 0.0,
+    adjacency: str = "add-remove",
+    mechanism: str = "auto",
+    confidence: float = 0.95,
+    accountant: Any = None,
+    random_state: Any = None,
+) -> PrivateTableOne:
+    """Release the descriptive table of a study under one budget.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A pandas or polars frame, one row a record.
+    schema : TableSchema
+        Has the bounds, the lists of values, and the policies for missing cells; a cell that is left
+        out counts in no statistic of its column.
+    by : str or None, default=None
+        Column whose listed values are the arms; None describes the table as a whole.
+    columns : sequence of str or None, default=None
+        What to describe; None takes all features of the schema. Fewer columns have less noise.
+    epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
+        As for `private_count`; the budget is for the whole table.
+
+    Returns
+    -------
+    PrivateTableOne
+        The table: prints as text, shows in notebooks, and has ``rows`` and ``to_frame()``.
+
+    Raises
+    ------
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
+
+    Notes
+    -----
+    With c columns there are c + 1 releases of one scale: the sizes of the arms, and for each column
+    one table of arms by levels, or arms by the three cells of `private_variance`. A record is in
+    one arm at most, so that each table as a whole has the sensitivity of one histogram: arms
+    compose in parallel. Under replace-one a record may move between arms, which changes two:
+    sensitivity 2. Nothing is spent twice: shares, means and deviations follow from the released
+    sums. Proof: ``docs/proofs/statistics.md``, Theorems 1, 3 and 6.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdp.preprocessing import CategoricalColumn, NumericColumn, TableSchema
+    >>> from skdp.statistics import private_table_one
+    >>> schema = TableSchema(
+    ...     [NumericColumn("age", 0, 120), CategoricalColumn("arm", ["drug", "placebo"])]
+    ... )
+    >>> frame = pd.DataFrame({"age": [61, 47] * 500, "arm": ["drug", "placebo"] * 500})
+    >>> table = private_table_one(frame, schema, by="arm", epsilon=1.0)
+    >>> [(row.arm, row.statistic) for row in table.rows[2:]]
+    [('drug', 'mean'), ('drug', 'sd'), ('placebo', 'mean'), ('placebo', 'sd')]
+    """
+    terms = Terms(
+        "private_table_one",
+        *(epsilon, delta, adjacency, mechanism, confidence, accountant, random_state),
+    )
+    if not isinstance(schema, TableSchema):
+        raise TypeError(f"schema must be a TableSchema, got {type(schema).__name__}.")
+    names = [name for name in schema.features if name != by] if columns is None else list(columns)
+    parts = [_part(schema, name) for name in names]
+    schema.unit.warn_of_rows(stacklevel=3)
+    known = [name for name, _ in column_types(frame)]
+    if absent := [name for name in (*names, by) if name is not None and name not in known]:
+        raise ValueError(f"the frame has no columns {absent}.")
+    arms: tuple[Any, ...] = ("all",)
+    places = np.zeros(len(frame), dtype=np.int64)
+    if by is not None:
+        part = _part(schema, by)
+        arms = part.listed() or ()
+        if not arms:
+            raise ValueError(f"by={by!r}: the schema has no list of values for this column.")
+        places = part.read(cells_of(frame[by]))
+    read = [_read(part, cells_of(frame[part.name])) for part in parts]
+    plan = terms.plan(_queries(parts, terms.adjacency))
+    spent = terms.charge(
+        plan.event,
+        f"Table 1, {len(parts) + 1} releases: {describe_noise(plan)}",
+        ("bounds, levels and arms are public", "one record is one row, in one arm at most"),
+        ("Table 1",),
+    )
+    exact = [table_of([places], [len(arms)])]
+    found = zip(parts, read, strict=True)
+    exact += [_sums(part, places, cells, len(arms)) for part, cells in found]
+    stream = terms.stream(plan.event, *exact)
+    noisy = [noise.release(sums, stream) for noise, sums in zip(plan.noises, exact, strict=True)]
+    rows = _describe(arms, parts, plan, noisy, terms.failure)
+    return PrivateTableOne(rows, tuple(arms), terms.confidence, plan.noises[0].people, spent)
+
+
+def _part(schema: TableSchema, name: str) -> FeatureColumn:
+    column = schema[name]
+    if not isinstance(column, FeatureColumn):
+        raise ValueError(f"column {name!r} is ignored in the schema: describe it.")
+    if isinstance(column, NumericColumn):
+        bounds_of(column)
+    return column
+
+
+def _queries(parts: Sequence[FeatureColumn], adjacency: str) -> list[Query]:
+    units = [UNIT if isinstance(part, NumericColumn) else 1 for part in parts]
+    return [Query.shares("Table 1", adjacency, unit) for unit in (1, *units)]
+
+
+def _read(part: FeatureColumn, cells: np.ndarray) -> np.ndarray:
+    return positions(cells, part) if isinstance(part, NumericColumn) else part.read(cells)
+
+
+def _sums(part: FeatureColumn, arm: np.ndarray, found: np.ndarray, arms: int) -> np.ndarray:
+    """Return a table of arms by levels, or by cells that records share out among them."""
+    if not isinstance(part, NumericColumn):
+        return table_of([arm, found], [arms, len(part.listed() or ())])
+    parts = shares(found, 2)
+    return np.column_stack([table_of([arm], [arms], weights=part) for part in parts.T])
+
+
+def _describe(
+    arms: Sequence[Any],
+    parts: Sequence[FeatureColumn],
+    plan: Plan,
+    noisy: Sequence[np.ndarray],
+    failure: float,
+) -> tuple[TableRow, ...]:
+    """Return the rows that follow from the noisy sums."""
+    sizes, width = noisy[0], plan.noises[0].half_width(failure)
+    rows = [
+        TableRow(arm, "n", None, "n", float(size), size - width, size + width)
+        for arm, size in zip(arms, sizes.tolist(), strict=True)
+    ]
+    for part, noise, sums in zip(parts, plan.noises[1:], noisy[1:], strict=True):
+        for arm, cells in zip(arms, sums, strict=True):
+            if not isinstance(part, NumericColumn):
+                rows += _levels(arm, part, noise, cells, failure)
+                continue
+            for name in ("mean", "sd"):
+                value, (low, high) = moment(name, cells, noise, part, failure)
+                rows.append(TableRow(arm, part.name, None, name, float(value), low, high))
+    return tuple(rows)
+
+
+def _levels(
+    arm: Any, part: FeatureColumn, noise: Noise, cells: np.ndarray, failure: float
+) -> list[TableRow]:
+    """Return counts and shares of the levels of one column in one arm."""
+    width, wide = noise.half_width(failure), noise.half_width(failure, cells.size)
+    least, most = np.maximum(cells - wide, 0.0), np.maximum(cells + wide, 0.0)
+    rows = []
+    for place, level in enumerate(part.listed() or ()):
+        count = float(cells[place])
+        rows.append(TableRow(arm, part.name, level, "count", count, count - width, count + width))
+        # A share rises with its own count and falls with all others.
+        low = least[place] / max(least[place] + most.sum() - most[place], 1.0)
+        high = most[place] / max(most[place] + least.sum() - least[place], 1.0)
+        share = count / max(float(cells.sum()), 1.0)
+        rows.append(TableRow(arm, part.name, level, "share", share, float(low), float(high)))
+    return rows
+
+
+def _text(found: dict[str, TableRow]) -> str:
+    """Return the statistics of one line and arm as they are printed."""
+    if "mean" in found:
+        mean, sd = found["mean"], found["sd"]
+        return f"{mean.value:.4g} ({sd.value:.4g}) [{mean.low:.4g}, {mean.high:.4g}]"
+    if "n" in found:
+        size = found["n"]
+        return f"{size.value:.0f} [{size.low:.0f}, {size.high:.0f}]"
+    count, share = found["count"], found["share"]
+    return f"{count.value:.0f} ({share.value:.1%}) [{share.low:.1%}, {share.high:.1%}]"

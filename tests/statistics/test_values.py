@@ -1,0 +1,262 @@
+"""Values, intervals, containers, and post-processing."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from skdp.preprocessing import BooleanColumn, CategoricalColumn, NumericColumn, TableSchema
+from skdp.statistics import (
+    private_contingency_table,
+    private_count,
+    private_histogram,
+    private_mean,
+    private_quantile,
+    private_table_one,
+    private_top_k,
+    private_variance,
+)
+
+# With so much epsilon noise on the integers is 0 but with probability e^-100000.
+EXACT = {"epsilon": 1e5, "confidence": 1 - 1e-9}
+LITTLE = {"epsilon": 900.0, "delta": 1e-9, "mechanism": "gaussian", "confidence": 1 - 1e-9}
+ADJACENCIES = ["add-remove", "replace-one"]
+# Intervals that hold less often than they say are seen; right ones fail with less than this.
+FALSE_ALARM = 1e-7
+
+TEXTS = {
+    "list": list,
+    "objects": lambda cells: np.array(cells, dtype=object),
+    "pandas": pd.Series,
+    "string": lambda cells: pd.Series(cells, dtype="string"),
+    "category": lambda cells: pd.Series(cells, dtype="category"),
+    "polars": lambda cells: pl.Series(cells, dtype=pl.String),
+    "polars category": lambda cells: pl.Series(cells, dtype=pl.Categorical),
+}
+INTEGERS = {
+    "list": list,
+    "pandas": pd.Series,
+    "nullable": lambda cells: pd.Series(cells, dtype="Int64"),
+    "category": lambda cells: pd.Series(cells, dtype="category"),
+    "polars": lambda cells: pl.Series(cells, dtype=pl.Int64),
+    "objects": lambda cells: np.array(cells, dtype=object),
+}
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.sampled_from(["a", "b", "elsewhere", None]), max_size=9))
+def test_texts_of_all_containers_are_counted(cells):
+    wanted = [cells.count("a"), cells.count("b"), 0]
+    rest = len(cells) - sum(wanted)
+    for make in TEXTS.values():
+        found = private_histogram(make(cells), categories=["a", "b", "c"], **EXACT)
+        assert found.values.tolist() == wanted and found.categories == ("a", "b", "c")
+        other = private_histogram(make(cells), categories=["a", "b"], other="rest", **EXACT)
+        assert other.values.tolist() == [*wanted[:2], rest]
+        assert private_count(make(cells), **EXACT).value == len(cells) - cells.count(None)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.sampled_from([1, 2, 7, None]), max_size=9))
+def test_numbers_of_all_containers_are_counted_and_averaged(cells):
+    known = [cell for cell in cells if cell is not None]
+    for make in INTEGERS.values():
+        found = private_histogram(make(cells), categories=[2, 1], **EXACT)
+        assert found.values.tolist() == [cells.count(2), cells.count(1)]
+        mean = private_mean(make(cells), lower=0, upper=5, **EXACT)
+        if known:
+            low, high = mean.interval
+            assert low <= np.clip(known, 0, 5).mean() <= high and high - low < 1e-2
+        assert private_count(make(cells), **EXACT).value == len(known)
+
+
+def test_conditions_are_counted_where_they_hold():
+    for column in (
+        np.array([True, False, True]),
+        [True, False, np.True_],
+        pd.Series([True, pd.NA, True], dtype="boolean"),
+        pl.Series([True, None, True, False]),
+        np.array([0.0, np.nan, 1.0]),
+        np.array([0, 1]),
+    ):
+        assert private_count(column, **EXACT).value == 2
+    sexes = private_histogram([True, False, True], categories=[False, True], **EXACT)
+    assert sexes.values.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    "terms", [EXACT, {"epsilon": 900.0, "delta": 1e-9, "mechanism": "gaussian"}]
+)
+def test_values_are_those_of_the_table_with_little_noise(adjacency, terms):
+    rng = np.random.default_rng(0)
+    column = rng.normal(50.0, 20.0, 5001)
+    clipped = np.clip(column, 0.0, 80.0)
+    bounds = {"lower": 0.0, "upper": 80.0, "adjacency": adjacency, **terms}
+    assert private_mean(column, **bounds).value == pytest.approx(clipped.mean(), rel=1e-3)
+    assert private_variance(column, **bounds).value == pytest.approx(clipped.var(), rel=1e-3)
+    found = private_quantile(column, 0.25, **bounds)
+    assert found.value == pytest.approx(np.quantile(clipped, 0.25), abs=0.2)
+    assert found.interval[0] <= np.quantile(clipped, 0.25) <= found.interval[1]
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    ("release", "statistic"),
+    [
+        (private_mean, np.mean),
+        (private_variance, np.var),
+        (private_quantile, lambda x: np.quantile(x, 0.5, method="inverted_cdf")),
+    ],
+)
+def test_intervals_hold_as_often_as_they_say(adjacency, release, statistic):
+    """Also where noise is as large as the table."""
+    for size in (3, 60):
+        column = np.random.default_rng(size).beta(0.5, 1.0, size)
+        truth, runs = statistic(column), 60
+        hits = 0
+        for _ in range(runs):
+            low, high = release(
+                column, lower=0, upper=1, epsilon=1.0, adjacency=adjacency, confidence=0.8
+            ).interval
+            assert 0.0 <= low <= high <= 1.0
+            hits += low <= truth <= high
+        assert hits >= stats.binom.ppf(FALSE_ALARM, runs, 0.8)
+
+
+@pytest.mark.parametrize(("delta", "mechanism"), [(0.0, "laplace"), (1e-3, "gaussian")])
+def test_intervals_of_counts_hold_as_often_as_they_say_and_not_more(delta, mechanism):
+    categories = [str(place) for place in range(2000)]
+    found = private_histogram(
+        categories * 3,
+        categories=categories,
+        epsilon=0.1,
+        delta=delta,
+        mechanism=mechanism,
+        random_state=0,
+    )
+    low, high = found.interval
+    hits = np.sum((low <= 3) & (high >= 3))
+    assert stats.binom.ppf(FALSE_ALARM, 2000, 0.95) <= hits
+    assert hits <= stats.binom.ppf(1 - FALSE_ALARM, 2000, 0.965)
+    low, high = found.simultaneous_interval(1 - 1e-7)
+    assert (low <= 3).all() and (high >= 3).all()
+    assert found.noise_interval[1] * 2 == found.interval[1][0] - found.interval[0][0]
+
+
+def test_counts_are_processed_on_request():
+    found = private_histogram(["a"] * 12, categories=["a", "b"], epsilon=0.5, random_state=1)
+    assert found.nonnegative().values.min() >= 0 and found.nonnegative().interval[0].min() >= 0
+    assert (found.rounded(5).values % 5 == 0).all()
+    assert found.consistent_with(12).values.sum() == pytest.approx(12)
+    assert found.rounded(5).privacy_spent_ is found.privacy_spent_
+    assert found.values.dtype == float and (found.values % 1 == 0).all()
+    assert "a: " in repr(found) and "<table>" in found._repr_html_()
+
+
+def test_contingency_tables_have_one_dimension_a_column():
+    frame = pd.DataFrame({"ward": ["A", "B", "B", "Z"], "ill": [True, False, None, True]})
+    schema = TableSchema(
+        [
+            CategoricalColumn("ward", ["A", "B"]),
+            BooleanColumn("ill", missing="ignore"),
+        ]
+    )
+    for table in (frame, pl.DataFrame(frame.to_dict("list"))):
+        found = private_contingency_table(table, schema=schema, **EXACT)
+        assert found.values.tolist() == [[0, 1], [1, 0]]
+        assert found.categories == (("A", "B"), (False, True))
+        lists = {"ill": [False, True], "ward": ["A", "B"]}
+        again = private_contingency_table(table, categories=lists, **EXACT)
+        assert again.values.tolist() == found.values.tolist()
+
+
+def test_the_most_frequent_come_first():
+    names = ["Anna"] * 5 + ["Emma"] * 9 + ["Ida"] * 3 + ["unlisted"] * 50
+    for adjacency in ADJACENCIES:
+        found = private_top_k(
+            names, 2, categories=["Ida", "Anna", "Emma"], counts=True, adjacency=adjacency, **EXACT
+        )
+        assert found.categories == ("Emma", "Anna") and found.counts.values.tolist() == [9, 5]
+        assert found.counts.categories == found.categories
+        assert "Emma" in found._repr_html_() and "'Emma', 'Anna'" in repr(found)
+
+
+def test_choices_fall_short_by_no_more_than_they_say():
+    sizes, runs = [30, 29, 20, 10, 0], 150
+    column, short = np.repeat(np.arange(5), sizes), 0
+    for _ in range(runs):
+        found = private_top_k(column, 2, categories=range(5), epsilon=0.2, confidence=0.8)
+        counts = [sizes[place] for place in found.categories]
+        left = max(size for place, size in enumerate(sizes) if place not in found.categories)
+        short += min(counts) < left - found.shortfall
+    assert short <= stats.binom.ppf(1 - FALSE_ALARM, runs, 0.2)
+    assert found.shortfall < 60
+
+
+SCHEMA = TableSchema(
+    [
+        NumericColumn("age", 0, 100, missing="ignore"),
+        CategoricalColumn("ward", ["A", "B"]),
+        BooleanColumn("ill"),
+        CategoricalColumn("arm", ["drug", "placebo"]),
+    ]
+)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_table_one_has_the_statistics_of_the_table(adjacency, library):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(60.0, 15.0, 400).clip(0, 100),
+            "ward": rng.choice(["A", "B", "unlisted"], 400),
+            "ill": rng.random(400) < 0.3,
+            "arm": rng.choice(["drug", "placebo"], 400),
+        }
+    )
+    frame.loc[:9, "age"] = np.nan
+    given = frame if library == "pandas" else pl.DataFrame(frame.to_dict("list"))
+    table = private_table_one(given, SCHEMA, by="arm", adjacency=adjacency, **EXACT)
+    rows = {row[:4]: row for row in table.rows}
+    assert table.arms == ("drug", "placebo")
+    for arm, part in frame.groupby("arm"):
+        wanted = {
+            (arm, "n", None, "n"): len(part),
+            (arm, "age", None, "mean"): part["age"].mean(),
+            (arm, "age", None, "sd"): part["age"].std(ddof=0),
+            (arm, "ward", "B", "count"): (part["ward"] == "B").sum(),
+            (arm, "ill", True, "share"): part["ill"].mean(),
+        }
+        for key, value in wanted.items():
+            row = rows[key]
+            assert row.low - 1e-9 <= value <= row.high + 1e-9 and row.high - row.low < 0.1
+            assert row.value == pytest.approx(value, abs=1e-2)
+    assert "unlisted" not in str(table) and "ward: B" in str(table)
+    assert "<table>" in table._repr_html_() and len(table.to_frame()) == len(table.rows)
+
+
+def test_table_one_intervals_hold_as_often_as_they_say():
+    frame = pd.DataFrame({"age": [20.0, 50.0, 90.0] * 8, "ward": ["A", "B", "A"] * 8})
+    schema = SCHEMA.select(["age", "ward"])
+    truth = {"mean": 160 / 3, "sd": np.std([20, 50, 90]), "share": 2 / 3, "count": 16, "n": 24}
+    hits, runs = dict.fromkeys(truth, 0), 100
+    for _ in range(runs):
+        table = private_table_one(frame, schema, epsilon=2.0, confidence=0.8)
+        for row in table.rows:
+            if row.level != "B":
+                hits[row.statistic] += row.low <= truth[row.statistic] <= row.high
+    assert min(hits.values()) >= stats.binom.ppf(FALSE_ALARM, runs, 0.8)
+
+
+def test_table_one_takes_fewer_columns_and_no_arms():
+    frame = pd.DataFrame({"age": [20.0, 50.0], "arm": ["drug", "placebo"]})
+    table = private_table_one(frame, SCHEMA, columns=["age"], epsilon=1.0)
+    assert [row.statistic for row in table.rows] == ["n", "mean", "sd"]
+    assert table.arms == ("all",) and table.scale == 2.0 and table.privacy_spent_.epsilon == 1.0
+    empty = private_table_one(frame[:0], SCHEMA, by="arm", columns=["age"], epsilon=1.0)
+    assert len(empty.rows) == 6
