@@ -6,8 +6,7 @@ One record reaches one teacher, whose vote on a query moves from one count to an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,8 +23,7 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import note_release
 
-Aggregation = Literal["gaussian", "laplace", "confident-gaussian"]
-AGGREGATIONS: tuple[Aggregation, ...] = ("gaussian", "laplace", "confident-gaussian")
+AGGREGATIONS = ("gaussian", "laplace", "confident-gaussian")
 UNANSWERED = -1
 # Norm of the change of one query's counts, and of their maximum.
 _VOTE, _MAXIMUM = math.sqrt(2.0) * ROUND_UP, 1.0
@@ -43,10 +41,10 @@ class Threshold:
     max_answers: int
 
     @classmethod
-    def with_share(
-        cls, votes: float, share: float, n_queries: int, max_answers: int
-    ) -> Threshold:
+    def with_share(cls, share: float, votes: float, n_queries: int, max_answers: int) -> Threshold:
         """Return the threshold whose tests cost a share of all that is spent, in squared mu."""
+        if max_answers > n_queries:
+            raise ValueError(f"max_answers={max_answers} exceeds the {n_queries} queries.")
         tests, answers = n_queries * _MAXIMUM**2 / share, max_answers * _VOTE**2 / (1.0 - share)
         return cls(votes, math.sqrt(tests / answers), max_answers)
 
@@ -57,23 +55,17 @@ class VotePlan:
 
     n_teachers: int
     n_queries: int
-    aggregation: Aggregation
+    aggregation: str
     adjacency: Adjacency
     noise: float
     threshold: Threshold | None = None
 
-    @classmethod
-    def calibrated(
-        cls, epsilon: float, delta: float, adjacency: Adjacency, **settings: object
-    ) -> VotePlan:
+    def calibrated(self, epsilon: float, delta: float) -> VotePlan:
         """Return the plan with the least noise that keeps within (epsilon, delta)."""
-
-        def plan(noise: float) -> VotePlan:
-            return cls(adjacency=adjacency, noise=noise, **settings)  # type: ignore[arg-type]
-
-        return plan(
-            calibrate_event(lambda z: plan(z).event, epsilon, delta, adjacency=adjacency)
+        noise = calibrate_event(
+            lambda z: replace(self, noise=z).event, epsilon, delta, adjacency=self.adjacency
         )
+        return replace(self, noise=noise)
 
     @property
     def event(self) -> Event:
@@ -87,6 +79,21 @@ class VotePlan:
         tests = GaussianEvent(self.noise * self.threshold.ratio / _MAXIMUM)
         answers = RepeatedEvent(votes, self.threshold.max_answers)
         return ComposedEvent((RepeatedEvent(tests, self.n_queries), answers))
+
+    def describe(self) -> str:
+        """Say what is released, for the statement."""
+        kind = "Laplace noise of scale" if self.aggregation == "laplace" else "Gaussian noise of"
+        text = (
+            f"{self.n_teachers} teachers on disjoint parts vote on {self.n_queries} public rows; "
+            f"{kind} {self.noise:.6g} on every count, of which a record moves two by 1"
+        )
+        if self.threshold is None:
+            return text
+        return (
+            f"{text}; answered are at most {self.threshold.max_answers} queries, whose largest "
+            f"count with noise of {self.threshold.ratio * self.noise:.6g} exceeds "
+            f"{self.threshold.votes:g}"
+        )
 
     def label(self, counts: np.ndarray, stream: RandomStream) -> np.ndarray:
         """Return a class for each query, from noisy counts; UNANSWERED where there is none."""
