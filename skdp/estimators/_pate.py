@@ -53,7 +53,7 @@ class PATEClassifier(
         Cloned for each part. It must be a function of its part and of its parameters
         ``random_state``, which the fit sets.
     epsilon : float or None, default=1.0
-        Privacy parameter of one fit, positive; with `noise_multiplier` a ceiling, which None lifts.
+        Privacy parameter of one fit, positive. With `noise_multiplier` it is a ceiling; None: none.
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     n_teachers : int, default=250
@@ -81,27 +81,28 @@ class PATEClassifier(
         Whether the student is given all rows of `X_public`, those without a label as -1, for
         example `sklearn.semi_supervised.SelfTrainingClassifier`, which is then the default.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one added or removed, which needs `groups` in
-        `fit`. The noise is the same. With `groups` it is all rows of one group.
+        Neighbouring tables: one row replaced, or one added or removed. The latter needs `groups` in
+        `fit`, with which it is all rows of one group. The noise is the same.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     accountant : BudgetAccountant or None, default=None
-        Budget that the fit charges.
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
     n_jobs : int or None, default=None
         Number of processes that train teachers.
     random_state : None, int, RandomState or RandomStream, default=None
-        Source of noise; a seed voids the guarantee against whoever knows it.
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
-        Print what is spent.
+        If positive, print what the fit will spend.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Label set.
-    answered_ : ndarray of shape (n_answered_,)
-        Which rows of `X_public` were labelled.
-    noisy_labels_ : ndarray of shape (n_answered_,)
-        Their labels.
+    answered_, noisy_labels_ : ndarray of shape (n_answered_,)
+        Which rows of `X_public` were labelled, and their labels.
     n_answered_ : int
         Number of labelled rows.
     student_ : classifier
@@ -299,15 +300,15 @@ class PATEClassifier(
         if self.student is not None:
             check_model("student", self.student)
         check_integer("n_teachers", self.n_teachers, at_least=1)
-        check_integer("n_queries", self.n_queries, at_least=1, allowed=(None,))
-        check_integer("max_answers", self.max_answers, at_least=1, allowed=(None,))
+        for name in ("n_queries", "max_answers"):
+            check_integer(name, getattr(self, name), at_least=1, allowed=(None,))
         check_choice("aggregation", self.aggregation, AGGREGATIONS)
         check_real("threshold", self.threshold, above=0.0, at_most=1.0)
         check_real("threshold_share", self.threshold_share, above=0.0, below=1.0)
         check_choice("semi_supervised", self.semi_supervised, (True, False))
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> School:
-        X_public = params["X_public"]
+        X_public = params.get("X_public")
         if X_public is None:
             raise ValueError(
                 f"{type(self).__name__}.fit needs X_public=, public rows for the teachers to vote "
@@ -325,7 +326,8 @@ class PATEClassifier(
                 "more, or n_queries=None to ask about all of them."
             )
         labels, codes = encode_labels(y, self.classes)
-        teachers = assign_rows(X.shape[0], params["groups"], self.n_teachers, self.adjacency)
+        groups = params.get("groups")
+        teachers = assign_rows(X.shape[0], groups, self.n_teachers, self.adjacency)
         table = School(X, codes, labels, teachers, X_public)
         table.rehearse(self.teacher, self.n_teachers)
         return table
