@@ -1,4 +1,4 @@
-"""Print docs/reproductions.md: what four papers print, what skdp finds, and what it is worth.
+"""Print docs/reproductions.md: what the papers print, what skdp finds, and what it is worth.
 
 Each module holds one paper and says how to run its experiments again, which takes minutes; their
 outcomes are kept in ``results``, so that this page is printed in seconds.
@@ -10,6 +10,7 @@ import abadi
 import abadi_mnist
 import ding
 import ding_networks
+import pate
 import scattering
 import triastcyn
 
@@ -28,7 +29,7 @@ below each title runs its experiments again; `--fast` tries it out on a small ta
 
 def page() -> str:
     parts = [HEAD]
-    for paper in (ding, ding_networks, triastcyn, abadi, abadi_mnist, scattering):
+    for paper in (ding, ding_networks, triastcyn, abadi, abadi_mnist, scattering, pate):
         cells = [("experiment", "paper", "skdp", "verdict"), ("---",) * 4, *paper.rows()]
         table = "\n".join(f"| {' | '.join(row)} |" for row in cells)
         parts += [f"## {paper.TITLE}", f"`examples/paper/{paper.__name__}.py`", table]

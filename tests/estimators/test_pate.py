@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ class Refusing:
 class Toy(ClassifierMixin, BaseEstimator):
     """Votes for the commoner class of its part, or as a subclass says."""
 
-    seen = []
+    seen: ClassVar[list[float]] = []
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
@@ -321,19 +322,17 @@ class Copying(Toy):
 
 @pytest.mark.slow
 def test_an_audit_comes_close_to_the_claim_and_never_above():
-    others = np.where(np.arange(40) % 2 == 0, 0.5, -0.5)[:, None]
-    labels = np.arange(40) // 20 % 2
+    others, labels = np.tile([0.5, -0.5], 4)[:, None], np.repeat([0, 1], 4)
     changed = others.copy()
     changed[-1] = 0.5
-    model = WithPublicRows(Copying(), n_teachers=20, classes=[0, 1], epsilon=3.0, delta=1e-5)
+    settings = {"n_teachers": 4, "n_queries": 3, "epsilon": 12.0, "delta": 1e-5}
     result = audit_epsilon(
-        model,
+        WithPublicRows(Copying(), classes=[0, 1], **settings),
         others,
         labels,
         neighbour=(changed, labels),
-        n_trials=1000,
-        confidence=1.0 - 1e-8,
+        n_trials=100,
         release="all",
         random_state=0,
     )
-    assert not result.violated and 0.6 < result.tightness <= 1.0
+    assert not result.violated and 0.4 < result.tightness <= 1.0
