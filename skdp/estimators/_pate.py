@@ -389,7 +389,7 @@ class PATEClassifier(
         self.noise_multiplier_ = plan.noise
         self.answered_ = np.flatnonzero(codes != UNANSWERED)
         self.n_answered_ = self.answered_.size
-        self.noisy_labels_ = table.labels[codes[self.answered_]]
+        self.noisy_labels_, self.privacy_spent_ = table.labels[codes[self.answered_]], spent
         kind = self.student, self.semi_supervised
         self.student_ = train_student(*kind, table.X_public, codes, seed)
 

@@ -246,6 +246,13 @@ def test_students_learn_from_labels_of_any_kind():
         assert model.fit(X, signs, X_public=PUBLIC).score(X, signs) > 0.65
 
 
+def test_a_student_that_fails_leaves_the_labels_that_were_paid_for():
+    model = exact(student=LogisticRegression(C=-1.0))
+    with pytest.raises(ValueError, match="'C' parameter"):
+        model.fit(X, Y, X_public=PUBLIC)
+    assert model.n_answered_ == 40 and model.privacy_spent_ == exact(n_queries=40).privacy_plan()
+
+
 def test_one_class_or_no_answer_makes_a_constant():
     model = exact(classes=[4, 5, 6]).fit(X, np.full(200, 5), X_public=PUBLIC)
     assert set(model.predict(X)) == {5} and model.predict_proba(X)[0].tolist() == [0.0, 1.0, 0.0]
