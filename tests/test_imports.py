@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "fitting": {"budget", "reporting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
         *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
-        *("exceptions", "inputs", "parameters", "row_bounds", "seeding"),
+        *("exceptions", "inputs", "parameters", "row_bounds", "seeding", "silence"),
     },
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
@@ -41,7 +41,7 @@ MAY_IMPORT = {
     },
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
-        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding"),
+        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "silence"),
     },
     "statistics": {
         *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),
@@ -51,6 +51,7 @@ MAY_IMPORT = {
     "row_bounds": {"exceptions"},
     "parameters": set(),
     "seeding": set(),
+    "silence": set(),
     "threads": set(),
     "once": set(),
     "testing": {
@@ -77,7 +78,7 @@ MAY_IMPORT = {
 }
 SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
-    *("datasets", "fitting", "pipelines", "audit"),
+    *("datasets", "fitting", "pipelines", "audit", "silence"),
 }
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 

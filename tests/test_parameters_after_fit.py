@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
+from support import WithPublicRows
 
 import skdp
 from skdp.model_selection import PrivateGridSearchCV, PrivateRandomizedSearchCV
@@ -22,7 +24,9 @@ from skdp.preprocessing import (
 MODEL = skdp.OperaLogisticRegression(data_norm=1.0)
 GRID = {"alpha": [0.1, 1.0]}
 COLUMNS = [NumericColumn("a", -1, 1), CategoricalColumn("b", [0, 1]), NumericColumn("c", cuts=[0])]
-ESTIMATORS = [getattr(skdp, name)() for name in skdp.__all__ if name[0].isupper()]
+CLASSES = [getattr(skdp, name) for name in skdp.__all__ if name[0].isupper()]
+ESTIMATORS = [cls() for cls in CLASSES if cls is not skdp.PATEClassifier]
+ESTIMATORS += [WithPublicRows(DecisionTreeClassifier(), n_teachers=8)]
 ESTIMATORS += [skdp.DPSGDClassifier(hidden_layer_sizes=(3,), activation="tanh", max_iter=5)]
 TRANSFORMERS = [
     BoundedScaler(),

@@ -10,6 +10,7 @@ import abadi
 import abadi_mnist
 import ding
 import ding_networks
+import pate
 import scattering
 import slides
 import triastcyn
@@ -29,7 +30,7 @@ below each title runs its experiments again; `--fast` tries it out on a small ta
 
 def page() -> str:
     parts = [HEAD]
-    for paper in (ding, ding_networks, triastcyn, abadi, abadi_mnist, scattering, slides):
+    for paper in (ding, ding_networks, triastcyn, abadi, abadi_mnist, scattering, slides, pate):
         cells = [("experiment", "paper", "skdp", "verdict"), ("---",) * 4, *paper.rows()]
         table = "\n".join(f"| {' | '.join(row)} |" for row in cells)
         parts += [f"## {paper.TITLE}", f"`examples/paper/{paper.__name__}.py`", table]

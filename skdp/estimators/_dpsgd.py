@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from skdp.estimators._mixins import GivenNoiseMixin
 from skdp.estimators._networks import NetworkMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
 from skdp.models import Model
@@ -20,10 +20,9 @@ from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.reporting import PrivacySpent
 
 
-class _DPSGDModel(NoisyGradientModel):
+class _DPSGDModel(GivenNoiseMixin, NoisyGradientModel):
     """Clipped noisy gradients, with the noise that meets a target, or with the user's."""
 
-    noise_multiplier: float | None
     max_grad_norm: Any
     solver: Any
     momentum: Any
@@ -33,22 +32,8 @@ class _DPSGDModel(NoisyGradientModel):
     learning_rate_final: float
     decay_share: float
 
-    _special_epsilons = (None,)
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_real(
-            "noise_multiplier",
-            self.noise_multiplier,
-            at_least=1e-6,
-            at_most=1e50,
-            allowed=(None,),
-            remedy="None calibrates it to (epsilon, delta).",
-        )
-        if self.epsilon is None and self.noise_multiplier is None:
-            raise ValueError(
-                "epsilon=None needs noise_multiplier=: one of the two must fix the noise."
-            )
         remedy = "A record's gradient has norm up to about data_norm."
         self._check_length("max_grad_norm", 1e-6, 1e50, remedy, ("adaptive",))
         check_choice("solver", self.solver, ("sgd", "adam"))
@@ -86,22 +71,6 @@ class _DPSGDModel(NoisyGradientModel):
             adaptive=AdaptiveClip() if adapts else None,
         )
         return self._set_execution(build_dpsgd(model, numbers, choices))
-
-    def _claim(self, epsilon: float) -> float:
-        if self.noise_multiplier is None:
-            return super()._claim(epsilon)
-        if math.isinf(epsilon):
-            raise ValueError(
-                f"noise_multiplier={self.noise_multiplier:g} gives no finite epsilon at "
-                f"delta={self.delta:g}: raise it."
-            )
-        if self.epsilon is not None and epsilon > self.epsilon:
-            raise ValueError(
-                f"noise_multiplier={self.noise_multiplier:g} would spend epsilon={epsilon:.6g} at "
-                f"delta={self.delta:g}, more than epsilon={self.epsilon:g} allows. Raise the "
-                "noise multiplier or the ceiling, or set epsilon=None for no ceiling."
-            )
-        return epsilon
 
     def _publish(self, plan: Any, table: Any, released: np.ndarray, spent: PrivacySpent) -> None:
         super()._publish(plan, table, released, spent)

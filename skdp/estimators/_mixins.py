@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -164,3 +165,45 @@ class SmoothedHingeMixin(PrivateClassifierMixin):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real("half_width", self.half_width, at_least=1e-3, at_most=1e3)
+
+
+class GivenNoiseMixin:
+    """Noise that is calibrated to (epsilon, delta), or the user's, below epsilon as a ceiling."""
+
+    epsilon: Any
+    delta: float
+    noise_multiplier: float | None
+
+    _special_epsilons: tuple[str | None, ...] = (None,)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()  # type: ignore[misc]
+        check_real(
+            "noise_multiplier",
+            self.noise_multiplier,
+            at_least=1e-6,
+            at_most=1e50,
+            allowed=(None,),
+            remedy="None calibrates it to (epsilon, delta).",
+        )
+        if self.epsilon is None and self.noise_multiplier is None:
+            raise ValueError(
+                "epsilon=None needs noise_multiplier=: one of the two must fix the noise."
+            )
+
+    def _claim(self, epsilon: float) -> float:
+        """Return the epsilon to report: the accountant's, or the target it was calibrated to."""
+        if self.noise_multiplier is None:
+            return min(epsilon, float(self.epsilon))
+        if math.isinf(epsilon):
+            raise ValueError(
+                f"noise_multiplier={self.noise_multiplier:g} gives no finite epsilon at "
+                f"delta={self.delta:g}: raise it."
+            )
+        if self.epsilon is not None and epsilon > self.epsilon:
+            raise ValueError(
+                f"noise_multiplier={self.noise_multiplier:g} would spend epsilon={epsilon:.6g} at "
+                f"delta={self.delta:g}, more than epsilon={self.epsilon:g} allows. Raise the "
+                "noise multiplier or the ceiling, or set epsilon=None for no ceiling."
+            )
+        return epsilon

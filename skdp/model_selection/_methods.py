@@ -18,8 +18,8 @@ from skdp.model_selection._plan import PricedSearch
 from skdp.model_selection._prepare import prepare_fit
 from skdp.model_selection._runs import Job, Outcome, Table, carry_out
 from skdp.model_selection._scoring import RowScorer
-from skdp.model_selection._silence import around_runs, lift_silence
 from skdp.model_selection._steps import Fit, PrivateStep
+from skdp.silence import around_runs, lift_silence
 
 
 @dataclass(frozen=True)

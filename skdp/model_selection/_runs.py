@@ -14,9 +14,9 @@ from skdp.inputs import public_message
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.model_selection._prepare import set_streams, strip_secrets
 from skdp.model_selection._scoring import RowScorer
-from skdp.model_selection._silence import around_runs
 from skdp.model_selection._steps import PrivateStep
 from skdp.model_selection._table import take_rows
+from skdp.silence import around_runs
 
 
 class FitStream(RandomStream):

@@ -16,9 +16,9 @@ from skdp.accounting import ComposedEvent, Event
 from skdp.exceptions import CalibrationError, SkdpError
 from skdp.inputs import public_message
 from skdp.model_selection._escrow import PLANNING_MARGIN, with_margin
-from skdp.model_selection._silence import around_runs
 from skdp.pipelines import containers, first_step, walk
 from skdp.reporting.steps import classify_step
+from skdp.silence import around_runs
 
 # What the search decides for every private step.
 SET_BY_THE_SEARCH = ("epsilon", "delta", "accountant", "random_state", "adjacency")

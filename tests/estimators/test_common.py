@@ -2,7 +2,9 @@
 
 import warnings
 
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support import WithPublicRows
 
 from skdp import (
     DPSGDClassifier,
@@ -13,6 +15,7 @@ from skdp import (
     ObjectivePerturbationSVC,
     OperaLogisticRegression,
     OperaSVC,
+    PATEClassifier,
 )
 from skdp.exceptions import PrivacyWarning
 from skdp.preprocessing import BoundedScaler
@@ -31,6 +34,8 @@ def instances():
     for estimator in NETWORKS:
         yield estimator(20.0, hidden_layer_sizes=(8,), max_iter=10)
         yield estimator(hidden_layer_sizes=(8,), max_iter=100, epsilon=1e6, data_norm=10.0)
+    # Votes of a few teachers, which is all that the checks' tables allow, drown in the usual noise.
+    yield WithPublicRows(DecisionTreeClassifier(max_depth=3), n_teachers=3, epsilon=1e6)
 
 
 def expected_failures(estimator):
@@ -58,4 +63,5 @@ def test_every_public_estimator_is_checked():
     import skdp
 
     public = {getattr(skdp, name) for name in skdp.__all__ if name[0].isupper()}
-    assert {type(estimator) for estimator in instances()} == public | {BoundedScaler}
+    checked = {type(estimator) for estimator in instances()}
+    assert checked - {WithPublicRows} | {PATEClassifier} == public | {BoundedScaler}

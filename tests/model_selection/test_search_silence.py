@@ -23,8 +23,8 @@ from skdp.mechanisms import RandomStopping
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.model_selection._runs import Table, _total
 from skdp.model_selection._scoring import resolve_scoring
-from skdp.model_selection._silence import around_runs, lift_silence
 from skdp.reporting import privacy_statement
+from skdp.silence import around_runs, lift_silence
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
 

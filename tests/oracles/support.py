@@ -10,6 +10,7 @@ from skdp import (
     ObjectivePerturbationSVC,
     OperaLogisticRegression,
     OperaSVC,
+    PATEClassifier,
 )
 
 ESTIMATORS = (
@@ -21,6 +22,22 @@ ESTIMATORS = (
     ObjectivePerturbationSVC,
     DPSGDClassifier,
 )
+
+
+class WithPublicRows(PATEClassifier):
+    """PATE for checks that know of rows and labels alone: it brings public rows along."""
+
+    n_public = 60
+
+    def _read(self, X, y, params):
+        if params.get("X_public") is None:
+            shape = getattr(X, "shape", None)
+            width = np.asarray(X, dtype=object).shape[-1] if shape is None else shape[-1]
+            public = np.random.default_rng(0).standard_normal((self.n_public, width))
+            if hasattr(X, "columns"):
+                public = type(X)(public, columns=X.columns)
+            params = {**params, "X_public": public}
+        return super()._read(X, y, params)
 
 
 def rows(n=300, d=4, n_classes=2, seed=0):

@@ -21,11 +21,12 @@ from skdp.preprocessing.schema.files import SchemaFiles
 from skdp.preprocessing.schema.frames import check_frame, draft_columns
 from skdp.preprocessing.schema.io import KINDS, refuse_unknown
 from skdp.preprocessing.schema.label import LabelColumn, PrivacyUnit
+from skdp.preprocessing.schema.sampling import SchemaSampling
 from skdp.preprocessing.schema.values import series_cells
 
 
 @dataclass(frozen=True, repr=False)
-class TableSchema(SchemaFiles):
+class TableSchema(SchemaFiles, SchemaSampling):
     """A public description of a table: its columns, their bounds, its label, its unit of privacy.
 
     Everything in it comes from a code book, a device or physiology; nothing is read off the rows.

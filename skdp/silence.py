@@ -1,4 +1,4 @@
-"""Silence around the runs of a search.
+"""Silence around runs that nobody may hear: those of a search, and teachers on private parts.
 
 What a run says depends on rows, and how often it is said on the number of runs: both are private.
 Streams, warnings and logging belong to the whole process, so that they are silenced once, when the

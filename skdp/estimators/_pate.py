@@ -1,0 +1,399 @@
+"""A student of private teachers: noisy votes of many models label public rows."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.accounting import PLDAccountant
+from skdp.estimators._mixins import GivenNoiseMixin
+from skdp.estimators._school import School, assign_rows, check_model, draw_seeds, train_student
+from skdp.estimators.labels import encode_labels
+from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_callbacks
+from skdp.inputs import validate_private_data
+from skdp.mechanisms.random_stream import is_seeded, resolve_random_state
+from skdp.parameters import check_choice, check_integer, check_real
+from skdp.plans.votes import AGGREGATIONS, UNANSWERED, Threshold, VotePlan
+from skdp.reporting import PrivacySpent
+from skdp.seeding import fit_context
+
+_TYPES = (np.float64, np.float32)
+_ASSUMPTIONS = (
+    "the number of rows, the columns and all parameters are public; so are the rows of X_public, "
+    "which no private row has shaped or chosen",
+    "a record reaches one teacher, that of its place in the table or of its id in groups=: no "
+    "place and no id depends on what rows hold or on which others there are; with groups= a record "
+    "is all rows of one id",
+    "a teacher is a function of its part and its random_state: it reads nothing else that rows "
+    "have shaped, and writes no file",
+    "teachers and exact votes are dropped when the fit ends",
+)
+
+
+def _student_has_shares(model: Any) -> bool:
+    return not hasattr(model, "student_") or hasattr(model.student_, "predict_proba")
+
+
+class PATEClassifier(
+    GivenNoiseMixin, PrivateFit, CallbackSupportMixin, ClassifierMixin, BaseEstimator
+):
+    r"""A student trained on public rows that private teachers have labelled by noisy votes (PATE).
+
+    Copies of `teacher` are trained on `n_teachers` disjoint parts of the private rows, and vote on
+    rows of `X_public`. The class with the largest noisy count becomes the row's label, and the
+    student is trained on these. Labels and student are released; teachers and votes are dropped.
+
+    Parameters
+    ----------
+    teacher : scikit-learn classifier
+        Cloned for each part. It must be a function of its part and of its parameters
+        ``random_state``, which the fit sets.
+    epsilon : float or None, default=1.0
+        Privacy parameter of one fit, positive. With `noise_multiplier` it is a ceiling; None: none.
+    delta : float, default=1e-6
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+    n_teachers : int, default=250
+        Number of teachers. More of them hide more noise, and have fewer rows each.
+    n_queries : int or None, default=None
+        Number of public rows that the teachers vote on: the first ones of `X_public`. Each is paid
+        for. None takes all rows.
+    aggregation : {"gaussian", "laplace", "confident-gaussian"}, default="gaussian"
+        Noise on the votes. ``"confident-gaussian"`` answers only queries whose largest noisy count
+        exceeds `threshold`. ``"laplace"`` is dearer.
+    threshold : float, default=0.8
+        Of ``"confident-gaussian"``: share of `n_teachers` to exceed, in (0, 1].
+    threshold_share : float, default=0.1
+        Of ``"confident-gaussian"``: share of the budget, in squared mu, for the tests; in (0, 1).
+    max_answers : int or None, default=None
+        Of ``"confident-gaussian"``: how many queries are answered at most; these are paid for,
+        whether there are as many or not. None takes `n_queries`.
+    noise_multiplier : float or None, default=None
+        Noise on a count over one vote: a standard deviation, of ``"laplace"`` the scale. None
+        calibrates it to (epsilon, delta).
+    student : scikit-learn classifier or None, default=None
+        Trained on public rows and noisy labels, which are given to it as positions in `classes_`.
+        None takes a logistic regression on standardised features.
+    semi_supervised : bool, default=False
+        Whether the student is given all rows of `X_public`, those without a label as -1, for
+        example `sklearn.semi_supervised.SelfTrainingClassifier`, which is then the default.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Neighbouring tables: one row replaced, or one added or removed. The latter needs `groups` in
+        `fit`, with which it is all rows of one group. The noise is the same.
+    classes : array-like or None, default=None
+        Public label set. None reads it from `y`, which the statement then says.
+    accountant : BudgetAccountant or None, default=None
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
+    n_jobs : int or None, default=None
+        Number of processes that train teachers.
+    random_state : None, int, RandomState or RandomStream, default=None
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
+    verbose : int, default=0
+        If positive, print what the fit will spend.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Label set.
+    answered_, noisy_labels_ : ndarray of shape (n_answered_,)
+        Which rows of `X_public` were labelled, and their labels.
+    n_answered_ : int
+        Number of labelled rows.
+    student_ : classifier
+        The student, which predicts positions in `classes_`; a constant if all labels are the same.
+    noise_multiplier_ : float
+        Noise on a count.
+    privacy_spent_ : PrivacySpent
+        What the fit spent.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if `X` had any.
+
+    Notes
+    -----
+    Row i goes to teacher ``i % n_teachers``. Replacing it changes one teacher, so one vote in every
+    query: two counts by 1 each, norm :math:`\sqrt 2`. Q queries with noise :math:`\sigma` are
+    :math:`\sqrt{2 Q} / \sigma`-GDP. A removed row would move all later ones to other teachers: with
+    `groups`, which add-remove needs, a row goes by a digest of its own id.
+
+    With metadata routing, ``set_fit_request(X_public=True)`` lets a pipeline pass `X_public` on,
+    and ``Pipeline(..., transform_input=["X_public"])`` transforms it by the steps before.
+
+    A teacher that cannot be trained on its part votes for the first class, silently, since an error
+    would tell of rows. Mistakes are heard all the same: the fit first tries the teacher on public
+    rows with made-up labels, before anything is charged.
+
+    See Also
+    --------
+    skdp.preprocessing.TableSchema.sample_public : Public rows where there are none.
+
+    References
+    ----------
+    Papernot et al. (2017), "Semi-supervised Knowledge Transfer for Deep Learning from Private
+    Training Data"; Papernot et al. (2018), "Scalable Private Learning with PATE", Algorithm 1, both
+    without their data-dependent epsilons, which are no guarantees. Proof: ``docs/proofs/pate.md``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skdp import PATEClassifier
+    >>> X, y = make_blobs(1100, centers=2, random_state=0)
+    >>> clf = PATEClassifier(DecisionTreeClassifier(), n_teachers=50, n_queries=20, classes=[0, 1])
+    >>> clf = clf.fit(X[:1000], y[:1000], X_public=X[1000:])
+    >>> clf.noisy_labels_.shape, clf.privacy_spent_.epsilon <= 1.0
+    ((20,), True)
+    """
+
+    _public = (
+        *("classes_", "answered_", "n_answered_", "noisy_labels_", "student_", "noise_multiplier_"),
+    )
+    _fit_takes = "X, y, X_public and groups"
+
+    def __init__(
+        self,
+        teacher: Any,
+        *,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-6,
+        n_teachers: int = 250,
+        n_queries: int | None = None,
+        aggregation: str = "gaussian",
+        threshold: float = 0.8,
+        threshold_share: float = 0.1,
+        max_answers: int | None = None,
+        noise_multiplier: float | None = None,
+        student: Any = None,
+        semi_supervised: bool = False,
+        adjacency: str = "replace-one",
+        classes: Any = None,
+        accountant: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.teacher = teacher
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_teachers = n_teachers
+        self.n_queries = n_queries
+        self.aggregation = aggregation
+        self.threshold = threshold
+        self.threshold_share = threshold_share
+        self.max_answers = max_answers
+        self.noise_multiplier = noise_multiplier
+        self.student = student
+        self.semi_supervised = semi_supervised
+        self.adjacency = adjacency
+        self.classes = classes
+        self.accountant = accountant
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, X_public: Any = None, groups: Any = None, **fit_params: Any
+    ) -> Self:
+        """Train teachers, label public rows by their noisy votes, and train the student.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Private rows. The place of a row must not depend on what rows hold.
+        y : array-like of shape (n_samples,)
+            Labels.
+        X_public : {array-like, sparse matrix} of shape (n_public, n_features)
+            Public rows, needed. No private row may have shaped or chosen them.
+        groups : array-like of shape (n_samples,), default=None
+            Whole numbers or texts that say whom a row is about; None goes by position.
+        **fit_params : dict
+            Must be empty. `sample_weight` is refused.
+
+        Returns
+        -------
+        self : PATEClassifier
+            Every attribute with a trailing underscore may be published.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or input, before anything is charged. Errors of the student, which
+            comes last, leave the noisy labels behind.
+        BudgetExceededError
+            If the accountant cannot take the charge; the rows are not used then.
+        """
+        return self._fit(X, y, {"X_public": X_public, "groups": groups, **fit_params})
+
+    def privacy_plan(self) -> PrivacySpent:
+        """Return what `fit` would spend, for which `n_queries` must be given; nothing is charged.
+
+        Returns
+        -------
+        PrivacySpent
+            The record that `privacy_spent_` would be.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters, as `fit` does.
+        """
+        self._check_parameters()
+        return self._account(self._plan_queries(check_integer("n_queries", self.n_queries)))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the student's labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        codes = self._student_on(X, "predict")
+        return self.classes_[np.asarray(codes, dtype=int)]
+
+    @available_if(_student_has_shares)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the student's class probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of ``classes_``; 0 for classes that no noisy label names.
+        """
+        known = self._student_on(X, "predict_proba")
+        shares = np.zeros((len(known), self.classes_.size))
+        shares[:, self.student_.classes_] = known
+        return shares
+
+    def _student_on(self, X: Any, method: str) -> Any:
+        check_is_fitted(self)
+        return getattr(self.student_, method)(self._validate(X))
+
+    def _validate(self, X: Any) -> Any:
+        return validate_private_data(self, X, accept_sparse="csr", dtype=_TYPES, reset=False)
+
+    # The order of a fit.
+
+    def _refuse_fit_params(self, params: dict[str, Any]) -> None:
+        own = ("X_public", "groups")
+        super()._refuse_fit_params({k: v for k, v in params.items() if k not in own})
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_model("teacher", self.teacher)
+        if self.student is not None:
+            check_model("student", self.student)
+        check_integer("n_teachers", self.n_teachers, at_least=1)
+        for name in ("n_queries", "max_answers"):
+            check_integer(name, getattr(self, name), at_least=1, allowed=(None,))
+        check_choice("aggregation", self.aggregation, AGGREGATIONS)
+        check_real("threshold", self.threshold, above=0.0, at_most=1.0)
+        check_real("threshold_share", self.threshold_share, above=0.0, below=1.0)
+        check_choice("semi_supervised", self.semi_supervised, (True, False))
+
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> School:
+        X_public = params.get("X_public")
+        if X_public is None:
+            raise ValueError(
+                f"{type(self).__name__}.fit needs X_public=, public rows for the teachers to vote "
+                "on. In a pipeline, enable metadata routing and request it by "
+                "set_fit_request(X_public=True). Without such rows: TableSchema.sample_public."
+            )
+        X, y = validate_private_data(self, X, y, accept_sparse="csr", dtype=_TYPES)
+        try:
+            X_public = self._validate(X_public)
+        except ValueError as error:
+            raise ValueError(f"X_public is to be a table like X. {error}") from None
+        if self.n_queries is not None and self.n_queries > X_public.shape[0]:
+            raise ValueError(
+                f"n_queries={self.n_queries}, but X_public has {X_public.shape[0]} rows: give "
+                "more, or n_queries=None to ask about all of them."
+            )
+        labels, codes = encode_labels(y, self.classes)
+        groups = params.get("groups")
+        teachers = assign_rows(X.shape[0], groups, self.n_teachers, self.adjacency)
+        table = School(X, codes, labels, teachers, X_public)
+        table.rehearse(self.teacher, self.n_teachers)
+        return table
+
+    def _plan(self, table: School) -> VotePlan:
+        return self._plan_queries(self.n_queries or table.X_public.shape[0])
+
+    def _plan_queries(self, n_queries: int) -> VotePlan:
+        threshold = None
+        if self.aggregation == "confident-gaussian":
+            votes = self.threshold * self.n_teachers
+            most = n_queries if self.max_answers is None else self.max_answers
+            threshold = Threshold.with_share(self.threshold_share, votes, n_queries, most)
+        noise = 1.0 if self.noise_multiplier is None else float(self.noise_multiplier)
+        kinds = self.aggregation, self.adjacency
+        plan = VotePlan(self.n_teachers, n_queries, *kinds, noise, threshold)
+        given = self.noise_multiplier is not None
+        return plan if given else plan.calibrated(self.epsilon, self.delta)
+
+    def _account(self, plan: VotePlan) -> PrivacySpent:
+        accountant = PLDAccountant(adjacency=plan.adjacency).compose(plan.event)
+        return PrivacySpent(
+            epsilon=self._claim(accountant.epsilon(self.delta)),
+            delta=float(self.delta),
+            adjacency=plan.adjacency,
+            event=plan.event,
+            accountant="pld",
+            mechanism=(
+                f"PATE: {plan.describe()} (Papernot et al. 2017, 2018, without data-dependent "
+                "bounds; docs/proofs/pate.md)"
+            ),
+            assumptions=(
+                "the label set was read from y and is taken to be public"
+                if self.classes is None
+                else "the label set classes= is public",
+                *_ASSUMPTIONS,
+            ),
+            released=self._public,
+            seeded=is_seeded(self.random_state),
+        )
+
+    def _use_rows(self, plan: VotePlan, table: School, progress: FitProgress) -> Any:
+        context = b""
+        if is_seeded(self.random_state):
+            own = fit_context(self, table.X, table.codes, table.teachers)
+            context = own + fit_context(self, table.X_public)
+        stream = resolve_random_state(self.random_state, context)
+        seeds = draw_seeds(stream.spawn("teachers"), plan.n_teachers)
+        done = progress.steps_done
+        counts = table.count_votes(self.teacher, seeds, plan.n_queries, self.n_jobs, done)
+        return plan.label(counts, stream), draw_seeds(stream.spawn("student"), 1)[0]
+
+    def _public_steps(self, plan: VotePlan) -> int:
+        return plan.n_teachers
+
+    def _publish(self, plan: VotePlan, table: School, released: Any, spent: PrivacySpent) -> None:
+        codes, seed = released
+        self.classes_ = table.labels
+        self.noise_multiplier_ = plan.noise
+        self.answered_ = np.flatnonzero(codes != UNANSWERED)
+        self.n_answered_ = self.answered_.size
+        self.noisy_labels_, self.privacy_spent_ = table.labels[codes[self.answered_]], spent
+        kind = self.student, self.semi_supervised
+        self.student_ = train_student(*kind, table.X_public, codes, seed)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

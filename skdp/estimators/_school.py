@@ -1,0 +1,177 @@
+"""Teachers on disjoint parts of the private rows, who say no word of them, and their student."""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.utils.parallel import Parallel, delayed
+
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.plans.votes import UNANSWERED
+from skdp.silence import around_runs
+
+
+@dataclass(frozen=True)
+class School:
+    """Valid private rows, the teacher of each, and the public rows that are to be labelled."""
+
+    X: Any
+    codes: np.ndarray
+    labels: np.ndarray
+    teachers: np.ndarray
+    X_public: Any
+
+    @property
+    def n_rows(self) -> int:
+        """Number of private rows."""
+        return int(self.X.shape[0])
+
+    def parts(self, n_teachers: int) -> Iterator[tuple[Any, np.ndarray]]:
+        """Yield rows and labels of each teacher, in the table's order."""
+        order = np.argsort(self.teachers, kind="stable")
+        ends = np.cumsum(np.bincount(self.teachers, minlength=n_teachers))
+        for own in np.split(order, ends[:-1]):
+            yield self.X[own], self.labels[self.codes[own]]
+
+    def rehearse(self, teacher: Any, n_teachers: int) -> None:
+        """Try a teacher on public rows with made-up labels, as many as a part has rows."""
+        count = -(-self.n_rows // n_teachers)
+        if count < 2:
+            return
+        rows = self.X_public[np.arange(count) % self.X_public.shape[0]]
+        y = np.resize(self.labels, count)
+        try:
+            with around_runs():
+                _train_and_vote(teacher, 0, rows, y, self.X_public[:1], self.labels)
+        except Exception as error:
+            raise ValueError(
+                f"the teacher fails on {count} public rows with made-up labels, as many as a part "
+                f"has rows: {error}. Nothing was charged. Mend its parameters, or take fewer "
+                "teachers, which have more rows each."
+            ) from error
+
+    def count_votes(
+        self,
+        teacher: Any,
+        seeds: list[int],
+        n_queries: int,
+        n_jobs: int | None,
+        done: Callable[[int], None],
+    ) -> np.ndarray:
+        """Train one teacher for each seed, and count its votes for each class on each query."""
+        queries = self.X_public[:n_queries]
+        # Nothing is put on the disk for the processes to share: parts are private.
+        work = Parallel(n_jobs=n_jobs, backend="loky", max_nbytes=None, return_as="generator")
+        ballots = work(
+            delayed(_vote)(teacher, seed, *part, queries, self.labels)
+            for seed, part in zip(seeds, self.parts(len(seeds)), strict=True)
+        )
+        counts = np.zeros((n_queries, self.labels.size))
+        for number, codes in enumerate(ballots, start=1):
+            counts[np.arange(n_queries), codes] += 1.0
+            done(number)
+        return counts
+
+
+def check_model(name: str, given: Any) -> None:
+    """Refuse what is no classifier, or cannot be cloned."""
+    if isinstance(given, type) or not all(hasattr(given, m) for m in ("fit", "predict")):
+        raise TypeError(f"{name} must be a scikit-learn classifier, got {given!r}.")
+    clone(given)
+
+
+def assign_rows(n_rows: int, groups: Any, n_teachers: int, adjacency: str) -> np.ndarray:
+    """Return the teacher of each row, a function of its place alone, or of its own id alone."""
+    if groups is not None:
+        return _assign_groups(groups, n_rows, n_teachers)
+    if adjacency == "add-remove":
+        raise ValueError(
+            "adjacency='add-remove' needs groups= in fit, an id for each row: without a row, all "
+            "later ones would move to other teachers. Or use adjacency='replace-one'."
+        )
+    if n_teachers > n_rows:
+        raise ValueError(
+            f"n_teachers={n_teachers} is larger than the number of rows, {n_rows}: every teacher "
+            "needs rows, some hundreds if possible."
+        )
+    return np.arange(n_rows) % n_teachers
+
+
+def _assign_groups(groups: Any, n_rows: int, n_teachers: int) -> np.ndarray:
+    ids = np.asarray(groups).tolist()
+    right = isinstance(ids, list) and len(ids) == n_rows
+    if not right or not all(
+        isinstance(each, str | numbers.Integral) and not isinstance(each, bool) for each in ids
+    ):
+        raise ValueError(
+            f"groups must hold a whole number or a text for each of the {n_rows} rows."
+        )
+    digests = (hashlib.blake2b(str(each).encode(), digest_size=8).digest() for each in ids)
+    return np.array([int.from_bytes(digest, "little") % n_teachers for digest in digests])
+
+
+def draw_seeds(stream: RandomStream, count: int) -> list[int]:
+    """Draw seeds as scikit-learn takes them."""
+    return [int(word) for word in stream.words(count) >> np.uint64(33)]
+
+
+def seeded_clone(estimator: Any, seed: int) -> Any:
+    """Return a clone with one seed in all parameters called random_state, also of its parts."""
+    names = (name for name in estimator.get_params() if name.split("__")[-1] == "random_state")
+    return clone(estimator).set_params(**dict.fromkeys(names, seed))
+
+
+def _vote(teacher: Any, seed: int, X: Any, y: np.ndarray, queries: Any, labels: Any) -> np.ndarray:
+    """Return the classes that a teacher votes for, one a query, whatever happens.
+
+    A part of one class votes for it; an empty one for the first class, as one that fails does.
+    """
+    present = np.unique(y)
+    if present.size < 2:
+        code = np.searchsorted(labels, present[0]) if present.size else 0
+        return np.full(queries.shape[0], code)
+    try:
+        with around_runs():
+            return _train_and_vote(teacher, seed, X, y, queries, labels)
+    except Exception:
+        return np.zeros(queries.shape[0], dtype=int)
+
+
+def _train_and_vote(
+    teacher: Any, seed: int, X: Any, y: np.ndarray, queries: Any, labels: np.ndarray
+) -> np.ndarray:
+    """Train a teacher on its part and return the positions of its answers among the labels."""
+    answers = np.asarray(seeded_clone(teacher, seed).fit(X, y).predict(queries))
+    if answers.shape != (queries.shape[0],):
+        raise ValueError(f"its predictions have shape {answers.shape}, not one label a row")
+    codes = np.minimum(np.searchsorted(labels, answers), labels.size - 1)
+    if np.any(labels[codes] != answers):
+        raise ValueError("its predictions are not all among the labels")
+    return codes
+
+
+def train_student(student: Any, semi_supervised: bool, X: Any, codes: np.ndarray, seed: int) -> Any:
+    """Return a student of public rows, of which the first ones have classes or UNANSWERED."""
+    answered = np.flatnonzero(codes != UNANSWERED)
+    known = np.unique(codes[answered])
+    if known.size < 2:
+        constant = known[0] if known.size else 0
+        return DummyClassifier(strategy="constant", constant=constant).fit(X[:1], [constant])
+    if student is None:
+        student = make_pipeline(StandardScaler(with_mean=False), LogisticRegression(max_iter=1000))
+        student = SelfTrainingClassifier(student) if semi_supervised else student
+    student = seeded_clone(student, seed)
+    if not semi_supervised:
+        return student.fit(X[answered], codes[answered])
+    return student.fit(X, np.append(codes, np.full(X.shape[0] - codes.size, UNANSWERED)))

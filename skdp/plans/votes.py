@@ -1,0 +1,130 @@
+"""Plan of noisy votes: teachers on disjoint parts label public rows. Proofs: docs/proofs/pate.md.
+
+One record reaches one teacher, whose vote on a query moves from one count to another.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdp.accounting import (
+    ComposedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    RepeatedEvent,
+    calibrate_event,
+)
+from skdp.mechanisms.contribution import ROUND_UP, Adjacency
+from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.trace import note_release
+
+AGGREGATIONS = ("gaussian", "laplace", "confident-gaussian")
+UNANSWERED = -1
+# Norm of the change of one query's counts, and of their maximum.
+_VOTE, _MAXIMUM = math.sqrt(2.0) * ROUND_UP, 1.0
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What "confident-gaussian" asks of the largest count, and how many queries it may answer.
+
+    `ratio` is the noise of the test over that of the votes.
+    """
+
+    votes: float
+    ratio: float
+    max_answers: int
+
+    @classmethod
+    def with_share(cls, share: float, votes: float, n_queries: int, max_answers: int) -> Threshold:
+        """Return the threshold whose tests cost a share of all that is spent, in squared mu."""
+        if max_answers > n_queries:
+            raise ValueError(f"max_answers={max_answers} exceeds the {n_queries} queries.")
+        tests, answers = n_queries * _MAXIMUM**2 / share, max_answers * _VOTE**2 / (1.0 - share)
+        return cls(votes, math.sqrt(tests / answers), max_answers)
+
+
+@dataclass(frozen=True)
+class VotePlan:
+    """Everything that must agree about the votes of one fit; `noise` is that of one count."""
+
+    n_teachers: int
+    n_queries: int
+    aggregation: str
+    adjacency: Adjacency
+    noise: float
+    threshold: Threshold | None = None
+
+    def calibrated(self, epsilon: float, delta: float) -> VotePlan:
+        """Return the plan with the least noise that keeps within (epsilon, delta)."""
+        noise = calibrate_event(
+            lambda z: replace(self, noise=z).event, epsilon, delta, adjacency=self.adjacency
+        )
+        return replace(self, noise=noise)
+
+    @property
+    def event(self) -> Event:
+        """What is accounted for; it is the same under both relations."""
+        if self.aggregation == "laplace":
+            # A vote moves two counts by 1 each: its argmax alone would be 2/b-DP, never 1/b.
+            return RepeatedEvent(LaplaceEvent(self.noise), 2 * self.n_queries)
+        votes = GaussianEvent(self.noise / _VOTE)
+        if self.threshold is None:
+            return RepeatedEvent(votes, self.n_queries)
+        tests = GaussianEvent(self.noise * self.threshold.ratio / _MAXIMUM)
+        answers = RepeatedEvent(votes, self.threshold.max_answers)
+        return ComposedEvent((RepeatedEvent(tests, self.n_queries), answers))
+
+    def describe(self) -> str:
+        """Say what is released, for the statement."""
+        kind = "Laplace noise of scale" if self.aggregation == "laplace" else "Gaussian noise of"
+        text = (
+            f"{self.n_teachers} teachers on disjoint parts vote on {self.n_queries} public rows; "
+            f"{kind} {self.noise:.6g} on every count, of which a record moves two by 1"
+        )
+        if self.threshold is None:
+            return text
+        return (
+            f"{text}; answered are at most {self.threshold.max_answers} queries, whose largest "
+            f"count with noise of {self.threshold.ratio * self.noise:.6g} exceeds "
+            f"{self.threshold.votes:g}"
+        )
+
+    def label(self, counts: np.ndarray, stream: RandomStream) -> np.ndarray:
+        """Return a class for each query, from noisy counts; UNANSWERED where there is none."""
+        found = np.full(self.n_queries, UNANSWERED)
+        asked = self._pass_threshold(counts, stream)
+        if asked.size:
+            noisy = self._release(counts[asked], stream.spawn("votes"))
+            found[asked] = noisy.argmax(axis=1)
+        return found
+
+    def _pass_threshold(self, counts: np.ndarray, stream: RandomStream) -> np.ndarray:
+        """Return the queries to answer, by noisy maxima: the first ones, at most `max_answers`."""
+        if self.threshold is None:
+            return np.arange(self.n_queries)
+        mechanism = GaussianMechanism(
+            sensitivity=_MAXIMUM * math.sqrt(self.n_queries),
+            sigma=self.noise * self.threshold.ratio,
+            stream=stream.spawn("threshold"),
+            label="largest counts",
+        )
+        passed = mechanism.release(counts.max(axis=1)) > self.threshold.votes
+        return np.flatnonzero(passed)[: self.threshold.max_answers]
+
+    def _release(self, counts: np.ndarray, stream: RandomStream) -> np.ndarray:
+        if self.aggregation == "laplace":
+            noisy = counts + self.noise * stream.laplace(counts.shape)
+            return note_release("votes", counts, noisy, 2.0 * len(counts), self.noise, norm=1.0)
+        mechanism = GaussianMechanism(
+            sensitivity=_VOTE * math.sqrt(len(counts)),
+            sigma=self.noise,
+            stream=stream,
+            label="votes",
+        )
+        return mechanism.release(counts)
