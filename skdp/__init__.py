@@ -12,6 +12,7 @@ from skdp.estimators import (
     ObjectivePerturbationSVC,
     OperaLogisticRegression,
     OperaSVC,
+    VariationalLogisticRegression,
 )
 
 __version__ = version("skdp")
@@ -25,6 +26,7 @@ __all__ = [
     "ObjectivePerturbationSVC",
     "OperaLogisticRegression",
     "OperaSVC",
+    "VariationalLogisticRegression",
     "config_context",
     "get_config",
     "set_config",

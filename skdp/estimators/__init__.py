@@ -8,6 +8,7 @@ from skdp.estimators._objective import (
     ObjectivePerturbationSVC,
 )
 from skdp.estimators._opera import OperaLogisticRegression, OperaSVC
+from skdp.estimators._variational import VariationalLogisticRegression
 
 __all__ = [
     "DPSGDClassifier",
@@ -18,4 +19,5 @@ __all__ = [
     "ObjectivePerturbationSVC",
     "OperaLogisticRegression",
     "OperaSVC",
+    "VariationalLogisticRegression",
 ]

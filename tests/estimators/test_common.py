@@ -13,6 +13,7 @@ from skdp import (
     ObjectivePerturbationSVC,
     OperaLogisticRegression,
     OperaSVC,
+    VariationalLogisticRegression,
 )
 from skdp.exceptions import PrivacyWarning
 from skdp.preprocessing import BoundedScaler
@@ -20,7 +21,7 @@ from skdp.preprocessing import BoundedScaler
 OPERA = (OperaLogisticRegression, OperaSVC)
 OBJECTIVE = (ObjectivePerturbationLogisticRegression, ObjectivePerturbationSVC)
 NETWORKS = (DPSGDClassifier, GrpuaMLPClassifier)
-NOISY = (GrpuaLogisticRegression, GrpuaSVC, DPSGDClassifier)
+NOISY = (GrpuaLogisticRegression, GrpuaSVC, DPSGDClassifier, VariationalLogisticRegression)
 
 
 def instances():

@@ -10,6 +10,7 @@ from skdp import (
     ObjectivePerturbationSVC,
     OperaLogisticRegression,
     OperaSVC,
+    VariationalLogisticRegression,
 )
 
 ESTIMATORS = (
@@ -20,6 +21,7 @@ ESTIMATORS = (
     ObjectivePerturbationLogisticRegression,
     ObjectivePerturbationSVC,
     DPSGDClassifier,
+    VariationalLogisticRegression,
 )
 
 
