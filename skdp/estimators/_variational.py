@@ -86,6 +86,8 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
         Labels.
     n_iter_ : int
         Number of steps, from public numbers.
+    noise_multiplier_ : float
+        Noise over the clipping norm; from public numbers.
     privacy_spent_ : PrivacySpent
         The guarantee, its mechanism and its assumptions.
     n_features_in_ : int
@@ -182,7 +184,7 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
         scaled = (
             1.0 if self.prior_precision == "auto" else self.prior_precision / self._row_bound**2
         )
-        check_real("prior_precision / data_norm**2", scaled, at_least=1e-10, at_most=1e10)
+        check_real("prior_precision / data_norm**2", scaled, at_least=1e-10, at_most=1e50)
 
     def _build_plan(self, model: Any, numbers: PublicNumbers) -> NoisyGradientPlan:
         self._check_batch_size(numbers.n_rows)
@@ -215,6 +217,7 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
 
     def _publish(self, plan: Any, table: Any, released: np.ndarray, spent: PrivacySpent) -> None:
         super()._publish(plan, table, released, spent)
+        self.noise_multiplier_ = plan.noise_multiplier
         if self.noise_aware:
             means, curvatures = plan.model.split(released)
             learns_prior = self.prior_precision == "auto"

@@ -1,4 +1,4 @@
-"""Sums of per-example gradients of the expected logistic loss under independent Gaussian weights."""
+"""Sums of per-example gradients of expected logistic losses under Gaussian weights."""
 
 from __future__ import annotations
 
