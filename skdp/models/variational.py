@@ -112,7 +112,9 @@ class VariationalModel:
         """Return means and mean curvatures, one row for each part."""
         table = weights.reshape(-1, 2, self.n_weights_per_output)
         curvatures = self._start - self.curvature_unit * table[:, 1]
-        return table[:, 0], np.maximum(curvatures, 0.0)
+        # Of no table are they larger, nor below zero; noise can make them so.
+        largest = 0.25 * max(1.0, self.linear.intercept_value**2)
+        return table[:, 0], np.clip(curvatures, 0.0, largest)
 
     def variances(self, curvatures: Weights) -> Weights:
         """Return the variances of the posterior."""

@@ -59,11 +59,13 @@ def account_for_noise(
     """
     model: Any = plan.model
     curvatures = steady_curvatures(plan, curvatures)
-    through, noise = pass_through(plan, curvatures)
     information = plan.lots.n_rows * curvatures
-    gain = through * information / (information + model.prior_precision)
-    noise = noise + gain * through / (information + model.prior_precision)
-    known, towards = gain**2 / noise, gain * means / noise
+    # Steps of a user's size may diverge on these curvatures: then the release says nothing.
+    with np.errstate(over="ignore", invalid="ignore"):
+        through, noise = pass_through(plan, curvatures)
+        gain = through * information / (information + model.prior_precision)
+        noise = noise + gain * through / (information + model.prior_precision)
+        known, towards = np.nan_to_num([gain**2 / noise, gain * means / noise], posinf=0.0, neginf=0.0)
     if not learns_prior:
         posterior = model.prior_precision + known
         return towards / posterior, posterior**-0.5

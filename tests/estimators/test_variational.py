@@ -146,6 +146,17 @@ def test_rows_that_say_nothing_leave_the_prior():
     assert deviation == pytest.approx(flat + plan.model.prior_precision**-0.5)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("parameters", [{"epsilon": 1e-4}, {"learning_rate_init": 1e4}])
+def test_noise_and_steps_of_any_size_leave_a_posterior(parameters):
+    X, y = rows()
+    for seed in range(5):
+        fit = VariationalLogisticRegression(delta=1e-5, data_norm=1.0, random_state=seed)
+        fit.set_params(**parameters).fit(X, y)
+        assert np.isfinite(fit.coef_).all() and (fit.coef_std_ > 0.0).all()
+        assert np.isfinite(fit.predict_log_proba(X)).all()
+
+
 @pytest.mark.slow
 def test_intervals_cover_and_plain_ones_do_not():
     """Of 90 % intervals, on seeded tables with independent columns, where nothing is cut."""
