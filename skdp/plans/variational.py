@@ -65,7 +65,9 @@ def account_for_noise(
         through, noise = pass_through(plan, curvatures)
         gain = through * information / (information + model.prior_precision)
         noise = noise + gain * through / (information + model.prior_precision)
-        known, towards = np.nan_to_num([gain**2 / noise, gain * means / noise], posinf=0.0, neginf=0.0)
+        known, towards = np.nan_to_num(
+            [gain**2 / noise, gain * means / noise], posinf=0.0, neginf=0.0
+        )
     if not learns_prior:
         posterior = model.prior_precision + known
         return towards / posterior, posterior**-0.5
