@@ -244,7 +244,8 @@ def rows() -> list[tuple[str, str, str, str]]:
         private, sampled = found["private"], found["sampling"]
         goal = sampled["accuracy"] - 0.01
         what = f"Table 1: epsilon on {name}"
-        within = f"the least tried that is within .01 of the accuracy without noise, {sampled['accuracy']:.3f}"
+        accuracy = f"{sampled['accuracy']:.3f}"
+        within = f"the least tried that is within .01 of the accuracy without noise, {accuracy}"
         ma, ga, ba = PRINTED[name]
         reach = [least_epsilon(private, method, goal) for method in ("DPVI-MA", "DP-SGLD", "skdp")]
         none = "**no guarantee**: a diagnostic of the rows at hand; nothing hides a record"
