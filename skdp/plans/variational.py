@@ -91,7 +91,7 @@ def pass_through(plan: NoisyGradientPlan, curvatures: np.ndarray) -> tuple[np.nd
     """
     slope, divisor = curvatures + plan.rule.penalty, plan.rule.divisor
     # Gradients of the rows of a lot vary as their curvature does where the model holds.
-    sampling = (1.0 - plan.lots.sample_rate) * curvatures / divisor
+    sampling = (1.0 - divisor / plan.lots.n_rows) * curvatures / divisor
     rates = plan.schedule.rates(0, plan.steps)
     shares = plan.averaging_weights(0, plan.steps)
     shares /= shares.sum()

@@ -8,7 +8,7 @@ from scipy.special import expit, log_expit, ndtr
 from support import rows
 
 from skdp import VariationalLogisticRegression
-from skdp.audit import audit_epsilon
+from skdp.audit import audit_epsilon, audit_in_one_run
 from skdp.estimators._variational import log_expected_share
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.plans.variational import account_for_noise, pass_through
@@ -217,3 +217,15 @@ def test_white_box_audits_do_not_exceed_the_claim():
     )
     # Seeded; away from zero, so that it has seen something.
     assert 0.5 < result.epsilon_lower <= 12.0
+
+
+def test_an_audit_in_one_run_reads_its_columns():
+    X, y = rows()
+    result = audit_in_one_run(
+        VariationalLogisticRegression(8.0, 1e-5, data_norm=1.0, max_iter=20),
+        *(X, y),
+        n_canaries=200,
+        release="all",
+        random_state=0,
+    )
+    assert 0.1 < result.epsilon_lower <= 8.0
