@@ -13,6 +13,7 @@ from skdp.estimators import (
     OperaLogisticRegression,
     OperaSVC,
     PATEClassifier,
+    VariationalLogisticRegression,
 )
 
 __version__ = version("skdp")
@@ -27,6 +28,7 @@ __all__ = [
     "OperaLogisticRegression",
     "OperaSVC",
     "PATEClassifier",
+    "VariationalLogisticRegression",
     "config_context",
     "get_config",
     "set_config",

@@ -10,6 +10,7 @@ import pytest
 import reproductions
 import scattering
 import triastcyn
+import triastcyn_variational
 from scipy.sparse import csr_array
 from scipy.special import softmax
 
@@ -30,6 +31,11 @@ def test_printed_figures_of_table_one():
     assert epsilon[triastcyn.GA] == pytest.approx(1.62, abs=0.005)
     assert epsilon[triastcyn.GA] < end[triastcyn.PLD].epsilon(1e-5).lower
     assert not any(end[name].epsilon(1e-5).is_guarantee for name in triastcyn.NO_BOUND)
+
+
+def test_a_record_that_no_pair_holds_is_no_loss_to_the_diagnostic():
+    diagnostic, truth = triastcyn_variational.unseen_record()
+    assert diagnostic < 0.1 and truth > 30.0
 
 
 def test_distances_are_those_of_clipped_gradients(monkeypatch):

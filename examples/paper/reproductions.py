@@ -1,4 +1,4 @@
-"""Print docs/reproductions.md: what papers and a lecture print, what skdp finds, what it is worth.
+"""Print docs/reproductions.md: what papers and a lecture print, and what skdp finds.
 
 Each module holds one paper and says how to run its experiments again, which takes minutes; their
 outcomes are kept in ``results``, so that this page is printed in seconds.
@@ -14,23 +14,31 @@ import pate
 import scattering
 import slides
 import triastcyn
+import triastcyn_variational
 
 HEAD = """# The papers' experiments, run again
 
-One table for each of the papers behind skdp: what is printed, what we get, and what it is worth.
+One table for each of the papers and the lecture behind skdp: what is printed, what we get, and
+what it is worth.
 **No guarantee** marks numbers that do not bound the privacy loss of every record, however close the
 digits; the reasons are in the [errata](errata.md). Seconds are of one core.
 
 The networks of Ding et al. and of Abadi et al. on MNIST are trained; for others a linear model
-stands in where that tells something. Variational inference is not run.
+stands in where that tells something.
 
 `python examples/paper/reproductions.py` prints this page from `examples/paper/results`. The script
 below each title runs its experiments again; `--fast` tries it out on a small table."""
 
 
+PAPERS = (
+    *(ding, ding_networks, triastcyn, triastcyn_variational, abadi, abadi_mnist, scattering),
+    *(slides, pate),
+)
+
+
 def page() -> str:
     parts = [HEAD]
-    for paper in (ding, ding_networks, triastcyn, abadi, abadi_mnist, scattering, slides, pate):
+    for paper in PAPERS:
         cells = [("experiment", "paper", "skdp", "verdict"), ("---",) * 4, *paper.rows()]
         table = "\n".join(f"| {' | '.join(row)} |" for row in cells)
         parts += [f"## {paper.TITLE}", f"`examples/paper/{paper.__name__}.py`", table]

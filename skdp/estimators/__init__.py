@@ -9,6 +9,7 @@ from skdp.estimators._objective import (
 )
 from skdp.estimators._opera import OperaLogisticRegression, OperaSVC
 from skdp.estimators._pate import PATEClassifier
+from skdp.estimators._variational import VariationalLogisticRegression
 
 __all__ = [
     "DPSGDClassifier",
@@ -20,4 +21,5 @@ __all__ = [
     "OperaLogisticRegression",
     "OperaSVC",
     "PATEClassifier",
+    "VariationalLogisticRegression",
 ]

@@ -4,6 +4,7 @@ from skdp.models.linear import LinearModel, LinearProblem
 from skdp.models.network import NetworkModel, NetworkProblem, network_scores
 from skdp.models.protocol import Model, Problem, require
 from skdp.models.units import ScaledUnits
+from skdp.models.variational import VariationalModel, VariationalProblem
 
 __all__ = [
     "LinearModel",
@@ -13,6 +14,8 @@ __all__ = [
     "NetworkProblem",
     "Problem",
     "ScaledUnits",
+    "VariationalModel",
+    "VariationalProblem",
     "network_scores",
     "require",
 ]

@@ -41,6 +41,9 @@ class Model(Protocol):
     public start of its own. Constants hold for one record's gradient with respect to all, infinite
     where nothing is proved; `facts` name what is: "linear", "convex", "Lipschitz", "smooth";
     "Lipschitz in a ball" of weights, by `zero_out_gap`; "counts cut gradients" of its problems.
+
+    Plans that take steps one by one add what a model's method `public_gradient` returns for the
+    weights of a part, if it has one, to the mean gradient after its noise.
     """
 
     @property

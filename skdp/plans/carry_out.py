@@ -166,7 +166,7 @@ def _run_at_once(
                 offsets,
                 np.ascontiguousarray(noise[:, part]),
                 plan.schedule.rates(first, count),
-                _averaging_weights(plan, first, count),
+                plan.averaging_weights(first, count),
                 clip=_clip_of_part(plan),
             )
         if on_step is not None:
@@ -184,6 +184,7 @@ def _run_stepwise(
     """Run step by step, releasing each noisy sum through the mechanism."""
     total = np.empty((len(problems), plan.model.n_weights // len(problems)))
     clip = _clip_of_part(plan)
+    public_gradient = getattr(plan.model, "public_gradient", None)
     for step in range(plan.steps):
         lot = None if sampler is None else sampler.draw(1)[0]
         total[:], n_cut = 0.0, 0
@@ -200,8 +201,10 @@ def _run_stepwise(
             noisy = _release(mechanism, plan.model, vector, beside=1)
             released, clip = plan.adaptive.unpack(noisy, clip, plan.clip, plan.lots.size)
         rate = plan.schedule.rates(step, 1)[0]
-        weight = _averaging_weights(plan, step, 1)[0]
+        weight = plan.averaging_weights(step, 1)[0]
         for state, gradient_sum in zip(states, released.reshape(total.shape), strict=True):
+            if public_gradient is not None:
+                gradient_sum = gradient_sum + plan.rule.divisor * public_gradient(state.weights)
             apply_update(state, plan.rule, gradient_sum, rate, weight)
         if on_step is not None:
             on_step(step + 1)
@@ -229,10 +232,3 @@ def _pieces(lot: np.ndarray | None, physical_batch_size: int | None) -> list[np.
     if physical_batch_size is None or lot.size <= physical_batch_size:
         return [lot]
     return [lot[k : k + physical_batch_size] for k in range(0, lot.size, physical_batch_size)]
-
-
-def _averaging_weights(plan: NoisyGradientPlan, first: int, count: int) -> np.ndarray:
-    steps = np.arange(first, first + count)
-    return np.where(
-        steps >= plan.average_from, plan.average_decay ** (plan.steps - 1.0 - steps), 0.0
-    )

@@ -13,6 +13,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from skdp.accounting import (
     Event,
     GaussianEvent,
@@ -168,6 +170,12 @@ class NoisyGradientPlan:
             noise=self.sigma / self.rule.divisor,
             dataset_size=self.lots.n_rows if self.lots.sampling == "poisson" else None,
         )
+
+    def averaging_weights(self, first: int, count: int) -> np.ndarray:
+        """Return what `count` iterates from step `first` count in the average that is released."""
+        steps = np.arange(first, first + count)
+        decay = self.average_decay ** (self.steps - 1.0 - steps)
+        return np.where(steps >= self.average_from, decay, 0.0)
 
 
 def contribution_in_ball(model: Model, radius: float) -> ContributionBound:

@@ -1,5 +1,6 @@
 """Compiled solvers of regularised empirical risk; they know nothing of privacy or budgets."""
 
+from skdp.solvers.expected_gradients import sum_expected_gradients
 from skdp.solvers.gradient_descent import gradient_descent
 from skdp.solvers.gradients import sum_gradients
 from skdp.solvers.layer_sums import Layers, LayerSums, wide_sums
@@ -19,6 +20,7 @@ __all__ = [
     "gradient_descent",
     "minimise",
     "run_steps",
+    "sum_expected_gradients",
     "sum_gradients",
     "wide_sums",
 ]

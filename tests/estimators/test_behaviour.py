@@ -132,6 +132,7 @@ def test_nothing_unexpected_is_released(estimator, table):
     released = {
         "coef_",
         "intercept_",
+        *(("coef_std_", "intercept_std_") if "Variational" in estimator.__name__ else ()),
         "classes_",
         "privacy_spent_",
         "n_features_in_",
@@ -304,9 +305,19 @@ def test_progress_callbacks_see_no_rows(estimator, table):
     estimator().set_callbacks(callback.ProgressBar()).fit(*table)
 
 
+def name_of_penalty(estimator):
+    return "prior_precision" if "Variational" in estimator.__name__ else "alpha"
+
+
 def test_signatures_carry_the_shared_parameters(estimator):
-    shared = {"epsilon", "delta", "adjacency", "data_norm", "classes", "alpha", "fit_intercept"}
-    shared |= {"intercept_scaling", "accountant", "random_state", "verbose"}
+    shared = {"epsilon", "delta", "adjacency", "data_norm", "classes", "fit_intercept"}
+    shared |= {
+        "intercept_scaling",
+        "accountant",
+        "random_state",
+        "verbose",
+        name_of_penalty(estimator),
+    }
     parameters = inspect.signature(estimator).parameters
     assert shared <= set(parameters)
     assert list(parameters)[:2] == ["epsilon", "delta"]
@@ -335,7 +346,8 @@ def test_physical_batches_do_not_change_the_statistics(table):
 @pytest.mark.parametrize("data_norm", [0.1, 1.0, 30.0])
 def test_no_penalty_makes_weights_diverge(estimator, alpha, data_norm):
     X, y = rows()
-    model = estimator(epsilon=5.0, alpha=alpha, data_norm=data_norm)
+    model = estimator(epsilon=5.0, data_norm=data_norm)
+    model.set_params(**{name_of_penalty(estimator): alpha})
     if "Objective" in estimator.__name__ and alpha < 1e-5 * data_norm**2:
         with pytest.raises(ValueError, match="too small for epsilon=5"):
             model.fit(data_norm * X, y)

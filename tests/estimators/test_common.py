@@ -16,6 +16,7 @@ from skdp import (
     OperaLogisticRegression,
     OperaSVC,
     PATEClassifier,
+    VariationalLogisticRegression,
 )
 from skdp.exceptions import PrivacyWarning
 from skdp.preprocessing import BoundedScaler
@@ -23,7 +24,7 @@ from skdp.preprocessing import BoundedScaler
 OPERA = (OperaLogisticRegression, OperaSVC)
 OBJECTIVE = (ObjectivePerturbationLogisticRegression, ObjectivePerturbationSVC)
 NETWORKS = (DPSGDClassifier, GrpuaMLPClassifier)
-NOISY = (GrpuaLogisticRegression, GrpuaSVC, DPSGDClassifier)
+NOISY = (GrpuaLogisticRegression, GrpuaSVC, DPSGDClassifier, VariationalLogisticRegression)
 
 
 def instances():

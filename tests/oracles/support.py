@@ -11,6 +11,7 @@ from skdp import (
     OperaLogisticRegression,
     OperaSVC,
     PATEClassifier,
+    VariationalLogisticRegression,
 )
 
 ESTIMATORS = (
@@ -21,6 +22,7 @@ ESTIMATORS = (
     ObjectivePerturbationLogisticRegression,
     ObjectivePerturbationSVC,
     DPSGDClassifier,
+    VariationalLogisticRegression,
 )
 
 

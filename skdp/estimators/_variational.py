@@ -1,0 +1,294 @@
+"""Private variational inference for logistic regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_expit, log_ndtr, logsumexp, ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.estimators._mixins import LogisticMixin, PrivateClassifierMixin
+from skdp.estimators._noisy_gradient import NoisyGradientModel
+from skdp.inputs import validate_private_data
+from skdp.losses.base import Loss
+from skdp.models import Model
+from skdp.parameters import check_choice, check_real
+from skdp.plans.choices import DPSGDChoices
+from skdp.plans.defaults import PublicNumbers
+from skdp.plans.noisy_gradient import NoisyGradientPlan
+from skdp.plans.variational import account_for_noise, build_variational
+from skdp.reporting import PrivacySpent
+
+
+class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
+    r"""Bayesian logistic regression by differentially private variational inference.
+
+    The posterior of the weights is approximated by independent Gaussians. Their means and widths
+    follow noisy gradients of the evidence bound, each record's clipped to `max_grad_norm`: DP-SGD
+    on true Poisson lots. Probabilities are averages over the posterior, whose widths count the
+    privacy noise unless `noise_aware` is False. More than two classes are fitted one against the
+    rest.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter of one fit, positive.
+    delta : float, default=1e-6
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+    privacy : {"dp-sgd"}, default="dp-sgd"
+        How the guarantee comes about. The release of samples of a posterior that was fitted
+        without noise, ``"sampling"``, has none, and is refused.
+    adjacency : {"replace-one", "add-remove"}, default="add-remove"
+        Neighbouring tables: one row replaced, or one added or removed.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
+        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
+    classes : array-like or None, default=None
+        Public label set. None reads it from `y`, which the statement then says.
+    prior_precision : float or "auto", default="auto"
+        One over the prior variance of each weight in the units of the features, positive.
+        ``"auto"`` trains with ``0.1 * data_norm**2``; a noise-aware posterior then averages over
+        prior variances by what the released means say of them.
+    noise_aware : bool, default=True
+        Whether the posterior is that of the weights given the noisy release, rather than what
+        variational inference without noise would make of it. No privacy is spent by it.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    intercept_scaling : float or "auto", default="auto"
+        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
+        takes a fixed share of `data_norm`.
+    max_grad_norm : float or "auto", default="auto"
+        Norm to which each record's gradient is clipped, in units of the loss per weight.
+    batch_size : int or "auto", default="auto"
+        Expected lot size, at most n. n means that every step reads all rows.
+    max_iter : int or "auto", default="auto"
+        Number of steps (lots).
+    learning_rate_init : float or None, default=None
+        Step size on the mean loss; None follows the noise level.
+    accountant : BudgetAccountant or None, default=None
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
+    random_state : int, RandomState or None, default=None
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
+    verbose : int, default=0
+        If positive, print what the fit will spend.
+
+    Attributes
+    ----------
+    coef_, coef_std_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Private means and standard deviations of the coefficients.
+    intercept_, intercept_std_ : ndarray of shape (1,) or (n_classes,)
+        Those of the intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    n_iter_ : int
+        Number of steps, from public numbers.
+    noise_multiplier_ : float
+        Noise over the clipping norm; from public numbers.
+    privacy_spent_ : PrivacySpent
+        The guarantee, its mechanism and its assumptions.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Feature names, if `X` had any.
+
+    Notes
+    -----
+    Released are two numbers for each weight: a mean, and the mean curvature of the loss. All else
+    is post-processing. The noise-aware posterior is exact for linear steps with the released
+    curvatures, one weight at a time: where columns are strongly correlated, or gradients are cut
+    much, its intervals are too short. How much stands in ``docs/variational.md``.
+
+    See Also
+    --------
+    DPSGDClassifier : Clipped noisy gradients of a point estimate.
+    ObjectivePerturbationLogisticRegression : Objective perturbation.
+
+    References
+    ----------
+    Jalko, Dikmen & Honkela (2017), "Differentially Private Variational Inference for Non-conjugate
+    Models". Khan & Lin (2017) for natural gradients. Zhu, Dong & Wang (2022) for the dominating
+    pairs that are composed. Proof: ``docs/proofs/variational.md``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from skdp import VariationalLogisticRegression
+    >>> X, y = make_blobs(500, centers=2, random_state=0)
+    >>> clf = VariationalLogisticRegression(epsilon=1.0, delta=1e-5, data_norm=10.0).fit(X, y)
+    >>> clf.privacy_spent_.epsilon <= 1.0
+    True
+    >>> clf.predict_interval(X, confidence=0.9).shape
+    (500, 2)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        privacy: str = "dp-sgd",
+        adjacency: str = "add-remove",
+        data_norm: float | None = None,
+        classes: Any = None,
+        prior_precision: Any = "auto",
+        noise_aware: bool = True,
+        fit_intercept: bool = True,
+        intercept_scaling: float | str = "auto",
+        max_grad_norm: float | str = "auto",
+        batch_size: int | str = "auto",
+        max_iter: int | str = "auto",
+        learning_rate_init: float | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.privacy = privacy
+        self.adjacency = adjacency
+        self.data_norm = data_norm
+        self.classes = classes
+        self.prior_precision = prior_precision
+        self.noise_aware = noise_aware
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.max_grad_norm = max_grad_norm
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.learning_rate_init = learning_rate_init
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # What its bases ask for and it has no use for: the prior takes the place of a penalty.
+    alpha = "auto"
+    average = True
+    physical_batch_size = None
+
+    def _check_parameters(self) -> None:
+        if self.privacy == "sampling":
+            raise ValueError(
+                "privacy='sampling', which releases samples of a posterior fitted without noise, "
+                "guarantees nothing: see docs/proofs/variational.md. Use privacy='dp-sgd'."
+            )
+        super()._check_parameters()
+        check_choice("privacy", self.privacy, ("dp-sgd",))
+        check_choice("noise_aware", self.noise_aware, (True, False))
+        check_real("prior_precision", self.prior_precision, above=0.0, allowed=("auto",))
+        remedy = "A record's gradient has norm up to about data_norm."
+        self._check_length("max_grad_norm", 1e-6, 1e50, remedy)
+        scaled = (
+            1.0 if self.prior_precision == "auto" else self.prior_precision / self._row_bound**2
+        )
+        check_real("prior_precision / data_norm**2", scaled, at_least=1e-10, at_most=1e50)
+
+    def _build_plan(self, model: Any, numbers: PublicNumbers) -> NoisyGradientPlan:
+        self._check_batch_size(numbers.n_rows)
+        units = model.units
+        choices = DPSGDChoices(
+            penalty=None,
+            noise_multiplier=None,
+            max_grad_norm=self._choose("max_grad_norm", units.gradient),
+            batch_size=self._choose("batch_size"),
+            max_iter=self._choose("max_iter"),
+            solver="sgd",
+            momentum=None,
+            beta_1=0.0,
+            beta_2=0.0,
+            learning_rate="constant",
+            initial_step=self._choose("learning_rate_init", units.step),
+            final_share=1.0,
+            decay_share=1.0,
+            average=True,
+        )
+        # Precisions convert as penalties do: by the square of a weight.
+        prior = self._choose("prior_precision", units.penalty)
+        return build_variational(model, numbers, choices, prior)
+
+    def _loss(self, n_classes: int) -> Loss:
+        return PrivateClassifierMixin._loss(self, n_classes)
+
+    def _weights(self, model: Model) -> tuple[str, ...]:
+        return "coef_", "intercept_", "coef_std_", "intercept_std_"
+
+    def _publish(self, plan: Any, table: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+        super()._publish(plan, table, released, spent)
+        self.noise_multiplier_ = plan.noise_multiplier
+        if self.noise_aware:
+            means, curvatures = plan.model.split(released)
+            learns_prior = self.prior_precision == "auto"
+            posterior = account_for_noise(plan, means, curvatures, learns_prior)
+            values = plan.model.in_user_units(*posterior)
+            for name, value in zip(self._weights(plan.model), values, strict=True):
+                setattr(self, name, value)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Return log-odds of averaged probabilities; of several labels, their logarithms."""
+        means, deviations = self._score_moments(X)
+        logs = log_expected_share(means, deviations)
+        if means.shape[1] > 1:
+            return logs
+        return (logs - log_expected_share(-means, deviations)).ravel()
+
+    def predict_interval(self, X: Any, confidence: float = 0.95) -> np.ndarray:
+        """Return intervals that hold a row's probability with a posterior probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        confidence : float, default=0.95
+            Posterior probability of each interval, in (0, 1); its tails are equal.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_classes, 2)
+            Ends of the interval of the probability of ``classes_[1]``; of more than two labels,
+            of each against the rest.
+
+        Raises
+        ------
+        ValueError
+            If `confidence` is not in (0, 1).
+        """
+        check_real("confidence", confidence, above=0.0, below=1.0)
+        means, deviations = self._score_moments(X)
+        reach = ndtri(0.5 + 0.5 * confidence) * deviations
+        ends = expit(np.stack([means - reach, means + reach], axis=-1))
+        return ends[:, 0] if means.shape[1] == 1 else ends
+
+    def _score_moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return means and deviations of scores, one column for each output."""
+        check_is_fitted(self)
+        X = validate_private_data(self, X, accept_sparse="csr", reset=False, dtype=np.float64)
+        squares = X.multiply(X).tocsr() if hasattr(X, "multiply") else X * X
+        variances = np.asarray(squares @ (self.coef_std_**2).T) + self.intercept_std_**2
+        return self._score_rows(X), np.sqrt(variances)
+
+
+def log_expected_share(means: np.ndarray, deviations: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the expected logistic function of normal scores.
+
+    The trapezoidal rule, whose error falls exponentially, is taken over the score where that is
+    narrow; else over the logistic variable whose distribution that function is. Both add up to one
+    with the other label's and are exact to about 1e-8 (docs/proofs/variational.md).
+    """
+    narrow = deviations < 2.0
+    total = np.full(means.shape, -np.inf)
+    safe = np.where(narrow, 1.0, deviations)
+    for k in range(-50, 51):
+        normal, logistic = 0.5 * k, 0.8 * k
+        of_score = log_expit(means + deviations * normal) - 0.5 * normal**2
+        of_noise = log_ndtr((means - logistic) / safe) + log_expit(logistic) + log_expit(-logistic)
+        total = np.logaddexp(total, np.where(narrow, of_score, of_noise))
+    steps = np.arange(-50, 51)
+    normaliser = np.where(
+        narrow,
+        logsumexp(-0.125 * steps**2),
+        logsumexp(log_expit(0.8 * steps) + log_expit(-0.8 * steps)),
+    )
+    return total - normaliser

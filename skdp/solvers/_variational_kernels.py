@@ -1,0 +1,133 @@
+"""Gradient sums of expected logistic losses under Gaussian weights, over dense and CSR rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from skdp.losses.elementary import FAST
+from skdp.losses.scalar import logistic_curvature, logistic_slope
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def expected_slopes(
+    mean: float, deviation: float, nodes: np.ndarray, shares: np.ndarray
+) -> tuple[float, float]:
+    """Return the first and second derivative of the loss, on average over a normal margin."""
+    slope, curvature = 0.0, 0.0
+    for k in range(nodes.size):
+        margin = mean + deviation * nodes[k]
+        slope += shares[k] * logistic_slope((), margin, 1.0)
+        curvature += shares[k] * logistic_curvature((), margin, 1.0)
+    return slope, curvature
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def clipped_slopes(
+    products: tuple[float, float, float, float],
+    label: float,
+    gain: float,
+    rule: tuple[np.ndarray, np.ndarray],
+    clip: float,
+) -> tuple[float, float]:
+    """Return what a row and its squares are multiplied by in a gradient cut to ``clip``.
+
+    ``products`` are the mean and variance of the row's score, and its sums of squares and of fourth
+    powers.
+    """
+    mean, variance, squares, fourths = products
+    slope, curvature = expected_slopes(label * mean, math.sqrt(variance), rule[0], rule[1])
+    slope *= label
+    curvature *= gain
+    norm = math.sqrt(slope * slope * squares + curvature * curvature * fourths)
+    if norm > clip:
+        slope *= clip / norm
+        curvature *= clip / norm
+    return slope, curvature
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def accumulate_dense(
+    X: Any,
+    scale: np.ndarray,
+    intercept: float,
+    targets: np.ndarray,
+    means: np.ndarray,
+    variances: np.ndarray,
+    index: np.ndarray,
+    gain: float,
+    rule: Any,
+    clip: float,
+    out: np.ndarray,
+) -> None:
+    """Add to the two rows of ``out`` what the rows ``index`` give, each cut to ``clip``."""
+    d = X.shape[1]
+    for i in index:
+        r = scale[i]
+        mean, variance, squares, fourths = 0.0, 0.0, 0.0, 0.0
+        # Scaled first, entries are at most 1: nothing overflows.
+        for j in range(d):
+            v = r * X[i, j]
+            square = v * v
+            mean += v * means[j]
+            variance += square * variances[j]
+            squares += square
+            fourths += square * square
+        square = intercept * intercept
+        if intercept > 0.0:
+            mean += intercept * means[d]
+            variance += square * variances[d]
+        products = (mean, variance, squares + square, fourths + square * square)
+        slope, curvature = clipped_slopes(products, targets[i], gain, rule, clip)
+        for j in range(d):
+            v = r * X[i, j]
+            out[0, j] += slope * v
+            out[1, j] += curvature * (v * v)
+        if intercept > 0.0:
+            out[0, d] += slope * intercept
+            out[1, d] += curvature * square
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def accumulate_sparse(
+    matrix: tuple[np.ndarray, np.ndarray, np.ndarray],
+    scale: np.ndarray,
+    intercept: float,
+    targets: np.ndarray,
+    means: np.ndarray,
+    variances: np.ndarray,
+    index: np.ndarray,
+    gain: float,
+    rule: Any,
+    clip: float,
+    out: np.ndarray,
+) -> None:
+    """Do for CSR rows what :func:`accumulate_dense` does."""
+    data, indices, indptr = matrix
+    d = means.size - 1  # of the intercept, if any
+    for i in index:
+        r = scale[i]
+        mean, variance, squares, fourths = 0.0, 0.0, 0.0, 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            v = r * data[e]
+            square = v * v
+            mean += v * means[indices[e]]
+            variance += square * variances[indices[e]]
+            squares += square
+            fourths += square * square
+        square = intercept * intercept
+        if intercept > 0.0:
+            mean += intercept * means[d]
+            variance += square * variances[d]
+        products = (mean, variance, squares + square, fourths + square * square)
+        slope, curvature = clipped_slopes(products, targets[i], gain, rule, clip)
+        for e in range(indptr[i], indptr[i + 1]):
+            v = r * data[e]
+            out[0, indices[e]] += slope * v
+            out[1, indices[e]] += curvature * (v * v)
+        if intercept > 0.0:
+            out[0, d] += slope * intercept
+            out[1, d] += curvature * square

@@ -1,0 +1,53 @@
+"""Sums of per-example gradients of expected logistic losses under Gaussian weights."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.solvers.gradients import check_index, check_shape
+from skdp.solvers.rows import Rows
+
+Array = NDArray[np.float64]
+
+# Nodes of the quadrature over a margin.
+_NODES = 12
+
+
+def sum_expected_gradients(
+    rows: Rows,
+    means: Array,
+    variances: Array,
+    out: Array,
+    index: NDArray[np.int64] | None,
+    clip: float,
+    gain: float,
+) -> None:
+    """Add to ``out`` ``(E[l'] x, gain E[l''] x^2)`` of the rows in ``index``, each cut to ``clip``.
+
+    None stands for all rows. Norms are known in closed form, so that no gradient is ever stored.
+    """
+    from skdp.solvers import _variational_kernels as kernels
+
+    size = rows.n_weights()
+    check_shape("means", means, size)
+    check_shape("variances", variances, size)
+    check_shape("out", out, 2 * size)
+    if rows.target_kind != "signs" or not clip > 0.0:
+        raise ValueError("Expected gradients take labels -1 and +1, and a positive clip.")
+    index = check_index(np.arange(rows.n_rows) if index is None else index, rows.n_rows)
+    kernel: Any = kernels.accumulate_sparse if rows.is_sparse else kernels.accumulate_dense
+    kernel(
+        *(rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, means, variances),
+        *(index, float(gain), _hermite_rule(), float(clip), out.reshape(2, size)),
+    )
+
+
+@functools.cache
+def _hermite_rule() -> tuple[Array, Array]:
+    """Return nodes and weights of expectations over a standard normal variable."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(_NODES)
+    return nodes, shares / shares.sum()
