@@ -1,4 +1,4 @@
-"""What happens between the matrix products of a block: gathering, slopes, norms and factors."""
+"""A block of rows: gathering, matrix products, slopes, norms and factors."""
 
 from __future__ import annotations
 
@@ -6,15 +6,75 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+from llvmlite import binding, ir  # type: ignore[import-untyped]
+from numba import njit, types
+from numba.extending import get_cython_function_address, intrinsic
 
-from skdp.losses.elementary import FAST, STRICT
+from skdp.losses.elementary import FAST, STRICT, exp_negative
 from skdp.losses.scalar import in_terms_of, loss_slope, loss_value, softmax_in_place
 from skdp.solvers._dense_kernels import prefetch_rows
 from skdp.solvers._prefetch import AHEAD
 
 RELU, TANH = 1, 2  # any other code: identity
 PER_LAYER, NORMALIZE = 1, 2  # any other code: flat
+
+
+for _name in ("sgemm", "dgemm"):
+    # Compiled code finds it by its name, wherever it lies in this process.
+    _address = get_cython_function_address("scipy.linalg.cython_blas", _name)
+    binding.add_symbol(f"skdp_{_name}", _address)
+
+
+@intrinsic
+def _multiply(typing_context: Any, a: Any, at: Any, b: Any, bt: Any, out: Any, shape: Any) -> Any:
+    """Write the product of two matrices, transposed if ``at`` and ``bt``, by scipy's library.
+
+    Of C-contiguous matrices first entries are read and written; ``shape`` holds the numbers of
+    rows, of columns and of products in each sum.
+    """
+    signature = types.void(a, types.boolean, b, types.boolean, out, types.UniTuple(types.intp, 3))
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte, pointer = ir.IntType(8), ir.IntType(8).as_pointer()
+        number = context.get_value_type(out.dtype)
+        function_type = ir.FunctionType(ir.VoidType(), [pointer] * 13)
+        name = "skdp_sgemm" if out.dtype == types.float32 else "skdp_dgemm"
+        gemm = builder.module.globals.get(name) or ir.Function(builder.module, function_type, name)
+
+        def point_to(value: Any) -> Any:
+            slot = builder.alloca(value.type)
+            builder.store(value, slot)
+            return builder.bitcast(slot, pointer)
+
+        def letter(turned: Any) -> Any:
+            return point_to(builder.select(turned, byte(ord("T")), byte(ord("N"))))
+
+        def describe(kind: Any, value: Any) -> list[Any]:
+            array = context.make_array(kind)(context, builder, value)
+            width = builder.extract_value(array.shape, 1)
+            return [builder.bitcast(array.data, pointer), point_to(width)]
+
+        rows, columns, inner = (point_to(builder.extract_value(args[5], k)) for k in range(3))
+        # The library has columns one after the other, so that it sees every matrix transposed.
+        factors = (letter(args[3]), letter(args[1]), columns, rows, inner, point_to(number(1.0)))
+        matrices = [*describe(b, args[2]), *describe(a, args[0]), point_to(number(0.0))]
+        builder.call(gemm, [*factors, *matrices, *describe(out, args[4])])
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+multiply: Any = _multiply
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def matrix_of(memory: np.ndarray, shapes: np.ndarray, layer: int) -> np.ndarray:
+    """Return one of the matrices that lie one after the other."""
+    first = 0
+    for k in range(layer):
+        first += shapes[k, 0] * shapes[k, 1]
+    rows, columns = shapes[layer]
+    return memory[first : first + rows * columns].reshape(rows, columns)
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)
@@ -89,14 +149,86 @@ def finish_row(values: np.ndarray, k: int, d: int, bias: float, squares: np.ndar
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def activate(values: np.ndarray, bias: float, code: int, squares: np.ndarray) -> None:
-    """Apply a piecewise linear activation in place; as of gathered rows otherwise."""
+    """Apply an activation in place; as of gathered rows otherwise."""
     d = values.shape[1] - 1
     for k in range(values.shape[0]):
         if code == RELU:
             for j in range(d):
                 # What is no number stays so.
                 values[k, j] = values[k, j] if not values[k, j] <= 0.0 else 0.0
+        elif code == TANH:
+            for j in range(d):
+                values[k, j] = tanh(np.float64(values[k, j]))
         finish_row(values, k, d, bias, squares)
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def tanh(x: float) -> float:
+    """Return the hyperbolic tangent, within 2e-16; what is no number stays so."""
+    power = exp_negative(2.0 * abs(x))
+    size = (1.0 - power) / (1.0 + power)
+    return math.copysign(size, x) if x == x else x
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def forward(
+    weights: np.ndarray,
+    shapes: np.ndarray,
+    block: Any,
+    filled: int,
+    count: int,
+    code: int,
+    bias: float,
+) -> None:
+    """Compute values of all layers and scores from gathered rows.
+
+    Of the rows of the block, ``filled`` are multiplied and ``count`` are wanted.
+    """
+    last = len(shapes) - 1
+    for layer in range(last + 1):
+        values = matrix_of(block.numbers, block.shapes, layer)
+        after = matrix_of(block.numbers, block.shapes, layer + 1 + (last if layer == last else 0))
+        matrix = matrix_of(weights, shapes, layer)
+        outputs, columns = matrix.shape
+        multiply(values, False, matrix, True, after, (filled, outputs, columns))
+        if layer < last:
+            activate(after[:count], bias, code, block.squares[0, layer + 1])
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT)
+def backward(
+    weights: np.ndarray,
+    shapes: np.ndarray,
+    block: Any,
+    filled: int,
+    count: int,
+    code: int,
+    clipping: tuple[int, float, float, float, float],
+    tiny: float,
+    total: np.ndarray,
+) -> int:
+    """Compute errors of all layers from slopes, cut them and write the sum of the gradients.
+
+    Returned is how many needed no cutting; `find_factors` says what ``clipping`` holds.
+    """
+    n_layers = len(shapes)
+    for layer in range(n_layers - 1, 0, -1):
+        errors = matrix_of(block.numbers, block.shapes, n_layers + layer)
+        before = matrix_of(block.numbers, block.shapes, n_layers + layer - 1)
+        values = matrix_of(block.numbers, block.shapes, layer)
+        matrix = matrix_of(weights, shapes, layer)
+        outputs, columns = matrix.shape
+        multiply(errors, False, matrix, False, before, (filled, columns - 1, outputs))
+        derive(before[:count], values[:count], code, block.squares[1, layer - 1])
+    within = find_factors(block.squares[0], block.squares[1], count, *clipping, block.factors)
+    for layer in range(n_layers):
+        errors = matrix_of(block.numbers, block.shapes, n_layers + layer)
+        values = matrix_of(block.numbers, block.shapes, layer)
+        cut(values[:count], errors[:count], block.factors[layer], tiny)
+        gradient = matrix_of(total, shapes, layer)
+        outputs, columns = gradient.shape
+        multiply(errors, True, values, False, gradient, (outputs, columns, count))
+    return within
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT)

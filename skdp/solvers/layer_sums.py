@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,11 +61,7 @@ class Layers:
 
     def split(self, flat: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the matrices as views of a flat vector."""
-        ends = np.cumsum([outputs * columns for outputs, columns in self.shapes])[:-1]
-        return [
-            part.reshape(shape)
-            for part, shape in zip(np.split(flat, ends), self.shapes, strict=True)
-        ]
+        return _split(flat, self.shapes)
 
     def rounding_margin(self, dtype: Any, n_rows: int, count: int) -> float:
         """Return a relative bound on what rounding adds to one record's part in a sum of `n_rows`.
@@ -83,21 +79,41 @@ class Layers:
         return (1.0 + stored) * (1.0 + products + totals) - 1.0
 
 
+def _split(flat: NDArray[Any], shapes: list[tuple[int, int]]) -> list[NDArray[Any]]:
+    """Return matrices that lie one after the other, as views."""
+    ends = np.cumsum([rows * columns for rows, columns in shapes])
+    parts = np.split(flat, ends[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
 def _gamma(terms: float, unit: float) -> float:
     """Return the bound on the relative error of a sum of so many products in any order."""
     return terms * unit / (1.0 - terms * unit)
+
+
+class _Memory(NamedTuple):
+    """A block of rows as compiled code sees it: values of all layers, then errors of all."""
+
+    numbers: NDArray[Any]
+    shapes: NDArray[np.int64]
+    squares: NDArray[np.float64]
+    factors: NDArray[np.float64]
 
 
 class _Block:
     """Memory of one thread: values and errors of a block of rows."""
 
     def __init__(self, layers: Layers, dtype: Any) -> None:
-        size, shapes = layers.block, layers.shapes
-        self.values = [np.zeros((size, columns), dtype) for _, columns in shapes]
-        self.errors = [np.zeros((size, outputs), dtype) for outputs, _ in shapes]
-        self.squares = np.empty((2, len(shapes), size))
-        self.factors = np.empty((len(shapes), size))
-        self.scores = np.empty(shapes[-1][0])
+        size, n_layers = layers.block, len(layers.shapes)
+        shapes = [(size, columns) for _, columns in layers.shapes]
+        shapes += [(size, outputs) for outputs, _ in layers.shapes]
+        numbers = np.zeros(size * sum(columns for _, columns in shapes), dtype)
+        views = _split(numbers, shapes)
+        self.values, self.errors = views[:n_layers], views[n_layers:]
+        self.squares = np.empty((2, n_layers, size))
+        factors = np.empty((n_layers, size))
+        self.memory = _Memory(numbers, np.array(shapes), self.squares, factors)
+        self.scores = np.empty(layers.shapes[-1][0])
 
 
 class LayerSums:
@@ -120,9 +136,8 @@ class LayerSums:
         self._blocks: list[_Block] = []
         self._start = np.zeros(layers.n_weights) if start is None else start
         self._weights = np.empty(layers.n_weights, self.dtype)
-        self._matrices = layers.split(self._weights)
+        self._shapes = np.array(layers.shapes)
         self._kept = np.empty((0, layers.n_weights), self.dtype)
-        self._gradients: list[list[NDArray[Any]]] = []
 
     @cached_property
     def _kernels(self) -> Any:
@@ -167,8 +182,8 @@ class LayerSums:
 
         def add_block(first: int, part: int) -> None:
             begin, end = (self._begin(count, first + part + k, n_blocks) for k in (0, 1))
-            gradients = None if out is None else self._gradients[part]
-            options = (end - begin, clips, values, gradients)
+            total = None if out is None else self._kept[part]
+            options = (end - begin, clips, values, total)
             found[first + part] = self._add_rows(index, begin, *options)
 
         for first in range(0, n_blocks, at_once):
@@ -182,17 +197,12 @@ class LayerSums:
         """Return the first row of a block, which depends on nothing but the number of rows."""
         return min(count, k * self.layers.block) if self._whole_blocks else count * k // n_blocks
 
-    def _filled(self, count: int) -> int:
-        """Return how many rows of a block to multiply, leftovers of earlier blocks included."""
-        return self.layers.block if self._whole_blocks else count
-
     def _keep(self, n_blocks: int) -> int:
         """Return the sums of how many blocks are kept at once, and make room for them."""
         pairs = max(1, _KEPT_NUMBERS // (2 * self.layers.n_weights))
         at_once = min(n_blocks, _MOST_KEPT, 2 * pairs)
         if len(self._kept) < at_once:
             self._kept = np.empty((at_once, self.layers.n_weights), self.dtype)
-            self._gradients = [self.layers.split(kept) for kept in self._kept]
         return at_once
 
     def _add_kept(self, n_blocks: int, out: Weights) -> None:
@@ -209,74 +219,36 @@ class LayerSums:
         first: int,
         count: int,
         clips: tuple[float, float],
-        values: bool,
-        gradients: list[NDArray[Any]] | None,
+        want_values: bool,
+        total: NDArray[Any] | None,
     ) -> tuple[int, float]:
-        """Write into ``gradients`` the sums of the gradients of a block of rows."""
+        """Write into ``total`` the sum of the gradients of a block of rows; return what `add` does.
+
+        Few calls, as threads wait for each other between those of compiled code.
+        """
         try:
             block = self._blocks.pop()
         except IndexError:
             block = _Block(self.layers, self.dtype)
-        with np.errstate(all="ignore"):
-            losses = self._forward(block, index, first, count, values)
-            within = 0 if gradients is None else self._backward(block, count, clips, gradients)
-        self._blocks.append(block)
-        return within, losses
-
-    def _forward(
-        self,
-        block: _Block,
-        index: NDArray[np.int64],
-        first: int,
-        count: int,
-        want_values: bool,
-    ) -> float:
-        """Compute values, scores and slopes of the loss; return the sum of the losses."""
         rows, layers, kernels = self.rows, self.layers, self._kernels
-        squares, filled = block.squares[0], self._filled(count)
-        values = block.values[0][:count]
         gather = kernels.gather_sparse if rows.is_sparse else kernels.gather_dense
-        gather(
-            rows.matrix, rows.row_scale, layers.gain, layers.bias, index, first, values, squares[0]
-        )
-        for layer, matrix in enumerate(self._matrices[:-1]):
-            after = block.values[layer + 1]
-            np.matmul(block.values[layer][:filled], matrix.T, out=after[:filled, :-1])
-            after = after[:count]
-            if layers.activation == "tanh":
-                np.tanh(after[:, :-1], out=after[:, :-1])
-            kernels.activate(after, layers.bias, self._activation, squares[layer + 1])
-        np.matmul(block.values[-1][:filled], self._matrices[-1].T, out=block.errors[-1][:filled])
-        scores = block.errors[-1][:count]
+        place = (index, first, block.values[0][:count], block.squares[0, 0])
+        gather(rows.matrix, rows.row_scale, layers.gain, layers.bias, *place)
+        # Leftovers of earlier blocks included, or just the rows.
+        filled = layers.block if self._whole_blocks else count
+        shared = (self._weights, self._shapes, block.memory, filled, count, self._activation)
+        kernels.forward(*shared, layers.bias)
         functions, numbers = self._loss
         softmax = functions.family == "softmax"
         slopes = kernels.softmax_slopes if softmax else kernels.score_slopes
-        options = (index, first, want_values, block.scores, block.squares[1, -1])
-        return slopes(functions.tag, numbers, scores, self.rows.targets, *options)
-
-    def _backward(
-        self,
-        block: _Block,
-        count: int,
-        clips: tuple[float, float],
-        gradients: list[NDArray[Any]],
-    ) -> int:
-        """Compute errors, cut them and add up the block; return how many needed no cutting."""
-        layers, kernels, filled = self.layers, self._kernels, self._filled(count)
-        for layer in range(len(self._matrices) - 1, 0, -1):
-            errors, before = (block.errors[k][:filled] for k in (layer, layer - 1))
-            # Of one score, products of numbers are the same and faster.
-            multiply = np.multiply if errors.shape[1] == 1 else np.matmul
-            multiply(errors, self._matrices[layer][:, :-1], out=before)
-            squares = block.squares[1, layer - 1]
-            kernels.derive(before[:count], block.values[layer][:count], self._activation, squares)
-        options = (_CLIPPINGS[layers.clipping], *clips, layers.floor, self._limits[0])
-        within = kernels.find_factors(*block.squares, count, *options, block.factors)
-        for layer, gradient in enumerate(gradients):
-            values, errors = block.values[layer][:count], block.errors[layer][:count]
-            kernels.cut(values, errors, block.factors[layer], self._limits[1])
-            np.matmul(errors.T, values, out=gradient)
-        return within
+        scores = (block.errors[-1][:count], rows.targets, index, first, want_values)
+        losses = slopes(functions.tag, numbers, *scores, block.scores, block.squares[1, -1])
+        within = 0
+        if total is not None:
+            clipping = (_CLIPPINGS[layers.clipping], *clips, layers.floor, self._limits[0])
+            within = kernels.backward(*shared, clipping, self._limits[1], total)
+        self._blocks.append(block)
+        return within, losses
 
 
 def wide_sums(rows: Rows, loss: Loss) -> LayerSums | None:

@@ -205,6 +205,30 @@ def test_no_record_moves_what_a_block_holds_of_others(dtype, activation, hidden)
         assert (before[0][record] != after[0][record]).any()
 
 
+@pytest.mark.parametrize("hidden", [(), (1,), (20,), (70, 33)])
+@pytest.mark.parametrize("n_outputs", [1, 3, 10])
+def test_rows_of_doubles_are_stored_alike_wherever_they_stand(hidden, n_outputs):
+    n = Layers([]).block
+    for d in (1, 7, 50):
+        X, _ = table(1, d, n_outputs)
+        model = network(n, d, n_outputs, hidden)
+        problem = model.bind(np.tile(X, (n, 1)), np.zeros(n, dtype=int))[0]
+        for array in stored_vectors(problem, weights_of(model)):
+            assert (array == array[0]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_nothing_is_left_of_what_memory_held_before(dtype, n_outputs):
+    X, y = table(150, 4, n_outputs, dtype=dtype)
+    model = network(150, 4, n_outputs)
+    problem, weights = model.bind(X, y)[0], weights_of(model)
+    before, _ = summed(problem, weights, 0.1)
+    for memory in (problem._sums._blocks[0].memory.numbers, problem._sums._kept):
+        memory[:] = np.nan
+    assert (summed(problem, weights, 0.1)[0] == before).all()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_dropped_records_leave_nothing_in_a_block(dtype):
     """Not even a constant; and other records are stored as ever."""

@@ -6,6 +6,7 @@ from numba.core.registry import CPUDispatcher
 
 from skdp.losses import elementary, scalar
 from skdp.solvers import (
+    _block_kernels,
     _dense_kernels,
     _dense_softmax,
     _prefetch,
@@ -17,6 +18,7 @@ MODULES = [
     elementary,
     scalar,
     _prefetch,
+    _block_kernels,
     _dense_kernels,
     _dense_softmax,
     _sparse_kernels,
