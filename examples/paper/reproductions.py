@@ -8,6 +8,7 @@ outcomes are kept in ``results``, so that this page is printed in seconds.
 
 import abadi
 import abadi_mnist
+import cifar10
 import ding
 import ding_networks
 import scattering
@@ -28,10 +29,11 @@ below each title runs its experiments again; `--fast` tries it out on a small ta
 
 def page() -> str:
     parts = [HEAD]
-    for paper in (ding, ding_networks, triastcyn, abadi, abadi_mnist, scattering):
+    for paper in (ding, ding_networks, triastcyn, abadi, abadi_mnist, scattering, cifar10):
         cells = [("experiment", "paper", "skdp", "verdict"), ("---",) * 4, *paper.rows()]
         table = "\n".join(f"| {' | '.join(row)} |" for row in cells)
         parts += [f"## {paper.TITLE}", f"`examples/paper/{paper.__name__}.py`", table]
+        parts += [paper.NOTE] if hasattr(paper, "NOTE") else []
     return "\n\n".join(parts)
 
 
