@@ -43,16 +43,18 @@ from skdp.preprocessing import PublicPatches, RowNormClipper, ScatteringTransfor
 TITLE = "Tramer and Boneh: CIFAR-10"
 RESULTS = Path(__file__).parent / "results" / "cifar10.json"
 DELTA, SEEDS = 1e-5, 1
-NOTE = """Tramer and Boneh print 67.0 and, without privacy, 71 % for a line on scattering features;
-the others are of Abadi et al., whose network had convolutions trained on CIFAR-100. Privacy costs
-our lines little; what is missing is in the features. They are public, learned from two photographs
-at most, and at epsilon = 8 a line on them is close to the most that it reaches without noise: more
-epsilon would not help, other features would. Our pictures are JPEG-coded, a little below the
+NOTE = """Tramer and Boneh print 67.0 and, without privacy, 71 % for a line on scattering
+features; the others are of Abadi et al., whose network had convolutions trained on CIFAR-100.
+Privacy costs our lines little; what is missing is in the features. They are public, learned from
+two photographs at most, and at epsilon = 8 a line on them is within two points of what it
+reaches without noise (the smaller of two C was better, so that it may be a little more): more
+epsilon helps little, other features would. Our pictures are JPEG-coded, a little below the
 originals; scattering coefficients are averaged over 4 x 4 fields, a quarter of the paper's
 features. Whitening by photographs took the place of private means and variances: on held-out
-training rows it was worth more than a variance for each channel without any noise, and group
-normalisation lost accuracy. Steps, lots and penalties were hardly tuned, and there is one fit of
-each. A dozen other processes shared the two cores: the clock showed four times what fits took."""
+training rows it was worth more than a variance for each channel without any noise (clearly for
+patches), and group normalisation of each image lost accuracy on scattering features. Steps, lots
+and penalties were hardly tuned, and there is one fit of each. A dozen other processes shared the
+two cores: clocks showed far more than they took."""
 ABADI = "{} % (Abadi et al.)"
 PRINTED = {2.0: ABADI.format(67), 3.0: "67.0 %", 4.0: ABADI.format(70), 8.0: ABADI.format(73)}
 PENALTIES = (3.0, 30.0)  # C of scikit-learn's LogisticRegression, of at most 60 iterations
