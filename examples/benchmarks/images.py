@@ -24,6 +24,7 @@ FEATURES = {
     "scattering, 3 groups": ScatteringTransform((8, 8), n_scales=1, normalize_groups=3),
     "patches": PublicPatches((8, 8), n_filters=50, patch_size=4),
     "patches, 10 groups": PublicPatches((8, 8), n_filters=50, patch_size=4, normalize_groups=10),
+    "patches, whitened": PublicPatches((8, 8), n_filters=50, patch_size=4, whiten=True),
 }
 SPEEDS = (
     ("28 x 28", 70_000, ScatteringTransform((28, 28), normalize_groups=27)),

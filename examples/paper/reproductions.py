@@ -8,6 +8,7 @@ outcomes are kept in ``results``, so that this page is printed in seconds.
 
 import abadi
 import abadi_mnist
+import cifar10
 import ding
 import ding_networks
 import pate
@@ -32,7 +33,7 @@ below each title runs its experiments again; `--fast` tries it out on a small ta
 
 PAPERS = (
     *(ding, ding_networks, triastcyn, triastcyn_variational, abadi, abadi_mnist, scattering),
-    *(slides, pate),
+    *(cifar10, slides, pate),
 )
 
 
@@ -42,6 +43,7 @@ def page() -> str:
         cells = [("experiment", "paper", "skdp", "verdict"), ("---",) * 4, *paper.rows()]
         table = "\n".join(f"| {' | '.join(row)} |" for row in cells)
         parts += [f"## {paper.TITLE}", f"`examples/paper/{paper.__name__}.py`", table]
+        parts += [paper.NOTE] if hasattr(paper, "NOTE") else []
     return "\n\n".join(parts)
 
 

@@ -10,7 +10,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
-from skdp.parameters import check_integer
+from skdp.parameters import check_choice, check_integer
+from skdp.preprocessing.images.photographs import draw_crops, learn_whitening
 from skdp.preprocessing.row_transformer import RowTransformer
 from skdp.threads import share_out
 
@@ -20,6 +21,7 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
 
     image_shape: tuple[int, ...]
     normalize_groups: int | None
+    whiten: bool
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters and make the filters; no value of `X` is used.
@@ -42,6 +44,7 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
             If a parameter is out of range, or `X` does not have a column for each pixel.
         """
         shape = self.image_shape
+        check_choice("whiten", self.whiten, (True, False))
         if not isinstance(shape, tuple | list) or len(shape) not in (2, 3):
             raise ValueError(f"image_shape must be (height, width[, colours]), got {shape!r}.")
         height, width, *colours = (check_integer("image_shape", n, at_least=1) for n in shape)
@@ -62,6 +65,14 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
                 f"normalize_groups must divide the {self.output_shape_[0]} channels, "
                 f"got {self._groups}."
             )
+        self._whitening: tuple[np.ndarray, ...] = ()
+        if self.whiten:
+            crops = draw_crops(*self._pixels)
+            channels = self._apply(crops).reshape(len(crops), *self.output_shape_[:1], -1)
+            # With one thread of the BLAS, since their number changes bits.
+            learned: list[tuple[np.ndarray, np.ndarray]] = []
+            share_out(lambda _: learned.append(learn_whitening(channels)), 1)
+            self._whitening = learned[0]
         return self
 
     @abstractmethod
@@ -76,6 +87,7 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
         images = np.ascontiguousarray(X).reshape(-1, *self._pixels)
         rows = np.empty((len(images), self._n_features_out), X.dtype)
         describe = self._describer(X.dtype)
+        whitening = [part.astype(X.dtype) for part in self._whitening]
 
         # Arrays have the same shape for every image, so that no other image changes a bit of its
         # row; nor does a warning tell of one.
@@ -84,6 +96,10 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
                 describe(images[i], rows[i].reshape(self.output_shape_))
                 if self._groups:
                     _normalize(rows[i].reshape(self._groups, -1))
+                if whitening:
+                    centre, matrix = whitening
+                    channels = rows[i].reshape(len(centre), -1)
+                    channels[:] = matrix @ (channels - centre)
                 # Of pixels so large that sums overflow.
                 np.nan_to_num(rows[i], copy=False, nan=0.0, posinf=0.0, neginf=0.0)
 

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from skdp.parameters import check_integer
 from skdp.preprocessing.images.base import ImageTransformer
+from skdp.preprocessing.images.photographs import read_photographs
 from skdp.threads import share_out
 
 # Constants of Coates and Ng, for pixels in [0, 1]: what is added to the variance of a patch and to
@@ -36,6 +37,9 @@ class PublicPatches(ImageTransformer):
     normalize_groups : int or None, default=None
         Number of groups of adjacent channels in which the values of each image are shifted and
         scaled to mean 0 and variance 1, as in `ScatteringTransform`.
+    whiten : bool, default=False
+        Whether to centre the channels and make them uncorrelated, each of variance 1 or less, as
+        `ScatteringTransform` does.
 
     Attributes
     ----------
@@ -55,11 +59,11 @@ class PublicPatches(ImageTransformer):
 
     Notes
     -----
-    The photographs are those of `sklearn.datasets.load_sample_images`, which needs Pillow; for
-    images of one colour they are made grey. Each patch is brought to mean 0 and variance 1,
-    whitened as theirs are, and compared with unit vectors that a spherical k-means has found among
-    these [1]_, the same in every fit (up to rounding on
-    other kinds of processors); what exceeds 0.25 is averaged over a field.
+    The photographs are those of `sklearn.datasets.load_sample_images`, which needs Pillow, at half
+    their size; for images of one colour they are made grey. Each patch is brought to mean 0 and
+    variance 1, whitened as theirs are, and compared with unit vectors that a spherical k-means has
+    found among these [1]_, the same in every fit (up to rounding on other kinds of processors);
+    what exceeds 0.25 is averaged over a field.
 
     No value of a row enters the fit, and the features of an image depend on that image alone, to
     the bit: what is private behind it keeps its guarantee.
@@ -89,16 +93,16 @@ class PublicPatches(ImageTransformer):
         patch_size: int = 6,
         grid_size: int = 2,
         normalize_groups: int | None = None,
+        whiten: bool = False,
     ) -> None:
         self.image_shape = image_shape
         self.n_filters = n_filters
         self.patch_size = patch_size
         self.grid_size = grid_size
         self.normalize_groups = normalize_groups
+        self.whiten = whiten
 
     def _make_filters(self, height: int, width: int, n_colours: int) -> tuple[int, int, int]:
-        if n_colours not in (1, 3):
-            raise ValueError(f"image_shape must have 1 or 3 colours, got {n_colours}.")
         n_filters = check_integer("n_filters", self.n_filters, at_least=1)
         grid = check_integer("grid_size", self.grid_size, at_least=1)
         self._size = size = check_integer("patch_size", self.patch_size, at_least=2)
@@ -143,13 +147,10 @@ def _normalize(patches: np.ndarray) -> np.ndarray:
 
 def _learn_filters(size: int, n_colours: int, n_filters: int) -> np.ndarray:
     """Return whitening times unit vectors that sum up the directions of whitened patches."""
-    from sklearn.datasets import load_sample_images
-
     rng = np.random.default_rng(0)
     drawn = []
-    for photograph in load_sample_images().images:
-        pixels = photograph / 255.0
-        patches = _patches(pixels if n_colours == 3 else pixels.mean(axis=2, keepdims=True), size)
+    for photograph in read_photographs(n_colours, scale=2):
+        patches = _patches(photograph, size)
         places = (rng.integers(n, size=_PATCHES) for n in patches.shape[:2])
         drawn.append(patches[tuple(places)])
     rows = _normalize(np.array(drawn))
