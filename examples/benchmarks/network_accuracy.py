@@ -33,9 +33,9 @@ LAYERS = {"line": (), "(32,)": (32,), "(100,)": (100,)}
 EPSILONS = (1.0, 3.0, 8.0)
 CHOICES: dict[str, dict[str, Any]] = {
     "line": {"hidden_layer_sizes": ()},
-    "(100,), defaults": {},
-    "(32,)": {"hidden_layer_sizes": (32,)},
-    "(100, 100)": {"hidden_layer_sizes": (100, 100)},
+    "(32,), defaults": {},
+    "(100,)": {"hidden_layer_sizes": (100,)},
+    "(32, 32)": {"hidden_layer_sizes": (32, 32)},
     "tanh": {"activation": "tanh"},
     "per-layer": {"clipping": "per-layer"},
     "normalize": {"clipping": "normalize"},
@@ -46,13 +46,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "adam": {"solver": "adam"},
 }
 # Rows, epsilon, and how strongly labels follow the truth.
-SIZES = (
-    (1000, 1.0, 1.0),
-    (1000, 1.0, 2.5),
-    (4000, 1.0, 1.0),
-    (10_000, 3.0, 1.0),
-    (10_000, 3.0, 2.5),
-)
+SIZES = ((1000, 1.0, 1.0), (4000, 1.0, 1.0), (10_000, 3.0, 1.0), (10_000, 3.0, 2.5))
 TRUTHS = ("linear", "additive", "product", "radial")
 COLUMNS = 20
 
@@ -108,7 +102,7 @@ def compare_choices(seeds: int) -> None:
             for seed, truth in product(range(seeds), TRUTHS):
                 rng = np.random.default_rng([seed, TRUTHS.index(truth)])
                 X, y = simulate(truth, n_rows + 5000, strength, rng)
-                options = {"hidden_layer_sizes": (100,), "data_norm": 1.0, **choice}
+                options = {"hidden_layer_sizes": (32,), "data_norm": 1.0, **choice}
                 model = DPSGDClassifier(epsilon, 1e-6, random_state=seed, **options)
                 model.fit(X[:n_rows], y[:n_rows])
                 found.append(score(model, X[n_rows:], y[n_rows:]))
