@@ -1,9 +1,12 @@
-r"""Networks against the line: ROC AUC of DPSGDClassifier with and without hidden layers.
+r"""Networks against the line: DPSGDClassifier with and without hidden layers.
+
+Printed are ROC AUC and log loss, with a slash between them.
 
 All fits take their defaults; only epsilon, delta, the public row norm and the layers are given. The
 tables and splits are those of accuracy.py.
 
-With --simulated, what other choices than the defaults are worth on simulated tables.
+With --simulated, what other choices than the defaults are worth on simulated tables: means over
+four truths, linear, additive, product and radial.
 
     python examples/benchmarks/network_accuracy.py --seeds 3
     python examples/benchmarks/network_accuracy.py --simulated
@@ -15,13 +18,14 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 from _datasets import Dataset, load_adult, load_bank, load_cardio
 from accuracy import training_size
 from scipy.special import expit
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 
 from skdp import DPSGDClassifier
 
@@ -29,9 +33,9 @@ LAYERS = {"line": (), "(32,)": (32,), "(100,)": (100,)}
 EPSILONS = (1.0, 3.0, 8.0)
 CHOICES: dict[str, dict[str, Any]] = {
     "line": {"hidden_layer_sizes": ()},
-    "(100,), defaults": {},
-    "(32,)": {"hidden_layer_sizes": (32,)},
-    "(100, 100)": {"hidden_layer_sizes": (100, 100)},
+    "(32,), defaults": {},
+    "(100,)": {"hidden_layer_sizes": (100,)},
+    "(32, 32)": {"hidden_layer_sizes": (32, 32)},
     "tanh": {"activation": "tanh"},
     "per-layer": {"clipping": "per-layer"},
     "normalize": {"clipping": "normalize"},
@@ -41,13 +45,23 @@ CHOICES: dict[str, dict[str, Any]] = {
     "last iterate": {"average": False},
     "adam": {"solver": "adam"},
 }
-SIZES = ((1000, 0.3), (1000, 1.0), (4000, 1.0), (10_000, 3.0))
+# Rows, epsilon, and how strongly labels follow the truth.
+SIZES = ((1000, 1.0, 1.0), (4000, 1.0, 1.0), (10_000, 3.0, 1.0), (10_000, 3.0, 2.5))
 TRUTHS = ("linear", "additive", "product", "radial")
 COLUMNS = 20
 
 
-def areas(table: Dataset, split: int, seeds: int) -> Iterator[tuple[tuple[float, str], float]]:
-    """Yield (epsilon, layers) and the ROC AUC of one fit each on one of the splits."""
+Scores = tuple[float, float]
+
+
+def score(model: Any, X: Any, y: Any) -> Scores:
+    """Return the ROC AUC and the log loss of a fitted model."""
+    chances = model.predict_proba(X)[:, 1]
+    return roc_auc_score(y, chances), log_loss(y, chances)
+
+
+def scores(table: Dataset, split: int, seeds: int) -> Iterator[tuple[tuple[float, str], Scores]]:
+    """Yield (epsilon, layers) and what one fit each reaches on one of the splits."""
     X, y, X_test, y_test = list(table.splits(seeds))[split]
     delta = training_size(table)[1]
     for epsilon in EPSILONS:
@@ -59,49 +73,54 @@ def areas(table: Dataset, split: int, seeds: int) -> Iterator[tuple[tuple[float,
                 hidden_layer_sizes=layers,
                 random_state=split,
             ).fit(X, y)
-            yield (epsilon, name), roc_auc_score(y_test, model.predict_proba(X_test)[:, 1])
+            yield (epsilon, name), score(model, X_test, y_test)
 
 
-def simulate(truth: str, n_rows: int, rng: np.random.Generator) -> tuple[Any, Any]:
+def simulate(truth: str, n_rows: int, strength: float, rng: np.random.Generator) -> tuple[Any, Any]:
     """Return rows of norm at most 1 and noisy labels that follow a truth of a few columns."""
     X = np.clip(0.4 * rng.standard_normal((n_rows, COLUMNS)), -1.0, 1.0)
     turned = X @ np.linalg.qr(np.random.default_rng(1).standard_normal((COLUMNS, COLUMNS)))[0]
-    score = {
+    signal = {
         "linear": turned[:, 0],
         "additive": np.sin(3.0 * X[:, 0]) + 2.0 * X[:, 1] ** 2 - 2.0 * np.abs(X[:, 2]) + X[:, 3],
         "product": 0.5 * turned[:, 0] + 2.0 * turned[:, 1] * turned[:, 2],
         "radial": (X[:, :5] ** 2).sum(axis=1),
     }[truth]
-    chances = expit(2.5 * (score - score.mean()) / score.std())
+    chances = expit(strength * (signal - signal.mean()) / signal.std())
     return X / np.sqrt(COLUMNS), rng.random(n_rows) < chances
 
 
-def compare_choices() -> None:
-    """Print ROC AUC on each truth, and the mean, for other choices than the defaults."""
-    print("| " + " | ".join(["choice", *(f"n = {n}, epsilon {e:g}" for n, e in SIZES)]) + " |")
+def compare_choices(seeds: int) -> None:
+    """Print means over truths and seeds for other choices than the defaults."""
+    titles = (f"n = {n}, epsilon {e:g}, strength {s:g}" for n, e, s in SIZES)
+    print("| " + " | ".join(["choice", *titles]) + " |")
     print("|---" * (1 + len(SIZES)) + "|")
     for name, choice in CHOICES.items():
         cells = []
-        for n_rows, epsilon in SIZES:
+        for n_rows, epsilon, strength in SIZES:
             found = []
-            for seed, truth in enumerate(TRUTHS):
-                X, y = simulate(truth, n_rows + 5000, np.random.default_rng(seed))
-                options = {"hidden_layer_sizes": (100,), "data_norm": 1.0, **choice}
-                model = DPSGDClassifier(epsilon, 1e-6, random_state=0, **options)
-                scores = model.fit(X[:n_rows], y[:n_rows]).predict_proba(X[n_rows:])[:, 1]
-                found.append(roc_auc_score(y[n_rows:], scores))
-            cells.append(" ".join(f"{area:.3f}" for area in found) + f", mean {np.mean(found):.3f}")
+            for seed, truth in product(range(seeds), TRUTHS):
+                rng = np.random.default_rng([seed, TRUTHS.index(truth)])
+                X, y = simulate(truth, n_rows + 5000, strength, rng)
+                options = {"hidden_layer_sizes": (32,), "data_norm": 1.0, **choice}
+                model = DPSGDClassifier(epsilon, 1e-6, random_state=seed, **options)
+                model.fit(X[:n_rows], y[:n_rows])
+                found.append(score(model, X[n_rows:], y[n_rows:]))
+            cells.append("{:.3f} / {:.3f}".format(*np.mean(found, axis=0)))
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-def report(tables: list[Dataset], found: dict[str, dict[Any, list[float]]]) -> None:
+def report(tables: list[Dataset], found: dict[str, dict[Any, list[Scores]]]) -> None:
     """Print one row in markdown for each table and epsilon."""
     print(f"| table | epsilon | {' | '.join(LAYERS)} |")
     print("|---" * (2 + len(LAYERS)) + "|")
     for table in tables:
         for epsilon in EPSILONS:
             cells = [found[table.name][epsilon, name] for name in LAYERS]
-            text = " | ".join(f"{np.mean(each):.4f} ± {np.std(each):.4f}" for each in cells)
+            text = " | ".join(
+                "{0:.4f} ± {2:.4f} / {1:.4f} ± {3:.4f}".format(*np.mean(each, 0), *np.std(each, 0))
+                for each in cells
+            )
             print(f"| {table.name}, n = {training_size(table)[0]} | {epsilon:g} | {text} |")
 
 
@@ -112,15 +131,15 @@ def main() -> None:
     parser.add_argument("--simulated", action="store_true", help="compare choices instead")
     arguments = parser.parse_args()
     if arguments.simulated:
-        compare_choices()
+        compare_choices(arguments.seeds)
         return
     tables = [load(arguments.data) for load in (load_bank, load_adult, load_cardio)]
-    found: dict[str, dict[Any, list[float]]] = {table.name: defaultdict(list) for table in tables}
+    found: dict[str, dict[Any, list[Scores]]] = {table.name: defaultdict(list) for table in tables}
     for split in range(arguments.seeds):
         for table in tables:
-            for key, area in areas(table, split, arguments.seeds):
-                found[table.name][key].append(area)
-                print(table.name, split, *key, f"{area:.4f}", file=sys.stderr, flush=True)
+            for key, reached in scores(table, split, arguments.seeds):
+                found[table.name][key].append(reached)
+                print(table.name, split, *key, reached, file=sys.stderr, flush=True)
         print(f"\nMeans and standard deviations over {split + 1} seeds\n", flush=True)
         report(tables, found)
 

@@ -12,7 +12,6 @@ from skdp.estimators._networks import NetworkMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
 from skdp.models import Model
 from skdp.parameters import check_choice, check_real
-from skdp.plans.adaptive_clip import AdaptiveClip
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
@@ -68,7 +67,7 @@ class _DPSGDModel(GivenNoiseMixin, NoisyGradientModel):
             final_share=self.learning_rate_final,
             decay_share=self.decay_share,
             average=self.average,
-            adaptive=AdaptiveClip() if adapts else None,
+            adaptive=adapts,
         )
         return self._set_execution(build_dpsgd(model, numbers, choices))
 
@@ -118,8 +117,8 @@ class DPSGDClassifier(NetworkMixin, _DPSGDModel):
         ``"auto"`` takes 1.
     max_grad_norm : float, "auto" or "adaptive", default="auto"
         Norm to which each record's gradient is clipped, in units of the loss per weight.
-        ``"adaptive"``, of networks, begins at that of ``"auto"`` and follows the median norm by
-        noisy counts, for which each step pays.
+        ``"adaptive"``, of networks, begins at that of ``"auto"`` and follows by noisy counts,
+        for which each step pays, the norm that four gradients in five do not exceed.
     clipping : {"flat", "per-layer", "normalize"}, default="flat"
         What is clipped of a network: the norm of the whole gradient; that of each layer, to
         `max_grad_norm` over the root of their number; or gradients are divided by their norm, plus
@@ -143,10 +142,12 @@ class DPSGDClassifier(NetworkMixin, _DPSGDModel):
         Decay of the moments of ``"adam"``, in [0, 1).
     learning_rate : {"constant", "linear", "cosine"}, default="constant"
         ``"linear"`` decays from `learning_rate_init` to `learning_rate_final` times it over the
-        first `decay_share` of the steps and stays there; ``"cosine"`` does along half a wave.
+        first `decay_share` of the steps and stays there; ``"cosine"`` does along half a wave. The
+        default first step is longer then, so that the mean step is that of ``"constant"``.
     learning_rate_init : float or None, default=None
         First step size on the mean loss; None follows the noise level. For ``"adam"`` it is in
-        units of the weights, and None takes ``0.2 / data_norm``, or 0.03 for networks.
+        units of the weights, and None takes ``0.2 / data_norm``, or 0.03 over the number
+        of hidden layers.
     learning_rate_final : float, default=0.1
         Last step size as a share of the first, where it decays, in (0, 1].
     decay_share : float, default=0.5

@@ -37,6 +37,9 @@ class GrpuaModel(NoisyGradientModel):
                 "both do: use adjacency='replace-one' or sampling='poisson'."
             )
 
+    def _clipping_norm(self, model: Model, numbers: PublicNumbers) -> float | None:
+        return self.max_grad_norm
+
     def _build_plan(self, model: Model, numbers: PublicNumbers) -> NoisyGradientPlan:
         self._check_batch_size(numbers.n_rows)
         choices = GradientPerturbationChoices(
@@ -49,7 +52,7 @@ class GrpuaModel(NoisyGradientModel):
             average=self.average,
             sampling=self.sampling,
             calibration=self.calibration,
-            max_grad_norm=self.max_grad_norm,
+            max_grad_norm=self._clipping_norm(model, numbers),
         )
         return self._set_execution(build_gradient_perturbation(model, numbers, choices))
 

@@ -8,7 +8,7 @@ from typing import Any
 from skdp.estimators._grpua import GrpuaModel
 from skdp.estimators._networks import NetworkMixin, layer_sizes
 from skdp.parameters import check_real
-from skdp.plans.defaults import DEFAULT_RADIUS, PublicNumbers
+from skdp.plans.defaults import DEFAULT_RADIUS, PublicNumbers, default_clip
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 
 
@@ -44,8 +44,9 @@ class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
     intercept_scaling : float or "auto", default="auto"
         Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
         takes a fixed share of `data_norm`. Of a network it is that behind every bias, 1 by default.
-    max_grad_norm : float or None, default=1.0
-        Norm to which each record's gradient is clipped. None clips none: noise is then for the
+    max_grad_norm : float, "auto" or None, default="auto"
+        Norm to which each record's gradient is clipped; ``"auto"`` follows the noise level. None
+        clips none: noise is then for the
         largest gradient at weights inside the ball of `radius`, by a bound that grows quickly with
         radius and depth: that costs accuracy, see ``docs/networks.md``.
     radius : float or None, default=None
@@ -143,7 +144,7 @@ class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
         alpha: float | str = "auto",
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
-        max_grad_norm: float | None = 1.0,
+        max_grad_norm: Any = "auto",
         radius: float | None = None,
         coefs_init: Any = None,
         intercepts_init: Any = None,
@@ -190,9 +191,14 @@ class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
                 "hidden_layer_sizes must list a layer at least; without any take "
                 "GrpuaLogisticRegression."
             )
+        allowed = ("auto", None)
         check_real(
-            "max_grad_norm", self.max_grad_norm, at_least=1e-6, at_most=1e10, allowed=(None,)
+            "max_grad_norm", self.max_grad_norm, at_least=1e-6, at_most=1e10, allowed=allowed
         )
+
+    def _clipping_norm(self, model: Any, numbers: PublicNumbers) -> float | None:
+        auto = self.max_grad_norm == "auto"
+        return default_clip(model, numbers.signal_to_noise) if auto else self.max_grad_norm
 
     def _build_plan(self, model: Any, numbers: PublicNumbers) -> NoisyGradientPlan:
         radius = DEFAULT_RADIUS if self.radius is None else self.radius

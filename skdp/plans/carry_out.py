@@ -15,6 +15,7 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.mechanisms.trace import active_trace
 from skdp.models import LinearModel, LinearProblem, Model, Problem
+from skdp.plans.adaptive_clip import pack_sum, unpack_sum
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
@@ -133,7 +134,7 @@ def carry_out_noisy_gradient(
     states = [StepState.zeros(plan.model.n_weights // len(problems)) for _ in problems]
     loops = [problem.run_steps for problem in problems]
     batch = plan.execution.physical_batch_size
-    plain = plan.adaptive is None and (batch is None or batch >= plan.lots.n_rows)
+    plain = not plan.adaptive and (batch is None or batch >= plan.lots.n_rows)
     if sampler is not None and plain and None not in loops and active_trace() is None:
         _run_at_once(plan, loops, states, sampler, mechanism, on_step)
     else:
@@ -192,14 +193,14 @@ def _run_stepwise(
             weights = state.weights.copy()  # nothing but noisy sums may change the state
             for piece in _pieces(lot, plan.execution.physical_batch_size):
                 within = problem.sum_clipped(weights, piece, clip, total[part])
-                if plan.adaptive is not None:
+                if plan.adaptive:
                     n_cut += _count_cut(plan, piece, within)
-        if plan.adaptive is None:
-            released = _release(mechanism, plan.model, total)
-        else:
-            vector = plan.adaptive.pack(total, n_cut, clip)
+        if plan.adaptive:
+            vector = pack_sum(total, n_cut, clip)
             noisy = _release(mechanism, plan.model, vector, beside=1)
-            released, clip = plan.adaptive.unpack(noisy, clip, plan.clip, plan.lots.size)
+            released, clip = unpack_sum(noisy, clip, plan.clip, plan.lots.size)
+        else:
+            released = _release(mechanism, plan.model, total)
         rate = plan.schedule.rates(step, 1)[0]
         weight = plan.averaging_weights(step, 1)[0]
         for state, gradient_sum in zip(states, released.reshape(total.shape), strict=True):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from skdp.plans.adaptive_clip import AdaptiveClip
 from skdp.plans.noisy_gradient import Calibration, Sampling
 
 StepSizes = Literal["constant", "strongly-convex", "convex"]
@@ -49,4 +48,4 @@ class DPSGDChoices:
     final_share: float
     decay_share: float
     average: Averaging
-    adaptive: AdaptiveClip | None = None  # max_grad_norm is where it starts
+    adaptive: bool = False  # whether the clipping norm changes; max_grad_norm is where it starts

@@ -76,9 +76,13 @@ _RELAXATIONS = 3.0
 _MARGIN_NOISE = 2.0
 _MARGIN_NOISE_UNCLIPPED = 1.0
 _MUCH_SIGNAL = 1000.0
-# Standard deviation that the noise of all steps together may give to each weight of a network. It
-# reaches a margin through all units, so that much signal is no reason for more.
+# Standard deviation that the noise of all steps together may give to each weight of a network with
+# one hidden layer. It reaches a margin through all units: much signal is no reason for more.
 _NETWORK_NOISE = 0.2
+# The longest gradient of a network at its start: of a slope of 1, with the last layer's inputs, of
+# norm up to 4 sqrt(2), and a bias of 1. Under clipping norms that are far below, most gradients
+# are cut, surprising ones by most, and probabilities get much too close to 0 and 1.
+_NETWORK_GRADIENT = 5.7
 # Radius of the ball of weights where that alone bounds the gradients of single records.
 DEFAULT_RADIUS = 1.0
 # Share of the longest step at which heavy-ball descent is stable on every table.
@@ -135,7 +139,8 @@ def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None)
 
 def default_clip(model: Model, ratio: float) -> float:
     """Return the clipping norm: below the largest gradient's while noise is high."""
-    return _or_one(model.lipschitz) * min(1.0, 0.09 * ratio**0.2)
+    longest = model.lipschitz if math.isfinite(model.lipschitz) else _NETWORK_GRADIENT
+    return longest * min(1.0, 0.09 * ratio**0.2)
 
 
 def default_steps(model: Model, numbers: PublicNumbers, batch_size: int | None) -> int:
@@ -146,9 +151,11 @@ def default_steps(model: Model, numbers: PublicNumbers, batch_size: int | None) 
     return max(steps, math.ceil(5.0 * numbers.n_rows / batch_size))
 
 
-def default_adam_step(model: Model) -> float:
-    """Return the length of Adam's steps."""
-    return _ADAM_STEP if "linear" in model.facts else _ADAM_STEP_OF_NETWORKS
+def default_adam_step(model: Model, mean_rate: float = 1.0) -> float:
+    """Return the length of Adam's first step, whose schedule has that mean in units of it."""
+    linear = "linear" in model.facts
+    step = _ADAM_STEP if linear else _ADAM_STEP_OF_NETWORKS / _hidden_layers(model)
+    return step / mean_rate
 
 
 def default_last_iterate_penalty(model: Model, numbers: PublicNumbers) -> float:
@@ -192,19 +199,20 @@ def _rule_steps(model: Model, numbers: PublicNumbers) -> int:
 def _weight_noise(model: Model, ratio: float, *, clipped: bool) -> float:
     """Return the noise that all steps may give to a weight; of rows of norm 1, to a margin too."""
     if "linear" not in model.facts:
-        return _NETWORK_NOISE
+        return _NETWORK_NOISE / _hidden_layers(model)
     base = _MARGIN_NOISE if clipped else _MARGIN_NOISE_UNCLIPPED
     return base * math.sqrt(max(1.0, ratio / _MUCH_SIGNAL))
 
 
+def _hidden_layers(model: Model) -> int:
+    """Return their number, at least 1: noise reaches a margin through each of them."""
+    return max(1, len(getattr(model, "hidden", ())))
+
+
 def _longest_step(model: Model, penalty: float, momentum: float) -> float:
-    """Return a step at which heavy-ball descent is stable on every table."""
-    return _STABLE_SHARE * 2.0 * (1.0 + momentum) / (_or_one(model.smoothness) + penalty)
-
-
-def _or_one(constant: float) -> float:
-    """Return a constant of a model, or 1 where nothing is proved: that of unit rows and slopes."""
-    return constant if math.isfinite(constant) else 1.0
+    """Return a step at which heavy-ball descent is stable on every table; of networks, a guess."""
+    smoothness = model.smoothness if math.isfinite(model.smoothness) else 1.0
+    return _STABLE_SHARE * 2.0 * (1.0 + momentum) / (smoothness + penalty)
 
 
 def noisy_descent_defaults(
@@ -216,10 +224,12 @@ def noisy_descent_defaults(
     clipped: bool,
     momentum: float | None = None,
     penalty: float | None = None,
+    mean_rate: float = 1.0,
 ) -> DescentDefaults:
     """Return step size, momentum, penalty and averaging of a noisy descent.
 
-    `bound` is what one record may contribute; momentum and penalty are the user's, or None.
+    `bound` is what one record may contribute; momentum and penalty are the user's, or None. The
+    mean step is `mean_rate` times the first, so that schedules differ in nothing but their shape.
     """
     # After T steps of size eta with momentum m the iterates have travelled for T eta / (1 - m), and
     # the noise in each weight is about that times the bound over the signal-to-noise ratio, however
@@ -227,7 +237,7 @@ def noisy_descent_defaults(
     noise = _weight_noise(model, signal_to_noise, clipped=clipped)
     momentum = _MOMENTUM if momentum is None else momentum
     penalty = 0.15 * bound / signal_to_noise if penalty is None else penalty
-    step = (1.0 - momentum) * noise * signal_to_noise / (bound * steps)
+    step = (1.0 - momentum) * noise * signal_to_noise / (bound * steps * mean_rate)
     return DescentDefaults(
         initial_step=min(step, _longest_step(model, penalty, momentum)),
         momentum=momentum,

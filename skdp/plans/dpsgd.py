@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from skdp.mechanisms.contribution import ContributionBound
 from skdp.models import Model, require
+from skdp.plans.adaptive_clip import adaptive_contribution
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import (
     DescentDefaults,
@@ -31,13 +34,14 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
     require(model, "DP-SGD")
     lots = choose_lots(model, numbers, "poisson", choices.batch_size, choices.max_iter)
     steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)
-    adaptive = choices.adaptive
-    contribution = ContributionBound.from_clipping if adaptive is None else adaptive.contribution
+    clipped = ContributionBound.from_clipping
+    contribution = adaptive_contribution if choices.adaptive else clipped
     multiplier = choices.noise_multiplier or _calibrated_multiplier(
         lots, contribution(1.0), numbers, steps
     )
     ratio = lots.size * math.sqrt(steps) / multiplier
     clip = default_clip(model, ratio) if choices.max_grad_norm is None else choices.max_grad_norm
+    mean_rate = float(np.mean(_schedule(choices, steps, 1.0).rates(0, steps)))
     defaults = noisy_descent_defaults(
         model,
         steps=steps,
@@ -46,10 +50,11 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
         clipped=True,
         momentum=choices.momentum,
         penalty=choices.penalty,
+        mean_rate=mean_rate,
     )
     adam = choices.solver == "adam"
-    default_step = default_adam_step(model) if adam else defaults.initial_step
-    schedule = _schedule(choices, default_step, steps)
+    step = default_adam_step(model, mean_rate) if adam else defaults.initial_step
+    schedule = _schedule(choices, steps, choices.initial_step or step)
     if choices.solver == "sgd":
         refuse_divergence(model, schedule, defaults)
     average_from, average_decay = choose_averaging(choices.average, defaults, steps)
@@ -66,7 +71,7 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
         rule=_rule(choices, lots.size, defaults),
         average_from=average_from,
         average_decay=average_decay,
-        adaptive=adaptive,
+        adaptive=choices.adaptive,
     )
 
 
@@ -84,8 +89,7 @@ def _calibrated_multiplier(
     )
 
 
-def _schedule(choices: DPSGDChoices, default_step: float, steps: int) -> LearningRateSchedule:
-    initial = default_step if choices.initial_step is None else choices.initial_step
+def _schedule(choices: DPSGDChoices, steps: int, initial: float) -> LearningRateSchedule:
     if choices.learning_rate == "constant":
         return LearningRateSchedule("constant", initial)
     return LearningRateSchedule(

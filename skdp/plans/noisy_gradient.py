@@ -29,7 +29,7 @@ from skdp.mechanisms.contribution import Adjacency, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.models import Model
-from skdp.plans.adaptive_clip import MOST_ROWS, AdaptiveClip
+from skdp.plans.adaptive_clip import MOST_ROWS, adaptive_contribution
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
@@ -100,8 +100,8 @@ class NoisyGradientPlan:
     # older than the last has the weight average_decay**k.
     average_from: int
     average_decay: float = 1.0
-    # How the clipping norm changes; sums, `bound` and `sigma` are in units of that norm then.
-    adaptive: AdaptiveClip | None = None
+    # Whether the clipping norm changes; sums, `bound` and `sigma` are in units of that norm then.
+    adaptive: bool = False
     # Whether the event relies on earlier iterates staying hidden.
     last_iterate_only: bool = False
     # Plans that differ only here are equal.
@@ -117,7 +117,7 @@ class NoisyGradientPlan:
                 "last_iterate_only needs plain steps of constant size without momentum, clipping "
                 "or averaging."
             )
-        if self.adaptive is None:
+        if not self.adaptive:
             return
         if "counts cut gradients" not in self.model.facts or self.model.n_parts != 1:
             raise ValueError(
@@ -126,7 +126,7 @@ class NoisyGradientPlan:
             )
         if self.lots.n_rows > MOST_ROWS:
             raise ValueError(f"Adaptive clipping is proved for {MOST_ROWS:.0e} rows at most.")
-        if self.bound != self.adaptive.contribution(self.clip):
+        if self.bound != adaptive_contribution(self.clip):
             raise ValueError("The bound is not that of this adaptive clipping norm.")
 
     @property

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -180,7 +181,10 @@ WRONG = [
     ({"max_grad_norm": 1e11}, ValueError, "at most 1e[+]10"),
     ({"max_grad_norm": 1e-9}, ValueError, "max_grad_norm must be finite and at least 1e-06"),
     ({"intercept_scaling": 1e300}, ValueError, "intercept_scaling must be finite"),
-    ({"epsilon": None, "noise_multiplier": 1e49}, ValueError, "norms from 1e-10 to 1e[+]10"),
+    (
+        {"epsilon": None, "noise_multiplier": 1e50, "batch_size": 1, "max_iter": 1},
+        *(ValueError, "norms from 1e-10 to 1e[+]10"),
+    ),
     ({"coefs_init": (x for x in [])}, TypeError, "coefs_init must be a list of arrays"),
     ({"average": "exponential"}, TypeError, "average must be a real number or 'ema'"),
 ]
@@ -292,7 +296,7 @@ def test_adaptive_norms_can_be_audited_with_a_row_less(table, release):
 
 
 def test_what_bounds_the_gradients_is_told(table):
-    model = network(3, cls=GrpuaMLPClassifier, data_norm=2.0).fit(*table)
+    model = network(3, cls=GrpuaMLPClassifier, data_norm=2.0, max_grad_norm=1.0).fit(*table)
     assert "clipped" in model.privacy_spent_.assumptions[-1]
     assert "norm at most 1; " in model.privacy_spent_.mechanism
     start = network(3, data_norm=2.0, **STANDING).fit(*table)
@@ -304,6 +308,16 @@ def test_what_bounds_the_gradients_is_told(table):
     moved[0] *= 2.0 / 4.0  # back in the units of the network
     moved += model.intercepts_
     assert np.linalg.norm(np.concatenate([part.ravel() for part in moved])) <= 0.3 * (1 + 1e-9)
+
+
+def test_the_default_norm_grows_with_the_signal():
+    model = network(cls=GrpuaMLPClassifier, classes=[0, 1])
+    reasons = [
+        model.set_params(epsilon=epsilon).privacy_plan(300, 4).assumptions[-1]
+        for epsilon in (0.5, 5.0, 5000.0)
+    ]
+    norms = [float(re.search(r"clipped to norm ([0-9.]+)", text)[1]) for text in reasons]
+    assert 0.5 < norms[0] < norms[1] < norms[2] < 5.7
 
 
 def test_lots_of_fixed_size(table):
@@ -319,7 +333,7 @@ def test_lots_of_fixed_size(table):
     [
         ({"hidden_layer_sizes": ()}, ValueError, "take GrpuaLogisticRegression"),
         ({"calibration": "hidden-state"}, ValueError, "is not convex"),
-        ({"max_grad_norm": "auto"}, TypeError, "max_grad_norm must be a real number or None"),
+        ({"max_grad_norm": "adaptive"}, TypeError, "max_grad_norm must be a real number or 'auto'"),
         ({"max_grad_norm": 1e11}, ValueError, "max_grad_norm must be finite"),
         ({"max_grad_norm": None, "radius": 1e11}, ValueError, "smaller radius or fewer layers"),
         ({"radius": -1.0}, ValueError, "radius must be"),

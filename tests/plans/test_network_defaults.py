@@ -1,10 +1,11 @@
 """Defaults of networks follow public numbers, and learn what a line cannot."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 
 from skdp import DPSGDClassifier
 from skdp.losses import LogisticLoss, SoftmaxLoss
@@ -29,6 +30,46 @@ def test_the_noise_of_a_weight_does_not_grow_with_the_table(n_rows, epsilon):
     travel = plan.steps * plan.schedule.initial / (1.0 - plan.rule.momentum)
     assert 0.0 < travel * plan.clip / ratio <= 0.2 * (1.0 + 1e-12)
     assert plan.schedule.initial < 4.0 and 150 <= plan.steps <= 400
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+def test_schedules_travel_as_far_as_each_other(solver):
+    numbers = PublicNumbers(1000, 20, 2, 1.0, 1e-6, "add-remove")
+    for model in (
+        NetworkModel(LogisticLoss(), 1000, 20, 1, (64,)),
+        LinearModel(LogisticLoss(), 1000, 20, 1, 0.2),
+    ):
+        travels = []
+        for kind in ("constant", "linear", "cosine"):
+            choices = replace(AUTO, learning_rate=kind, solver=solver, decay_share=1.0)
+            plan = build_dpsgd(model, numbers, choices)
+            travels.append(plan.schedule.rates(0, plan.steps).sum())
+        assert travels == pytest.approx([travels[0]] * 3)
+        assert (
+            build_dpsgd(model, numbers, replace(choices, initial_step=0.1)).schedule.initial == 0.1
+        )
+
+
+def test_each_hidden_layer_has_its_share_of_the_noise():
+    numbers = PublicNumbers(10_000, 20, 2, 1.0, 1e-6, "add-remove")
+    travels = []
+    for hidden in ((64,), (64, 64)):
+        plan = build_dpsgd(NetworkModel(LogisticLoss(), 10_000, 20, 1, hidden), numbers, AUTO)
+        travels.append(plan.steps * plan.schedule.initial)
+    assert travels[0] == pytest.approx(2.0 * travels[1])
+
+
+@pytest.mark.parametrize("options", [{}, {"max_grad_norm": "adaptive"}, {"solver": "adam"}])
+def test_probabilities_are_not_far_worse_than_without_features(options):
+    """Where labels are noisy; gradients that are cut too short make them far worse than 0.69."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (6000, 4))
+    y = rng.random(6000) < 0.5 + 0.25 * X[:, 0]
+    model = DPSGDClassifier(
+        2.0, 1e-6, data_norm=2.0, hidden_layer_sizes=(16,), random_state=0, **options
+    )
+    chances = model.fit(X[:3000], y[:3000]).predict_proba(X[3000:])[:, 1]
+    assert log_loss(y[3000:], chances) < 0.72
 
 
 def test_lots_of_wide_networks_are_smaller():

