@@ -64,10 +64,17 @@ def test_a_fork_shares_noise_only_of_one_seed_and_one_table(kind, table):
     assert (child == mine) == (kind in SEEDED and table == b"same")
 
 
-@pytest.mark.parametrize("use", [lambda s: s.words(4), lambda s: s.spawn("noise").words(4)])
+def one_word(stream):
+    """Return a word that waits in the stream with others."""
+    return np.array([stream.integer(2**63)])
+
+
+@pytest.mark.parametrize(
+    "use", [lambda s: s.words(4), lambda s: s.spawn("noise").words(4), one_word]
+)
 def test_forks_of_a_stream_in_use_go_their_own_ways(use):
     stream = RandomStream.from_entropy()
-    stream.words(3)
+    stream.words(3), one_word(stream)
     draws = [in_a_fork(lambda: use(stream).tobytes()) for _ in range(2)]
     grandchild = in_a_fork(lambda: in_a_fork(lambda: use(stream).tobytes()))
     assert len({*draws, grandchild, use(stream).tobytes()}) == 4
@@ -98,11 +105,12 @@ def test_a_fork_in_the_middle_of_a_draw_does_not_hang():
     assert len(draws) == 10
 
 
-def test_threads_never_draw_the_same():
+@pytest.mark.parametrize("use", [lambda s: s.words(1), one_word])
+def test_threads_never_draw_the_same(use):
     stream, drawn = RandomStream.from_seed(1), []
 
     def draw():
-        drawn.extend(stream.words(1)[0] for _ in range(2000))
+        drawn.extend(use(stream)[0] for _ in range(2000))
 
     threads = [threading.Thread(target=draw) for _ in range(4)]
     for thread in threads:
