@@ -5,10 +5,12 @@ import os
 import signal
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from support import rows
+from threadpoolctl import threadpool_limits
 
 from skdp import OperaLogisticRegression
 from skdp.mechanisms import RandomStream, laplace_mechanism, resolve_random_state
@@ -118,6 +120,20 @@ def test_threads_never_draw_the_same(use):
     for thread in threads:
         thread.join()
     assert len(set(drawn)) == 8000
+
+
+def test_large_draws_at_once_and_in_forks_share_no_word():
+    """Each is shared out among threads; two of 800,000 words are equal at odds of 2e-8."""
+    stream, count = RandomStream.from_entropy(), 100_000
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(3) as pool:
+        drawn = list(pool.map(stream.words, [count] * 6))
+    drawn += [stream.words(count), np.frombuffer(in_a_fork(lambda: tail(stream)), np.uint64)]
+    assert np.unique(np.concatenate(drawn)).size == 7 * count + 4000
+
+
+def tail(stream):
+    """Return the end of a large draw: as much as a pipe holds."""
+    return stream.words(100_000)[-4000:].tobytes()
 
 
 @pytest.mark.parametrize("make_copy", [copy.copy, copy.deepcopy])
