@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
-from collections.abc import Mapping
+import os
+import pickle
+import types
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse, stats
+
+_PLAIN = {type(None), bool, int, float, complex, str, bytes, type(...)}
 
 
 def fit_context(estimator: Any, X: Any, *others: np.ndarray) -> bytes:
@@ -30,34 +36,55 @@ def fit_context(estimator: Any, X: Any, *others: np.ndarray) -> bytes:
     return digest.digest()
 
 
-def describe(value: Any) -> str:
-    """Return a text that tells a parameter from others, and of plain values is always the same.
+def describe(value: Any, inside: tuple[int, ...] = ()) -> str:
+    """Return a text that equal values share, also in other processes, and no others do.
 
-    Of other objects it is the text that they have themselves, mostly with an address.
+    What cannot be taken apart gets a new text each time, so that it never shares noise.
     """
-    if isinstance(value, type):  # which has the methods of its objects
+    kind = type(value)
+    if kind in _PLAIN or isinstance(value, type | types.ModuleType):
         return repr(value)
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {describe(value[key])}' for key in value)}}}"
-    if isinstance(value, list | tuple):
-        return f"{type(value).__name__}[{', '.join(map(describe, value))}]"
-    if isinstance(value, set | frozenset):
-        return f"{type(value).__name__}[{', '.join(sorted(map(describe, value)))}]"
-    if sparse.issparse(value):
-        return f"sparse{describe([value.shape, *sparse.find(value)])}"
-    if hasattr(value, "__array__"):
-        # The text of an array is rounded and, of a long one, cut short.
-        if np.ma.isMaskedArray(value):
-            return f"masked{describe([value.data, np.ma.getmaskarray(value)])}"
+    if id(value) in inside:  # by number of containers that lie between
+        return f"<{inside[::-1].index(id(value))}>"
+    try:
+        parts = _take_apart(value)
+    except Exception:  # of code that may be anyone's
+        parts = [os.urandom(32)]
+    texts = [describe(part, (*inside, id(value))) for part in parts]
+    if kind in (set, frozenset):
+        texts.sort()
+    content = hashlib.blake2b(repr(texts).encode(), digest_size=32).hexdigest()
+    return f"{kind.__module__}.{kind.__qualname__}:{content}"
+
+
+def _take_apart(value: Any) -> list[Any]:
+    """Return what a value consists of, but for its type."""
+    kind = type(value)
+    if kind in (list, tuple, set, frozenset):
+        return list(value)
+    if kind in (dict, types.MappingProxyType):
+        return list(value.items())
+    if kind is np.ndarray or isinstance(value, np.generic):
         array = np.asarray(value)
-        if array.dtype.hasobject:
-            return describe(array.tolist()) if array.ndim else repr(value)
-        content = hashlib.blake2b(array.tobytes(), digest_size=32).hexdigest()
-        return f"{array.shape}{array.dtype}{content}"
-    if hasattr(value, "get_params"):
-        return f"{type(value)!r}{describe(value.get_params(deep=False))}"
-    law: Any = getattr(value, "dist", None)
-    known = getattr(stats, getattr(law, "name", None) or "", None)
-    if known is not None and type(known) is type(law):  # the text of a frozen law is its address
-        return f"{law.name}{describe(value.args)}{describe(value.kwds)}"
-    return repr(value)
+        whole = array.dtype.hasobject or array.dtype.names
+        return [array.shape, str(array.dtype), array.tolist() if whole else array.tobytes()]
+    if sparse.issparse(value):
+        return [value.shape, *sparse.find(value)]
+    if isinstance(value, types.FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        defaults = (value.__defaults__, value.__kwdefaults__)
+        return [value.__module__, value.__qualname__, value.__code__, *defaults, cells]
+    if isinstance(value, types.CodeType):
+        names = value.co_names, value.co_varnames, value.co_freevars
+        return [value.co_code, value.co_consts, *names]
+    if hasattr(value, "get_params"):  # not what is charged, which changes with each fit
+        own = {**vars(value), **value.get_params(deep=False)}
+        return [(name, own[name]) for name in sorted(own) if not name.endswith("accountant")]
+    if isinstance(value, stats.rv_continuous | stats.rv_discrete):  # not the numbers drawn before
+        own = value.__getstate__()
+        return [(name, own[name]) for name in sorted(own) if name != "_random_state"]
+    reduce = copyreg.dispatch_table.get(kind)
+    reduced = reduce(value) if reduce else value.__reduce_ex__(4)
+    if isinstance(reduced, str):
+        return [pickle.dumps(value)]  # module and name
+    return [list(part) if isinstance(part, Iterator) else part for part in reduced]

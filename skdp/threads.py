@@ -47,8 +47,11 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[tuple[ThreadPoolExecutor | None, int]]:
-    """Hold the BLAS to one thread until the last of several calls is done."""
+def one_blas_thread() -> Iterator[tuple[ThreadPoolExecutor | None, int]]:
+    """Hold the BLAS to one thread until the last of several calls is done; also as a decorator.
+
+    Their number changes last bits.
+    """
     shared = _shared
     with shared.lock:
         if shared.users == 0:
@@ -73,7 +76,7 @@ def share_out(work: Callable[[int], None], n_parts: int) -> None:
 
     Which thread takes which part is a matter of time: results must not depend on it.
     """
-    with _one_thread_each() as (pool, n_threads):
+    with one_blas_thread() as (pool, n_threads):
         parts = iter(range(n_parts))
         turn = threading.Lock()
 

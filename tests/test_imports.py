@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "losses": {"once"},
     "mechanisms": {"accounting", "exceptions", "parameters", "threads"},
     "solvers": {"losses", "once", "threads"},
-    "models": {"solvers", "losses", "once"},
+    "models": {"solvers", "losses", "once", "threads"},
     "plans": {"models", "solvers", "mechanisms", "accounting", "losses"},
     "notices": set(),
     "config": {"notices"},

@@ -27,6 +27,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import (
     DPSGDClassifier,
     GrpuaLogisticRegression,
+    GrpuaMLPClassifier,
     GrpuaSVC,
     ObjectivePerturbationLogisticRegression,
     ObjectivePerturbationSVC,
@@ -111,9 +112,14 @@ def noisy_gradients(adjacency: str) -> Iterator[Case]:
         clipping = DPSGDClassifier(EPSILON, DELTA, **clipped)
         yield Case(words, clipping, "all", 0.5 if tails else exact)
         yield Case(words, DPSGDClassifier(EPSILON, DELTA, **clipped), share=0.15)
+        network = clipped | {"hidden_layer_sizes": (4,)}
+        inside = f"{words}, a hidden layer of 4"
+        yield Case(inside, DPSGDClassifier(EPSILON, DELTA, **network), "all", 0.15)
         if "full" in words:
-            network = DPSGDClassifier(EPSILON, DELTA, **clipped, hidden_layer_sizes=(4,))
-            yield Case(f"{words}, a hidden layer of 4", network, "all", 0.15)
+            yield Case(inside, DPSGDClassifier(EPSILON, DELTA, **network), share=0.15)
+            yield Case(inside, GrpuaMLPClassifier(EPSILON, DELTA, **network), "all", 0.15)
+            ball = GrpuaMLPClassifier(EPSILON, DELTA, **network | {"max_grad_norm": None})
+            yield Case(f"{inside} in a ball", ball, "all", 0.05)
         adam = DPSGDClassifier(None, DELTA, **clipped, noise_multiplier=1.0, solver="adam")
         yield Case(f"{words}, Adam", adam, share=0.05)
 

@@ -13,6 +13,7 @@ import math
 import numbers
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from skdp.threads import share_out
 _KEY_BYTES = 32
 # Numbers of a draw that share a nonce and a thread; of fewer parts other threads save no time.
 _PART, _SHARED_PARTS = 2**14, 4
+_AT_ONCE = 128  # words, where they are wanted singly
 _process, _entropy = 0, b""
 
 
@@ -70,7 +72,7 @@ class RandomStream:
         hold against whoever knows the seed, so this flag follows the stream into the report.
     """
 
-    __slots__ = ("_counter", "_key", "seeded")
+    __slots__ = ("_counter", "_key", "_waiting", "seeded")
 
     def __init__(self, key: bytes, *, seeded: bool) -> None:
         if len(key) != _KEY_BYTES:
@@ -78,6 +80,7 @@ class RandomStream:
         self._key = key
         # Threads share it without a lock: a fork could catch that in another thread's hands.
         self._counter = itertools.count()
+        self._waiting: dict[bytes, deque[int]] = {}
         self.seeded = seeded
 
     @classmethod
@@ -135,6 +138,15 @@ class RandomStream:
         words = np.empty(-(-count // chacha.GROUP) * chacha.GROUP, dtype=np.uint64)
         self._fill(words, chacha.fill_words)
         return words[:count]
+
+    def _word(self) -> int:
+        """Return one word, of many that wait under this process's entropy; none is taken twice."""
+        entropy = self._own_entropy()
+        while True:
+            try:
+                return self._waiting[entropy].popleft()
+            except LookupError:  # none is left, or they are the parent's
+                self._waiting = {entropy: deque(self.words(_AT_ONCE).tolist())}
 
     def _fill(self, out: np.ndarray, fill: Callable[[np.ndarray, np.ndarray], None]) -> None:
         """Fill an array part by part from the next key; `fill` is given first block and part."""
@@ -207,23 +219,23 @@ class RandomStream:
         """Return one of 0, 1, ..., `bound` - 1, all equally likely; `bound` is at most 2**63."""
         # Words beyond the last whole multiple of the bound are drawn again.
         limit = (2**64 // bound) * bound
-        while True:
-            word = int(self.words(1)[0])
-            if word < limit:
-                return word % bound
+        while (word := self._word()) >= limit:
+            pass
+        return word % bound
 
     def bernoulli_exp(self, exponent: float) -> bool:
         """Return True with probability ``e^-exponent``, however large the exponent, at least 0.
 
         As Canonne, Kamath and Steinke (2020), Algorithm 1, do: one factor ``e^-1`` after another.
+        Each is at least 1/4, so that as many words as it says lie below the rounded factor.
         """
         if not exponent < 2.0**53:
             return False
         whole = int(exponent)
-        for _ in range(whole):
-            if self.exponential(1)[0] <= 1.0:
+        for part in itertools.chain(itertools.repeat(1.0, whole), [exponent - whole]):
+            if self._word() >= math.exp(-part) * 2.0**64:
                 return False
-        return bool(self.exponential(1)[0] > exponent - whole)
+        return True
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(

@@ -320,6 +320,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             assumptions=_words.assumptions(plan, resolve_scoring(self.scoring)),
             released=_words.list_releases(plan),
             seeded=is_seeded(self.random_state),
+            arithmetic=_words.arithmetic(plan),
         )
 
     def _runs(self, n_candidates: int) -> float:

@@ -56,8 +56,12 @@ class Fit:
     events: tuple[Event, ...]
     epsilons: tuple[float, ...]
     delta: float
-    # The (epsilon, delta) that the fit states, by basic composition of its steps.
-    guarantee: tuple[float, float]
+    plans: tuple[Any, ...]  # what the steps say of themselves, as records
+
+    @property
+    def guarantee(self) -> tuple[float, float]:
+        """The (epsilon, delta) that the fit states, by basic composition of its steps."""
+        return math.fsum(p.epsilon for p in self.plans), math.fsum(p.delta for p in self.plans)
 
     @property
     def event(self) -> Event:
@@ -200,7 +204,7 @@ def plan_fit(
 
     Step i gets ``weight_i * epsilon`` and an equal part of delta.
     """
-    events, epsilons, stated = [], [], []
+    events, epsilons, plans = [], [], []
     each_delta = delta / len(steps)
     for step in steps:
         step_epsilon = step.weight * epsilon
@@ -212,9 +216,8 @@ def plan_fit(
             )
         events.append(with_margin(planned.event, PLANNING_MARGIN))
         epsilons.append(step_epsilon)
-        stated.append((planned.epsilon, planned.delta))
-    guarantee = math.fsum(e for e, _ in stated), math.fsum(d for _, d in stated)
-    return Fit(tuple(events), tuple(epsilons), each_delta, guarantee)
+        plans.append(planned)
+    return Fit(tuple(events), tuple(epsilons), each_delta, tuple(plans))
 
 
 def _plan_step(

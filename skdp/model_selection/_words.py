@@ -6,6 +6,7 @@ import math
 
 from skdp.model_selection._plan import PricedSearch
 from skdp.model_selection._scoring import RowScorer
+from skdp.reporting.privacy_spent import REAL_NUMBERS, PrivacySpent
 
 
 def mechanism(plan: PricedSearch) -> str:
@@ -56,6 +57,7 @@ def assumptions(plan: PricedSearch, scorer: RowScorer) -> tuple[str, ...]:
         f"{scorer.upper:g}]",
         "steps classed as independent of the data are",
         *design.assumptions,
+        *(f"of trainings: {text}" for each in _trainings(plan) for text in each.assumptions),
         "whether the training of a run fails is not decided by rows",
     ]
     if design.method == "random-stopping":
@@ -64,7 +66,18 @@ def assumptions(plan: PricedSearch, scorer: RowScorer) -> tuple[str, ...]:
         )
     if design.adjacency == "add-remove":
         found.append("the sizes of the parts, which rows draw one by one, are public")
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
+
+
+def arithmetic(plan: PricedSearch) -> str:
+    """Return what is assumed of the arithmetic of trainings, and of scores."""
+    trainings = "; ".join(dict.fromkeys(each.arithmetic for each in _trainings(plan)))
+    same = trainings == REAL_NUMBERS
+    return trainings if same else f"of trainings: {trainings}; of scores: {REAL_NUMBERS}"
+
+
+def _trainings(plan: PricedSearch) -> list[PrivacySpent]:
+    return [step for fit in (*plan.fits.values(), *plan.refits) for step in fit.plans]
 
 
 def list_releases(plan: PricedSearch) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from skdp.models.network_bounds import NearStart
 from skdp.models.units import ScaledUnits
 from skdp.once import cached_property
 from skdp.solvers import Layers, LayerSums, Rows
+from skdp.threads import one_blas_thread
 
 Weights = NDArray[np.float64]
 Activation = Literal["relu", "tanh", "identity"]
@@ -30,10 +31,11 @@ Clipping = Literal["flat", "per-layer", "normalize"]
 NORMALIZE_FLOOR = 0.01
 
 
+@one_blas_thread()
 def public_start(sizes: tuple[int, ...], activation: Activation) -> list[Weights]:
     """Return the matrices that training starts from: orthogonal, the last one zero, biases zero.
 
-    They are the same for every table and every seed.
+    They are the same for every table, every seed and any number of threads.
     """
     generator = np.random.default_rng(0)
     gain = math.sqrt(2.0) if activation == "relu" else 1.0

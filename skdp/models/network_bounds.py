@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from skdp.losses.base import Loss
 from skdp.once import cached_property
+from skdp.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -38,6 +39,7 @@ class NearStart:
     saturates: bool
 
     @cached_property
+    @one_blas_thread()
     def _norms(self) -> list[tuple[float, float]]:
         """Spectral norm of each layer's matrix without biases, and norm of these."""
         parts = [(matrix[:, :-1], matrix[:, -1]) for matrix in self.start]

@@ -18,6 +18,7 @@ from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.events.compositions import leaf_counts
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.discrete_gaussian import LARGEST_STEP
+from skdp.mechanisms.trace import Release
 from skdp.pipelines import is_container
 from skdp.reporting.privacy_spent import DISCRETE_NOISE
 from skdp.testing._case import Case, NotingBudget, Replay, noises, parameters_called, records
@@ -114,27 +115,31 @@ def check_releases_move_by_no_more_than_they_declare(case: Case) -> None:
 
 def _compare(replay: Replay) -> None:
     one, other = replay.one.trace.releases, replay.other.trace.releases
-    without = None
     if replay.without is None or len(one) != len(other):
         compare_releases(one, other)
         return
+    without = None
     for number, pair in enumerate(zip(one, other, strict=True)):
-        try:
-            compare_releases(pair[:1], pair[1:])
-        except AssertionError as first:
-            # Zeros may add something. Without the row, what rests on n is declared differently.
-            without = without or replay.without().trace.releases
-            try:
-                compare_releases(pair[:1], without[number : number + 1])
-            except AssertionError:
-                if number == 0:
-                    raise first from None
-                # With another n it may have taken another way: one row out and one in move twice.
-                twice = [replace(each, sensitivity=2.0 * each.sensitivity) for each in pair]
-                try:
-                    compare_releases(twice[:1], twice[1:])
-                except AssertionError:
-                    raise first from None
+        fault = _fault(*pair)
+        if fault is None:
+            continue
+        # Zeros may add something. Without the row, what rests on n is declared differently.
+        without = without or replay.without().trace.releases
+        if _fault(pair[0], *without[number : number + 1]) is None:
+            continue
+        # With another n it may have taken another way: one row out and one in move twice.
+        twice = [replace(each, sensitivity=2.0 * each.sensitivity) for each in pair]
+        if number == 0 or _fault(*twice):
+            raise fault
+
+
+def _fault(one: Release, *others: Release) -> AssertionError | None:
+    """Return what is wrong with a release, as that of a neighbour."""
+    try:
+        compare_releases([one], others)
+    except AssertionError as error:
+        return error
+    return None
 
 
 def check_nothing_tells_neighbours_apart(case: Case) -> None:
@@ -249,8 +254,8 @@ def check_clones_and_pickles_keep_the_budget(case: Case) -> None:
     _insist(names, "There is no parameter accountant: without it no budget can be charged.")
     budget = NotingBudget()
     model = case.prepare(budget)
-    for way in (_cloned, _pickled):
-        copy, name = way(model), way.__name__.strip("_")
+    for way, name in ((clone, "cloned"), (_pickled, "pickled")):
+        copy = way(model)
         lost = [key for key in names if copy.get_params()[key] is not budget]
         _insist(not lost, f"What is {name} has lost its budget ({lost}): keep parameters as given.")
         found = differences(model.get_params(deep=False), copy.get_params(deep=False))
@@ -260,10 +265,6 @@ def check_clones_and_pickles_keep_the_budget(case: Case) -> None:
         budget.charges.clear()
     kept = records(_pickled(case.run.fitted))
     _insist(kept == records(case.run.fitted), "A pickle of the fitted object loses privacy_spent_.")
-
-
-def _cloned(model: Any) -> Any:
-    return clone(model)
 
 
 def _pickled(model: Any) -> Any:

@@ -274,9 +274,10 @@ def test_nothing_reachable_tells_neighbours_apart(adjacency, hostile):
     assert privacy_statement(fitted[0]).to_dict()["holds_for_the_whole"]
 
 
-@pytest.mark.parametrize("cls", [DPSGDClassifier, GrpuaMLPClassifier])
-def test_it_passes_what_third_parties_must_pass(cls):
-    results = check_private_estimator(network(3, cls=cls, max_iter=2), n_draws=60)
+@pytest.mark.parametrize("clipping", ["flat", "gradient perturbation", "inside a ball"])
+def test_it_passes_what_third_parties_must_pass(clipping):
+    model = network(3, max_iter=2, **CLIPPING[clipping])
+    results = check_private_estimator(model, n_draws=60)
     assert {result["status"] for result in results} == {"passed"}
 
 
@@ -346,18 +347,48 @@ def test_mistakes_of_gradient_perturbation(table, parameters, error, message):
         network(3, **settings).fit(*table)
 
 
+BOUNDS = {1.0: "gradient is clipped to norm 1 ", None: "at weights in the ball of radius 1 "}
+
+
+@pytest.mark.parametrize("clip", BOUNDS)
+def test_every_container_tells_what_bounds_the_gradients(table, clip):
+    model = network(3, cls=GrpuaMLPClassifier, max_iter=2, max_grad_norm=clip)
+    pipeline = make_pipeline(BoundedScaler(), clone(model).set_params(data_norm=None))
+    search = PrivateGridSearchCV(
+        clone(model).set_params(max_grad_norm=2.0), {"max_grad_norm": [clip]}, epsilon=8.0
+    )
+    for each in (model, pipeline, search):
+        statement = privacy_statement(each.fit(*table)).to_dict()
+        for other, words in BOUNDS.items():
+            assert any(words in text for text in statement["assumptions"]) == (other == clip)
+        assert "null row stands in the place" in statement["arithmetic"]
+
+
 def test_composition_takes_more_noise(table):
     settings = {"epsilon": 1.0, "batch_size": 30, "hidden_layer_sizes": (3,)}
     composed = GrpuaMLPClassifier(calibration="composition", **settings).privacy_plan(300, 4)
     assert composed.epsilon < GrpuaMLPClassifier(**settings).privacy_plan(300, 4).epsilon
 
 
-def test_results_do_not_depend_on_threads():
-    X, y = rows(n=1200)
+# Several blocks of rows, and draws of noise that are shared out; the line's 10 x 2,101 weights are
+# added up by the BLAS.
+SHARED_OUT = {
+    "network": (network(300, 250), (1050, 8, 3)),
+    "inside a ball": (network(300, 250, **CLIPPING["inside a ball"]), (1050, 8, 3)),
+    "wide line": (DPSGDClassifier(data_norm=1.0), (350, 2100, 10)),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", SHARED_OUT)
+def test_weights_do_not_depend_on_threads(kind, dtype):
+    model, shape = SHARED_OUT[kind]
+    X, y = rows(*shape)
+    model = clone(model).set_params(random_state=0, max_iter=2, batch_size=len(X) - 50)
     fits = []
     for threads in (1, 2):
-        with threadpool_limits(threads):
-            fits.append(network(8, 8, random_state=0, batch_size=900).fit(X, y))
+        with threadpool_limits(threads, user_api="blas"):
+            fits.append(clone(model).fit(X.astype(dtype), y))
     assert differences(*fits) == []
 
 

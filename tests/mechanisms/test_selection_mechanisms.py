@@ -263,6 +263,17 @@ def test_draws_of_the_stream():
     assert not stream.bernoulli_exp(math.inf)
 
 
+@pytest.mark.parametrize("exponent", [0.0, 2.0**-60, 0.3, 0.99])
+def test_coins_fall_for_exactly_as_many_words_as_their_chance_says(exponent):
+    class Given(RandomStream):
+        def words(self, count):
+            return np.array([self.waiting], dtype=np.uint64)
+
+    stream, wanted = Given(bytes(32), seeded=True), int(math.exp(-exponent) * 2.0**64)
+    for stream.waiting, falls in ((wanted - 1, True), (min(wanted, 2**64 - 1), wanted == 2**64)):
+        assert stream.bernoulli_exp(exponent) == falls
+
+
 @pytest.mark.parametrize("word", [0, 1, 2**64 - 2, 2**64 - 1])
 def test_extreme_words_give_finite_numbers(word):
     class Constant(RandomStream):

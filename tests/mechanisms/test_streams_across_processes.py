@@ -5,10 +5,12 @@ import os
 import signal
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from support import rows
+from threadpoolctl import threadpool_limits
 
 from skdp import OperaLogisticRegression
 from skdp.mechanisms import RandomStream, laplace_mechanism, resolve_random_state
@@ -64,10 +66,17 @@ def test_a_fork_shares_noise_only_of_one_seed_and_one_table(kind, table):
     assert (child == mine) == (kind in SEEDED and table == b"same")
 
 
-@pytest.mark.parametrize("use", [lambda s: s.words(4), lambda s: s.spawn("noise").words(4)])
+def one_word(stream):
+    """Return a word that waits in the stream with others."""
+    return np.array([stream.integer(2**63)])
+
+
+@pytest.mark.parametrize(
+    "use", [lambda s: s.words(4), lambda s: s.spawn("noise").words(4), one_word]
+)
 def test_forks_of_a_stream_in_use_go_their_own_ways(use):
     stream = RandomStream.from_entropy()
-    stream.words(3)
+    stream.words(3), one_word(stream)
     draws = [in_a_fork(lambda: use(stream).tobytes()) for _ in range(2)]
     grandchild = in_a_fork(lambda: in_a_fork(lambda: use(stream).tobytes()))
     assert len({*draws, grandchild, use(stream).tobytes()}) == 4
@@ -98,11 +107,12 @@ def test_a_fork_in_the_middle_of_a_draw_does_not_hang():
     assert len(draws) == 10
 
 
-def test_threads_never_draw_the_same():
+@pytest.mark.parametrize("use", [lambda s: s.words(1), one_word])
+def test_threads_never_draw_the_same(use):
     stream, drawn = RandomStream.from_seed(1), []
 
     def draw():
-        drawn.extend(stream.words(1)[0] for _ in range(2000))
+        drawn.extend(use(stream)[0] for _ in range(2000))
 
     threads = [threading.Thread(target=draw) for _ in range(4)]
     for thread in threads:
@@ -110,6 +120,20 @@ def test_threads_never_draw_the_same():
     for thread in threads:
         thread.join()
     assert len(set(drawn)) == 8000
+
+
+def test_large_draws_at_once_and_in_forks_share_no_word():
+    """Each is shared out among threads; two of 800,000 words are equal at odds of 2e-8."""
+    stream, count = RandomStream.from_entropy(), 100_000
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(3) as pool:
+        drawn = list(pool.map(stream.words, [count] * 6))
+    drawn += [stream.words(count), np.frombuffer(in_a_fork(lambda: tail(stream)), np.uint64)]
+    assert np.unique(np.concatenate(drawn)).size == 7 * count + 4000
+
+
+def tail(stream):
+    """Return the end of a large draw: as much as a pipe holds."""
+    return stream.words(100_000)[-4000:].tobytes()
 
 
 @pytest.mark.parametrize("make_copy", [copy.copy, copy.deepcopy])

@@ -260,6 +260,22 @@ def test_a_million_normals():
         moments_and_tails(draws + 0.02 * np.abs(draws) * (draws > 0))
 
 
+def largest_correlation(parts):
+    """Return the largest z-score of a pair of parts, as they are or one moved by a place."""
+    moved = np.vstack([parts[:, 1:], parts[:, :-1]])
+    pairs = np.corrcoef(moved)[np.triu_indices(len(moved), 1)]
+    return np.abs(pairs).max() * math.sqrt(moved.shape[1])
+
+
+def test_parts_that_are_shared_out_are_independent():
+    """Of 7,381 pairs none is beyond 7, at odds of 2e-8; all draws are seeded."""
+    with threadpool_limits(2, user_api="blas"):
+        parts = RandomStream.from_seed(5).standard_normal((61, 2**14))
+    assert largest_correlation(parts) < 7.0 and np.unique(parts).size == parts.size
+    parts[7, 1:] += 0.1 * parts[31, :-1]
+    assert largest_correlation(parts) > 10.0
+
+
 @pytest.mark.slow
 def test_ten_million_normals():
     check_all(RandomStream.from_seed(6).standard_normal(10_000_000))
