@@ -15,7 +15,7 @@ from skdp.mechanisms.analytic_gaussian import check_positive, check_representabl
 from skdp.mechanisms.discrete_laplace import discrete_laplaces
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import note_release
-from skdp.parameters import check_integer, check_real, plain_arguments
+from skdp.parameters import check_choice, check_integer, check_real, plain_arguments
 
 # Values are rounded to a grid this many binary digits finer than the sensitivity.
 _DIGITS = 20
@@ -102,6 +102,7 @@ class SparseVector:
         check_positive("SparseVector: sensitivity", sensitivity)
         check_integer("max_positives", max_positives, at_least=1)
         check_real("max_positives", max_positives, at_most=2.0**53)
+        check_choice("monotone", monotone, (True, False))
         factor = max_positives if monotone else 2 * max_positives
         check_representable(2.0 * factor * (sensitivity / epsilon))
         self.event = PureDPEvent(epsilon)

@@ -8,6 +8,7 @@ import numpy as np
 
 from skdp.preprocessing import BooleanColumn, CategoricalColumn, NumericColumn, TableSchema
 from skdp.preprocessing.schema.base import FeatureColumn
+from skdp.preprocessing.schema.frames import import_pandas
 from skdp.preprocessing.schema.values import refuse_container, series_cells
 
 
@@ -16,6 +17,8 @@ def cells_of(column: Any) -> np.ndarray:
     refuse_container(column)
     if hasattr(column, "dtypes") and hasattr(column, "columns"):
         raise TypeError("column must be one column, got a frame: give frame['name'].")
+    if hasattr(getattr(column, "dtype", None), "construct_array_type"):  # of pandas, no series
+        column = import_pandas().Series(column)
     if hasattr(column, "iloc") or hasattr(getattr(column, "dtype", None), "is_float"):
         return series_cells(column)  # of pandas, of polars
     if isinstance(column, str | bytes | dict) or not hasattr(column, "__iter__"):

@@ -36,8 +36,9 @@ def shares(places: np.ndarray, degree: int) -> np.ndarray:
 
 
 def vertices(low: np.ndarray, high: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the corners of a box of cells that are at least 0."""
-    return map(np.array, itertools.product(*zip(np.maximum(low, 0.0), high, strict=True)))
+    """Yield the corners of a box of cells that are at least 0, never of nothing but zeros."""
+    ends = zip(np.maximum(low, 0.0), np.maximum(high, 1.0), strict=True)
+    return map(np.array, itertools.product(*ends))
 
 
 def mean_of(cells: np.ndarray) -> float:

@@ -51,7 +51,7 @@ class Terms:
                 "mechanism='gaussian' needs a positive delta, such as 1e-6; with delta=0 take "
                 "'laplace' or 'auto'."
             )
-        check_real("confidence", self.confidence, above=0.0, at_most=1.0 - 1e-12)
+        check_real("confidence", self.confidence, at_least=1e-12, at_most=1.0 - 1e-12)
         check_accountant(self.accountant)
         is_seeded(self.random_state)
 
@@ -67,7 +67,12 @@ class Terms:
         )
 
     def charge(
-        self, event: Event, mechanism: str, assumptions: tuple[str, ...], released: tuple[str, ...]
+        self,
+        event: Event,
+        mechanism: str,
+        assumptions: tuple[str, ...],
+        released: tuple[str, ...],
+        arithmetic: str = _ARITHMETIC,
     ) -> PrivacySpent:
         """Charge an event, and return its record; afterwards the rows may be used."""
         spent = PrivacySpent(
@@ -80,7 +85,7 @@ class Terms:
             assumptions=(*assumptions, "all parameters are public"),
             released=released,
             seeded=is_seeded(self.random_state),
-            arithmetic=_ARITHMETIC,
+            arithmetic=arithmetic,
         )
         parameters = {
             name: getattr(self, name)
@@ -93,7 +98,9 @@ class Terms:
         """Return the stream of one call: with one seed, calls that differ share no noise."""
         if not is_seeded(self.random_state):
             return resolve_random_state(self.random_state)
-        digest = hashlib.blake2b(f"{self.owner}{event!r}{self.confidence!r}".encode())
+        digest = hashlib.blake2b(
+            f"{self.owner}{event!r}{self.confidence!r}{self.adjacency}".encode()
+        )
         for array in exact:
             digest.update(f"{array.shape}{array.dtype}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -93,10 +94,11 @@ def private_count(
     )
     cells = cells_of(column)
 
-    def count() -> np.ndarray:
+    def count() -> tuple[np.ndarray, ...]:
         present = positions_in(cells, {}, ()) == UNKNOWN
         false = [isinstance(cell, bool | np.bool_) and not cell for cell in cells.tolist()]
-        return np.array(np.sum(present & ~np.array(false, dtype=bool)), dtype=np.int64)
+        counted = present & ~np.array(false, dtype=bool)
+        return np.array(counted.sum(), dtype=np.int64), counted
 
     return _released(terms, "count", Query.number("count", 1), (), count)
 
@@ -249,6 +251,8 @@ def _table(
     axes = [tuple(column.listed() or ()) + (() if other is None else (other,)) for column in listed]
     if any(len(set(axis)) < len(axis) for axis in axes):
         raise ValueError("other must not be one of the categories.")
+    if len(axes) > 64 or math.prod(map(len, axes)) > 2**28:
+        raise ValueError("the table would have too many dimensions or cells.")
     cells = [cells_of(part) for part in columns]
     if len({len(part) for part in cells}) > 1:
         raise ValueError("columns must have one cell for each record, all of one length.")
@@ -256,9 +260,9 @@ def _table(
     if other is not None:
         places = [np.where(places[0] < 0, len(axes[0]) - 1, places[0])]
     query = Query.shares(name, terms.adjacency)
-    names = axes[0] if len(axes) == 1 and name == "histogram" else tuple(axes)
+    names = axes[0] if len(axes) == 1 else tuple(axes)
     return _released(
-        terms, name, query, names, lambda: table_of(places, [len(axis) for axis in axes])
+        terms, name, query, names, lambda: (table_of(places, [len(axis) for axis in axes]), *places)
     )
 
 
@@ -278,8 +282,8 @@ def _released(terms: Terms, name: str, query: Query, categories: Any, count: Any
     spent = terms.charge(
         plan.event, f"{name}: {describe_noise(plan)}", ("one record is one row",), (name,)
     )
-    exact = count()
-    values = noise.release(exact, terms.stream(plan.event, exact))
+    exact, *rows = count()
+    values = noise.release(exact, terms.stream(plan.event, exact, *rows))
     width = noise.half_width(terms.failure)
     return PrivateCounts(
         name,

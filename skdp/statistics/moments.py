@@ -185,7 +185,7 @@ def _moment(
         (name,),
     )
     exact = shares(places, degree).sum(axis=0)[1 if size else 0 :]
-    noisy = noise.release(exact, terms.stream(plan.event, exact))
+    noisy = noise.release(exact, terms.stream(plan.event, exact, places))
     reach = noise.half_width(terms.failure) / UNIT
     return PrivateStatistic(
         name,
@@ -223,9 +223,12 @@ def moment(
     if name == "mean":
         places = (mean_of(noisy), *mean_bounds(corners))
         value, least, most = (lower + span * place for place in places)
+        rounding = 4.0 * math.ulp(max(abs(lower), abs(upper)))
+        least, most = max(least - rounding, lower), min(most + rounding, upper)
+    elif name == "sd":
+        squares = (variance_of(noisy), *variance_bounds(corners))
+        value, least, most = (span * math.sqrt(max(square, 0.0)) for square in squares)
     else:
         squares = (variance_of(noisy), *variance_bounds(corners))
         value, least, most = (span * square * span for square in squares)
-    if name == "sd":
-        value, least, most = (math.sqrt(max(square, 0.0)) for square in (value, least, most))
     return Moment(np.array(value), (least, most))

@@ -98,8 +98,8 @@ def private_quantile(
     low, high = bounds_of(described)
     steps = _STEPS
     if resolution is not None:
-        check_real("resolution", resolution, above=0.0)
-        steps = max(1, math.ceil(math.log2((high - low) / resolution)))
+        resolution = check_real("resolution", resolution, above=0.0)
+        steps = max(1, math.ceil(math.log2(high - low) - math.log2(resolution)))
     steps += _MORE_STEPS
     numbers = numbers_of(cells_of(column), described)
     top, whole = level.numerator, level.denominator
@@ -173,4 +173,4 @@ def _bisect(
             above = max(above, middle)
         if low < middle < high:
             low, high = (middle, high) if noisy < 0.0 else (low, middle)
-    return low / 2.0 + high / 2.0, (least, most)
+    return min(max(low / 2.0 + high / 2.0, least), max(least, most)), (least, most)

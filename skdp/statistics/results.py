@@ -86,10 +86,17 @@ class PrivateCounts(PrivateStatistic):
         Names of the cells; of a contingency table one tuple for each dimension.
     noise : object
         Law of the noise.
+    released : ndarray or None
+        The counts before they were rounded or the like; None takes `values`.
     """
 
     categories: tuple[Any, ...] = ()
     noise: Noise = field(kw_only=True)
+    released: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.released is None:
+            object.__setattr__(self, "released", np.array(self.values))
 
     def simultaneous_interval(self, confidence: float | None = None) -> tuple[Any, Any]:
         """Return bounds that hold for all counts of the table at once.
@@ -105,9 +112,9 @@ class PrivateCounts(PrivateStatistic):
             Lower and upper bounds, around the released counts as they are.
         """
         level = self.confidence if confidence is None else confidence
-        check_real("confidence", level, above=0.0, at_most=1.0 - 1e-12)
+        check_real("confidence", level, at_least=1e-12, at_most=1.0 - 1e-12)
         width = self.noise.half_width(1.0 - level, max(self.values.size, 1))
-        return self.values - width, self.values + width
+        return self.released - width, self.released + width
 
     def rounded(self, base: int = 1) -> Self:
         """Return counts rounded to multiples of a number; intervals stay.

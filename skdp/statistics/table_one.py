@@ -193,7 +193,7 @@ def private_table_one(
     exact = [table_of([places], [len(arms)])]
     found = zip(parts, read, strict=True)
     exact += [_sums(part, places, cells, len(arms)) for part, cells in found]
-    stream = terms.stream(plan.event, *exact)
+    stream = terms.stream(plan.event, *exact, places, *read)
     noisy = [noise.release(sums, stream) for noise, sums in zip(plan.noises, exact, strict=True)]
     rows = _describe(arms, parts, plan, noisy, terms.failure)
     return PrivateTableOne(rows, tuple(arms), terms.confidence, plan.noises[0].people, spent)

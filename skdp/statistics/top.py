@@ -103,9 +103,11 @@ def private_top_k(
         + ("" if noise is None else "; counts with discrete Laplace noise"),
         ("the list of categories is public",),
         ("categories", "counts") if counts else ("categories",),
+        "choices assume real arithmetic: chances are computed in double precision; counts are "
+        "integers with exact noise (docs/proofs/statistics.md)",
     )
     exact = table_of([places], [len(names)])
-    stream = terms.stream(event, exact)
+    stream = terms.stream(event, exact, places)
     chosen = _peel(exact, k, share, terms.adjacency, stream)
     scale = (1.0 if terms.adjacency == "add-remove" else 2.0) / share
     shortfall = scale * math.log(len(names) * k / terms.failure) * (1.0 + 1e-12)

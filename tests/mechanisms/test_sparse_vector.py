@@ -271,6 +271,11 @@ def test_a_forked_process_is_not_answered():
     assert alarm.is_above(1e9)
 
 
+def test_only_a_boolean_says_that_queries_are_monotone():
+    with pytest.raises(ValueError, match="monotone"):
+        SparseVector(1.0, 1.0, RandomStream.from_seed(0), monotone="False")
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     epsilon=st.floats(1e-100, 1e300),

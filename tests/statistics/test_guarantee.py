@@ -217,4 +217,6 @@ def test_one_seed_gives_other_noise_to_another_table():
 
     assert np.array_equal(noise(["a"] * 5), noise(["a"] * 5))
     assert not np.array_equal(noise(["a"] * 5), noise(["a"] * 6))
+    # Equal noise would tell that two conditions hold equally often.
+    assert not np.array_equal(noise(["a"] * 5 + ["b"] * 4), noise(["b"] * 4 + ["a"] * 5))
     assert private_count([1], epsilon=1.0, random_state=3).privacy_spent_.seeded

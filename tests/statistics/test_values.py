@@ -34,11 +34,14 @@ TEXTS = {
     "string": lambda cells: pd.Series(cells, dtype="string"),
     "category": lambda cells: pd.Series(cells, dtype="category"),
     "polars": lambda cells: pl.Series(cells, dtype=pl.String),
+    "extension array": lambda cells: pd.array(cells, dtype="string"),
+    "categorical": pd.Categorical,
     "polars category": lambda cells: pl.Series(cells, dtype=pl.Categorical),
 }
 INTEGERS = {
     "list": list,
     "pandas": pd.Series,
+    "extension array": lambda cells: pd.array(cells, dtype="Int64"),
     "nullable": lambda cells: pd.Series(cells, dtype="Int64"),
     "category": lambda cells: pd.Series(cells, dtype="category"),
     "polars": lambda cells: pl.Series(cells, dtype=pl.Int64),
@@ -260,3 +263,50 @@ def test_table_one_takes_fewer_columns_and_no_arms():
     assert table.arms == ("all",) and table.scale == 2.0 and table.privacy_spent_.epsilon == 1.0
     empty = private_table_one(frame[:0], SCHEMA, by="arm", columns=["age"], epsilon=1.0)
     assert len(empty.rows) == 6
+
+
+def test_what_was_released_decides_intervals_after_processing():
+    wards = ["a"] * 730 + ["b"] * 1249
+    counts = private_histogram(wards, categories=["a", "b"], epsilon=1.0, random_state=0)
+    for changed in (counts.rounded(1000), counts.consistent_with(60), counts.nonnegative()):
+        for bound, wanted in zip(
+            changed.simultaneous_interval(), counts.simultaneous_interval(), strict=True
+        ):
+            assert bound.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("release", [private_mean, private_variance])
+def test_tables_without_rows_have_an_interval_whatever_the_noise(release):
+    for seed in range(120):
+        found = release([], lower=0.0, upper=1.0, epsilon=1.0, confidence=0.5, random_state=seed)
+        low, high = found.interval
+        assert 0.0 <= low <= high <= 1.0
+
+
+def test_tables_of_one_column_are_printed():
+    frame = pd.DataFrame({"g": ["a", "b"]})
+    table = private_contingency_table(frame, categories={"g": ["a", "b"]}, **EXACT)
+    assert table.categories == ("a", "b") and "a:" in repr(table) and "<" in table._repr_html_()
+
+
+def test_tables_of_too_many_cells_are_refused():
+    with pytest.raises(ValueError, match="too many"):
+        private_contingency_table([[0, 1]] * 40, categories=[[0, 1]] * 40, epsilon=1.0)
+
+
+def test_means_and_deviations_between_extreme_bounds():
+    cells = np.full(4000, 1e9 + 1e-3)
+    for seed in range(5):
+        mean = private_mean(cells, lower=1e9, upper=1e9 + 1e-3, epsilon=100.0, random_state=seed)
+        assert mean.interval[0] <= cells[0] <= mean.interval[1]
+    schema = TableSchema([NumericColumn("x", 0.0, 1e300)])
+    table = private_table_one(pd.DataFrame({"x": [0.0, 1e300] * 500}), schema, **EXACT)
+    (deviation,) = [row for row in table.rows if row.statistic == "sd"]
+    assert deviation.low <= 5e299 <= deviation.high < 1e300
+
+
+def test_quantiles_look_as_finely_as_floats_can():
+    found = private_quantile(
+        [0.0, 1.0, 2.0], lower=0.0, upper=1e300, resolution=1e-300, epsilon=1e7 / 10
+    )
+    assert found.interval[0] <= found.value <= found.interval[1]
