@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -150,6 +152,8 @@ class PATEClassifier(
     ((20,), True)
     """
 
+    student_: Any
+
     _public = (
         *("classes_", "answered_", "n_answered_", "noisy_labels_", "student_", "noise_multiplier_"),
     )
@@ -282,7 +286,7 @@ class PATEClassifier(
         return shares
 
     def _student_on(self, X: Any, method: str) -> Any:
-        check_is_fitted(self)
+        check_is_fitted(self, "student_")
         return getattr(self.student_, method)(self._validate(X))
 
     def _validate(self, X: Any) -> Any:
@@ -305,6 +309,8 @@ class PATEClassifier(
         check_choice("aggregation", self.aggregation, AGGREGATIONS)
         check_real("threshold", self.threshold, above=0.0, at_most=1.0)
         check_real("threshold_share", self.threshold_share, above=0.0, below=1.0)
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs must be None or an integer but 0, got {self.n_jobs!r}.")
         check_choice("semi_supervised", self.semi_supervised, (True, False))
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> School:
@@ -325,6 +331,9 @@ class PATEClassifier(
                 f"n_queries={self.n_queries}, but X_public has {X_public.shape[0]} rows: give "
                 "more, or n_queries=None to ask about all of them."
             )
+        if sparse.issparse(X) != sparse.issparse(X_public):  # a teacher may take one kind alone
+            dense = sparse.issparse(X_public)
+            X_public = X_public.toarray() if dense else sparse.csr_array(X_public)
         labels, codes = encode_labels(y, self.classes)
         groups = params.get("groups")
         teachers = assign_rows(X.shape[0], groups, self.n_teachers, self.adjacency)
@@ -390,6 +399,8 @@ class PATEClassifier(
         self.answered_ = np.flatnonzero(codes != UNANSWERED)
         self.n_answered_ = self.answered_.size
         self.noisy_labels_, self.privacy_spent_ = table.labels[codes[self.answered_]], spent
+        if hasattr(self, "student_"):  # of an earlier fit
+            del self.student_
         kind = self.student, self.semi_supervised
         self.student_ = train_student(*kind, table.X_public, codes, seed)
 

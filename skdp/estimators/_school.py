@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import numbers
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
 
+from skdp.budget.charging import ChargesBudget
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.plans.votes import UNANSWERED
 from skdp.silence import around_runs
@@ -85,10 +90,17 @@ class School:
 
 
 def check_model(name: str, given: Any) -> None:
-    """Refuse what is no classifier, or cannot be cloned."""
-    if isinstance(given, type) or not all(hasattr(given, m) for m in ("fit", "predict")):
+    """Refuse what cannot be cloned, charges a budget of its own, or is fitted and may hold rows."""
+    if isinstance(given, type) or not hasattr(given, "fit"):
         raise TypeError(f"{name} must be a scikit-learn classifier, got {given!r}.")
     clone(given)
+    if any(isinstance(part, ChargesBudget) for part in (given, *given.get_params().values())):
+        raise TypeError(f"{name} needs no privacy of its own, and would charge the budget again.")
+    try:
+        check_is_fitted(given)
+    except NotFittedError:
+        return
+    raise ValueError(f"{name} is fitted already, and may hold rows: give sklearn.base.clone of it.")
 
 
 def assign_rows(n_rows: int, groups: Any, n_teachers: int, adjacency: str) -> np.ndarray:
@@ -109,7 +121,7 @@ def assign_rows(n_rows: int, groups: Any, n_teachers: int, adjacency: str) -> np
 
 
 def _assign_groups(groups: Any, n_rows: int, n_teachers: int) -> np.ndarray:
-    ids = np.asarray(groups).tolist()
+    ids = np.asarray(groups, dtype=object).tolist()
     right = isinstance(ids, list) and len(ids) == n_rows
     if not right or not all(
         isinstance(each, str | numbers.Integral) and not isinstance(each, bool) for each in ids
@@ -117,7 +129,10 @@ def _assign_groups(groups: Any, n_rows: int, n_teachers: int) -> np.ndarray:
         raise ValueError(
             f"groups must hold a whole number or a text for each of the {n_rows} rows."
         )
-    digests = (hashlib.blake2b(str(each).encode(), digest_size=8).digest() for each in ids)
+    digests = (
+        hashlib.blake2b(str(each).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        for each in ids
+    )
     return np.array([int.from_bytes(digest, "little") % n_teachers for digest in digests])
 
 
@@ -128,8 +143,15 @@ def draw_seeds(stream: RandomStream, count: int) -> list[int]:
 
 def seeded_clone(estimator: Any, seed: int) -> Any:
     """Return a clone with one seed in all parameters called random_state, also of its parts."""
-    names = (name for name in estimator.get_params() if name.split("__")[-1] == "random_state")
-    return clone(estimator).set_params(**dict.fromkeys(names, seed))
+    # Caches and prints hold rows; workers of workers are neither silenced nor seeded.
+    wanted = {"random_state": seed, "memory": None, "n_jobs": None, "verbose": False}
+    own = {name: name.split("__")[-1] for name in estimator.get_params()}
+    copy = clone(estimator)
+    copy.set_params(**{name: wanted[last] for name, last in own.items() if last in wanted})
+    for part in (copy, *copy.get_params().values()):
+        if hasattr(part, "set_callbacks"):  # a clone shares them with the one that is released
+            part.set_callbacks()
+    return copy
 
 
 def _vote(teacher: Any, seed: int, X: Any, y: np.ndarray, queries: Any, labels: Any) -> np.ndarray:
@@ -144,7 +166,7 @@ def _vote(teacher: Any, seed: int, X: Any, y: np.ndarray, queries: Any, labels: 
     try:
         with around_runs():
             return _train_and_vote(teacher, seed, X, y, queries, labels)
-    except Exception:
+    except (Exception, SystemExit):
         return np.zeros(queries.shape[0], dtype=int)
 
 
@@ -152,6 +174,9 @@ def _train_and_vote(
     teacher: Any, seed: int, X: Any, y: np.ndarray, queries: Any, labels: np.ndarray
 ) -> np.ndarray:
     """Train a teacher on its part and return the positions of its answers among the labels."""
+    # Who draws from the generators of the process, in silence, must not see who drew before.
+    check_random_state(None).seed(seed)
+    random.seed(seed)
     answers = np.asarray(seeded_clone(teacher, seed).fit(X, y).predict(queries))
     if answers.shape != (queries.shape[0],):
         raise ValueError(f"its predictions have shape {answers.shape}, not one label a row")

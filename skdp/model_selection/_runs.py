@@ -65,16 +65,17 @@ class Table:
             take_rows(self.X, numbers),
             self.y[numbers],
             {
-                name: take_rows(value, numbers) if _is_per_row(value, len(self.y)) else value
+                name: take_rows(value, numbers) if _is_per_row(name, value, len(self.y)) else value
                 for name, value in self.fit_params.items()
             },
         )
 
 
-def _is_per_row(value: Any, n_rows: int) -> bool:
-    if isinstance(value, str | bytes | dict) or not hasattr(value, "__len__"):
+def _is_per_row(name: str, value: Any, n_rows: int) -> bool:
+    public = name.rpartition("__")[2] == "X_public"  # other rows, however many there are
+    if public or isinstance(value, str | bytes | dict) or not hasattr(value, "__len__"):
         return False
-    return len(value) == n_rows
+    return (value.shape[0] if hasattr(value, "shape") else len(value)) == n_rows
 
 
 @dataclass(frozen=True)

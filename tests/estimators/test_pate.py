@@ -8,23 +8,28 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import sklearn
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.semi_supervised import LabelSpreading
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from support import WithPublicRows, rows
 
-from skdp import PATEClassifier
+from skdp import OperaLogisticRegression, PATEClassifier
 from skdp.accounting import PLDAccountant
 from skdp.audit import audit_epsilon
 from skdp.budget import BudgetExceededError
 from skdp.estimators._school import assign_rows
 from skdp.mechanisms.trace import record_releases
+from skdp.model_selection import PrivateGridSearchCV
 from skdp.plans.votes import AGGREGATIONS
 from skdp.preprocessing import BoundedScaler
 from skdp.reporting import privacy_statement
+from skdp.silence import around_runs
 from skdp.testing import FrozenStream, check_private_estimator, replay_on_neighbour
 
 TREE = DecisionTreeClassifier(max_depth=2)
@@ -158,6 +163,37 @@ def test_draws_from_the_generator_of_the_process_reach_no_other_teacher():
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_draws_of_teachers_do_not_depend_on_who_drew_before(jobs):
+    """Wherever they are trained, and also within another silence, as in searches."""
+    with around_runs():
+        np.random.random(3)  # noqa: NPY002
+        found = counts_of(pate(Gambling(), n_jobs=jobs), X, Y)
+    assert (found == counts_of(pate(Gambling()), X, Y)).all()
+
+
+def test_teachers_keep_no_callbacks_caches_workers_or_words(tmp_path, capfd):
+    steps = [("scale", BoundedScaler(-9.0, 9.0)), ("tree", SVC(verbose=True))]
+    teacher = Pipeline(steps, memory=str(tmp_path))
+    counts_of(pate(teacher), X, Y)
+    counts_of(pate(GridSearchCV(TREE, {"max_depth": [1, 2]}, cv=2, n_jobs=2, verbose=3)), X, Y)
+    assert capfd.readouterr() == ("", "") and not any(tmp_path.iterdir())
+    if hasattr(LogisticRegression, "set_callbacks"):
+        heard = Hearing()
+        counts_of(pate(LogisticRegression().set_callbacks(heard)), X, Y)
+        assert not heard.fits
+
+
+def test_teachers_that_leave_are_taken_for_failed():
+    assert (counts_of(pate(Leaving()), X, Y)[:, 0] > 0).all()
+
+
+def test_sparse_and_dense_rows_are_brought_together():
+    dense = counts_of(pate(), X, Y)
+    for table, public in ((csr_array(X), PUBLIC), (X, csr_array(PUBLIC))):
+        assert (counts_of(pate(), table, Y, X_public=public) == dense).all()
+
+
 def test_failures_are_silent_and_vote_for_the_first_class(capfd):
     hot = X.copy()
     hot[[0, 21, 42]] = 10.0
@@ -193,6 +229,10 @@ def test_parts_of_one_class_vote_for_it_and_empty_ones_for_the_first():
         ({"teacher": LogisticRegression(C=-1.0)}, {}, "Nothing was charged"),
         ({"teacher": LogisticRegression}, {}, "must be a scikit-learn classifier"),
         ({"student": "tree"}, {}, "must be a scikit-learn classifier"),
+        ({"n_jobs": 0}, {}, "n_jobs must be"),
+        ({"teacher": DecisionTreeClassifier().fit(X, Y)}, {}, "is fitted already"),
+        ({"teacher": OperaLogisticRegression()}, {}, "needs no privacy of its own"),
+        ({}, {"groups": [float("nan")] * 200}, "groups must hold"),
         ({"epsilon": None}, {}, "needs noise_multiplier="),
         ({"noise_multiplier": 1.0}, {}, "more than epsilon=1 allows"),
         ({}, {"groups": [1, 2]}, "groups must hold"),
@@ -298,6 +338,14 @@ def test_public_rows_go_through_a_pipeline():
     assert "teachers and exact votes are dropped" in str(statement.to_dict())
 
 
+def test_searches_leave_public_rows_as_they_are():
+    """Also if there are as many as private ones, of which each run has fewer."""
+    model = pate(n_queries=190, epsilon=4.0)
+    search = PrivateGridSearchCV(model, {"n_teachers": [5, 10]}, epsilon=50.0, delta=1e-3)
+    search.fit(X, Y, X_public=np.resize(PUBLIC, X.shape))
+    assert search.best_estimator_.n_answered_ == 190
+
+
 def test_nothing_of_teachers_is_left():
     model = pate().fit(X, Y, X_public=PUBLIC)
     held = pickle.dumps(SimpleNamespace(**vars(model)))
@@ -318,6 +366,33 @@ def test_it_passes_the_checks_for_private_estimators(aggregation):
     model.n_public = 20
     results = check_private_estimator(model, n_draws=2000)
     assert {result["status"] for result in results} == {"passed"}
+
+
+class Hearing:
+    """A callback of scikit-learn that counts fits."""
+
+    fits = 0
+
+    def setup(self, estimator, context):
+        self.fits += 1
+
+    def teardown(self, estimator, context):
+        self.fits += 1
+
+    def on_fit_task_begin(self, estimator, context, **_):
+        self.fits += 1
+
+    def on_fit_task_end(self, estimator, context, **_):
+        self.fits += 1
+
+
+class Leaving(Toy):
+    """Leaves the process on some parts."""
+
+    def choose(self, X, y):
+        if np.any(X > 0.0) and len(X) == 10 and X[0, 0] > 0.0:
+            raise SystemExit("private")
+        return 1
 
 
 class Copying(Toy):

@@ -11,7 +11,6 @@ from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent, U
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import analytic_gaussian_sigma
 from skdp.models import LinearModel
-from skdp.plans.carry_out import _averaging_weights
 from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
@@ -216,14 +215,14 @@ def test_an_exponential_average_is_as_old_and_as_steady_as_that_of_the_tail(step
     # In one piece or in two, and weights that vanish are left out.
     split = steps // 3
     weights = np.concatenate(
-        [_averaging_weights(ema, 0, split), _averaging_weights(ema, split, steps - split)]
+        [ema.averaging_weights(0, split), ema.averaging_weights(split, steps - split)]
     )
     assert weights[-1] == 1.0 and np.isfinite(weights).all() and (weights >= 0.0).all()
     for measure in (
         lambda w: np.sum(w * ages) / np.sum(w),
         lambda w: np.sum(w**2) / np.sum(w) ** 2,
     ):
-        expected = measure(_averaging_weights(tail, 0, steps))
+        expected = measure(tail.averaging_weights(0, steps))
         # Of the weights 0.04 % are missing: those of iterates before the first.
         assert measure(weights) == pytest.approx(expected, rel=6e-3, abs=1e-12)
 

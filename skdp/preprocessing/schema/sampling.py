@@ -67,8 +67,11 @@ def _draw(column: FeatureColumn, marginal: Any, n: int, rng: Any) -> np.ndarray:
         if not isinstance(column, NumericColumn):
             return rng.choice(np.array(column.listed()), n, p=marginal)
         edges = np.asarray([column.lower, column.upper] if marginal is None else marginal, float)
-        if edges.size < 2 or not np.all(np.diff(edges) >= 0.0):
-            raise ValueError("edges must be two or more numbers that do not fall.")
+        inside = edges.ndim == 1 and edges.size > 1 and np.all(np.diff(edges) >= 0.0)
+        if not (inside and column.lower <= edges[0] and edges[-1] <= column.upper):
+            raise ValueError(
+                "edges must be two or more numbers within the bounds that do not fall."
+            )
         place = rng.randint(edges.size - 1, size=n)
         return edges[place] + rng.uniform(size=n) * np.diff(edges)[place]
     except (TypeError, ValueError) as error:
