@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import PLDAccountant
 from skdp.estimators._mixins import GivenNoiseMixin
-from skdp.estimators._school import School, assign_rows, check_model, draw_seeds, train_student
+from skdp.estimators._school import (
+    ASSUMPTIONS,
+    School,
+    assign_rows,
+    check_jobs,
+    check_model,
+    draw_seeds,
+    stored_like,
+    train_student,
+)
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_callbacks
 from skdp.inputs import validate_private_data
@@ -24,16 +31,6 @@ from skdp.reporting import PrivacySpent
 from skdp.seeding import fit_context
 
 _TYPES = (np.float64, np.float32)
-_ASSUMPTIONS = (
-    "the number of rows, the columns and all parameters are public; so are the rows of X_public, "
-    "which no private row has shaped or chosen",
-    "a record reaches one teacher, that of its place in the table or of its id in groups=: no "
-    "place and no id depends on what rows hold or on which others there are; with groups= a record "
-    "is all rows of one id",
-    "a teacher is a function of its part and its random_state: it reads nothing else that rows "
-    "have shaped, and writes no file",
-    "teachers and exact votes are dropped when the fit ends",
-)
 
 
 def _student_has_shares(model: Any) -> bool:
@@ -151,8 +148,6 @@ class PATEClassifier(
     >>> clf.noisy_labels_.shape, clf.privacy_spent_.epsilon <= 1.0
     ((20,), True)
     """
-
-    student_: Any
 
     _public = (
         *("classes_", "answered_", "n_answered_", "noisy_labels_", "student_", "noise_multiplier_"),
@@ -309,8 +304,7 @@ class PATEClassifier(
         check_choice("aggregation", self.aggregation, AGGREGATIONS)
         check_real("threshold", self.threshold, above=0.0, at_most=1.0)
         check_real("threshold_share", self.threshold_share, above=0.0, below=1.0)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be None or an integer but 0, got {self.n_jobs!r}.")
+        check_jobs(self.n_jobs)
         check_choice("semi_supervised", self.semi_supervised, (True, False))
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> School:
@@ -331,13 +325,10 @@ class PATEClassifier(
                 f"n_queries={self.n_queries}, but X_public has {X_public.shape[0]} rows: give "
                 "more, or n_queries=None to ask about all of them."
             )
-        if sparse.issparse(X) != sparse.issparse(X_public):  # a teacher may take one kind alone
-            dense = sparse.issparse(X_public)
-            X_public = X_public.toarray() if dense else sparse.csr_array(X_public)
         labels, codes = encode_labels(y, self.classes)
         groups = params.get("groups")
         teachers = assign_rows(X.shape[0], groups, self.n_teachers, self.adjacency)
-        table = School(X, codes, labels, teachers, X_public)
+        table = School(X, codes, labels, teachers, stored_like(X, X_public))
         table.rehearse(self.teacher, self.n_teachers)
         return table
 
@@ -372,7 +363,7 @@ class PATEClassifier(
                 "the label set was read from y and is taken to be public"
                 if self.classes is None
                 else "the label set classes= is public",
-                *_ASSUMPTIONS,
+                *ASSUMPTIONS,
             ),
             released=self._public,
             seeded=is_seeded(self.random_state),
@@ -399,8 +390,7 @@ class PATEClassifier(
         self.answered_ = np.flatnonzero(codes != UNANSWERED)
         self.n_answered_ = self.answered_.size
         self.noisy_labels_, self.privacy_spent_ = table.labels[codes[self.answered_]], spent
-        if hasattr(self, "student_"):  # of an earlier fit
-            del self.student_
+        self.__dict__.pop("student_", None)  # of an earlier fit
         kind = self.student, self.semi_supervised
         self.student_ = train_student(*kind, table.X_public, codes, seed)
 

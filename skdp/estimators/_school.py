@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
@@ -21,10 +22,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.budget.charging import ChargesBudget
+from skdp.fitting import PrivateFit
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.plans.votes import UNANSWERED
 from skdp.silence import around_runs
+
+ASSUMPTIONS = (
+    "the number of rows, the columns and all parameters are public; so are the rows of X_public, "
+    "which no private row has shaped or chosen",
+    "a record reaches one teacher, that of its place in the table or of its id in groups=: no "
+    "place and no id depends on what rows hold or on which others there are; with groups= a record "
+    "is all rows of one id",
+    "a teacher is a function of its part and its random_state: it reads nothing else that rows "
+    "have shaped, and writes no file",
+    "teachers and exact votes are dropped when the fit ends",
+)
 
 
 @dataclass(frozen=True)
@@ -94,13 +106,26 @@ def check_model(name: str, given: Any) -> None:
     if isinstance(given, type) or not hasattr(given, "fit"):
         raise TypeError(f"{name} must be a scikit-learn classifier, got {given!r}.")
     clone(given)
-    if any(isinstance(part, ChargesBudget) for part in (given, *given.get_params().values())):
+    if any(isinstance(part, PrivateFit) for part in (given, *given.get_params().values())):
         raise TypeError(f"{name} needs no privacy of its own, and would charge the budget again.")
     try:
         check_is_fitted(given)
     except NotFittedError:
         return
     raise ValueError(f"{name} is fitted already, and may hold rows: give sklearn.base.clone of it.")
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Refuse what joblib would refuse after the charge."""
+    if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or an integer but 0, got {n_jobs!r}.")
+
+
+def stored_like(X: Any, X_public: Any) -> Any:
+    """Return public rows as sparse or dense as private ones: a teacher may take one kind alone."""
+    if sparse.issparse(X) == sparse.issparse(X_public):
+        return X_public
+    return sparse.csr_array(X_public) if sparse.issparse(X) else X_public.toarray()
 
 
 def assign_rows(n_rows: int, groups: Any, n_teachers: int, adjacency: str) -> np.ndarray:

@@ -47,7 +47,8 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
     prior_precision : float or "auto", default="auto"
-        One over the prior variance of each weight in the units of the features, positive.
+        One over the prior variance of each coefficient in the units of the features, positive; the
+        intercept's prior deviation is `intercept_scaling` times theirs.
         ``"auto"`` trains with ``0.1 * data_norm**2``; a noise-aware posterior then averages over
         prior variances by what the released means say of them.
     noise_aware : bool, default=True
@@ -99,8 +100,9 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
     -----
     Released are two numbers for each weight: a mean, and the mean curvature of the loss. All else
     is post-processing. The noise-aware posterior is exact for linear steps with the released
-    curvatures, one weight at a time: where columns are strongly correlated, or gradients are cut
-    much, its intervals are too short. How much stands in ``docs/variational.md``.
+    curvatures, one weight at a time: where columns are strongly correlated, a label is rare,
+    `data_norm` is far above the norms of the rows, or gradients are cut much, its intervals are too
+    short. How much stands in ``docs/variational.md``.
 
     See Also
     --------
@@ -257,7 +259,7 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
         """
         check_real("confidence", confidence, above=0.0, below=1.0)
         means, deviations = self._score_moments(X)
-        reach = ndtri(0.5 + 0.5 * confidence) * deviations
+        reach = -ndtri(0.5 - 0.5 * confidence) * deviations
         ends = expit(np.stack([means - reach, means + reach], axis=-1))
         return ends[:, 0] if means.shape[1] == 1 else ends
 
@@ -277,7 +279,12 @@ def log_expected_share(means: np.ndarray, deviations: np.ndarray) -> np.ndarray:
     narrow; else over the logistic variable whose distribution that function is. Both add up to one
     with the other label's and are exact to about 1e-8 (docs/proofs/variational.md).
     """
-    narrow = deviations < 2.0
+    # sigma(z) = e^z sigma(-z): what is tiny is read off a shifted normal.
+    squares = deviations**2
+    far = means < -0.5 * squares
+    shift = np.where(far, means + 0.5 * squares, 0.0)
+    means = np.where(far, -means - squares, means)
+    narrow = deviations < 1.75
     total = np.full(means.shape, -np.inf)
     safe = np.where(narrow, 1.0, deviations)
     for k in range(-50, 51):
@@ -291,4 +298,4 @@ def log_expected_share(means: np.ndarray, deviations: np.ndarray) -> np.ndarray:
         logsumexp(-0.125 * steps**2),
         logsumexp(log_expit(0.8 * steps) + log_expit(-0.8 * steps)),
     )
-    return total - normaliser
+    return shift + total - normaliser

@@ -77,18 +77,6 @@ class VariationalModel:
         """Lipschitz constant of one record's gradient in the means at given variances."""
         return self.linear.smoothness
 
-    def gradient_gap(self, weight_norm: float | None = None) -> float:
-        """Return a bound on the distance of two records' gradients."""
-        return 2.0 * self.lipschitz
-
-    def zero_out_gap(self, weight_norm: float | None = None) -> float:
-        """Return a bound on the norm of one record's gradient."""
-        return self.lipschitz
-
-    def minimiser_norm(self, penalty: float) -> float:
-        """Return a bound on the norm of the weights that minimise the objective: none is proved."""
-        return math.inf
-
     @property
     def _start(self) -> float:
         """Public curvature to start from: of rows of norm 1 with equal entries, at scores zero."""

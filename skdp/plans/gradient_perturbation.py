@@ -156,8 +156,8 @@ def refuse_divergence(
     if schedule.initial * defaults.penalty > 2.0 * (1.0 + defaults.momentum):
         raise ValueError(
             f"learning_rate_init={model.units.learning_rate(schedule.initial):.6g} is too long "
-            "for this alpha: weights would grow without bound. Their product must be at most "
-            "2 (1 + momentum)."
+            "for this penalty (alpha, or prior_precision): weights would grow without bound. Their "
+            "product must be at most 2 (1 + momentum)."
         )
 
 

@@ -46,7 +46,7 @@ def build_variational(
     plan = build_dpsgd(model, numbers, replace(choices, penalty=penalty, max_grad_norm=clip))
     travel = plan.steps * plan.schedule.initial / (1.0 - plan.rule.momentum)
     # The penalty, which is on all weights, is a part of the pace.
-    return replace(plan, model=replace(model, pace=max(_RELAXATIONS / travel, penalty)))
+    return replace(plan, model=replace(model, pace=max(min(_RELAXATIONS / travel, 1e50), penalty)))
 
 
 def account_for_noise(

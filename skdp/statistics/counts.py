@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from skdp.preprocessing.schema.values import UNKNOWN, positions_in
+from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.statistics._columns import cells_of, listed_column
-from skdp.statistics._noise import Query
+from skdp.statistics._noise import Noise, Query
 from skdp.statistics._terms import Terms, describe_noise
 from skdp.statistics.results import PrivateCounts
 
@@ -284,16 +285,19 @@ def _released(terms: Terms, name: str, query: Query, categories: Any, count: Any
     )
     exact, *rows = count()
     values = noise.release(exact, terms.stream(plan.event, exact, *rows))
-    width = noise.half_width(terms.failure)
-    return PrivateCounts(
-        name,
-        values,
-        # Of an array without dimensions these are numbers.
-        (values - width, values + width),
-        noise.people,
-        (float(-width), float(width)),
-        terms.confidence,
-        spent,
-        categories,
-        noise=noise,
-    )
+    return counts_with_intervals(terms, name, values, noise, spent, categories)
+
+
+def counts_with_intervals(
+    terms: Terms,
+    name: str,
+    values: np.ndarray,
+    noise: Noise,
+    spent: PrivacySpent,
+    categories: Any,
+) -> PrivateCounts:
+    """Return released counts with the reach of their noise."""
+    width = float(noise.half_width(terms.failure))
+    # Of an array without dimensions the bounds are numbers.
+    reach = (values - width, values + width), noise.people, (-width, width), terms.confidence
+    return PrivateCounts(name, values, *reach, spent, categories, noise=noise)

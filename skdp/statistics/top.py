@@ -13,8 +13,8 @@ from skdp.parameters import check_integer
 from skdp.statistics._columns import cells_of, listed_column
 from skdp.statistics._noise import Noise, Query, repeated
 from skdp.statistics._terms import Terms
-from skdp.statistics.counts import table_of
-from skdp.statistics.results import PrivateCounts, PrivateTopK
+from skdp.statistics.counts import counts_with_intervals, table_of
+from skdp.statistics.results import PrivateTopK
 
 
 def private_top_k(
@@ -115,18 +115,7 @@ def private_top_k(
     released = None
     if noise is not None:
         values = noise.release(exact[chosen], stream)
-        width = noise.half_width(terms.failure)
-        released = PrivateCounts(
-            "counts",
-            values,
-            (values - width, values + width),
-            noise.people,
-            (float(-width), float(width)),
-            terms.confidence,
-            spent,
-            found,
-            noise=noise,
-        )
+        released = counts_with_intervals(terms, "counts", values, noise, spent, found)
     return PrivateTopK(found, shortfall, released, terms.confidence, spent)
 
 

@@ -229,3 +229,19 @@ def test_an_audit_in_one_run_reads_its_columns():
         random_state=0,
     )
     assert 0.1 < result.epsilon_lower <= 8.0
+
+
+@pytest.mark.parametrize("step", [1e-320, 1e-200, 1e-9])
+def test_steps_of_any_size_end_without_an_error(step):
+    X, y = rows(n=100)
+    clf = VariationalLogisticRegression(5.0, learning_rate_init=step, data_norm=3.0).fit(X, y)
+    assert np.isfinite(clf.coef_).all() and (clf.coef_std_ > 0.0).all()
+
+
+def test_logarithms_of_tiny_probabilities_are_exact():
+    # The expectation of e^z, where the logistic function is that but for a factor of nearly one.
+    for mean, deviation in ((-60.0, 2.0), (-1e6, 2.0), (-45.0, 3.0), (-60.0, 1.0)):
+        found = log_expected_share(np.array([mean]), np.array([deviation]))
+        assert found[0] == pytest.approx(mean + deviation**2 / 2.0, rel=1e-9)
+    ends = [log_expected_share(np.array([-50.0]), np.array([s])) for s in (1.75 - 1e-12, 1.75)]
+    assert ends[0][0] == pytest.approx(ends[1][0], abs=1e-8)
