@@ -173,4 +173,5 @@ def _bisect(
             above = max(above, middle)
         if low < middle < high:
             low, high = (middle, high) if noisy < 0.0 else (low, middle)
-    return min(max(low / 2.0 + high / 2.0, least), max(least, most)), (least, most)
+    least, most = sorted((least, most))  # they cross where noise goes too far
+    return min(max(low / 2.0 + high / 2.0, least), most), (least, most)

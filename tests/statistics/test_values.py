@@ -305,6 +305,15 @@ def test_means_and_deviations_between_extreme_bounds():
     assert deviation.low <= 5e299 <= deviation.high < 1e300
 
 
+def test_intervals_of_quantiles_are_in_order_where_noise_goes_too_far():
+    for seed in range(300):
+        found = private_quantile(
+            [0.5], lower=0.0, upper=1.0, epsilon=1.0, confidence=0.05, random_state=seed
+        )
+        low, high = found.interval
+        assert 0.0 <= low <= found.value <= high <= 1.0
+
+
 def test_quantiles_look_as_finely_as_floats_can():
     found = private_quantile(
         [0.0, 1.0, 2.0], lower=0.0, upper=1e300, resolution=1e-300, epsilon=1e7 / 10
