@@ -136,6 +136,7 @@ def load_script(path):
         "paper/plot_generic_epsilon.py",
         "paper/plot_generic_delta.py",
         "paper/plot_generic_moment.py",
+        "paper/plot_variational.py",
         "plot_breaking_printed_grpua.py --fast",
     ],
 )

@@ -11,7 +11,7 @@ import sklearn
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.semi_supervised import LabelSpreading
@@ -166,10 +166,11 @@ def test_draws_from_the_generator_of_the_process_reach_no_other_teacher():
 @pytest.mark.parametrize("jobs", [None, 2])
 def test_draws_of_teachers_do_not_depend_on_who_drew_before(jobs):
     """Wherever they are trained, and also within another silence, as in searches."""
+    gambling = GridSearchCV(TREE, {"max_depth": [1, 3]}, cv=KFold(2, shuffle=True))
     with around_runs():
         np.random.random(3)  # noqa: NPY002
-        found = counts_of(pate(Gambling(), n_jobs=jobs), X, Y)
-    assert (found == counts_of(pate(Gambling()), X, Y)).all()
+        found = counts_of(pate(gambling, n_jobs=jobs), X, Y)
+    assert (found == counts_of(pate(gambling), X, Y)).all()
 
 
 def test_teachers_keep_no_callbacks_caches_workers_or_words(tmp_path, capfd):
