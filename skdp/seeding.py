@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import hashlib
+import itertools
 import os
 import pickle
 import types
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse, stats
 
+_MOST_PARTS = 100_000
 _PLAIN = {type(None), bool, int, float, complex, str, bytes, type(...)}
 
 
@@ -36,21 +38,28 @@ def fit_context(estimator: Any, X: Any, *others: np.ndarray) -> bytes:
     return digest.digest()
 
 
-def describe(value: Any, inside: tuple[int, ...] = ()) -> str:
+def describe(value: Any) -> str:
     """Return a text that equal values share, also in other processes, and no others do.
 
+    Classes, and the globals that functions read, count by their names alone.
     What cannot be taken apart gets a new text each time, so that it never shares noise.
     """
+    return _describe(value, (), itertools.count())
+
+
+def _describe(value: Any, inside: tuple[int, ...], calls: Iterator[int]) -> str:
     kind = type(value)
     if kind in _PLAIN or isinstance(value, type | types.ModuleType):
         return repr(value)
     if id(value) in inside:  # by number of containers that lie between
         return f"<{inside[::-1].index(id(value))}>"
     try:
-        parts = _take_apart(value)
-    except Exception:  # of code that may be anyone's
-        parts = [os.urandom(32)]
-    texts = [describe(part, (*inside, id(value))) for part in parts]
+        if next(calls) > _MOST_PARTS:  # objects that know each other have many paths
+            raise RecursionError
+        path = (*inside, id(value))
+        texts = [_describe(part, path, calls) for part in _take_apart(value)]
+    except Exception:  # of code that may be anyone's, or too deep
+        texts = [os.urandom(32).hex()]
     if kind in (set, frozenset):
         texts.sort()
     content = hashlib.blake2b(repr(texts).encode(), digest_size=32).hexdigest()
@@ -72,10 +81,11 @@ def _take_apart(value: Any) -> list[Any]:
         return [value.shape, *sparse.find(value)]
     if isinstance(value, types.FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        defaults = (value.__defaults__, value.__kwdefaults__)
-        return [value.__module__, value.__qualname__, value.__code__, *defaults, cells]
+        given = (value.__defaults__, value.__kwdefaults__, vars(value))
+        return [value.__module__, value.__qualname__, value.__code__, *given, cells]
     if isinstance(value, types.CodeType):
-        names = value.co_names, value.co_varnames, value.co_freevars
+        counts = value.co_flags, value.co_argcount, value.co_kwonlyargcount, value.co_exceptiontable
+        names = counts, value.co_names, value.co_varnames, value.co_freevars
         return [value.co_code, value.co_consts, *names]
     if hasattr(value, "get_params"):  # not what is charged, which changes with each fit
         own = {**vars(value), **value.get_params(deep=False)}

@@ -63,7 +63,9 @@ def test_components_are_paid_for():
     assert steps < abadi.affordable_steps(2.0, 4.0, ())
 
 
-@pytest.mark.parametrize("module", [triastcyn, abadi, abadi_mnist, scattering])
+@pytest.mark.parametrize(
+    "module", [triastcyn, abadi, abadi_mnist, pytest.param(scattering, marks=pytest.mark.slow)]
+)
 def test_fast_mode_prints_and_writes_nothing(module, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(module, "RESULTS", tmp_path / "results.json")
     module.main(fast=True)

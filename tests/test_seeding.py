@@ -179,3 +179,28 @@ def test_what_holds_itself_has_a_text():
 def test_what_cannot_be_taken_apart_is_new_each_time():
     lock = threading.Lock()
     assert len({describe(lock), describe(lock), describe([lock]), describe([lock])}) == 4
+
+
+def test_arguments_and_attributes_of_functions_count():
+    def first(x, y):
+        return x
+
+    def second(x, *y):
+        return x
+
+    second.__qualname__ = first.__qualname__
+    assert describe(first) != describe(second)
+    before = describe(first)
+    first.limit = 3
+    assert describe(first) != before
+
+
+def test_objects_that_know_each_other_end_and_share_no_noise():
+    nodes = [types.SimpleNamespace(name=k) for k in range(14)]
+    for node in nodes:
+        node.others = list(nodes)
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    for value in (nodes, deep):
+        assert describe(value) != describe(value)

@@ -112,7 +112,7 @@ class GrpuaLogisticRegression(LogisticMixin, GrpuaModel):
         really costs. ``"hidden-state"`` pays for the last iterate alone, so that noise stops
         growing with the number of steps; see Notes.
     physical_batch_size : int or None, default=None
-        At most so many rows are handled at once; it bounds memory, not the lots.
+        At most so many rows, or 288, are handled at once; it bounds memory, not the lots.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -265,7 +265,7 @@ class GrpuaSVC(SmoothedHingeMixin, GrpuaModel):
     calibration : {"pld", "composition", "hidden-state"}, default="pld"
         How the noise is found; see `GrpuaLogisticRegression`.
     physical_batch_size : int or None, default=None
-        At most so many rows are handled at once; it bounds memory, not the lots.
+        At most so many rows, or 288, are handled at once; it bounds memory, not the lots.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`

@@ -70,7 +70,7 @@ class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
         How the noise is found; see `GrpuaLogisticRegression`, whose ``"hidden-state"`` takes a
         convex loss.
     physical_batch_size : int or None, default=None
-        At most so many rows are handled at once; it bounds memory, not the lots.
+        At most so many rows, or 288, are handled at once; it bounds memory, not the lots.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`

@@ -32,7 +32,7 @@ class FitStream(RandomStream):
         return self
 
     def bound_to(self, context: bytes) -> FitStream:
-        """Return the stream itself: a search with a seed has bound it to its table already."""
+        """Return the stream itself: a seeded search has bound it to all it was given already."""
         return self
 
 

@@ -171,7 +171,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
     def _use_rows(self, plan: PricedSearch, table: Prepared, progress: FitProgress) -> Any:
         data, public = table.data, table.public
         # One seed on two tables must not give the same noise.
-        stream = public.bound_to(digest(data.X, data.y) if public.seeded else b"")
+        stream = public.bound_to(digest(data.X, data.y, data.fit_params) if public.seeded else b"")
         search = Search(
             plan=plan,
             candidates=table.candidates,

@@ -55,11 +55,11 @@ def n_columns(table: Any) -> int:
     return len(first) if isinstance(first, list | tuple | np.ndarray) else 1
 
 
-def digest(X: Any, y: np.ndarray) -> bytes:
+def digest(X: Any, y: np.ndarray, others: Any = None) -> bytes:
     """Return a digest of rows and labels by value; it never leaves the fit."""
     if not sparse.issparse(X):
         X = np.ascontiguousarray(X)
-    return hashlib.blake2b(joblib.hash((X, y)).encode(), digest_size=32).digest()
+    return hashlib.blake2b(joblib.hash((X, y, others)).encode(), digest_size=32).digest()
 
 
 def parameter_table(points: list[dict[str, Any]]) -> dict[str, Any]:

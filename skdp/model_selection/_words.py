@@ -57,6 +57,7 @@ def assumptions(plan: PricedSearch, scorer: RowScorer) -> tuple[str, ...]:
         f"{scorer.upper:g}]",
         "steps classed as independent of the data are",
         *design.assumptions,
+        "a record is one row, also where groups= is given: parts are drawn row by row",
         *(f"of trainings: {text}" for each in _trainings(plan) for text in each.assumptions),
         "whether the training of a run fails is not decided by rows",
     ]

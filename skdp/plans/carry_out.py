@@ -27,6 +27,9 @@ _NOISE_AHEAD = 2**18
 
 StepObserver = Callable[[int], None]
 
+# A block of rows of a network, on which the margins for rounding of its sums rest.
+_SMALLEST_PIECE = 288
+
 
 def _check(model: Model, problems: Sequence[Problem]) -> None:
     """Refuse more problems than the noise is for."""
@@ -230,6 +233,6 @@ def _pieces(lot: np.ndarray | None, physical_batch_size: int | None) -> list[np.
     """Cut a lot into physical batches; None stands for all rows, read in place."""
     if lot is None:
         return [None]
-    if physical_batch_size is None or lot.size <= physical_batch_size:
-        return [lot]
-    return [lot[k : k + physical_batch_size] for k in range(0, lot.size, physical_batch_size)]
+    size = lot.size if physical_batch_size is None else physical_batch_size
+    size = max(size, _SMALLEST_PIECE)
+    return [lot[k : k + size] for k in range(0, lot.size, size)] or [lot]

@@ -78,7 +78,7 @@ class Lots:
 class Execution:
     """What changes time and memory and nothing else: no accounting reads it."""
 
-    physical_batch_size: int | None = None  # rows handled at once, at most
+    physical_batch_size: int | None = None  # rows handled at once, at most, or a few hundred
 
 
 @dataclass(frozen=True)

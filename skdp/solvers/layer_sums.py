@@ -52,7 +52,7 @@ class Layers:
     bias: float = 0.0
     gain: float = 1.0
     floor: float = 0.0  # added to the norm that "normalize" divides by
-    block: int = 276  # rows of one product at most
+    block: int = 288  # rows of one product at most
 
     @property
     def n_weights(self) -> int:
@@ -63,10 +63,10 @@ class Layers:
         """Return the matrices as views of a flat vector."""
         return _split(flat, self.shapes)
 
-    def rounding_margin(self, dtype: Any, n_rows: int, count: int) -> float:
+    def rounding_margin(self, dtype: Any, n_rows: int) -> float:
         """Return a relative bound on what rounding adds to one record's part in a sum of `n_rows`.
 
-        They come in calls of `count` rows; see docs/proofs/networks.md, Theorem 2.
+        All calls but the last have a block of rows or more; see docs/proofs/networks.md, Theorem 2.
         """
         unit = float(np.finfo(dtype).eps) / 2.0
         # In double precision blocks may hold other rows than before, and all round anew.
@@ -74,7 +74,7 @@ class Layers:
         longest = max(outputs + columns for outputs, columns in self.shapes)
         stored = 3.0 * unit + (longest + 3.0 * len(self.shapes) + 8.0) * 2.0**-53
         products = 2.0 * renewed * _gamma(self.block, unit)
-        depth = n_rows / self.block + 4.0 * n_rows / count + 3.0
+        depth = 5.0 * n_rows / self.block + 3.0
         totals = 2.0 * n_rows * _gamma(depth, 2.0**-53) * (1.0 + products)
         return (1.0 + stored) * (1.0 + products + totals) - 1.0
 
@@ -172,7 +172,7 @@ class LayerSums:
             return 0, 0.0
         index = ALL_ROWS if index is None else check_index(index, self.rows.n_rows)
         self._kernels.add_start(self._start, weights, self._weights)
-        margin = self.layers.rounding_margin(self.dtype, self.rows.n_rows, count)
+        margin = self.layers.rounding_margin(self.dtype, self.rows.n_rows)
         clips = (clip, clip / (1.0 + margin))
         n_blocks = math.ceil(count / self.layers.block)
         if not self._whole_blocks and n_blocks > 1:

@@ -17,6 +17,7 @@ from support import ESTIMATORS, rows
 from skdp import DPSGDClassifier, OperaLogisticRegression
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.mechanisms import RandomStream
+from skdp.plans import carry_out
 from skdp.preprocessing import BoundedScaler
 from skdp.reporting import PrivacySpent, privacy_statement
 from skdp.testing import FrozenStream
@@ -333,8 +334,9 @@ def test_noise_multiplier_sets_the_noise(table):
 
 
 @pytest.mark.slow
-def test_physical_batches_do_not_change_the_statistics(table):
+def test_physical_batches_do_not_change_the_statistics(table, monkeypatch):
     X, y = table
+    monkeypatch.setattr(carry_out, "_SMALLEST_PIECE", 1)
     settings = {"epsilon": 1e6, "batch_size": 100, "max_iter": 200, "momentum": 0.0}
     whole = DPSGDClassifier(**settings).fit(X, y)
     pieces = DPSGDClassifier(physical_batch_size=7, **settings).fit(X, y)

@@ -26,7 +26,7 @@ from skdp.budget import BudgetExceededError
 from skdp.estimators._school import assign_rows
 from skdp.mechanisms.trace import record_releases
 from skdp.model_selection import PrivateGridSearchCV
-from skdp.plans.votes import AGGREGATIONS
+from skdp.plans.votes import AGGREGATIONS, VotePlan
 from skdp.preprocessing import BoundedScaler
 from skdp.reporting import privacy_statement
 from skdp.silence import around_runs
@@ -163,7 +163,7 @@ def test_draws_from_the_generator_of_the_process_reach_no_other_teacher():
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
-@pytest.mark.parametrize("jobs", [None, 2])
+@pytest.mark.parametrize("jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_draws_of_teachers_do_not_depend_on_who_drew_before(jobs):
     """Wherever they are trained, and also within another silence, as in searches."""
     gambling = GridSearchCV(TREE, {"max_depth": [1, 3]}, cv=KFold(2, shuffle=True))
@@ -320,6 +320,22 @@ def test_seeds_repeat_a_fit_and_share_nothing_with_others():
 
 
 @pytest.mark.slow
+def test_teachers_of_one_name_share_no_noise():
+    """As where a cell of a notebook is edited and run again."""
+
+    def noise(vote):
+        class Stubborn(Toy):
+            def choose(self, X, y):
+                return vote
+
+        model = pate(Stubborn(), random_state=5)
+        with record_releases() as trace:
+            model.fit(X, Y, X_public=PUBLIC)
+        return np.round(trace.releases[0].output - trace.releases[0].value, 6)
+
+    assert np.array_equal(noise(1), noise(1)) and not np.isin(noise(0), noise(1)).any()
+
+
 def test_processes_train_the_same_teachers():
     one, other = (
         counts_of(pate(DecisionTreeClassifier(max_features=1), n_jobs=jobs), X, Y)
@@ -345,6 +361,26 @@ def test_searches_leave_public_rows_as_they_are():
     search = PrivateGridSearchCV(model, {"n_teachers": [5, 10]}, epsilon=50.0, delta=1e-3)
     search.fit(X, Y, X_public=np.resize(PUBLIC, X.shape))
     assert search.best_estimator_.n_answered_ == 190
+
+
+def test_seeded_searches_share_no_noise_where_public_rows_differ(monkeypatch):
+    seen, release = [set()], VotePlan._release
+
+    def noted(plan, counts, stream):
+        noisy = release(plan, counts, stream)
+        seen[-1].update(np.round(noisy - counts, 6).ravel().tolist())
+        return noisy
+
+    monkeypatch.setattr(VotePlan, "_release", noted)
+    for public in (PUBLIC, PUBLIC + 0.01):
+        model = pate(n_queries=20)
+        search = PrivateGridSearchCV(
+            model, {"n_teachers": [10]}, epsilon=9.0, delta=1e-3, random_state=0
+        )
+        search.fit(X, Y, X_public=public)
+        assert "a record is one row, also where groups=" in str(search.privacy_spent_.assumptions)
+        seen.append(set())
+    assert seen[0] and seen[1] and not seen[0] & seen[1]
 
 
 def test_nothing_of_teachers_is_left():

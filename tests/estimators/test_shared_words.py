@@ -24,8 +24,8 @@ WORDS = {
     "intercept_scaling": "Value of the constant column behind the intercept; it is part of the row "
     'norm. ``"auto"`` takes a fixed share of `data_norm`.',
     "half_width": "Half-width h of the smoothed kink; the loss is ``1/(2h)``-smooth in the margin.",
-    "physical_batch_size": "At most so many rows are handled at once; it bounds memory, not the "
-    "lots.",
+    "physical_batch_size": "At most so many rows, or 288, are handled at once; it bounds memory, "
+    "not the lots.",
     "accountant": "Budget to charge before rows are used. None charges that of the ``with`` block "
     "in which it is made or fitted; without one the fit is not counted, or refused where "
     "`set_config` requires a budget.",

@@ -33,7 +33,7 @@ def test_sums_are_those_of_the_kernels(dtype, intercept_value):
             out, wanted = np.zeros((2, model.n_weights))
             problem.sum_clipped(weights, index, clip, out)
             sum_gradients(problem.rows, problem.loss, weights, wanted, index, clip)
-            np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-10)
+            np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-9)
     value = sum_gradients(problem.rows, problem.loss, weights, wanted, values=True)
     assert problem.sum_losses(weights) == pytest.approx(value, rel=1e-13)
 
