@@ -401,7 +401,7 @@ def test_workers_of_a_search_cannot_overspend_a_budget(estimator, table):
     adjacency = estimator().adjacency
     budget = BudgetAccountant(2.5, 1e-3, adjacency=adjacency, composition="basic")
     search = GridSearchCV(
-        estimator(accountant=budget), {"alpha": [0.1]}, cv=3, n_jobs=2, error_score="raise"
+        estimator(accountant=budget), {"fit_intercept": [True]}, cv=3, n_jobs=2, error_score="raise"
     )
     with pytest.raises(BudgetExceededError):
         search.fit(*table)
