@@ -24,8 +24,8 @@ what it is worth.
 **No guarantee** marks numbers that do not bound the privacy loss of every record, however close the
 digits; the reasons are in the [errata](errata.md). Seconds are of one core.
 
-The networks of Ding et al. and of Abadi et al. on MNIST are trained; for others a linear model
-stands in where that tells something.
+The networks of Ding et al., and those of Abadi et al. and of Triastcyn and Faltings on MNIST, are
+trained; for others a linear model stands in where that tells something.
 
 `python examples/paper/reproductions.py` prints this page from `examples/paper/results`. The script
 below each title runs its experiments again; `--fast` tries it out on a small table."""
