@@ -76,16 +76,17 @@ class PrivateTableOne:
 
     def _lines(self) -> list[tuple[str, ...]]:
         """Return the printed table: one line a column or level, one text an arm."""
-        found: dict[tuple[str, Any], dict[Any, dict[str, TableRow]]] = {}
+        found: dict[tuple[Any, ...], dict[Any, dict[str, TableRow]]] = {}
         for row in self.rows:
-            line = found.setdefault((row.column, row.level), {})
+            # A column may have the name of the line of sizes.
+            line = found.setdefault((row.column, row.level, row.statistic == "n"), {})
             line.setdefault(row.arm, {})[row.statistic] = row
         return [("", *map(str, self.arms))] + [
             (
                 column if level is None else f"{column}: {level}",
                 *(_text(line[arm]) for arm in self.arms),
             )
-            for (column, level), line in found.items()
+            for (column, level, _), line in found.items()
         ]
 
     def __str__(self) -> str:

@@ -64,3 +64,10 @@ def test_what_is_left_open_cannot_be_drawn():
         TableSchema([NumericColumn("age")]).sample_public(5)
     with pytest.raises(ValueError, match="n must be at least 1"):
         SCHEMA.sample_public(0)
+
+
+def test_values_of_a_list_keep_their_types():
+    schema = TableSchema([CategoricalColumn("dose", [1, 2, "unknown"])])
+    drawn = schema.sample_public(60, random_state=0)["dose"].tolist()
+    assert set(drawn) == {1, 2, "unknown"}
+    schema.check(schema.sample_public(60, random_state=0))

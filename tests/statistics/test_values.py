@@ -265,6 +265,29 @@ def test_table_one_takes_fewer_columns_and_no_arms():
     assert len(empty.rows) == 6
 
 
+def test_a_column_may_have_the_name_of_the_line_of_sizes():
+    schema = TableSchema([NumericColumn("n", 0, 10)])
+    table = private_table_one(pd.DataFrame({"n": [4.0] * 50}), schema, epsilon=900.0)
+    assert len(str(table).splitlines()) == 4 and "50 [" in str(table) and "(" in str(table)
+
+
+@pytest.mark.parametrize(("adjacency", "factor"), [("add-remove", 1.0), ("replace-one", 0.5)])
+def test_the_rarer_of_two_is_chosen_as_often_as_the_relation_needs(adjacency, factor):
+    """By permute-and-flip: half of ``e^(-gap epsilon)``, with half of epsilon if rows move."""
+    cells, runs = ["a", "a", "b"], 1200
+    rare = sum(
+        private_top_k(
+            cells, 1, categories=["a", "b"], epsilon=1.0, adjacency=adjacency, random_state=seed
+        ).categories
+        == ("b",)
+        for seed in range(runs)
+    )
+    chance = 0.5 * np.exp(-factor)
+    low, high = stats.binom.ppf([FALSE_ALARM, 1.0 - FALSE_ALARM], runs, chance)
+    assert low <= rare <= high
+    assert not low <= runs * 0.5 * np.exp(-1.5 + factor) <= high
+
+
 def test_what_was_released_decides_intervals_after_processing():
     wards = ["a"] * 730 + ["b"] * 1249
     counts = private_histogram(wards, categories=["a", "b"], epsilon=1.0, random_state=0)

@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from skdp.parameters import check_choice, check_integer
 from skdp.preprocessing.images.photographs import draw_crops, learn_whitening
 from skdp.preprocessing.row_transformer import RowTransformer
-from skdp.threads import share_out
+from skdp.threads import one_blas_thread, share_out
 
 
 class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
@@ -69,10 +69,8 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
         if self.whiten:
             crops = draw_crops(*self._pixels)
             channels = self._apply(crops).reshape(len(crops), *self.output_shape_[:1], -1)
-            # With one thread of the BLAS, since their number changes bits.
-            learned: list[tuple[np.ndarray, np.ndarray]] = []
-            share_out(lambda _: learned.append(learn_whitening(channels)), 1)
-            self._whitening = learned[0]
+            with one_blas_thread():
+                self._whitening = learn_whitening(channels)
         return self
 
     @abstractmethod

@@ -12,7 +12,7 @@ from scipy import sparse
 from skdp.parameters import check_integer
 from skdp.preprocessing.images.base import ImageTransformer
 from skdp.preprocessing.images.photographs import read_photographs
-from skdp.threads import share_out
+from skdp.threads import one_blas_thread
 
 # Constants of Coates and Ng, for pixels in [0, 1]: what is added to the variance of a patch and to
 # the eigenvalues of whitening, and the threshold of a match.
@@ -112,10 +112,8 @@ class PublicPatches(ImageTransformer):
                 f"an image of {height} x {width} has {places[0]} x {places[1]} patches, too few "
                 f"for patch_size={size} and grid_size={grid}."
             )
-        learned: list[np.ndarray] = []
-        # With one thread of the BLAS, since their number changes bits.
-        share_out(lambda _: learned.append(_learn_filters(size, n_colours, n_filters)), 1)
-        self.filters_ = learned[0]
+        with one_blas_thread():
+            self.filters_ = _learn_filters(size, n_colours, n_filters)
         # A column for each field, with the weights of its mean over places.
         fields = [np.arange(n)[:, np.newaxis] * grid // n == np.arange(grid) for n in places]
         self._fields = np.kron(*(field / field.sum(axis=0) for field in fields))

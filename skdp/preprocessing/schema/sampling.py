@@ -60,12 +60,14 @@ class SchemaSampling(SchemaPart):
         return import_pandas().DataFrame(cells)
 
 
-def _draw(column: FeatureColumn, marginal: Any, n: int, rng: Any) -> np.ndarray:
+def _draw(column: FeatureColumn, marginal: Any, n: int, rng: Any) -> Any:
     """Draw cells of one column; None for a marginal is uniform."""
     column.refuse_open()
     try:
         if not isinstance(column, NumericColumn):
-            return rng.choice(np.array(column.listed()), n, p=marginal)
+            # Not an array of the list, which would give all its values one type.
+            listed = list(column.listed() or ())
+            return [listed[place] for place in rng.choice(len(listed), n, p=marginal)]
         edges = np.asarray([column.lower, column.upper] if marginal is None else marginal, float)
         inside = edges.ndim == 1 and edges.size > 1 and np.all(np.diff(edges) >= 0.0)
         if not (inside and column.lower <= edges[0] and edges[-1] <= column.upper):
