@@ -73,7 +73,9 @@ class School:
         y = np.resize(self.labels, count)
         try:
             with around_runs():
-                trial = delayed(_train_and_vote)(teacher, 0, rows, y, self.X_public[:1], self.labels)
+                trial = delayed(_train_and_vote)(
+                    teacher, 0, rows, y, self.X_public[:1], self.labels
+                )
                 Parallel(n_jobs=n_jobs, backend="loky")([trial])
         except Exception as error:
             raise ValueError(
