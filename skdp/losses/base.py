@@ -66,6 +66,13 @@ class Loss(ABC):
     # `losses/scalar.py`, and its numbers. Where `clip` is finite they cut gradients to that norm.
 
     clip: float = math.inf
+    # Largest weight of a record. Constants contain it, and kernels are given weights beside rows.
+    heaviest: Any = 1.0
+
+    @property
+    def unweighted(self) -> Loss:
+        """The same loss where all weights are 1."""
+        return self
 
     @property
     def part(self) -> Loss:

@@ -177,14 +177,15 @@ def slopes_in_place(
     numbers: Any,
     entries: np.ndarray,
     targets: np.ndarray,
+    shares: np.ndarray,
     count: int,
     want_values: bool,
 ) -> float:
-    """Turn margins, or scores, into slopes in them; return the sum of the losses if wanted."""
+    """Turn margins, or scores, into slopes; return the sum of shares of losses if wanted."""
     total = 0.0
     if want_values:
         for k in range(count):
-            total += loss_value(tag, numbers, entries[k], targets[k])
+            total += shares[k] * loss_value(tag, numbers, entries[k], targets[k])
     for k in range(count):
         entries[k] = loss_slope(tag, numbers, entries[k], targets[k])
     return total

@@ -13,9 +13,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses.base import Loss, kernel_arguments
+from skdp.losses.weighted import with_weights
 from skdp.models.units import ScaledUnits
 from skdp.once import cached_property
 from skdp.solvers import (
@@ -75,7 +76,9 @@ class LinearModel:
     """Loss and public shape of a linear model in scaled units.
 
     `n_outputs` is the number of scores that a row gets: 1 for two classes, else their number.
-    `intercept_value` is the value ``s`` of the constant column, 0 without intercept.
+    `intercept_value` is the value ``s`` of the constant column, 0 without intercept. `n_rows` is
+    the public divisor of the mean: the number of units. `heaviest` is a public bound on the total
+    weight of a unit's rows; the loss, and all constants with it, takes it over.
     """
 
     loss: Loss
@@ -84,8 +87,10 @@ class LinearModel:
     n_outputs: int
     intercept_value: float
     units: ScaledUnits = field(default_factory=ScaledUnits)
+    heaviest: float = 1.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", with_weights(self.loss, self.heaviest))
         # Before anything is charged; solvers would refuse it too, but afterwards.
         kernel_arguments(self.part_loss)
         outputs = self.n_parts * self.part_loss.n_outputs
@@ -110,7 +115,7 @@ class LinearModel:
     @property
     def name(self) -> str:
         """What messages call the loss."""
-        return type(self.part_loss).__name__
+        return type(self.part_loss.unweighted).__name__
 
     @property
     def part_loss(self) -> Any:
@@ -159,14 +164,24 @@ class LinearModel:
         """Return a bound on the norm of the weights of each part that minimise its objective."""
         return self.part_loss.minimiser_norm_bound(self.row_norm, penalty)
 
-    def bind(self, X: Any, targets: NDArray[Any]) -> list[LinearProblem]:
-        """Return the problems of a table; targets are positions in the label set, or real."""
+    def bind(
+        self,
+        X: Any,
+        targets: NDArray[Any],
+        row_weight: ArrayLike | None = None,
+        n_units: int | None = None,
+    ) -> list[LinearProblem]:
+        """Return the problems of a table; targets are positions in the label set, or real.
+
+        Weights of rows are the same in all parts; see :class:`skdp.solvers.Rows`.
+        """
         kind = self.part_loss.target_kind
         each = [targets]
         if kind == "signs":
             labels = range(self.n_parts) if self.n_parts > 1 else [1]
             each = [np.where(targets == label, 1, -1).astype(np.int8) for label in labels]
-        rows = Rows.from_matrix(X, each[0], self.units.data_norm, self.intercept_value, kind)
+        shape = (self.units.data_norm, self.intercept_value, kind, row_weight, n_units)
+        rows = Rows.from_matrix(X, each[0], *shape)
         parts = [rows, *(rows.with_targets(other, kind) for other in each[1:])]
         return [LinearProblem(part, self.part_loss) for part in parts]
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses.base import Loss, kernel_arguments
 from skdp.models.network_bounds import NearStart
@@ -66,6 +66,7 @@ class NetworkModel:
     gain: float = 4.0  # and multiplied by this
     # Public matrices to start from; None takes those of `public_start`.
     given_start: list[Weights] | None = field(default=None, compare=False, repr=False)
+    heaviest: float = 1.0  # bound on the total weight of a unit's rows
 
     # Steps and norms are taken as they are given, on rows of norm `gain`.
     units = ScaledUnits()
@@ -122,18 +123,24 @@ class NetworkModel:
         """Return a bound on the norm of one record's gradient at weights up to that norm."""
         if weight_norm is None:
             return math.inf
-        return self._near_start.largest_gradient(weight_norm)
+        return self.heaviest * self._near_start.largest_gradient(weight_norm)
 
     def minimiser_norm(self, penalty: float) -> float:
         """Return a bound on the norm of the weights that minimise the objective: none is proved."""
         return math.inf
 
-    def bind(self, X: Any, targets: NDArray[Any]) -> list[NetworkProblem]:
+    def bind(
+        self,
+        X: Any,
+        targets: NDArray[Any],
+        row_weight: ArrayLike | None = None,
+        n_units: int | None = None,
+    ) -> list[NetworkProblem]:
         """Return the problem of a table; targets are positions in the label set."""
         kind = self.loss.target_kind
         if kind == "signs":
             targets = np.where(targets == 1, 1, -1).astype(np.int8)
-        rows = Rows.from_matrix(X, targets, self.data_norm, 0.0, kind)
+        rows = Rows.from_matrix(X, targets, self.data_norm, 0.0, kind, row_weight, n_units)
         return [NetworkProblem(self, rows)]
 
     def unpack(self, weights: Weights) -> tuple[list[Weights], list[Weights]]:

@@ -63,6 +63,10 @@ class Model(Protocol):
         """Number of problems solved side by side."""
 
     @property
+    def heaviest(self) -> float:
+        """Bound on the total weight of one unit's rows; constants contain it."""
+
+    @property
     def n_weights(self) -> int:
         """Length of the whole weight vector."""
 
@@ -83,6 +87,7 @@ class Model(Protocol):
     def minimiser_norm(self, penalty: float) -> float:
         """Return a bound on the norm of the weights of each part that minimise its objective."""
 
+    # A model that takes weights of rows binds `row_weight` and `n_units` as well.
     def bind(self, X: Any, targets: NDArray[Any]) -> Sequence[Problem]:
         """Return the problems of a table, one for each part."""
 

@@ -35,6 +35,7 @@ class VariationalModel:
     pace: float  # of curvatures: the share of their error that a step of size 1 removes
 
     facts = frozenset({"linear"})
+    heaviest = 1.0
 
     @property
     def units(self) -> ScaledUnits:

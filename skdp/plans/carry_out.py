@@ -37,12 +37,29 @@ def _check(model: Model, problems: Sequence[Problem]) -> None:
         raise ValueError(
             f"{model.name} was bound to {len(problems)} problems, and has n_parts={model.n_parts}."
         )
+    _check_weights(model, problems)
 
 
-def _check_rows(model: LinearModel, problems: Sequence[LinearProblem]) -> None:
-    """Refuse a mean over other than the declared number of rows, which the sensitivity is of."""
-    if any(problem.rows.n_rows != model.n_rows for problem in problems):
-        raise ValueError(f"{model.name} was bound to a table that has not n_rows={model.n_rows}.")
+def _check_rows(model: LinearModel, problems: Sequence[LinearProblem], grid: float = 0.0) -> None:
+    """Refuse a mean over other than the declared number of rows, which the sensitivity is of.
+
+    With noise on a grid rounding is bounded too, and rests on the number of terms of a sum.
+    """
+    for rows in (problem.rows for problem in problems):
+        if rows.n_units != model.n_rows or (grid > 0.0 and rows.n_rows > model.n_rows):
+            raise ValueError(
+                f"{model.name} was bound to a table that has not n_rows={model.n_rows}."
+            )
+
+
+def _check_weights(model: Model, problems: Sequence[Any]) -> None:
+    """Refuse rows heavier than what the noise is for."""
+    for rows in (getattr(problem, "rows", None) for problem in problems):
+        weights = getattr(rows, "row_weight", None)
+        if weights is not None and weights.size and not weights.max() <= model.heaviest:
+            raise ValueError(
+                f"{model.name}: a row weighs more than the public heaviest={model.heaviest:g}."
+            )
 
 
 def _noise(plan: Any, stream: RandomStream, label: str, grid: float = 0.0) -> GaussianMechanism:
@@ -83,7 +100,7 @@ def carry_out_output_perturbation(
 ) -> np.ndarray:
     """Minimise each problem and release all weights together with one noise vector."""
     _check(plan.model, problems)
-    _check_rows(plan.model, problems)
+    _check_rows(plan.model, problems, plan.grid)
     # Gradient norms of the parts add in squares: the joint tolerance is shared out evenly.
     tolerance = plan.tolerance / math.sqrt(plan.model.n_parts)
     parts = []
@@ -106,7 +123,7 @@ def carry_out_objective_perturbation(
     """Minimise each randomly tilted problem and release all weights with a little noise."""
     model = plan.model
     _check(model, problems)
-    _check_rows(model, problems)
+    _check_rows(model, problems, plan.grid)
     noise = GaussianMechanism(
         sensitivity=plan.sensitivity * plan.penalty,
         sigma=plan.tilt_sigma / model.n_rows,

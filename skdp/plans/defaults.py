@@ -102,12 +102,14 @@ def default_output_penalty(model: Model, numbers: PublicNumbers) -> float:
 def default_objective_clip(model: LinearModel, numbers: PublicNumbers) -> float | None:
     """Return the norm to which objective perturbation clips gradients, or None for no clipping.
 
+    Weights come after it.
     Of a loss whose clipped version is one of its own kind, only wider, nothing is clipped.
     """
     if model.part_loss.piecewise_quadratic:
         return None
     share = 0.2 * _ratio_of_part(model, numbers) ** 0.12
-    return share * model.part_loss.lipschitz(model.row_norm) if share < 1.0 else None
+    loss = model.part_loss.unweighted
+    return share * loss.lipschitz(model.row_norm) if share < 1.0 else None
 
 
 def default_objective_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
@@ -138,8 +140,9 @@ def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None)
 
 
 def default_clip(model: Model, ratio: float) -> float:
-    """Return the clipping norm: below the largest gradient's while noise is high."""
-    longest = model.lipschitz if math.isfinite(model.lipschitz) else _NETWORK_GRADIENT
+    """Return the clipping norm before weights: below the largest gradient's while noise is high."""
+    bounded = math.isfinite(model.lipschitz)
+    longest = model.lipschitz / model.heaviest if bounded else _NETWORK_GRADIENT
     return longest * min(1.0, 0.09 * ratio**0.2)
 
 
@@ -191,7 +194,8 @@ def _rule_steps(model: Model, numbers: PublicNumbers) -> int:
     if numbers.epsilon is None:
         return _FEWEST_STEPS
     ratio = numbers.signal_to_noise
-    travel = _weight_noise(model, ratio, clipped=True) * ratio / default_clip(model, ratio)
+    bound = model.heaviest * default_clip(model, ratio)
+    travel = _weight_noise(model, ratio, clipped=True) * ratio / bound
     steps = math.ceil((1.0 - _MOMENTUM) * travel / _longest_step(model, 0.0, _MOMENTUM))
     return min(_MOST_STEPS, max(_FEWEST_STEPS, steps))
 

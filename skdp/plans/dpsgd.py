@@ -24,7 +24,13 @@ from skdp.plans.defaults import (
     noisy_descent_defaults,
 )
 from skdp.plans.gradient_perturbation import choose_averaging, choose_lots, refuse_divergence
-from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Lots, NoisyGradientPlan, calibrate_sigma
+from skdp.plans.noisy_gradient import (
+    LARGEST_WEIGHTS,
+    Lots,
+    NoisyGradientPlan,
+    calibrate_sigma,
+    clipped_contribution,
+)
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
@@ -46,7 +52,7 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
         model,
         steps=steps,
         signal_to_noise=ratio,
-        bound=clip,
+        bound=model.heaviest * clip,
         clipped=True,
         momentum=choices.momentum,
         penalty=choices.penalty,
@@ -58,7 +64,7 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
     if choices.solver == "sgd":
         refuse_divergence(model, schedule, defaults)
     average_from, average_decay = choose_averaging(choices.average, defaults, steps)
-    bound = contribution(clip)
+    bound = contribution(clip) if choices.adaptive else clipped_contribution(model, clip)
     return NoisyGradientPlan(
         model=model,
         adjacency=numbers.adjacency,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from skdp.mechanisms.contribution import ContributionBound
+from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.models import Model, require
 from skdp.plans.choices import Averaging, GradientPerturbationChoices
 from skdp.plans.defaults import (
@@ -29,6 +29,7 @@ from skdp.plans.noisy_gradient import (
     NoisyGradientPlan,
     Sampling,
     calibrate_sigma,
+    clipped_contribution,
     contribution_in_ball,
 )
 from skdp.plans.schedules import LearningRateSchedule
@@ -108,12 +109,13 @@ def _contribution(
     """Return the bound on one record's gradient, and the norm to which gradients are clipped."""
     limit, in_ball = choices.max_grad_norm, "Lipschitz in a ball" in model.facts
     proved = model.zero_out_gap(ball) if in_ball else model.lipschitz
-    if limit is not None and not limit > proved:
-        return ContributionBound.from_clipping(limit), limit
+    if limit is not None and not limit > proved / model.heaviest:
+        return clipped_contribution(model, limit), limit
     if in_ball and proved < math.inf:
         bound = contribution_in_ball(model, ball)
         # Nothing is longer but by rounding, for which clipping has a margin.
-        return bound, bound.norm
+        weight = model.heaviest if model.heaviest == 1.0 else model.heaviest * ROUND_UP
+        return bound, bound.norm / weight
     require(model, "Gradient perturbation", "Lipschitz")
     return lipschitz_contribution(model), math.inf
 

@@ -25,7 +25,7 @@ from skdp.accounting import (
     calibrate_event,
     composition_noise_multiplier,
 )
-from skdp.mechanisms.contribution import Adjacency, ContributionBound
+from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.models import Model
@@ -119,6 +119,11 @@ class NoisyGradientPlan:
             )
         if not self.adaptive:
             return
+        if self.model.heaviest != 1.0:
+            raise ValueError(
+                "Adaptive clipping is proved for rows of weight 1: give a fixed max_grad_norm, or "
+                "no class_weight."
+            )
         if "counts cut gradients" not in self.model.facts or self.model.n_parts != 1:
             raise ValueError(
                 "Adaptive clipping needs a model of one problem that counts the gradients it cuts, "
@@ -176,6 +181,16 @@ class NoisyGradientPlan:
         steps = np.arange(first, first + count)
         decay = self.average_decay ** (self.steps - 1.0 - steps)
         return np.where(steps >= self.average_from, decay, 0.0)
+
+
+def clipped_contribution(model: Model, clip: float) -> ContributionBound:
+    """Bound one record's gradient that is clipped, and counts as often as its weight says."""
+    bound = ContributionBound.from_clipping(clip)
+    if model.heaviest == 1.0:
+        return bound
+    norm = model.heaviest * clip * ROUND_UP
+    reason = f"{bound.reason} and then multiplied by its weight, {model.heaviest:.6g} at most"
+    return ContributionBound(norm, 2.0 * norm, reason)
 
 
 def contribution_in_ball(model: Model, radius: float) -> ContributionBound:

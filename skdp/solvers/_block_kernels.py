@@ -220,7 +220,9 @@ def backward(
         outputs, columns = matrix.shape
         multiply(errors, False, matrix, False, before, (filled, columns - 1, outputs))
         derive(before[:count], values[:count], code, block.squares[1, layer - 1])
-    within = find_factors(block.squares[0], block.squares[1], count, *clipping, block.factors)
+    within = find_factors(
+        block.squares[0], block.squares[1], block.shares, count, *clipping, block.factors
+    )
     for layer in range(n_layers):
         errors = matrix_of(block.numbers, block.shapes, n_layers + layer)
         values = matrix_of(block.numbers, block.shapes, layer)
@@ -237,22 +239,28 @@ def softmax_slopes(
     numbers: Any,
     scores: np.ndarray,
     targets: np.ndarray,
+    row_weight: np.ndarray,
     index: np.ndarray,
     first: int,
     want_values: bool,
     scratch: np.ndarray,
     squares: np.ndarray,
+    shares: np.ndarray,
 ) -> float:
-    """Turn scores into slopes, with the squares of their norms; return the sum of the losses."""
+    """Turn scores into slopes, with the squares of their norms; return the sum of the losses.
+
+    Their weights, by which the sum counts them, are copied to ``shares``.
+    """
     total = 0.0
     for k in range(scores.shape[0]):
         i = index[first + k] if index.size > 0 else first + k
+        shares[k] = row_weight[i] if row_weight.size > 0 else 1.0
         finite = True
         for j in range(scratch.size):
             scratch[j] = scores[k, j]
             finite &= math.isfinite(scratch[j])
         if finite:
-            total += softmax_in_place(scratch, targets[i], want_values)
+            total += shares[k] * softmax_in_place(scratch, targets[i], want_values)
         else:
             scratch[:] = math.nan
             total += math.nan
@@ -270,23 +278,27 @@ def score_slopes(
     numbers: Any,
     scores: np.ndarray,
     targets: np.ndarray,
+    row_weight: np.ndarray,
     index: np.ndarray,
     first: int,
     want_values: bool,
     scratch: np.ndarray,
     squares: np.ndarray,
+    shares: np.ndarray,
 ) -> float:
     """Do the same for losses of one score."""
     total = 0.0
     for k in range(scores.shape[0]):
         i = index[first + k] if index.size > 0 else first + k
+        shares[k] = row_weight[i] if row_weight.size > 0 else 1.0
         score, slope = np.float64(scores[k, 0]), math.nan
         if math.isfinite(score):
             entry = in_terms_of(tag, numbers, score, targets[i])
             slope = in_terms_of(
                 tag, numbers, loss_slope(tag, numbers, entry, targets[i]), targets[i]
             )
-            total += loss_value(tag, numbers, entry, targets[i]) if want_values else 0.0
+            if want_values:
+                total += shares[k] * loss_value(tag, numbers, entry, targets[i])
         else:
             total += math.nan
         scores[k, 0] = slope
@@ -314,6 +326,7 @@ def derive(errors: np.ndarray, values: np.ndarray, code: int, squares: np.ndarra
 def find_factors(
     value_squares: np.ndarray,
     error_squares: np.ndarray,
+    shares: np.ndarray,
     count: int,
     code: int,
     clip: float,
@@ -324,7 +337,8 @@ def find_factors(
 ) -> int:
     """Write what shrinks each record's gradient of each layer to ``target``; -1 drops a record.
 
-    Returned is how many were no longer than ``clip``. Squares from ``limit`` on drop a record.
+    Weights ``shares`` come on top. Returned is how many were no longer than ``clip``. Squares from
+    ``limit`` on drop a record.
     """
     layers, within = factors.shape[0], 0
     for k in range(count):
@@ -341,6 +355,7 @@ def find_factors(
                 factor = target / (norm + floor)
             elif norm > bound:
                 factor = bound / norm
+            factor *= shares[k]
             cut = factor * factor * e
             kept &= a < limit and e < limit and cut < limit and a * cut < limit
             factors[layer, k] = factor

@@ -147,6 +147,7 @@ def accumulate(
     scale: np.ndarray,
     intercept: float,
     targets: np.ndarray,
+    row_weight: np.ndarray,
     weights: np.ndarray,
     index: np.ndarray,
     start: int,
@@ -161,13 +162,16 @@ def accumulate(
     """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``; return the loss.
 
     Rows are positions in ``index``, or row numbers themselves when it is empty. A block of rows
-    that fits in the first-level cache is read from memory once and used twice.
+    that fits in the first-level cache is read from memory once and used twice. A clipped gradient
+    counts ``row_weight`` times, and so does a loss; once if that is empty.
     """
     d = X.shape[1]
-    gather = index.size > 0
+    gather, weighted = index.size > 0, row_weight.size > 0
     bias = weights[d] * intercept if intercept > 0.0 else 0.0
     part, members = scratch[0][:d], scratch[1]
-    slopes, labels = scratch[0][d : d + members.size], scratch[0][d + members.size :]
+    slopes = scratch[0][d : d + members.size]
+    labels = scratch[0][d + members.size : d + 2 * members.size]
+    shares = scratch[0][d + 2 * members.size :]
     size = LARGEST_BLOCK
     while size > 4 and size * d * X.itemsize > CACHE_BYTES:
         size //= 2
@@ -193,12 +197,13 @@ def accumulate(
                 score = careful_product(X, i, scale[i], weights)
             slopes[k] = in_terms_of(tag, numbers, score + bias, targets[i])
             labels[k] = targets[i]
-        total += slopes_in_place(tag, numbers, slopes, labels, count, want_values)
+            shares[k] = row_weight[i] if weighted else 1.0
+        total += slopes_in_place(tag, numbers, slopes, labels, shares, count, want_values)
         if clip < math.inf:
             clip_slopes(X, scale, intercept, members, count, clip, slopes)
         for k in range(count):
             i = members[k]
-            slope = in_terms_of(tag, numbers, slopes[k], targets[i])
+            slope = shares[k] * in_terms_of(tag, numbers, slopes[k], targets[i])
             bias_slope += slope
             slopes[k] = slope * scale[i]
         slopes[count : count + 3] = 0.0

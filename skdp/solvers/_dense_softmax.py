@@ -51,6 +51,7 @@ def accumulate(
     scale: np.ndarray,
     intercept: float,
     targets: np.ndarray,
+    row_weight: np.ndarray,
     weights: np.ndarray,
     index: np.ndarray,
     start: int,
@@ -69,7 +70,7 @@ def accumulate(
     d = X.shape[1]
     scores = scratch[0][: int(numbers[0])]
     stride = weights.size // scores.size
-    gather = index.size > 0
+    gather, weighted = index.size > 0, row_weight.size > 0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)
     total = 0.0
     for p in range(start, stop):
@@ -79,14 +80,15 @@ def accumulate(
             prefetch_rows(X, scale, targets, index, begin, min(p + AHEAD + 1, stop))
             i = index[p]
         row_scores(X, i, scale[i], intercept, weights, scores)
-        total += softmax_in_place(scores, targets[i], want_values)
+        share = row_weight[i] if weighted else 1.0
+        total += share * softmax_in_place(scores, targets[i], want_values)
         factor = 1.0
         # Scaled rows have norm at most one, so the norm is needed only when clipping can happen.
         if clip_factor(scores, longest, clip) < 1.0:
             row_norm = math.hypot(scaled_norm(X, i, scale[i]), intercept)
             factor = clip_factor(scores, row_norm, clip)
         for k in range(scores.size):
-            slope = factor * scores[k]
+            slope = share * (factor * scores[k])
             coefficient = slope * scale[i]
             base = k * stride
             for j in range(d):

@@ -81,6 +81,7 @@ def accumulate(
     scale: np.ndarray,
     intercept: float,
     targets: np.ndarray,
+    row_weight: np.ndarray,
     weights: np.ndarray,
     index: np.ndarray,
     start: int,
@@ -98,7 +99,7 @@ def accumulate(
     """
     data, indices, indptr = matrix
     last = weights.size - 1
-    gather = index.size > 0
+    gather, weighted = index.size > 0, row_weight.size > 0
     bias = weights[last] * intercept if intercept > 0.0 else 0.0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)
     total = 0.0
@@ -112,11 +113,13 @@ def accumulate(
         score = row_product(matrix, begin, end, scale[i], weights, 0) + bias
         entry = in_terms_of(tag, numbers, score, targets[i])
         slope = in_terms_of(tag, numbers, loss_slope(tag, numbers, entry, targets[i]), targets[i])
-        total += loss_value(tag, numbers, entry, targets[i]) if want_values else 0.0
+        share = row_weight[i] if weighted else 1.0
+        total += share * loss_value(tag, numbers, entry, targets[i]) if want_values else 0.0
         if abs(slope) * longest > clip:
             norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)
             if abs(slope) * norm > clip:
                 slope = math.copysign(clip / norm, slope)
+        slope *= share
         coefficient = slope * scale[i]
         for e in range(begin, end):
             out[indices[e]] += coefficient * data[e]
@@ -131,6 +134,7 @@ def accumulate_softmax(
     scale: np.ndarray,
     intercept: float,
     targets: np.ndarray,
+    row_weight: np.ndarray,
     weights: np.ndarray,
     index: np.ndarray,
     start: int,
@@ -149,7 +153,7 @@ def accumulate_softmax(
     data, indices, indptr = matrix
     scores = scratch[0][: int(numbers[0])]
     stride = weights.size // scores.size
-    gather = index.size > 0
+    gather, weighted = index.size > 0, row_weight.size > 0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)
     total = 0.0
     for p in range(start, stop):
@@ -164,13 +168,14 @@ def accumulate_softmax(
             scores[k] = row_product(matrix, begin, end, scale[i], weights, base)
             if intercept > 0.0:
                 scores[k] += intercept * weights[base + stride - 1]
-        total += softmax_in_place(scores, targets[i], want_values)
+        share = row_weight[i] if weighted else 1.0
+        total += share * softmax_in_place(scores, targets[i], want_values)
         factor = 1.0
         if clip_factor(scores, longest, clip) < 1.0:
             row_norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)
             factor = clip_factor(scores, row_norm, clip)
         for k in range(scores.size):
-            slope = factor * scores[k]
+            slope = share * (factor * scores[k])
             base = k * stride
             for e in range(begin, end):
                 out[base + indices[e]] += (slope * scale[i]) * data[e]

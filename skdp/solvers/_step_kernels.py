@@ -78,7 +78,7 @@ def accumulate_rows(*args: Any) -> float:
 
 @overload(accumulate_rows)
 def _accumulate_rows(*args: Any) -> Callable[..., float]:
-    matrix, tag = args[0], args[8]
+    matrix, tag = args[0], args[9]
     dense, softmax = isinstance(matrix, types.Array), find_functions(tag).family == "softmax"
     kernel: Any
     if dense:
@@ -98,6 +98,7 @@ def run_steps(
     scale: np.ndarray,
     intercept: float,
     targets: np.ndarray,
+    row_weight: np.ndarray,
     tag: np.ndarray,
     numbers: Any,
     clip: float,
@@ -123,6 +124,7 @@ def run_steps(
             scale,
             intercept,
             targets,
+            row_weight,
             weights,
             index,
             offsets[t],

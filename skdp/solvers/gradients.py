@@ -50,7 +50,7 @@ def scratch_for(rows: Rows, loss: Loss) -> tuple[NDArray[np.float64], NDArray[np
     """Return the scratch memory that the kernels of these rows and this loss need."""
     # A block has at most 64 rows and is filled up to a multiple of four.
     block = 68
-    numbers = 0 if rows.is_sparse else rows.n_features + 2 * block
+    numbers = 0 if rows.is_sparse else rows.n_features + 3 * block
     return np.empty(numbers + loss.n_outputs), np.empty(block, dtype=np.int64)
 
 
@@ -80,7 +80,8 @@ def sum_gradients(
     """Add to ``out`` the gradients of the rows in ``index`` (None: all), each cut to norm ``clip``.
 
     They are in scaled units and leave the penalty out; their norms are known in closed form, so
-    that none is ever stored. Returned is the sum of the losses if ``values``, else 0.0.
+    that none is ever stored. Returned is the sum of the losses if ``values``, else 0.0. Both count
+    as often as the rows' weights say.
     """
     functions, numbers = check_targets(rows, loss)
     size = rows.n_weights(loss.n_outputs)
@@ -90,7 +91,8 @@ def sum_gradients(
         raise ValueError(f"clip must be positive (inf = no clipping), got {clip}.")
     kernel = accumulate_kernel(rows.is_sparse, functions.family)
     scratch = scratch_for(rows, loss)
-    shared = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, weights)
+    targets = (rows.targets, rows.kernel_weight)
+    shared = (rows.matrix, rows.row_scale, rows.intercept_value, *targets, weights)
     options = (functions.tag, numbers, float(clip), values, scratch)
     if index is not None:
         index = check_index(index, rows.n_rows)

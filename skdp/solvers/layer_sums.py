@@ -98,6 +98,7 @@ class _Memory(NamedTuple):
     shapes: NDArray[np.int64]
     squares: NDArray[np.float64]
     factors: NDArray[np.float64]
+    shares: NDArray[np.float64]
 
 
 class _Block:
@@ -112,7 +113,7 @@ class _Block:
         self.values, self.errors = views[:n_layers], views[n_layers:]
         self.squares = np.empty((2, n_layers, size))
         factors = np.empty((n_layers, size))
-        self.memory = _Memory(numbers, np.array(shapes), self.squares, factors)
+        self.memory = _Memory(numbers, np.array(shapes), self.squares, factors, np.empty(size))
         self.scores = np.empty(layers.shapes[-1][0])
 
 
@@ -155,8 +156,9 @@ class LayerSums:
     ) -> tuple[int, float]:
         """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``.
 
-        Returned are how many were within it before, and the sum of the losses if ``values``.
-        Without ``out`` only losses are summed. Calls share memory: one at a time.
+        They count as often as the rows' weights say, and so do losses. Returned are how many were
+        within it before, and the sum of the losses if ``values``. Without ``out`` only losses are
+        summed. Calls share memory: one at a time.
         """
         n_weights = self.layers.n_weights
         check_shape("weights", weights, n_weights)
@@ -241,8 +243,9 @@ class LayerSums:
         functions, numbers = self._loss
         softmax = functions.family == "softmax"
         slopes = kernels.softmax_slopes if softmax else kernels.score_slopes
-        scores = (block.errors[-1][:count], rows.targets, index, first, want_values)
-        losses = slopes(functions.tag, numbers, *scores, block.scores, block.squares[1, -1])
+        targets = (rows.targets, rows.kernel_weight, index, first, want_values)
+        scores = (block.errors[-1][:count], *targets, block.scores, block.squares[1, -1])
+        losses = slopes(functions.tag, numbers, *scores, block.memory.shares)
         within = 0
         if total is not None:
             clipping = (_CLIPPINGS[layers.clipping], *clips, layers.floor, self._limits[0])

@@ -42,7 +42,8 @@ class RegularisedObjective:
     """``mean(loss) + penalty / 2 * |w|^2 + tilt . w`` for weights w in scaled units.
 
     The penalty covers the intercept too. Gradients are clipped record by record where the loss
-    says so. Methods take the row numbers that the mean is restricted to; None: all.
+    says so. The mean counts rows by their weights and divides by the number of units. Methods take
+    the row numbers that it is restricted to, and a share of the units then; None: all.
     """
 
     def __init__(self, rows: Rows, loss: Loss, penalty: float, tilt: Vector | None = None) -> None:
@@ -79,7 +80,7 @@ class RegularisedObjective:
         self, weights: Vector, index: NDArray[np.int64] | None = None
     ) -> tuple[float, Vector]:
         """Return the objective and its gradient, in one pass over the rows."""
-        count = self.rows.n_rows if index is None else index.size
+        count = self._count(index)
         gradient = np.zeros(self.n_weights)
         clipped = self._clip < math.inf
         value = self._add_gradients(weights, gradient, index, not clipped)
@@ -92,10 +93,15 @@ class RegularisedObjective:
 
     def gradient(self, weights: Vector, index: NDArray[np.int64] | None = None) -> Vector:
         """Return the gradient alone; see :meth:`value_and_gradient`."""
-        count = self.rows.n_rows if index is None else index.size
+        count = self._count(index)
         gradient = np.zeros(self.n_weights)
         self._add_gradients(weights, gradient, index, False)
         return self._regularise(gradient, count, weights)
+
+    def _count(self, index: NDArray[np.int64] | None) -> float:
+        """Return the divisor of the mean."""
+        rows = self.rows
+        return rows.n_units if index is None else index.size * rows.n_units / rows.n_rows
 
     def _add_gradients(
         self, weights: Vector, out: Vector, index: NDArray[np.int64] | None, values: bool
@@ -104,7 +110,7 @@ class RegularisedObjective:
             return self._wide.add(weights, out, index, self._clip, values)[1]
         return sum_gradients(self.rows, self.loss, weights, out, index, self._clip, values)
 
-    def _regularise(self, gradient: Vector, count: int, weights: Vector) -> Vector:
+    def _regularise(self, gradient: Vector, count: float, weights: Vector) -> Vector:
         """Turn a sum of gradients into the gradient of the objective, in place."""
         gradient /= count
         gradient += self.penalty * weights
@@ -114,24 +120,25 @@ class RegularisedObjective:
 
     def _clipped_values(self, weights: Vector, index: NDArray[np.int64] | None) -> float:
         """Return the sum of clipped losses; the kernels know the base loss only."""
-        loss: Any = self.loss
+        loss: Any = self.loss.unweighted
         total = 0.0
-        for block, targets in self._blocks(index):
+        for block, targets, shares in self._blocks(index):
             values = loss.values_of_rows(targets * np.asarray(block @ weights), _norms(block))
-            total += float(values.sum())
+            total += float((shares * values).sum())
         return total
 
     def hessian(self, weights: Vector, index: NDArray[np.int64] | None = None) -> NDArray:
         """Return the (generalised) Hessian, at least ``penalty`` times the identity."""
         outputs, columns = self.loss.n_outputs, self.rows.n_columns
         total = np.zeros((outputs, columns, outputs, columns))
-        count = self.rows.n_rows if index is None else index.size
+        count = self._count(index)
         table = weights.reshape(outputs, columns)
-        for block, targets in self._blocks(index):
+        for block, targets, shares in self._blocks(index):
             curvature = self._curvature(block, table, targets)
             for a in range(outputs):
                 for b in range(a + 1):
-                    total[a, :, b, :] += _weighted_gram(block, self._weight(curvature, a, b))
+                    weight = shares * self._weight(curvature, a, b)
+                    total[a, :, b, :] += _weighted_gram(block, weight)
         for a in range(outputs):
             for b in range(a):
                 total[b, :, a, :] = total[a, :, b, :]
@@ -148,19 +155,20 @@ class RegularisedObjective:
         The curvature of every row is computed once; the Hessian is never formed.
         """
         outputs, columns = self.loss.n_outputs, self.rows.n_columns
-        count = self.rows.n_rows if index is None else index.size
+        count = self._count(index)
         table = weights.reshape(outputs, columns)
         curvatures = [
-            self._curvature(block, table, targets) for block, targets in self._blocks(index)
+            self._curvature(block, table, targets) for block, targets, _ in self._blocks(index)
         ]
 
         def multiply(vector: Vector) -> Vector:
             product = np.zeros((outputs, columns))
             direction = vector.reshape(outputs, columns)
-            for (block, _), curvature in zip(self._blocks(index), curvatures, strict=True):
+            for (block, _, shares), curvature in zip(self._blocks(index), curvatures, strict=True):
                 moved = np.asarray(block @ direction.T)
                 if outputs > 1:
                     moved -= np.einsum("nk,nk->n", curvature, moved)[:, None]
+                moved *= shares[:, None]
                 product += np.asarray(block.T @ (curvature * moved)).T
             return product.reshape(-1) / count + self.penalty * vector
 
@@ -172,7 +180,7 @@ class RegularisedObjective:
         For losses of one score the derivatives themselves, (n, 1); for softmax the probabilities p,
         (n, K), of the matrix ``diag(p) - p p^T``.
         """
-        loss: Any = self.loss
+        loss: Any = self.loss.unweighted
         scores = np.asarray(block @ table.T)
         if self.loss.n_outputs == 1:
             if self._clip < math.inf:
@@ -190,8 +198,8 @@ class RegularisedObjective:
             return curvature[:, a] * (1.0 - curvature[:, a])
         return -curvature[:, a] * curvature[:, b]
 
-    def _blocks(self, index: NDArray[np.int64] | None) -> Iterator[tuple[Any, NDArray]]:
-        """Yield blocks of scaled augmented rows (float64 or CSR) with their targets."""
+    def _blocks(self, index: NDArray[np.int64] | None) -> Iterator[tuple[Any, NDArray, Vector]]:
+        """Yield blocks of scaled augmented rows (float64 or CSR), their targets and weights."""
         rows = self.rows
         count = rows.n_rows if index is None else index.size
         # Sparse blocks hold only stored entries, so they may have many more rows.
@@ -206,7 +214,7 @@ class RegularisedObjective:
                 block = np.empty((stop - start, rows.n_columns))
                 np.multiply(rows.matrix[chosen], scale[:, None], out=block[:, : rows.n_features])
                 block[:, rows.n_features :] = rows.intercept_value
-            yield block, rows.targets[chosen]
+            yield block, rows.targets[chosen], rows.shares(chosen)
 
     def _sparse_block(self, chosen: Any, scale: Vector) -> Any:
         rows = self.rows

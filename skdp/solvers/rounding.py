@@ -34,7 +34,7 @@ def gradient_rounding(
 ) -> GradientRounding:
     """Bound the rounding errors of `RegularisedObjective.gradient` on tables of that shape."""
     n_rows, n_columns = shape
-    size = max(loss.lipschitz(row_norm), row_norm)
+    size = max(loss.lipschitz(row_norm), loss.heaviest * row_norm)
     # Sums over chunks of rows come after sums within one, which are longest where rows are sparse
     # (see `sum_gradients`) or have several scores.
     chunk = min(max(n_columns, SPARSE_CHUNK), 16 * SPARSE_CHUNK) if loss.n_outputs == 1 else CHUNK

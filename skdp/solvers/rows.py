@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ TARGETS = {
     "real": "real numbers (float64)",
 }
 _STORED_AS = {"signs": np.int8, "codes": np.int32, "real": np.float64}
+NO_WEIGHTS = np.empty(0)
 
 
 class _WritableView:
@@ -44,6 +46,9 @@ class Rows:
 
     So its norm is at most ``sqrt(1 + s^2)``; s is `intercept_value`, 0.0 for no intercept. `matrix`
     is dense, or ``(data, indices, indptr)`` of a CSR one. Build with :meth:`from_matrix`.
+
+    Losses and gradients count `row_weight` times in sums (None: all once), whatever they were cut
+    to before, and means divide by `n_units`, the number of rows unless it is given.
     """
 
     def __init__(
@@ -54,6 +59,8 @@ class Rows:
         row_scale: NDArray[np.float64],
         intercept_value: float,
         target_kind: TargetKind | None = None,
+        row_weight: ArrayLike | None = None,
+        n_units: int | None = None,
     ) -> None:
         self.matrix = matrix
         self.n_features = n_features
@@ -61,6 +68,10 @@ class Rows:
         self.row_scale = row_scale
         self.intercept_value = intercept_value
         self.targets = self._check_targets(targets, target_kind)
+        self.row_weight = self._check_row_weight(row_weight)
+        self.n_units = self.n_rows if n_units is None else operator.index(n_units)
+        if n_units is not None and not self.n_units > 0:
+            raise ValueError(f"n_units must be at least 1, got {n_units}.")
 
     @classmethod
     def from_matrix(
@@ -70,6 +81,8 @@ class Rows:
         data_norm: float,
         intercept_value: float = 0.0,
         target_kind: TargetKind | None = None,
+        row_weight: ArrayLike | None = None,
+        n_units: int | None = None,
     ) -> Rows:
         """Wrap a finite float32 or float64 matrix, C-contiguous or CSR, and find the row scales.
 
@@ -111,7 +124,8 @@ class Rows:
             matrix = kernel_view(X)
             row_scales(matrix, float(data_norm), row_scale)
         shift = float(intercept_value)
-        return cls(matrix, X.shape[1], np.asarray(targets), row_scale, shift, target_kind)
+        shape = (X.shape[1], np.asarray(targets), row_scale, shift, target_kind)
+        return cls(matrix, *shape, row_weight, n_units)
 
     def _check_targets(self, targets: NDArray[Any], kind: TargetKind | None) -> NDArray[Any]:
         if targets.shape != (self.n_rows,):
@@ -130,11 +144,40 @@ class Rows:
         self.n_codes = int(targets.max()) + 1 if kind == "codes" and targets.size else 0
         return np.ascontiguousarray(targets, dtype=_STORED_AS[kind])
 
-    def with_targets(self, targets: ArrayLike, kind: TargetKind | None = None) -> Rows:
-        """Return the same rows with other targets, sharing the matrix and the row scales."""
+    def _check_row_weight(self, row_weight: ArrayLike | None) -> NDArray[np.float64] | None:
+        if row_weight is None:
+            return None
+        array = np.ascontiguousarray(row_weight, dtype=np.float64)
+        if array.shape != (self.n_rows,) or not (np.isfinite(array) & (array >= 0.0)).all():
+            raise ValueError(
+                f"row_weight must hold {self.n_rows} finite numbers >= 0, one for each row."
+            )
+        return array
+
+    def with_targets(
+        self,
+        targets: ArrayLike,
+        kind: TargetKind | None = None,
+        row_weight: ArrayLike | None = None,
+    ) -> Rows:
+        """Return the same rows with other targets, sharing the matrix and the row scales.
+
+        They keep their weights unless others are given.
+        """
         other = copy.copy(self)
         other.targets = other._check_targets(np.asarray(targets), kind)
+        if row_weight is not None:
+            other.row_weight = other._check_row_weight(row_weight)
         return other
+
+    @property
+    def kernel_weight(self) -> NDArray[np.float64]:
+        """The weights as kernels take them: empty if all are 1."""
+        return NO_WEIGHTS if self.row_weight is None else self.row_weight
+
+    def shares(self, chosen: Any) -> NDArray[np.float64]:
+        """Return the weights of some rows, or a single 1 for all of them."""
+        return np.ones(1) if self.row_weight is None else self.row_weight[chosen]
 
     @property
     def is_sparse(self) -> bool:

@@ -138,7 +138,7 @@ def run_steps(
         )
     if (np.diff(offsets) < 0).any() or offsets[0] < 0 or offsets[-1] > indices.size:
         raise ValueError("offsets must not decrease and must stay within indices.")
-    data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets)
+    data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, rows.kernel_weight)
     spec = (functions.tag, numbers, float(clip), indices, offsets, noise, rates, averaging)
     scratch = (scratch_for(rows, loss), np.empty(n_weights))
     if not kernel(*data, *spec, rule.as_array(), state[:], *scratch):

@@ -90,6 +90,7 @@ class Odd:
     value: float = 0.0
     n_weights: int = 3
     n_parts: int = 1
+    heaviest: float = 1.0
     lipschitz: float = 1.0
     smoothness: float = 1.0
     name = "Odd"
@@ -281,6 +282,7 @@ class ChangesWeights:
     secret: float
     n_weights: int = 3
     n_parts: int = 1
+    heaviest: float = 1.0
     lipschitz: float = 1.0
     smoothness: float = 1.0
     name = "ChangesWeights"

@@ -103,6 +103,7 @@ class Mean:
     facts: frozenset = frozenset({"convex", "Lipschitz", "smooth"})
     name = "Mean"
     n_parts = 1
+    heaviest = 1.0
     lipschitz = smoothness = 1.0
 
     @property

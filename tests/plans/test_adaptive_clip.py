@@ -35,6 +35,7 @@ class Vectors:
     count: object = None  # what it returns instead of the right count
     name = "Vectors"
     n_parts: int = 1
+    heaviest: float = 1.0
     lipschitz = smoothness = math.inf
     facts = frozenset({"counts cut gradients"})
     units = ScaledUnits()

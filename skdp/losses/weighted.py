@@ -1,0 +1,114 @@
+"""A loss whose records have weights: its constants are those of the heaviest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from skdp.losses._bounds import ROUND_UP
+from skdp.losses.base import Loss, kernel_arguments
+
+
+@dataclass(frozen=True)
+class WeightedLoss(Loss):
+    """A loss times weights of at most `heaviest` that rows carry; kernels are given the loss alone.
+
+    Every constant is derived from the base's here, so that no plan can forget a factor. Gradients
+    are cut to `clip` before they are multiplied. Proof: ``docs/proofs/class_weights.md``.
+    """
+
+    base: Loss
+    heaviest: float
+
+    def __post_init__(self) -> None:
+        if not 1e-50 <= self.heaviest <= 1e50:
+            raise ValueError(f"heaviest must be a positive finite number, got {self.heaviest}.")
+        kernel_arguments(self.base.part)
+
+    @property
+    def unweighted(self) -> Loss:
+        """The loss without weights, which kernels and derivatives are of."""
+        return self.base
+
+    @property
+    def kernel_loss(self) -> Loss:
+        """The loss whose scalar functions kernels are given."""
+        return self.base.kernel_loss
+
+    @property
+    def part(self) -> Loss:
+        """Loss of one problem, with the same weights in each."""
+        part = self.base.part
+        return self if part is self.base else WeightedLoss(part, self.heaviest)
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        """Number of scores."""
+        return self.base.n_outputs
+
+    @property
+    def target_kind(self) -> Any:  # type: ignore[override]
+        """What the targets are."""
+        return self.base.target_kind
+
+    @property
+    def clip(self) -> float:  # type: ignore[override]
+        """Norm to which kernels cut gradients, before weights."""
+        return self.base.clip
+
+    @property
+    def convex(self) -> bool:
+        """Weights are not negative."""
+        return self.base.convex
+
+    @property
+    def slope_sign(self) -> int:
+        """Weights are not negative."""
+        return self.base.slope_sign
+
+    @property
+    def slope_law(self) -> str:
+        """What the theorem of objective perturbation may use: scaling only lowers curvatures."""
+        return self.base.slope_law  # type: ignore[attr-defined]
+
+    @property
+    def piecewise_quadratic(self) -> bool:
+        """Whether the derivative is a line between two constants."""
+        return self.base.piecewise_quadratic  # type: ignore[attr-defined]
+
+    def lipschitz(self, row_norm: float) -> float:
+        """Return a bound on the norm of one record's gradient."""
+        return self._times(self.base.lipschitz(row_norm))
+
+    def smoothness(self, row_norm: float) -> float:
+        """Return the Lipschitz constant of one record's gradient."""
+        return self._times(self.base.smoothness(row_norm))
+
+    def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:
+        """Return a bound on the norm of the minimiser: the mean loss has weights of mean <= 1 then.
+
+        Dividing the objective by `heaviest` divides the penalty.
+        """
+        return self.base.minimiser_norm_bound(row_norm, penalty / self.heaviest) * ROUND_UP
+
+    def zero_out_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
+        """Return a bound on the norm of one record's gradient at weights up to a public norm."""
+        return self._times(self.base.zero_out_gap(row_norm, weight_norm_bound))
+
+    def gradient_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
+        """Return a bound on the distance of two records' gradients, the lighter of them zero."""
+        gap = self.base.gradient_gap(row_norm, weight_norm_bound)
+        return self._times(max(gap, self.base.zero_out_gap(row_norm, weight_norm_bound)))
+
+    def smoother_losses(self) -> tuple[Loss, ...]:
+        """Return the base's easier losses, with the same weights."""
+        return tuple(WeightedLoss(loss, self.heaviest) for loss in self.base.smoother_losses())
+
+    def _times(self, constant: float) -> float:
+        return constant * self.heaviest * ROUND_UP if constant < math.inf else math.inf
+
+
+def with_weights(loss: Loss, heaviest: float) -> Loss:
+    """Return a loss with weights up to that in place of those that it had."""
+    return loss.unweighted if heaviest == 1.0 else WeightedLoss(loss.unweighted, heaviest)
