@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.once import cached_property
 from skdp.parameters import check_choice
 
 _MIXED = (
@@ -41,18 +42,26 @@ class Units:
     """
 
     codes: NDArray[np.int64]  # the unit of each row
-    order: NDArray[np.int64]  # rows, those of one unit side by side, as in the table
-    starts: NDArray[np.int64]  # those of unit p are order[starts[p] : starts[p + 1]]
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of rows of each unit; private."""
+        return np.bincount(self.codes)
 
     @property
     def n_units(self) -> int:
         """Number of units; public as the number of rows is without groups."""
-        return self.starts.size - 1
+        return self.counts.size
 
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Number of rows of each unit; private."""
-        return np.diff(self.starts)
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Rows, those of one unit side by side; of unit p ``order[starts[p] : starts[p + 1]]``."""
+        return np.argsort(self.codes, kind="stable")
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Places in `order` where units begin, and its end."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
 
     def weights(self, most: float = 1.0) -> NDArray[np.float64]:
         """Return what each row counts: a unit's rows alike, in all their number but `most`."""
@@ -91,16 +100,13 @@ def units_of(ids: Any, n_rows: int | None = None, *, null: str = "refuse") -> Un
     around them or invisible characters. Nothing else is corrected: 'A1' and 'a1' are two.
     """
     check_choice("null", null, ("refuse", "own"))
-    values = _listed(ids)
-    if n_rows is not None and len(values) != n_rows:
+    array = _as_array(ids)
+    if n_rows is not None and array.size != n_rows:
         raise ValueError(_WRONG)
-    seen: dict[Any, int] = {}
-    try:
-        entries = (seen.setdefault(value, len(seen)) for value in values)
-        first = np.fromiter(entries, np.int64, len(values))
-    except TypeError:  # what cannot be hashed
-        raise TypeError(_WRONG) from None
-    keys = [_key(value) for value in seen]
+    distinct, first = (_count_whole if array.size and array.dtype.kind in "iu" else _count_any)(
+        array
+    )
+    keys = [_key(value) for value in distinct]
     known = {key for key in keys if key is not None}
     if len({type(key) for key in known}) > 1:
         raise TypeError(_MIXED)
@@ -111,12 +117,11 @@ def units_of(ids: Any, n_rows: int | None = None, *, null: str = "refuse") -> Un
         if null == "refuse":
             raise ValueError(_NULL)
         codes[missing] = len(place) + np.arange(np.count_nonzero(missing))
-    order = np.argsort(codes, kind="stable")
-    return Units(codes, order, np.concatenate([[0], np.cumsum(np.bincount(codes))]))
+    return Units(codes)
 
 
-def _listed(ids: Any) -> list[Any]:
-    """Return ids as a list of plain values."""
+def _as_array(ids: Any) -> NDArray[Any]:
+    """Return ids as an array that holds them as they are."""
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
         raise TypeError(_WRONG)
     # Of a list numpy would make texts of numbers and of missing values.
@@ -127,11 +132,35 @@ def _listed(ids: Any) -> list[Any]:
         raise TypeError(_WRONG) from None
     if array.ndim != 1 or array.dtype.kind not in "iufUTO":
         raise TypeError(_WRONG)
-    return array.tolist()
+    return array
+
+
+def _count_any(array: NDArray[Any]) -> tuple[Iterable[Any], NDArray[np.int64]]:
+    """Return distinct ids, and the place of each row's among them."""
+    values = array.tolist()
+    try:
+        places = {value: place for place, value in enumerate(dict.fromkeys(values))}
+        return places, np.fromiter(map(places.__getitem__, values), np.int64, len(values))
+    except TypeError:  # what cannot be hashed
+        raise TypeError(_WRONG) from None
+
+
+def _count_whole(array: NDArray[Any]) -> tuple[Iterable[Any], NDArray[np.int64]]:
+    """Do the same for whole numbers, without sorting those of a short range."""
+    low, high = int(array.min()), int(array.max())
+    if high - low > 8 * array.size or max(-low, high) >= 2**62:
+        distinct, places = np.unique(array, return_inverse=True)
+        return distinct.tolist(), places
+    shifted = array.astype(np.int64) - low
+    seen = np.zeros(high - low + 1, dtype=bool)
+    seen[shifted] = True
+    return (np.flatnonzero(seen) + low).tolist(), (np.cumsum(seen) - 1)[shifted]
 
 
 def _key(value: Any) -> int | str | None:
     """Return what ids of one unit share, None if there is no id."""
+    if type(value) is int or (type(value) is str and value.isascii() and value.isalnum()):
+        return value
     if isinstance(value, str):
         text = " ".join(unicodedata.normalize("NFKC", value).split())
         return "".join(filter(str.isprintable, text)).strip() or None

@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "pipelines": set(),
     "row_bounds": {"exceptions"},
     "parameters": set(),
-    "units": {"parameters"},
+    "units": {"once", "parameters"},
     "seeding": set(),
     "silence": set(),
     "threads": set(),

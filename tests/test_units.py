@@ -61,10 +61,10 @@ KINDS = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_container_gives_the_same_units(kind):
     ids = [7, 3, 7, 100, 3, 3, 1, 100]
-    units = units_of(column(kind, ids), 8)
+    units = units_of(column(kind, ids))
     assert parts(units) == partition(ids)
     assert units.n_units == 4 and units.counts.sum() == 8
-    shuffled = units_of(column(kind, ids[::-1]), 8)
+    shuffled = units_of(column(kind, ids[::-1]))
     assert parts(shuffled) == partition(ids[::-1])
     np.testing.assert_array_equal(shuffled.codes[::-1], units.codes)  # places follow ids alone
 

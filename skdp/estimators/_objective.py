@@ -55,6 +55,7 @@ class _ObjectiveModel(PrivateModel):
         return self._choose("max_grad_norm", model.units.feature)
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> ObjectivePerturbationPlan:
+        self._refuse_several_rows(numbers, "Objective perturbation")
         penalty = self._choose("alpha", model.units.penalty)
         return ObjectivePerturbationPlan.build(
             model,
@@ -131,6 +132,10 @@ class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
         the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
+        What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
+    max_unit_rows : int or None, default=None
+        Public bound of ``unit_weighting="sum"``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -200,6 +205,8 @@ class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
         solver: str = "newton",
         max_iter: int = 100,
         numerics: str = "float",
+        unit_weighting: str = "mean",
+        max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -216,6 +223,8 @@ class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
         self.solver = solver
         self.max_iter = max_iter
         self.numerics = numerics
+        self.unit_weighting = unit_weighting
+        self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -268,6 +277,10 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
         the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
+        What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
+    max_unit_rows : int or None, default=None
+        Public bound of ``unit_weighting="sum"``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -323,6 +336,8 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):
         solver: str = "newton",
         max_iter: int = 100,
         numerics: str = "float",
+        unit_weighting: str = "mean",
+        max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -340,6 +355,8 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):
         self.solver = solver
         self.max_iter = max_iter
         self.numerics = numerics
+        self.unit_weighting = unit_weighting
+        self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

@@ -32,6 +32,8 @@ class _OperaModel(PrivateModel):
         )
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> OutputPerturbationPlan:
+        if self.numerics == "discrete":  # rounding errors grow with the number of rows
+            self._refuse_several_rows(numbers, "numerics='discrete'")
         penalty = self._choose("alpha", model.units.penalty)
         return OutputPerturbationPlan.build(
             model,
@@ -103,6 +105,11 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
         the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
+        What rows of one id in ``groups=`` count: together as one row, one of them alone, or each as
+        one up to `max_unit_rows`, by which all noise grows.
+    max_unit_rows : int or None, default=None
+        Public bound of ``unit_weighting="sum"``: of a unit with more rows each counts less.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -171,6 +178,8 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
         max_iter: int = 100,
         learning_rate_init: float | None = None,
         numerics: str = "float",
+        unit_weighting: str = "mean",
+        max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -187,6 +196,8 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
         self.max_iter = max_iter
         self.learning_rate_init = learning_rate_init
         self.numerics = numerics
+        self.unit_weighting = unit_weighting
+        self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -232,6 +243,10 @@ class OperaSVC(SmoothedHingeMixin, _OperaModel):
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
         the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
+        What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
+    max_unit_rows : int or None, default=None
+        Public bound of ``unit_weighting="sum"``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -288,6 +303,8 @@ class OperaSVC(SmoothedHingeMixin, _OperaModel):
         max_iter: int = 100,
         learning_rate_init: float | None = None,
         numerics: str = "float",
+        unit_weighting: str = "mean",
+        max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -305,6 +322,8 @@ class OperaSVC(SmoothedHingeMixin, _OperaModel):
         self.max_iter = max_iter
         self.learning_rate_init = learning_rate_init
         self.numerics = numerics
+        self.unit_weighting = unit_weighting
+        self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

@@ -88,6 +88,7 @@ class LinearModel:
     intercept_value: float
     units: ScaledUnits = field(default_factory=ScaledUnits)
     heaviest: float = 1.0
+    by_unit: bool = False  # whether a record is all rows of an id
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", with_weights(self.loss, self.heaviest))
