@@ -56,7 +56,8 @@ class _ObjectiveModel(PrivateModel):
         return self._choose("max_grad_norm", model.units.feature)
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> ObjectivePerturbationPlan:
-        self._refuse_several_rows(numbers, "Objective perturbation")
+        if self.numerics == "discrete":
+            self._refuse_several_rows(numbers, "numerics='discrete'")
         penalty = self._choose("alpha", model.units.penalty)
         return ObjectivePerturbationPlan.build(
             model,
@@ -67,6 +68,7 @@ class _ObjectiveModel(PrivateModel):
             solver=self.solver,
             max_iter=self.max_iter,
             numerics=self.numerics,
+            rows_per_unit=None if self._uses_several_rows(numbers) else 1,
         )
 
     def _account(self, plan: ObjectivePerturbationPlan) -> PrivacySpent:
