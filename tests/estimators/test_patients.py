@@ -339,12 +339,17 @@ def test_groups_reach_steps_and_folds_by_routing():
         model = make_pipeline(RowNormClipper(1.0), step).fit(X, y, groups=ids)
         assert model[-1].privacy_spent_.unit == "group"
         search = GridSearchCV(
-            model, {"operalogisticregression__alpha": [0.1, 1.0]}, cv=GroupKFold(3)
+            model, {"operalogisticregression__alpha": [0.1, 1.0]}, cv=GroupKFold(3, shuffle=True)
         )
         search.fit(X, y, groups=ids)
         assert search.best_estimator_[-1].privacy_spent_.unit == "group"
         found = cross_validate(
-            model, X, y, params={"groups": ids}, cv=GroupKFold(3), return_estimator=True
+            model,
+            X,
+            y,
+            params={"groups": ids},
+            cv=GroupKFold(3, shuffle=True),
+            return_estimator=True,
         )
         fold = found["estimator"][0][-1].privacy_spent_
         assert fold == step.set_params(data_norm=1.0).privacy_plan(60, 4, groups=True)
