@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
@@ -106,6 +107,8 @@ class PrivateFit(ChargesBudget, ABC):
                 stacklevel=3 + self._frames_above,
             )
         spent = self._account(plan)
+        if getattr(table, "by_unit", False):
+            spent = replace(spent, unit="group")
         charge_fit(self, spent)
         if self.verbose:
             print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")

@@ -17,12 +17,13 @@ from skdp.inputs import canonical_rows, validate_private_data
 from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.models import LinearModel, Model, ScaledUnits
-from skdp.parameters import check_choice, check_real
+from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
 from skdp.reporting import PrivacySpent
 from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.seeding import fit_context
+from skdp.units import Units, units_of
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,12 @@ class Table:
     X: Any
     targets: np.ndarray
     labels: np.ndarray | None
+    units: Units | None = None  # of a fit with groups=
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.X.shape[0])
+        """Number of records, which is public: of rows, or of units, whose rows are not counted."""
+        return int(self.X.shape[0]) if self.units is None else self.units.n_units
 
 
 class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
@@ -51,11 +53,17 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     fit_intercept: bool
     intercept_scaling: Any
 
+    # What rows of one id count, and the most that they count together; subclasses without such
+    # parameters take one of them at random.
+    unit_weighting: Any = "random-row"
+    max_unit_rows: int | None = None
+
     # Public attributes beside the weights.
     _public: tuple[str, ...] = ()
+    _fit_takes = "X, y and groups"
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> Any:
+    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> Any:
         """Fit the model under differential privacy.
 
         Parameters
@@ -65,6 +73,11 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             longer than `data_norm` are scaled down to it.
         y : array-like of shape (n_samples,)
             Labels.
+        groups : array-like of shape (n_samples,), default=None
+            Ids, whole numbers or texts. All rows of one id are one record then, which the
+            guarantee protects whole: n is the public number of ids, and the number of rows is
+            private. They count as `unit_weighting` says; without this parameter one of them is
+            drawn at random. None takes each row for a record. See ``docs/patients.md``.
         **fit_params : dict
             Must be empty. `sample_weight` is refused: a weight multiplies one record's
             influence, and with it the sensitivity, without bound.
@@ -82,7 +95,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         BudgetExceededError
             If the accountant cannot take the charge; the rows are not used then.
         """
-        return self._fit(X, y, fit_params)
+        return self._fit(X, y, fit_params if groups is None else {**fit_params, "groups": groups})
 
     # What a method of training fills in.
 
@@ -110,8 +123,17 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
 
     # The order of a fit.
 
+    def _refuse_fit_params(self, params: dict[str, Any]) -> None:
+        super()._refuse_fit_params({k: v for k, v in params.items() if k != "groups"})
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_choice("unit_weighting", self.unit_weighting, ("mean", "random-row", "sum"))
+        allowed = () if self.unit_weighting == "sum" else (None,)
+        remedy = "It is the public bound that unit_weighting='sum' needs."
+        check_integer(
+            "max_unit_rows", self.max_unit_rows, at_least=1, allowed=allowed, remedy=remedy
+        )
         check_real(
             "data_norm",
             self.data_norm,
@@ -145,17 +167,20 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         return resolve_data_norm(self.data_norm)
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Table:
-        given = X
+        given, groups = X, params.get("groups")
         X, y = validate_private_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
         warn_of_unbounded_rows(self, (X, given), 4 + self._frames_above)
-        return Table(canonical_rows(X), *self._encode_targets(y))
+        units = None if groups is None else units_of(groups, X.shape[0])
+        return Table(canonical_rows(X), *self._encode_targets(y), units)
 
     def _plan(self, table: Table) -> Any:
-        return self._plan_shape(table.X.shape, 1 if table.labels is None else table.labels.size)
+        shape = (table.n_rows, table.X.shape[1])
+        n_classes = 1 if table.labels is None else table.labels.size
+        return self._plan_shape(shape, n_classes, by_unit=table.units is not None)
 
-    def _plan_shape(self, shape: tuple[int, int], n_classes: int) -> Any:
+    def _plan_shape(self, shape: tuple[int, int], n_classes: int, by_unit: bool = False) -> Any:
         numbers = PublicNumbers(
             n_rows=shape[0],
             n_features=shape[1],
@@ -163,6 +188,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
+            by_unit=by_unit,
         )
         return self._build_plan(self._make_model(numbers), numbers)
 
@@ -179,24 +205,57 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             n_outputs=loss.n_outputs,
             intercept_value=float(value) if self.fit_intercept else 0.0,
             units=units,
+            heaviest=self._most if numbers.by_unit else 1.0,
+            by_unit=numbers.by_unit,
         )
+
+    @property
+    def _most(self) -> float:
+        """Public bound on what all rows of one id count together."""
+        return float(self.max_unit_rows or 1) if self.unit_weighting == "sum" else 1.0
+
+    def _uses_several_rows(self, numbers: PublicNumbers) -> bool:
+        return numbers.by_unit and self.unit_weighting != "random-row"
+
+    def _refuse_several_rows(self, numbers: PublicNumbers, what: str) -> None:
+        """Refuse to use more than one row of each id."""
+        if self._uses_several_rows(numbers):
+            raise ValueError(
+                f"{what} is proved for one row of each id: with groups= give "
+                "unit_weighting='random-row'."
+            )
 
     def _weights(self, model: Model) -> tuple[str, ...]:
         """Return the attributes for what the model's `unpack` returns."""
         return "coef_", "intercept_"
 
     def _use_rows(self, plan: Any, table: Table, progress: FitProgress) -> np.ndarray:
-        context = fit_context(self, table.X, table.targets) if is_seeded(self.random_state) else b""
+        X, targets, units = table.X, table.targets, table.units
+        context = b""
+        if is_seeded(self.random_state):
+            context = fit_context(self, X, targets, *([] if units is None else [units.codes]))
         stream = resolve_random_state(self.random_state, context)
-        problems = plan.model.bind(table.X, table.targets)
-        return self._carry_out(plan, problems, stream, progress)
+        weights: dict[str, Any] = {}
+        if units is not None and self.unit_weighting == "random-row":
+            own = units.draw_rows(stream.spawn("rows of units").uniform(units.n_units))
+            X, targets, units = X[own], targets[own], None
+        elif units is not None:
+            weights = {"row_weight": units.weights(self._most), "n_units": units.n_units}
+        problems = plan.model.bind(X, targets, **weights)
+        lots = {} if units is None or not hasattr(plan, "lots") else {"units": units}
+        return self._carry_out(plan, problems, stream, progress, **lots)
 
     def _carry_out(
-        self, plan: Any, problems: list[Any], stream: RandomStream, progress: FitProgress
+        self,
+        plan: Any,
+        problems: list[Any],
+        stream: RandomStream,
+        progress: FitProgress,
+        **lots: Units,
     ) -> np.ndarray:
         from skdp.plans.carry_out import carry_out
 
-        return carry_out(plan, problems, stream, progress.steps_done)
+        return carry_out(plan, problems, stream, progress.steps_done, **lots)
 
     def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
         for name, value in zip(self._weights(plan.model), plan.model.unpack(released), strict=True):
@@ -206,6 +265,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         self, plan: Any, epsilon: float, accountant: str, mechanism: str, *assumptions: str
     ) -> PrivacySpent:
         """Return the record of a fit; what it takes for granted begins with public inputs."""
+        by_unit = getattr(plan.model, "by_unit", False)
         return PrivacySpent(
             epsilon=epsilon,
             delta=float(self.delta),
@@ -215,13 +275,29 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             mechanism=mechanism,
             assumptions=(
                 f"rows are clipped to the public norm data_norm={self._row_bound:g}",
-                "the number of rows, the columns and all parameters are public",
+                f"the number of {'units' if by_unit else 'rows'}, the columns and all parameters "
+                "are public",
+                *(self._about_units() if by_unit else ()),
                 self._about_targets(),
                 *assumptions,
             ),
             released=(*self._weights(plan.model), *self._public),
             seeded=is_seeded(self.random_state),
             arithmetic=DISCRETE_NOISE if getattr(plan, "grid", 0.0) > 0.0 else REAL_NUMBERS,
+            unit="group" if by_unit else "row",
+        )
+
+    def _about_units(self) -> tuple[str, ...]:
+        """Say what a record is, and what its rows count."""
+        counted = {
+            "mean": "they count alike, together as much as one",
+            "random-row": "one of them, drawn at random, is used",
+            "sum": f"they count alike, together as many as there are, up to {self.max_unit_rows}",
+        }
+        return (
+            f"a record, or unit, is all rows that share an id in groups=, however many: "
+            f"{counted[self.unit_weighting]}. The number of rows is private. A person with two ids "
+            "is two units",
         )
 
     @staticmethod

@@ -163,6 +163,10 @@ class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
         the default share is short. Averaging is free: all iterates are paid for.
     physical_batch_size : int or None, default=None
         At most so many rows, or 288, are handled at once; it bounds memory, not the lots.
+    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
+        What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
+    max_unit_rows : int or None, default=None
+        Public bound of ``unit_weighting="sum"``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -263,6 +267,8 @@ class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
         decay_share: float = 0.5,
         average: bool | float | str = True,
         physical_batch_size: int | None = None,
+        unit_weighting: str = "mean",
+        max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -296,6 +302,8 @@ class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
         self.decay_share = decay_share
         self.average = average
         self.physical_batch_size = physical_batch_size
+        self.unit_weighting = unit_weighting
+        self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

@@ -118,6 +118,10 @@ class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
         growing with the number of steps; see Notes.
     physical_batch_size : int or None, default=None
         At most so many rows, or 288, are handled at once; it bounds memory, not the lots.
+    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
+        What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
+    max_unit_rows : int or None, default=None
+        Public bound of ``unit_weighting="sum"``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -199,6 +203,8 @@ class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
         sampling: str = "poisson",
         calibration: str = "pld",
         physical_batch_size: int | None = None,
+        unit_weighting: str = "mean",
+        max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -222,6 +228,8 @@ class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
         self.sampling = sampling
         self.calibration = calibration
         self.physical_batch_size = physical_batch_size
+        self.unit_weighting = unit_weighting
+        self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -279,6 +287,10 @@ class GrpuaSVC(ClassWeightMixin, SmoothedHingeMixin, GrpuaModel):
         How the noise is found; see `GrpuaLogisticRegression`.
     physical_batch_size : int or None, default=None
         At most so many rows, or 288, are handled at once; it bounds memory, not the lots.
+    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
+        What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
+    max_unit_rows : int or None, default=None
+        Public bound of ``unit_weighting="sum"``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -350,6 +362,8 @@ class GrpuaSVC(ClassWeightMixin, SmoothedHingeMixin, GrpuaModel):
         sampling: str = "poisson",
         calibration: str = "pld",
         physical_batch_size: int | None = None,
+        unit_weighting: str = "mean",
+        max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -374,6 +388,8 @@ class GrpuaSVC(ClassWeightMixin, SmoothedHingeMixin, GrpuaModel):
         self.sampling = sampling
         self.calibration = calibration
         self.physical_batch_size = physical_batch_size
+        self.unit_weighting = unit_weighting
+        self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

@@ -25,7 +25,9 @@ class PrivateClassifierMixin(ClassifierMixin):
 
     _public: tuple[str, ...] = ("classes_",)
 
-    def privacy_plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacySpent:
+    def privacy_plan(
+        self, n_samples: int, n_features: int, n_classes: int = 2, groups: bool = False
+    ) -> PrivacySpent:
         """Return what `fit` would spend on a table of a given public shape.
 
         Nothing is charged and no data are needed: the noise of a fit depends on the parameters
@@ -34,11 +36,13 @@ class PrivateClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         n_samples : int
-            Number of rows.
+            Number of rows, or of ids with `groups`.
         n_features : int
             Number of columns that the classifier will see.
         n_classes : int, default=2
             Number of labels; ignored where `classes` lists them.
+        groups : bool, default=False
+            Whether `fit` will be given ``groups=``.
 
         Returns
         -------
@@ -56,7 +60,7 @@ class PrivateClassifierMixin(ClassifierMixin):
         if self.classes is not None:
             n_classes = np.unique(np.asarray(self.classes)).size
         n_classes = check_integer("n_classes", n_classes, at_least=2)
-        return self._account(self._plan_shape((n_samples, n_features), n_classes))
+        return self._account(self._plan_shape((n_samples, n_features), n_classes, groups))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of rows.

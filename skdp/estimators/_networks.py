@@ -86,6 +86,7 @@ class NetworkMixin(LogisticMixin):
         hidden = layer_sizes(self.hidden_layer_sizes)
         if not hidden:
             return super()._make_model(numbers)
+        self._refuse_several_rows(numbers, "A network")
         loss = self._loss(numbers.n_classes)
         bias = 1.0 if self.intercept_scaling == "auto" else float(self.intercept_scaling)
         model = NetworkModel(
@@ -98,6 +99,7 @@ class NetworkMixin(LogisticMixin):
             clipping=self.clipping,
             bias_value=bias if self.fit_intercept else 0.0,
             data_norm=self._row_bound,
+            by_unit=numbers.by_unit,
         )
         if model.n_weights > _MOST_WEIGHTS:
             raise ValueError(

@@ -16,7 +16,7 @@ from skdp.reporting import PrivacySpent
 
 _SAMPLING_TEXT = {
     "full": "every step reads all rows",
-    "poisson": "each step draws each row independently (Poisson sampling)",
+    "poisson": "each step draws each {record} independently (Poisson sampling)",
     "uniform": "each step draws a uniform subset of fixed size without replacement",
 }
 
@@ -65,8 +65,8 @@ class NoisyGradientModel(PrivateModel):
     def _check_batch_size(self, n_rows: int) -> None:
         if self.batch_size != "auto" and self.batch_size > n_rows:
             raise ValueError(
-                f"batch_size={self.batch_size} is larger than the number of rows, {n_rows}. "
-                "Take a smaller one, or batch_size='auto'."
+                f"batch_size={self.batch_size} is larger than the number of rows, or of ids in "
+                f"groups=, {n_rows}. Take a smaller one, or batch_size='auto'."
             )
 
     def _set_execution(self, plan: NoisyGradientPlan) -> NoisyGradientPlan:
@@ -85,7 +85,9 @@ class NoisyGradientModel(PrivateModel):
             f"multiplier {plan.noise_multiplier:.6g} on sums whose records contribute norm "
             f"at most {plan.bound.norm:.6g}; "
             f"{_LAST_ITERATE_THEOREM if plan.last_iterate_only else theorem}",
-            _SAMPLING_TEXT[plan.lots.sampling],
+            _SAMPLING_TEXT[plan.lots.sampling].format(
+                record="unit" if getattr(plan.model, "by_unit", False) else "row"
+            ),
             "sums are divided by the public expected lot size",
             *self._what_is_paid_for(plan),
             plan.bound.reason,

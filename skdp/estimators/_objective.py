@@ -56,6 +56,8 @@ class _ObjectiveModel(PrivateModel):
         return self._choose("max_grad_norm", model.units.feature)
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> ObjectivePerturbationPlan:
+        if self.numerics == "discrete":
+            self._refuse_several_rows(numbers, "numerics='discrete'")
         penalty = self._choose("alpha", model.units.penalty)
         return ObjectivePerturbationPlan.build(
             model,
@@ -66,6 +68,7 @@ class _ObjectiveModel(PrivateModel):
             solver=self.solver,
             max_iter=self.max_iter,
             numerics=self.numerics,
+            rows_per_unit=None if self._uses_several_rows(numbers) else 1,
         )
 
     def _account(self, plan: ObjectivePerturbationPlan) -> PrivacySpent:
@@ -136,6 +139,10 @@ class ObjectivePerturbationLogisticRegression(ClassWeightMixin, LogisticMixin, _
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
         the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
+        What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
+    max_unit_rows : int or None, default=None
+        Public bound of ``unit_weighting="sum"``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -207,6 +214,8 @@ class ObjectivePerturbationLogisticRegression(ClassWeightMixin, LogisticMixin, _
         solver: str = "newton",
         max_iter: int = 100,
         numerics: str = "float",
+        unit_weighting: str = "mean",
+        max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -225,6 +234,8 @@ class ObjectivePerturbationLogisticRegression(ClassWeightMixin, LogisticMixin, _
         self.solver = solver
         self.max_iter = max_iter
         self.numerics = numerics
+        self.unit_weighting = unit_weighting
+        self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -281,6 +292,10 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, _ObjectiveM
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
         the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
+        What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
+    max_unit_rows : int or None, default=None
+        Public bound of ``unit_weighting="sum"``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -338,6 +353,8 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, _ObjectiveM
         solver: str = "newton",
         max_iter: int = 100,
         numerics: str = "float",
+        unit_weighting: str = "mean",
+        max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -357,6 +374,8 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, _ObjectiveM
         self.solver = solver
         self.max_iter = max_iter
         self.numerics = numerics
+        self.unit_weighting = unit_weighting
+        self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

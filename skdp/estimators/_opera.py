@@ -33,6 +33,8 @@ class _OperaModel(PrivateModel):
         )
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> OutputPerturbationPlan:
+        if self.numerics == "discrete":  # rounding errors grow with the number of rows
+            self._refuse_several_rows(numbers, "numerics='discrete'")
         penalty = self._choose("alpha", model.units.penalty)
         return OutputPerturbationPlan.build(
             model,
@@ -110,6 +112,11 @@ class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
         the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
+        What rows of one id in ``groups=`` count: together as one row, one of them alone, or each as
+        one up to `max_unit_rows`, by which all noise grows.
+    max_unit_rows : int or None, default=None
+        Public bound of ``unit_weighting="sum"``: of a unit with more rows each counts less.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -180,6 +187,8 @@ class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
         max_iter: int = 100,
         learning_rate_init: float | None = None,
         numerics: str = "float",
+        unit_weighting: str = "mean",
+        max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -198,6 +207,8 @@ class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
         self.max_iter = max_iter
         self.learning_rate_init = learning_rate_init
         self.numerics = numerics
+        self.unit_weighting = unit_weighting
+        self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -247,6 +258,10 @@ class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
         the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
+        What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
+    max_unit_rows : int or None, default=None
+        Public bound of ``unit_weighting="sum"``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -305,6 +320,8 @@ class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
         max_iter: int = 100,
         learning_rate_init: float | None = None,
         numerics: str = "float",
+        unit_weighting: str = "mean",
+        max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -324,6 +341,8 @@ class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
         self.max_iter = max_iter
         self.learning_rate_init = learning_rate_init
         self.numerics = numerics
+        self.unit_weighting = unit_weighting
+        self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

@@ -48,6 +48,7 @@ class School:
     labels: np.ndarray
     teachers: np.ndarray
     X_public: Any
+    by_unit: bool  # whether a teacher gets all rows of an id
 
     @property
     def n_rows(self) -> int:

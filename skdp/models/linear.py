@@ -89,6 +89,7 @@ class LinearModel:
     intercept_value: float
     units: ScaledUnits = field(default_factory=ScaledUnits)
     heaviest: float = 1.0
+    by_unit: bool = False  # whether a record is all rows of an id
     class_weights: tuple[float, ...] | None = None  # in `heaviest` already
 
     def __post_init__(self) -> None:

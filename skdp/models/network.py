@@ -68,6 +68,7 @@ class NetworkModel:
     # Public matrices to start from; None takes those of `public_start`.
     given_start: list[Weights] | None = field(default=None, compare=False, repr=False)
     heaviest: float = 1.0  # bound on the total weight of a unit's rows
+    by_unit: bool = False  # whether a record is one row of an id
     class_weights: tuple[float, ...] | None = None  # in `heaviest` already
 
     # Steps and norms are taken as they are given, on rows of norm `gain`.

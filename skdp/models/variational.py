@@ -38,6 +38,11 @@ class VariationalModel:
     heaviest = 1.0
 
     @property
+    def by_unit(self) -> bool:
+        """Whether a record is one row of an id."""
+        return self.linear.by_unit
+
+    @property
     def units(self) -> ScaledUnits:
         """What a unit of the scaled problem is in the user's."""
         return self.linear.units

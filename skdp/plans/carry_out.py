@@ -20,6 +20,7 @@ from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.solvers import StepState, apply_update, gradient_descent, minimise
+from skdp.units import LotsOfUnits, Units
 
 # Rows and noise values drawn ahead for the compiled loop; they bound its extra memory.
 _INDICES_AHEAD = 2**18
@@ -85,7 +86,11 @@ def _release(
 
 @singledispatch
 def carry_out(
-    plan: Any, problems: Sequence[Any], stream: RandomStream, on_step: StepObserver | None = None
+    plan: Any,
+    problems: Sequence[Any],
+    stream: RandomStream,
+    on_step: StepObserver | None = None,
+    **lots: Units,
 ) -> np.ndarray:
     """Return the released weights of a plan; `on_step` is told how many steps are done."""
     raise TypeError(f"Nothing says how to carry out a {type(plan).__name__}.")
@@ -146,15 +151,21 @@ def carry_out_noisy_gradient(
     problems: Sequence[Problem],
     stream: RandomStream,
     on_step: StepObserver | None = None,
+    units: Units | None = None,
 ) -> np.ndarray:
-    """Run all steps of a noisy-gradient plan and return the averaged weights."""
+    """Run all steps of a noisy-gradient plan and return the averaged weights.
+
+    With `units` lots are drawn of them, and hold all their rows.
+    """
     _check(plan.model, problems)
-    sampler = plan.lots.sampler(stream.spawn("lots"))
+    sampler: Any = plan.lots.sampler(stream.spawn("lots"))
+    if sampler is not None and units is not None:
+        sampler = LotsOfUnits(sampler, units)
     mechanism = _noise(plan, stream, "gradient sum")
     states = [StepState.zeros(plan.model.n_weights // len(problems)) for _ in problems]
     loops = [problem.run_steps for problem in problems]
     batch = plan.execution.physical_batch_size
-    plain = not plan.adaptive and (batch is None or batch >= plan.lots.n_rows)
+    plain = not plan.adaptive and (batch is None or (units is None and batch >= plan.lots.n_rows))
     if sampler is not None and plain and None not in loops and active_trace() is None:
         _run_at_once(plan, loops, states, sampler, mechanism, on_step)
     else:
@@ -166,7 +177,7 @@ def _run_at_once(
     plan: NoisyGradientPlan,
     loops: Sequence[Any],
     states: Sequence[StepState],
-    sampler: PoissonSampler | UniformSubsetSampler,
+    sampler: PoissonSampler | UniformSubsetSampler | LotsOfUnits,
     mechanism: GaussianMechanism,
     on_step: StepObserver | None,
 ) -> None:
@@ -175,6 +186,8 @@ def _run_at_once(
     ahead = min(_INDICES_AHEAD / max(plan.lots.size, 1.0), _NOISE_AHEAD / n_weights)
     # A Poisson sampler walks over steps * n_rows trials, whose count must fit 64 bits.
     ahead = min(ahead, 2.0**52 / plan.lots.n_rows)
+    if isinstance(sampler, LotsOfUnits):  # rows of about as many units as there are, at most
+        ahead = min(ahead, 1.0 / plan.lots.sample_rate)
     for first in range(0, plan.steps, max(1, int(ahead))):
         count = min(max(1, int(ahead)), plan.steps - first)
         indices, offsets = sampler.draw(count)
@@ -198,7 +211,7 @@ def _run_stepwise(
     plan: NoisyGradientPlan,
     problems: Sequence[Problem],
     states: Sequence[StepState],
-    sampler: PoissonSampler | UniformSubsetSampler | None,
+    sampler: PoissonSampler | UniformSubsetSampler | LotsOfUnits | None,
     mechanism: GaussianMechanism,
     on_step: StepObserver | None,
 ) -> None:

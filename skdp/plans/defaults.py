@@ -28,6 +28,7 @@ class PublicNumbers:
     epsilon: float | None
     delta: float
     adjacency: Adjacency
+    by_unit: bool = False  # whether records are all rows of an id, and `n_rows` counts these
 
     @property
     def target_epsilon(self) -> float:

@@ -19,8 +19,9 @@ _NOTHING_LEARNED = (
     "private rows stays private."
 )
 _TWO_RELATIONS = (
-    "There is no common figure: the parts are accounted for under different neighbour relations. "
-    "Give all of them the same adjacency."
+    "There is no common figure: the parts are accounted for under different neighbour relations, "
+    "or for units of which some are rows and some all rows of an id. Give all of them the same "
+    "adjacency, and groups= or none."
 )
 
 
@@ -91,7 +92,9 @@ def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[
     name = "Guarantee" if record["holds_for_the_whole"] else "Private parts"
     pair = f"({guarantee['epsilon']:.6g}, {guarantee['delta']:.3g})"
     unit, rows = guarantee["unit"], guarantee["rows_per_unit"]
-    if rows == 1:
+    if rows is None:
+        protects = f"one {unit}, with all rows that share its id in groups=, however many"
+    elif rows == 1:
         protects = (
             "one row. If a person has k rows, group privacy applies"
             if unit == "row"

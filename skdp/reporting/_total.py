@@ -24,17 +24,20 @@ class Total(NamedTuple):
     events: tuple[Event, ...]
     curve: tuple[tuple[float, float], ...]
     of_a_group: tuple[float, float]
+    unit: str  # "row" or "group", as of the records
 
 
 def total_of(records: Sequence[PrivacySpent], group_size: int) -> Total | None:
     """Compose the records of fits on the same rows, fixed as one plan before the first ran.
 
-    The lesser of joint accounting and of sums; None if the fits' relations differ. `group_size`
-    is the number of rows of one unit.
+    The lesser of joint accounting and of sums; None if the fits' relations or units differ.
+    `group_size` is the number of rows of one unit, where the records are for one row.
     """
-    adjacency = records[0].adjacency
-    if any(record.adjacency != adjacency for record in records):
+    adjacency, unit = records[0].adjacency, records[0].unit
+    if any((record.adjacency, record.unit) != (adjacency, unit) for record in records):
         return None
+    if unit == "group":
+        group_size = 1
     events = tuple(record.event for record in records)
     epsilon = math.fsum(record.epsilon for record in records)
     delta = math.fsum(record.delta for record in records)
@@ -42,11 +45,11 @@ def total_of(records: Sequence[PrivacySpent], group_size: int) -> Total | None:
     if joint is None:
         group = group_privacy(epsilon, delta, group_size)
         curve: tuple[tuple[float, float], ...] = ((delta, epsilon),)
-        return Total(epsilon, delta, adjacency, "basic composition", events, curve, group)
+        return Total(epsilon, delta, adjacency, "basic composition", events, curve, group, unit)
     epsilon = min(epsilon, float(joint.epsilon(delta)))
     points = tuple((d, _at_most(joint, d, epsilon, delta)) for d in _deltas(delta))
     group = (float(group_epsilon(joint, delta, group_size)), delta)
-    return Total(epsilon, delta, adjacency, joint.name, events, points, group)
+    return Total(epsilon, delta, adjacency, joint.name, events, points, group, unit)
 
 
 def joint_accountant(records: Sequence[PrivacySpent]) -> Accountant | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from skdp.accounting import Accountant, Event, PrivacyValue
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.value import check_guarantee
 from skdp.mechanisms.contribution import Adjacency
 from skdp.reporting.records import JsonRecord, html_table
+
+Unit = Literal["row", "group"]
 
 # What the arithmetic of a fit is, and what is assumed of it.
 REAL_NUMBERS = "proofs assume real numbers; noise and sums are double precision"
@@ -48,6 +50,9 @@ class PrivacySpent(JsonRecord):
         knows the seed.
     arithmetic : str
         Whether the proof takes doubles for real numbers, or what it assumes of them instead.
+    unit : {"row", "group"}
+        What one record is, by which neighbours differ: a row, or all rows that share an id in
+        groups=.
 
     Raises
     ------
@@ -66,6 +71,7 @@ class PrivacySpent(JsonRecord):
     released: tuple[str, ...]
     seeded: bool
     arithmetic: str = REAL_NUMBERS
+    unit: Unit = "row"
 
     def __post_init__(self) -> None:
         check_guarantee("epsilon", self.epsilon)
@@ -117,6 +123,7 @@ class PrivacySpent(JsonRecord):
             "released": list(self.released),
             "seeded": self.seeded,
             "arithmetic": self.arithmetic,
+            "unit": self.unit,
         }
 
     @classmethod
@@ -140,6 +147,7 @@ class PrivacySpent(JsonRecord):
             ("epsilon", f"{self.epsilon:.6g}"),
             ("delta", f"{self.delta:.3g}"),
             ("adjacency", self.adjacency),
+            ("record", "a row" if self.unit == "row" else "all rows that share an id in groups="),
             ("mechanism", self.mechanism),
             ("accountant", self.accountant),
             ("released", "; ".join(self.released)),

@@ -25,6 +25,13 @@ _ADJACENCY_TEXT = {
     "sample rate, lot size or row count that the mechanism divides by being unchanged",
 }
 
+_ADJACENCY_OF_GROUPS = {
+    "replace-one": "two tables are neighbours if all rows of one unit are replaced by others, of "
+    "any number (the number of units is public, that of rows is not)",
+    "add-remove": "two tables are neighbours if all rows of one unit are added or removed, the "
+    "public sample rate, lot size or number of units that the mechanism divides by being unchanged",
+}
+
 _NEVER_COVERED = (
     "how long the fit took, and whether validation refused the table (missing values, labels)",
     "the table itself, access to it, and what predictions for new people reveal about them",
@@ -102,7 +109,7 @@ def privacy_statement(
     rows_per_unit : int or None, default=None
         Public bound on the rows that one unit has in the table; None takes that of `unit` if it
         knows one, else 1. With more than one the statement adds the guarantee for the whole unit,
-        by group privacy.
+        by group privacy. Fits with groups= protect all rows of a unit as they are, and need none.
 
     Returns
     -------
@@ -236,19 +243,20 @@ def _randomness(seeded: bool, whose: str = "") -> dict[str, Any]:
 
 def _guarantee(total: Total, unit: str, rows_per_unit: int) -> dict[str, Any]:
     events = [event.to_dict() for event in total.events]
+    by_group = total.unit == "group"
     guarantee: dict[str, Any] = {
         "epsilon": float(total.epsilon),
         "delta": float(total.delta),
         "adjacency": total.adjacency,
-        "neighbours": _ADJACENCY_TEXT[total.adjacency],
-        "unit": unit,
-        "rows_per_unit": rows_per_unit,
+        "neighbours": (_ADJACENCY_OF_GROUPS if by_group else _ADJACENCY_TEXT)[total.adjacency],
+        "unit": "group of rows" if by_group and unit == "row" else unit,
+        "rows_per_unit": None if by_group else rows_per_unit,
         "accountant": total.accountant,
         "events": events,
         "sampling": _sampling(events),
         "curve": [{"delta": delta, "epsilon": epsilon} for delta, epsilon in total.curve],
     }
-    if rows_per_unit > 1:
+    if rows_per_unit > 1 and not by_group:
         epsilon, delta = total.of_a_group
         guarantee["of_the_unit"] = {"epsilon": epsilon, "delta": delta}
     return guarantee

@@ -174,7 +174,7 @@ class LayerSums:
             return 0, 0.0
         index = ALL_ROWS if index is None else check_index(index, self.rows.n_rows)
         self._kernels.add_start(self._start, weights, self._weights)
-        margin = self.layers.rounding_margin(self.dtype, self.rows.n_rows)
+        margin = self.layers.rounding_margin(self.dtype, self.rows.n_units)
         clips = (clip, clip / (1.0 + margin))
         n_blocks = math.ceil(count / self.layers.block)
         if not self._whole_blocks and n_blocks > 1:
