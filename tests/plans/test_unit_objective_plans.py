@@ -3,8 +3,11 @@
 import math
 import re
 
+import numpy as np
 import pytest
+from objective_densities import logistic, shared
 
+from skdp.audit.bounds import choose_threshold, errors_above
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss
 from skdp.models import LinearModel, ScaledUnits
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan, least_noise_event
@@ -92,3 +95,27 @@ def test_error_says_how_much_larger_alpha_must_be(rows):
     expected = 1.0 / (500 * rank * math.expm1(1.0 / rank))
     assert needed == pytest.approx(expected, rel=1e-5)
     assert make_plan(loss, rows, penalty=1.02 * needed).event.noise_multiplier < 1e3
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_an_audit_of_minimisers_comes_close_to_the_claim_and_not_above(adjacency):
+    """Two rows of a unit next to a straight line; false alarms below 1e-6, and a seed."""
+    rng = np.random.default_rng(0)
+    epsilon, delta, cap, penalty, count = 1.0, 1e-2, 0.3, 1e4, 100_000
+    event = least_noise_event(
+        0.21 / penalty, "known-sign", adjacency, epsilon, delta, rows_per_unit=None
+    )
+    noise = event.noise_multiplier * cap
+    where = np.linspace(-1.0, 1.0, 4001) * 8.0 * noise / penalty
+
+    def scores(unit):
+        gradient = penalty * where + sum(
+            row * shared(logistic(cap), weight)[0](row * where) for row, weight in unit
+        )
+        return np.interp(-noise * rng.standard_normal(count), gradient, where)
+
+    other = [(-1.0, 0.2), (-1.0, 0.8)] if adjacency == "replace-one" else []
+    first, second = ((scores([(1.0, 0.5), (1.0, 0.5)]), scores(other)) for _ in range(2))
+    threshold = choose_threshold(*first, 1e-7, "clopper-pearson", delta)
+    found = float(errors_above(threshold, *second, 1e-7).epsilon_lower(delta))
+    assert 0.75 * epsilon < found <= epsilon
