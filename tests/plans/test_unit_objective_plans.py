@@ -40,6 +40,17 @@ def test_least_noise_has_the_reference_values(row):
         assert capped.noise_multiplier <= event.noise_multiplier * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("outputs", "share"), [(3, 0.0011), (10, 0.0058), (100, 0.59)])
+def test_several_outputs_need_the_documented_share_more_than_for_rows(outputs, share):
+    rows, units = (
+        least_noise_event(
+            0.0, "known-sign", "add-remove", 1.0, 1e-6, outputs=outputs, rows_per_unit=most
+        ).noise_multiplier
+        for most in (1, None)
+    )
+    assert units / rows - 1.0 == pytest.approx(share, rel=0.05)
+
+
 def test_the_logistic_losss_own_bound_may_hold_for_little_noise_only():
     """Its start rises with the noise; what a calibration that starts far above would miss."""
     event = least_noise_event(0.0252, "logistic", "add-remove", 0.1, 1e-3, rows_per_unit=None)
