@@ -7,6 +7,7 @@ from typing import Any
 from skdp.estimators._base import PrivateModel
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
+from skdp.mechanisms.discrete_gaussian import Noise
 from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import PublicNumbers, default_output_penalty
@@ -15,7 +16,9 @@ from skdp.reporting import PrivacySpent
 
 
 class _OperaModel(PrivateModel):
-    """Output perturbation with the analytic Gaussian mechanism."""
+    """Output perturbation with the analytic Gaussian mechanism, or without a delta."""
+
+    _offers_pure = True
 
     solver: Any
     max_iter: int
@@ -46,20 +49,38 @@ class _OperaModel(PrivateModel):
         )
 
     def _account(self, plan: OutputPerturbationPlan) -> PrivacySpent:
-        achieved = analytic_gaussian_epsilon(plan.event.noise_multiplier, plan.delta)
+        # The noise is certified for the target; the inverse may round up beyond it.
+        achieved, noise = plan.epsilon, self._about_pure_noise(plan)
+        if plan.delta > 0.0:
+            multiplier = Noise(plan.sensitivity, plan.sigma, plan.grid).multiplier
+            achieved = min(analytic_gaussian_epsilon(multiplier, plan.delta), plan.epsilon)
+            noise = self._about_gaussian_noise(plan)
         if plan.solver == "gd":
             theorem = f"{plan.max_iter} steps of gradient descent (contraction bound)"
         else:
             theorem = "minimiser to a fixed gradient tolerance (strong convexity bound)"
         return self._record(
             plan,
-            # The noise is certified for the target; the inverse may round up beyond it.
-            min(achieved, plan.epsilon),
-            "gdp",
-            f"output perturbation: {theorem}, L2 sensitivity {plan.sensitivity:.6g}, one "
-            f"Gaussian vector of standard deviation {plan.sigma:.6g} (scaled units"
-            f"{self._about_grid(plan)}) by the "
-            "analytic Gaussian mechanism (Balle & Wang 2018, Theorem 8)",
+            achieved,
+            "gdp" if plan.delta > 0.0 else "pld",
+            f"output perturbation: {theorem}, {noise}",
+        )
+
+    def _about_gaussian_noise(self, plan: OutputPerturbationPlan) -> str:
+        return (
+            f"L2 sensitivity {plan.sensitivity:.6g}, one Gaussian vector of standard deviation "
+            f"{plan.sigma:.6g} (scaled units{self._about_grid(plan)}) by the analytic Gaussian "
+            "mechanism (Balle & Wang 2018, Theorem 8)"
+        )
+
+    def _about_pure_noise(self, plan: OutputPerturbationPlan) -> str:
+        if plan.grid > 0.0:
+            norm, law = "L1", "independent Laplace noise"
+        else:
+            norm, law = "L2", "one vector of norm-exponential noise (Gamma length)"
+        return (
+            f"{norm} sensitivity {plan.sensitivity:.6g}, {law} of scale {plan.sigma:.6g} (scaled "
+            f"units{self._about_grid(plan)}; theorem and proof in docs/proofs/pure.md)"
         )
 
 
@@ -75,7 +96,8 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
     epsilon : float, default=1.0
         Privacy parameter of one fit, positive.
     delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n. 0 takes norm-exponential
+        noise instead of Gaussian noise, which is more in many dimensions: see ``docs/pure.md``.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
         nothing, while the public n stays the divisor.
@@ -101,8 +123,9 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
     learning_rate_init : float or None, default=None
         Step of ``"gd"`` on the mean loss; None takes the inverse smoothness.
     numerics : {"float", "discrete"}, default="float"
-        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
-        the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, with delta=0
+        discrete Laplace noise, drawn exactly; the guarantee then does not take doubles for real
+        numbers. See ``docs/security.md``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -205,7 +228,8 @@ class OperaSVC(SmoothedHingeMixin, _OperaModel):
     epsilon : float, default=1.0
         Privacy parameter of one fit, positive.
     delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n. 0 takes norm-exponential
+        noise instead of Gaussian noise, which is more in many dimensions: see ``docs/pure.md``.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
         nothing, while the public n stays the divisor.
@@ -230,8 +254,9 @@ class OperaSVC(SmoothedHingeMixin, _OperaModel):
     learning_rate_init : float or None, default=None
         Step of ``"gd"`` on the mean loss; None takes the inverse smoothness.
     numerics : {"float", "discrete"}, default="float"
-        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
-        the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, with delta=0
+        discrete Laplace noise, drawn exactly; the guarantee then does not take doubles for real
+        numbers. See ``docs/security.md``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`

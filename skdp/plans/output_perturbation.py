@@ -1,4 +1,4 @@
-"""Plan of output perturbation (OPERA): minimise, then add Gaussian noise once.
+"""Plan of output perturbation (OPERA): minimise, then add noise once.
 
 The proofs, theorem by theorem, are in ``docs/proofs/output_perturbation.md``. The idea and the
 name are from Ding et al., "Private empirical risk minimization with analytic Gaussian mechanism
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from skdp.accounting import GaussianEvent
+from skdp.accounting import Event, GaussianEvent
 from skdp.accounting.numerics.contractions import sum_of_powers
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid
+from skdp.mechanisms.norm_exponential import pure_event, pure_noise, pure_noise_on_grid
 from skdp.models import LinearModel, require
 from skdp.plans.noisy_gradient import contribution_in_ball
 from skdp.solvers.objective import smallest_tolerance
@@ -160,6 +161,7 @@ class OutputPerturbationPlan:
     ) -> OutputPerturbationPlan:
         """Derive sensitivity and noise from public numbers.
 
+        A delta of 0 takes noise of norm-exponential law (``docs/proofs/pure.md``).
         `max_iter` is the number T of steps of "gd", which alone takes a penalty of zero; for the
         others, which reach a minimiser to a fixed tolerance, it limits the fast phase only.
         """
@@ -179,11 +181,7 @@ class OutputPerturbationPlan:
                 "minimiser's sensitivity without a useful bound: give a larger alpha, or "
                 "solver='gd', whose T-step bound holds even at alpha=0."
             )
-        if numerics == "discrete":
-            multiplier = analytic_gaussian_sigma(epsilon, delta)
-            noise = noise_on_grid(sensitivity, multiplier, model.n_weights)
-        else:
-            noise = Noise(sensitivity, analytic_gaussian_sigma(epsilon, delta, sensitivity))
+        noise = _noise(sensitivity, epsilon, delta, numerics, model.n_weights)
         return cls(
             model=model,
             penalty=penalty,
@@ -200,6 +198,21 @@ class OutputPerturbationPlan:
         )
 
     @property
-    def event(self) -> GaussianEvent:
-        """One release of the Gaussian mechanism."""
-        return GaussianEvent(Noise(self.sensitivity, self.sigma, self.grid).multiplier)
+    def event(self) -> Event:
+        """One release with Gaussian noise, or without a delta with norm-exponential noise."""
+        noise = Noise(self.sensitivity, self.sigma, self.grid)
+        return GaussianEvent(noise.multiplier) if self.delta > 0.0 else pure_event(noise)
+
+
+def _noise(
+    sensitivity: float, epsilon: float, delta: float, numerics: Numerics, count: int
+) -> Noise:
+    """Return the least noise that meets the target, for the Euclidean norm of `count` numbers."""
+    discrete = numerics == "discrete"
+    if delta == 0.0:
+        if discrete:
+            return pure_noise_on_grid(sensitivity, epsilon, count)
+        return pure_noise(sensitivity, epsilon)
+    if discrete:
+        return noise_on_grid(sensitivity, analytic_gaussian_sigma(epsilon, delta), count)
+    return Noise(sensitivity, analytic_gaussian_sigma(epsilon, delta, sensitivity))

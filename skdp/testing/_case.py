@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
+from scipy import stats
 from sklearn.base import clone
 
 from skdp.exceptions import BudgetExceededError
@@ -176,10 +177,22 @@ def records(fitted: Any) -> list[PrivacySpent]:
 
 
 def noises(traces: list[ReleaseTrace]) -> dict[tuple[str, float], np.ndarray]:
-    """Return the noise of each kind of release, in units of its declared scale."""
+    """Return the noise of each kind of release, in units of its declared scale.
+
+    Of norm-exponential noise, with lengths moved to those of normal noise.
+    """
     found: dict[tuple[str, float], list[np.ndarray]] = {}
     for release in (release for trace in traces for release in trace.releases):
         if release.norm in (1.0, 2.0):  # others choose
             noise = (release.output - release.value) / release.sigma
+            if release.exponential and release.norm == 2.0:
+                noise = as_normals(noise)
             found.setdefault((release.label, release.norm), []).append(noise.ravel())
     return {kind: np.concatenate(parts) for kind, parts in found.items()}
+
+
+def as_normals(noise: np.ndarray) -> np.ndarray:
+    """Return what is standard normal if noise has a density ~ ``e^-|x|`` over all its numbers."""
+    length = np.linalg.norm(noise.ravel())
+    normal = stats.chi(noise.size).isf(stats.gamma(noise.size).sf(length))
+    return noise * (normal / length)
