@@ -18,8 +18,9 @@ REAL_NUMBERS = "proofs assume real numbers; noise and sums are double precision"
 REAL_PURE_NOISE = f"{REAL_NUMBERS}: delta=0 is about the real numbers, not about their last bits"
 DISCRETE_NOISE = (
     "noise is discrete (Gaussian; Laplace if delta=0), drawn exactly and released on a grid; "
-    "rounding to it is in the sensitivity, and bounds on the rounding errors of sums are in the tolerance (docs/proofs/"
-    "discrete_noise.md). Assumed: IEEE doubles, and slopes of the loss right to a few last places"
+    "rounding to it is in the sensitivity, and bounds on the rounding errors of sums are in the "
+    "tolerance (docs/proofs/discrete_noise.md). Assumed: IEEE doubles, and slopes of the loss "
+    "right to a few last places"
 )
 
 

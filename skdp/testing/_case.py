@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
-from scipy import stats
+from scipy.special import gammaincc, gammainccinv
 from sklearn.base import clone
 
 from skdp.exceptions import BudgetExceededError
@@ -194,5 +194,6 @@ def noises(traces: list[ReleaseTrace]) -> dict[tuple[str, float], np.ndarray]:
 def as_normals(noise: np.ndarray) -> np.ndarray:
     """Return what is standard normal if noise has a density ~ ``e^-|x|`` over all its numbers."""
     length = np.linalg.norm(noise.ravel())
-    normal = stats.chi(noise.size).isf(stats.gamma(noise.size).sf(length))
-    return noise * (normal / length)
+    # What is longer with the same probability: of squares, the halves have a Gamma law.
+    longer = gammaincc(noise.size, length)
+    return noise * (np.sqrt(2.0 * gammainccinv(0.5 * noise.size, longer)) / length)
