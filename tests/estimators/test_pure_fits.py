@@ -146,7 +146,6 @@ def test_audits_come_close_to_the_claim_and_do_not_disprove_it(cls, adjacency):
     result = audit_epsilon(
         model, X, y, neighbour=(other, y), n_trials=1500, method="clopper-pearson", random_state=0
     )
-    print(result.epsilon_lower)
     assert 0.3 < result.epsilon_lower <= 2.0 and not result.violated
 
 
