@@ -50,37 +50,26 @@ class _OperaModel(PrivateModel):
 
     def _account(self, plan: OutputPerturbationPlan) -> PrivacySpent:
         # The noise is certified for the target; the inverse may round up beyond it.
-        achieved, noise = plan.epsilon, self._about_pure_noise(plan)
-        if plan.delta > 0.0:
+        achieved, accountant, proof = plan.epsilon, "pld", "docs/proofs/pure.md"
+        if plan.delta == 0.0:
+            law = "independent Laplace" if plan.grid > 0.0 else "one norm-exponential"
+            law = f"{law} vector of scale {plan.sigma:.6g}"
+        else:
             multiplier = Noise(plan.sensitivity, plan.sigma, plan.grid).multiplier
             achieved = min(analytic_gaussian_epsilon(multiplier, plan.delta), plan.epsilon)
-            noise = self._about_gaussian_noise(plan)
+            accountant, law = "gdp", f"one Gaussian vector of standard deviation {plan.sigma:.6g}"
+            proof = "analytic Gaussian mechanism, Balle & Wang 2018, Theorem 8"
         if plan.solver == "gd":
             theorem = f"{plan.max_iter} steps of gradient descent (contraction bound)"
         else:
             theorem = "minimiser to a fixed gradient tolerance (strong convexity bound)"
+        norm = "L1" if plan.delta == 0.0 < plan.grid else "L2"
         return self._record(
             plan,
             achieved,
-            "gdp" if plan.delta > 0.0 else "pld",
-            f"output perturbation: {theorem}, {noise}",
-        )
-
-    def _about_gaussian_noise(self, plan: OutputPerturbationPlan) -> str:
-        return (
-            f"L2 sensitivity {plan.sensitivity:.6g}, one Gaussian vector of standard deviation "
-            f"{plan.sigma:.6g} (scaled units{self._about_grid(plan)}) by the analytic Gaussian "
-            "mechanism (Balle & Wang 2018, Theorem 8)"
-        )
-
-    def _about_pure_noise(self, plan: OutputPerturbationPlan) -> str:
-        if plan.grid > 0.0:
-            norm, law = "L1", "independent Laplace noise"
-        else:
-            norm, law = "L2", "one vector of norm-exponential noise (Gamma length)"
-        return (
-            f"{norm} sensitivity {plan.sensitivity:.6g}, {law} of scale {plan.sigma:.6g} (scaled "
-            f"units{self._about_grid(plan)}; theorem and proof in docs/proofs/pure.md)"
+            accountant,
+            f"output perturbation: {theorem}, {norm} sensitivity {plan.sensitivity:.6g}, {law} "
+            f"(scaled units{self._about_grid(plan)}; {proof})",
         )
 
 

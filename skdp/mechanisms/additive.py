@@ -13,7 +13,7 @@ from skdp.mechanisms.trace import note_release
 class AdditiveMechanism(ABC):
     """Release vectors with fresh noise of one scale; for parameters see `GaussianMechanism`."""
 
-    # Whether continuous noise has a density ~ e^(-|x| / sigma).
+    # Whether noise has a density ~ e^(-|x| / sigma): in the Euclidean norm, on a grid in L1.
     _exponential = False
 
     def __init__(
@@ -39,11 +39,6 @@ class AdditiveMechanism(ABC):
     def _steps(self, count: int) -> list[int]:
         """Draw noise in steps of the grid."""
 
-    @property
-    def _norm(self) -> float:
-        """Order of the norm that the sensitivity is in."""
-        return 2.0
-
     def noise(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Draw noise of the given shape."""
         if self.grid > 0.0:
@@ -64,5 +59,6 @@ class AdditiveMechanism(ABC):
         else:
             output = self.noise(value.shape)
             output += value
-        declared = (self.sensitivity, self.sigma, self._norm, self._exponential)
+        norm = 1.0 if self.grid > 0.0 and self._exponential else 2.0
+        declared = (self.sensitivity, self.sigma, norm, self._exponential)
         return note_release(self.label, value, output, *declared)

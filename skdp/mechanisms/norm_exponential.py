@@ -19,13 +19,9 @@ from skdp.mechanisms.contribution import ROUND_UP
 from skdp.mechanisms.discrete_gaussian import LARGEST_STEP, Noise
 from skdp.mechanisms.discrete_laplace import discrete_laplaces
 
-# No exponential of a stream is larger: its uniforms are at least 2^-961.
-_LARGEST_EXPONENTIAL = 667.0
-
-
-def largest_length(count: int) -> float:
-    """Return what no noise of `count` numbers that is ever drawn exceeds, in units of its scale."""
-    return count * _LARGEST_EXPONENTIAL
+# No noise that is drawn is longer than so many scales times its number of numbers: no exponential
+# of a stream exceeds it, as its uniforms are at least 2^-961.
+LARGEST_LENGTH = 667.0
 
 
 class NormExponentialMechanism(AdditiveMechanism):
@@ -36,10 +32,6 @@ class NormExponentialMechanism(AdditiveMechanism):
     """
 
     _exponential = True
-
-    @property
-    def _norm(self) -> float:
-        return 1.0 if self.grid > 0.0 else 2.0
 
     def _draw(self, shape: int | tuple[int, ...]) -> np.ndarray:
         count = int(np.prod(shape))
@@ -54,22 +46,21 @@ class NormExponentialMechanism(AdditiveMechanism):
         return discrete_laplaces(self._stream, round(self.sigma / self.grid), count)
 
 
-def pure_noise(sensitivity: float, epsilon: float) -> Noise:
-    """Return norm-exponential noise for a sensitivity in the Euclidean norm."""
-    return Noise(sensitivity, check_representable(sensitivity * _multiplier(epsilon)))
+def pure_noise(sensitivity: float, epsilon: float, count: int, discrete: bool) -> Noise:
+    """Return noise for `count` numbers together, of a sensitivity in the Euclidean norm.
 
-
-def pure_noise_on_grid(sensitivity: float, epsilon: float, count: int) -> Noise:
-    """Return discrete Laplace noise for `count` numbers of a Euclidean sensitivity, and its grid.
-
-    Their L1 norm is at most ``sqrt(count)`` times as large; rounding adds a step for each.
+    On a grid that of the L1 norm counts, ``sqrt(count)`` times as much and a step for each.
     """
+    inverse = max(1 / Fraction(epsilon), 1 / read_decimal(epsilon))  # however epsilon is read
+    multiplier = check_representable(decimal_up(inverse) * ROUND_UP)
+    if not discrete:
+        return Noise(sensitivity, check_representable(sensitivity * multiplier))
     share = sensitivity / math.sqrt(count)
     step = min(share, share * count / epsilon) * LARGEST_STEP
     grid = math.ldexp(1.0, math.frexp(step)[1] - 1)
     moved = Fraction(sensitivity) * Fraction(math.sqrt(count) * ROUND_UP) / Fraction(grid)
     steps = math.ceil(moved) + count
-    scale = math.ceil(steps * Fraction(_multiplier(epsilon)))
+    scale = math.ceil(steps * Fraction(multiplier))
     return Noise(steps * grid, check_representable(float_up(scale * Fraction(grid))), grid)
 
 
@@ -79,9 +70,3 @@ def pure_event(noise: Noise) -> NormExponentialEvent | DiscreteLaplaceEvent:
     if noise.grid == 0.0:
         return NormExponentialEvent(multiplier)
     return DiscreteLaplaceEvent(multiplier, round(noise.sensitivity / noise.grid))
-
-
-def _multiplier(epsilon: float) -> float:
-    """Return scale over sensitivity, a little more than the inverse of epsilon however read."""
-    inverse = max(1 / Fraction(epsilon), 1 / read_decimal(epsilon))
-    return check_representable(decimal_up(inverse) * ROUND_UP)

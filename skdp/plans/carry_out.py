@@ -47,24 +47,15 @@ def _check_rows(model: LinearModel, problems: Sequence[LinearProblem]) -> None:
         raise ValueError(f"{model.name} was bound to a table that has not n_rows={model.n_rows}.")
 
 
-def _kind(plan: OutputPerturbationPlan | ObjectivePerturbationPlan) -> type[AdditiveMechanism]:
-    """Return the law of a plan's noise: without a delta it has no Gaussian tails."""
-    return GaussianMechanism if plan.delta > 0.0 else NormExponentialMechanism
-
-
-def _noise(
-    plan: Any,
-    stream: RandomStream,
-    label: str,
-    grid: float = 0.0,
-    kind: type[AdditiveMechanism] = GaussianMechanism,
-) -> AdditiveMechanism:
-    return kind(
+def _noise(plan: Any, stream: RandomStream, label: str) -> AdditiveMechanism:
+    """Return what draws a plan's noise, which without a delta is of another law."""
+    pure = getattr(plan, "delta", None) == 0.0
+    return (NormExponentialMechanism if pure else GaussianMechanism)(
         sensitivity=plan.sensitivity,
         sigma=plan.sigma,
         stream=stream.spawn("noise"),
         label=label,
-        grid=grid,
+        grid=getattr(plan, "grid", 0.0),
     )
 
 
@@ -106,8 +97,7 @@ def carry_out_output_perturbation(
             parts.append(gradient_descent(objective, plan.max_iter, plan.step_size))
         else:
             parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
-    noise = _noise(plan, stream, "weights", plan.grid, _kind(plan))
-    return _release(noise, plan.model, np.concatenate(parts))
+    return _release(_noise(plan, stream, "weights"), plan.model, np.concatenate(parts))
 
 
 @carry_out.register(ObjectivePerturbationPlan)
@@ -121,7 +111,8 @@ def carry_out_objective_perturbation(
     model = plan.model
     _check(model, problems)
     _check_rows(model, problems)
-    secret = _kind(plan)(
+    noise = _noise(plan, stream, "weights")
+    secret = type(noise)(
         sensitivity=plan.sensitivity * plan.penalty,
         sigma=plan.tilt_sigma / model.n_rows,
         stream=stream.spawn("objective"),
@@ -134,8 +125,7 @@ def carry_out_objective_perturbation(
     for problem, tilt in zip(problems, tilts, strict=True):
         objective = problem.objective(plan.penalty, tilt)
         parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
-    noise = _noise(plan, stream, "weights", plan.grid, _kind(plan))
-    return _release(noise, plan.model, np.concatenate(parts))
+    return _release(noise, model, np.concatenate(parts))
 
 
 @carry_out.register(NoisyGradientPlan)

@@ -17,7 +17,7 @@ from skdp.accounting.numerics.contractions import sum_of_powers
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid
-from skdp.mechanisms.norm_exponential import pure_event, pure_noise, pure_noise_on_grid
+from skdp.mechanisms.norm_exponential import pure_event, pure_noise
 from skdp.models import LinearModel, require
 from skdp.plans.noisy_gradient import contribution_in_ball
 from skdp.solvers.objective import smallest_tolerance
@@ -159,9 +159,8 @@ class OutputPerturbationPlan:
         step_size: float | None = None,
         numerics: Numerics = "float",
     ) -> OutputPerturbationPlan:
-        """Derive sensitivity and noise from public numbers.
+        """Derive sensitivity and noise from public numbers; without a delta see `pure_noise`.
 
-        A delta of 0 takes noise of norm-exponential law (``docs/proofs/pure.md``).
         `max_iter` is the number T of steps of "gd", which alone takes a penalty of zero; for the
         others, which reach a minimiser to a fixed tolerance, it limits the fast phase only.
         """
@@ -181,7 +180,13 @@ class OutputPerturbationPlan:
                 "minimiser's sensitivity without a useful bound: give a larger alpha, or "
                 "solver='gd', whose T-step bound holds even at alpha=0."
             )
-        noise = _noise(sensitivity, epsilon, delta, numerics, model.n_weights)
+        if delta == 0.0:
+            noise = pure_noise(sensitivity, epsilon, model.n_weights, numerics == "discrete")
+        elif numerics == "discrete":
+            multiplier = analytic_gaussian_sigma(epsilon, delta)
+            noise = noise_on_grid(sensitivity, multiplier, model.n_weights)
+        else:
+            noise = Noise(sensitivity, analytic_gaussian_sigma(epsilon, delta, sensitivity))
         return cls(
             model=model,
             penalty=penalty,
@@ -202,17 +207,3 @@ class OutputPerturbationPlan:
         """One release with Gaussian noise, or without a delta with norm-exponential noise."""
         noise = Noise(self.sensitivity, self.sigma, self.grid)
         return GaussianEvent(noise.multiplier) if self.delta > 0.0 else pure_event(noise)
-
-
-def _noise(
-    sensitivity: float, epsilon: float, delta: float, numerics: Numerics, count: int
-) -> Noise:
-    """Return the least noise that meets the target, for the Euclidean norm of `count` numbers."""
-    discrete = numerics == "discrete"
-    if delta == 0.0:
-        if discrete:
-            return pure_noise_on_grid(sensitivity, epsilon, count)
-        return pure_noise(sensitivity, epsilon)
-    if discrete:
-        return noise_on_grid(sensitivity, analytic_gaussian_sigma(epsilon, delta), count)
-    return Noise(sensitivity, analytic_gaussian_sigma(epsilon, delta, sensitivity))

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from skdp.accounting import PureDPEvent
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
-from skdp.mechanisms.norm_exponential import largest_length
+from skdp.mechanisms.norm_exponential import LARGEST_LENGTH
 from skdp.models import LinearModel, require
 from skdp.plans.objective_perturbation import (
     FINAL_NOISE,
@@ -30,33 +30,23 @@ _SHARES = (0.005, 0.02, 0.08, 0.32)
 
 
 def secret_scale(
-    model: LinearModel,
-    penalty: float,
-    adjacency: Adjacency,
-    epsilon: float,
-    rows_per_unit: int | None = 1,
+    model: LinearModel, penalty: float, adjacency: Adjacency, epsilon: float, ranks: int = 1
 ) -> float:
     """Return the least scale of the linear term on the sum of losses; infinite if there is none.
 
-    Of a unit with several rows the mean of their losses counts; None: their number has no bound.
+    A unit's losses of one score have a second derivative of up to so many ranks; 1 for one row.
     """
     times = 2 if adjacency == "replace-one" else 1
-    length = times * math.sqrt(model.n_parts) * model.part_loss.lipschitz(model.row_norm)
-    ranks = _ranks(model, rows_per_unit)
+    lipschitz = model.part_loss.lipschitz(model.row_norm)
     each = ranks * math.log1p(curvature_ratio(model, penalty) / ranks)
     left = epsilon - model.n_parts * each * ROUND_UP
     if model.part_loss.slope_law == "logistic":
         # The curvature is none where the gradient is longest. Exact, as this may be an equality.
-        least = times * model.n_parts * Fraction(model.row_norm) ** 2
+        least = times * model.n_parts * Fraction(lipschitz) * Fraction(model.row_norm)
         if Fraction(epsilon) * Fraction(penalty) * model.n_rows >= least:
             left = epsilon
-    return length / left * ROUND_UP**2 if left > 0.0 else math.inf
-
-
-def _ranks(model: LinearModel, rows_per_unit: int | None) -> int:
-    """Return the largest rank of the curvature of a unit's losses of one score."""
-    columns = model.n_weights_per_output
-    return columns if rows_per_unit is None else min(rows_per_unit, columns)
+    moved = times * math.sqrt(model.n_parts) * lipschitz * ROUND_UP**2
+    return moved / left if left > 0.0 else math.inf
 
 
 def pure_objective_plan(
@@ -70,7 +60,10 @@ def pure_objective_plan(
     numerics: Numerics = "float",
     rows_per_unit: int | None = 1,
 ) -> ObjectivePerturbationPlan:
-    """Derive both noises and the tolerance from public numbers."""
+    """Derive both noises and the tolerance from public numbers.
+
+    Of a unit with several rows the mean of their losses counts; None: their number has no bound.
+    """
     require(model, "Objective perturbation", "linear", "convex", "Lipschitz", "smooth")
     check_penalty(model, penalty)
     if numerics == "discrete":
@@ -79,22 +72,20 @@ def pure_objective_plan(
             "term is drawn in doubles. Take an Opera estimator, or numerics='float'."
         )
     smoothness = model.part_loss.smoothness(model.row_norm) + penalty
-    longest = largest_length(model.n_weights)
+    ranks = min(rows_per_unit or model.n_weights_per_output, model.n_weights_per_output)
     found = []
     for share in _SHARES:
         final = epsilon * share
         main = math.nextafter(epsilon - final, 0.0)  # both together are at most epsilon
-        tilt = secret_scale(model, penalty, adjacency, main, rows_per_unit) / model.n_rows
+        tilt = secret_scale(model, penalty, adjacency, main, ranks) / model.n_rows
         if math.isfinite(tilt):
             wanted = FINAL_NOISE * tilt / smoothness * final
-            distance, tolerance = final_distance(model, penalty, longest * tilt, wanted)
+            longest = LARGEST_LENGTH * model.n_weights * tilt
+            distance, tolerance = final_distance(model, penalty, longest, wanted)
             sigma = distance / final * ROUND_UP
-            noise = math.hypot(tilt / smoothness, sigma)
-            found.append((noise, tilt, sigma, tolerance))
+            found.append((math.hypot(tilt / smoothness, sigma), tilt, sigma, tolerance))
     if not found:
-        ranks = _ranks(model, rows_per_unit)
-        within = epsilon * (1.0 - _SHARES[0])
-        least = smallest_penalty(model, within, 1.0 / ranks) / ranks
+        least = smallest_penalty(model, epsilon, (1.0 - _SHARES[0]) / ranks) / ranks
         raise ValueError(too_small(model, penalty, epsilon, least))
     _, tilt, sigma, tolerance = min(found)
     gap = math.sqrt(model.n_parts) * model.part_loss.lipschitz(model.row_norm)

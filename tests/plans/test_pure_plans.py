@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss
 from skdp.mechanisms import RandomStream, record_releases
-from skdp.mechanisms.norm_exponential import largest_length
+from skdp.mechanisms.norm_exponential import LARGEST_LENGTH
 from skdp.models import LinearModel, ScaledUnits
 from skdp.plans.carry_out import carry_out
 from skdp.plans.defaults import PublicNumbers, default_objective_penalty, default_output_penalty
@@ -55,7 +55,7 @@ def test_scales_have_the_reference_values(row):
     n, penalty, epsilon, *expected = row
     model = make_model("logistic", n, 5000)
     found = [secret_scale(model, penalty, adjacency, epsilon) for adjacency in ADJACENCIES]
-    found.append(secret_scale(model, penalty, "replace-one", epsilon, rows_per_unit=None))
+    found.append(secret_scale(model, penalty, "replace-one", epsilon, ranks=5000))
     assert found == pytest.approx(expected, rel=1e-5)
     assert found[:2] == pytest.approx(expected[:2], rel=1e-9)
 
@@ -83,8 +83,8 @@ def test_other_losses_pay_for_determinants_once_under_either_relation(loss):
     for adjacency, times in (("add-remove", 1), ("replace-one", 2)):
         expected = times * lipschitz / (1.0 - determinant)
         assert secret_scale(model, 0.05, adjacency, 1.0) == pytest.approx(expected, rel=1e-12)
-    more = [secret_scale(model, 0.05, "replace-one", 1.0, rows_per_unit=r) for r in (1, 2, 3, 9)]
-    assert more[0] < more[1] < more[2] == more[3], "no more rows than columns count"
+    more = [make_plan(model, rows_per_unit=rows).tilt_sigma for rows in (1, 2, 3, 9, None)]
+    assert more[0] < more[1] < more[2] == more[3] == more[4], "no more rows than columns count"
 
 
 def worst_loss(rng, kind, outputs, adjacency, epsilon, penalty, factor=1.0):
@@ -156,7 +156,7 @@ def test_both_noises_together_meet_the_target(loss, adjacency, epsilon, penalty)
     assert plan.tilt_sigma >= secret_scale(model, penalty, adjacency, left) * (1.0 - 3e-13)
     assert plan.tilt_sigma <= 1.05 * secret_scale(model, penalty, adjacency, epsilon)
     # However long the tilt is drawn, the solver's promise holds.
-    longest = largest_length(model.n_weights) * plan.tilt_sigma / model.n_rows
+    longest = LARGEST_LENGTH * model.n_weights * plan.tilt_sigma / model.n_rows
     part = plan.tolerance / math.sqrt(model.n_parts)
     assert part >= smallest_tolerance(model.part_loss, model.row_norm, penalty, longest)
 

@@ -60,8 +60,8 @@ class LaplaceEvent(Event):
 class NormExponentialEvent(Event):
     """One release of a vector with noise of density proportional to ``e^(-|x| / s)``.
 
-    The norm is the Euclidean one, of the whole vector, whatever its dimension: the noise has a
-    length of Gamma law and a uniform direction (Chaudhuri, Monteleoni and Sarwate, 2011).
+    The norm is the Euclidean one of the whole vector, of any dimension: its length has a Gamma law
+    (Chaudhuri, Monteleoni and Sarwate, 2011).
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ class NormExponentialEvent(Event):
 
     Notes
     -----
-    In every dimension it is dominated by a `LaplaceEvent` with the same multiplier, which it is in
-    one; in more it reveals less, of which no use is made. Proof: ``docs/proofs/pure.md``.
+    It is dominated by a `LaplaceEvent` with the same multiplier, and is one in one dimension; the
+    proof is in ``docs/proofs/pure.md``.
     """
 
     noise_multiplier: float
