@@ -177,7 +177,7 @@ def records(fitted: Any) -> list[PrivacySpent]:
 
 
 def noises(traces: list[ReleaseTrace]) -> dict[tuple[str, float], np.ndarray]:
-    """Return the noise of each kind of release in units of its scale, norm-exponential as normal."""
+    """Return the noise of each kind of release over its scale; norm-exponential as if normal."""
     found: dict[tuple[str, float], list[np.ndarray]] = {}
     for release in (release for trace in traces for release in trace.releases):
         if release.norm in (1.0, 2.0):  # others choose
