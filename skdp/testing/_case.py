@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
+from scipy.special import gammaincc, gammainccinv
 from sklearn.base import clone
 
 from skdp.exceptions import BudgetExceededError
@@ -176,10 +177,20 @@ def records(fitted: Any) -> list[PrivacySpent]:
 
 
 def noises(traces: list[ReleaseTrace]) -> dict[tuple[str, float], np.ndarray]:
-    """Return the noise of each kind of release, in units of its declared scale."""
+    """Return the noise of each kind of release over its scale; norm-exponential as if normal."""
     found: dict[tuple[str, float], list[np.ndarray]] = {}
     for release in (release for trace in traces for release in trace.releases):
         if release.norm in (1.0, 2.0):  # others choose
             noise = (release.output - release.value) / release.sigma
+            if release.exponential and release.norm == 2.0:
+                noise = as_normals(noise)
             found.setdefault((release.label, release.norm), []).append(noise.ravel())
     return {kind: np.concatenate(parts) for kind, parts in found.items()}
+
+
+def as_normals(noise: np.ndarray) -> np.ndarray:
+    """Return what is standard normal if noise has a density ~ ``e^-|x|`` over all its numbers."""
+    length = np.linalg.norm(noise.ravel())
+    # What is longer with the same probability: of squares, the halves have a Gamma law.
+    longer = gammaincc(noise.size, length)
+    return noise * (np.sqrt(2.0 * gammainccinv(0.5 * noise.size, longer)) / length)
