@@ -8,6 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtri
 
+from skdp.metrics.bins import ScoreBins
+
 Interval = tuple[float, float]
 
 
@@ -68,7 +70,7 @@ def not_ruled_out(
 
 def _where_negative(values: np.ndarray, low: float, high: float) -> list[float]:
     """Return the ends of where a parabola, given at both ends and halfway, is at most 0."""
-    at_low, middle, at_high = values
+    at_low, middle, at_high = values.tolist()
     second = 2.0 * (at_low - 2.0 * middle + at_high)
     first = at_high - at_low - second
     root = first**2 - 4.0 * second * at_low
@@ -114,3 +116,16 @@ def halfway(name: str, one: Figure, other: Figure) -> Figure:
         for side in (0, 1)
     ]
     return Figure(value, (max(0.0, value - reach[0]), min(1.0, value + reach[1])), name)
+
+
+def widened(
+    name: str,
+    bins: ScoreBins,
+    figure: Callable[[np.ndarray], tuple[float, Interval]],
+    limits: Interval = (0.0, 1.0),
+) -> Figure:
+    """Return a figure whose interval covers half of what slopes within bins change of it."""
+    value, (low, high) = figure(bins.spread())
+    flat = figure(bins.spread(sloped=False))[0]
+    slack = 0.5 * abs(value - flat) if math.isfinite(value + flat) else 0.0
+    return Figure(value, (max(limits[0], low - slack), min(limits[1], high + slack)), name)
