@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "mechanisms": {"accounting", "exceptions", "parameters", "threads"},
     "solvers": {"losses", "once", "threads"},
     "models": {"solvers", "losses", "once", "threads"},
-    "plans": {"models", "solvers", "mechanisms", "accounting", "losses"},
+    "plans": {"models", "solvers", "mechanisms", "accounting", "losses", "units"},
     "notices": set(),
     "config": {"notices"},
     "budget": {
@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "fitting": {"budget", "reporting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
         *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
-        *("exceptions", "inputs", "parameters", "row_bounds", "seeding", "silence"),
+        *("exceptions", "inputs", "parameters", "row_bounds", "seeding", "silence", "units"),
     },
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
@@ -54,6 +54,7 @@ MAY_IMPORT = {
     "pipelines": set(),
     "row_bounds": {"exceptions"},
     "parameters": set(),
+    "units": {"parameters"},
     "seeding": set(),
     "silence": set(),
     "threads": set(),
