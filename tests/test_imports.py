@@ -48,7 +48,7 @@ MAY_IMPORT = {
     },
     "metrics": {
         *("statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
-        *("parameters", "seeding", "silence"),
+        *("exceptions", "parameters", "seeding", "silence", "units"),
     },
     "inputs": set(),
     "pipelines": set(),
@@ -279,6 +279,7 @@ def test_public_names():
         audit,
         budget,
         mechanisms,
+        metrics,
         model_selection,
         preprocessing,
         reporting,
@@ -310,6 +311,7 @@ def test_public_names():
         testing: "check_noise check_private_estimator check_sampler replay_on_neighbour",
         audit: "AuditDisplay AuditResult MembershipDisplay MembershipResult audit_epsilon "
         "audit_in_one_run membership_inference",
+        metrics: "PrivateEvaluation PrivateEvaluationResult",
         statistics: "private_count private_histogram private_contingency_table private_mean "
         "private_variance private_quantile private_top_k private_table_one",
     }

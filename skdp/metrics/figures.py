@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skdp.metrics.intervals import Figure, Interval, halfway, not_ruled_out, ratio, widened
+from skdp.metrics.intervals import Figure, Interval, not_ruled_out, ratio, widened
 from skdp.metrics.release import ScoreTable
 
 # What is counted inside what, from label and prediction.
@@ -33,12 +33,6 @@ def share(name: str, table: ScoreTable, first: int, z: float) -> Figure:
     inside, within = _SHARES[name](label, predicted)
     flat = table.counts.ravel()
     return ratio(name, flat, table.covariance, inside.astype(float), within.astype(float), z)
-
-
-def balanced_accuracy(table: ScoreTable, first: int, z: float) -> Figure:
-    """Return the mean of sensitivity and specificity."""
-    names = ("sensitivity", "specificity")
-    return halfway("balanced_accuracy", *(share(name, table, first, z) for name in names))
 
 
 def auc(table: ScoreTable, z: float) -> Figure:
@@ -104,11 +98,13 @@ def _average_precision(table: ScoreTable, spread: np.ndarray, z: float) -> tuple
     every = above @ (negatives + positives)
     few = every < 4.0 * deviation + 4.0
     first = size - 1 if not few.any() else int(np.flatnonzero(few).min()) - 1
-    if first < 0 or positives.sum() <= 0.0:
+    total = positives.sum()
+    if first < 0 or total <= 0.0:
         return math.nan, (0.0, 1.0)
     above[first:], every = above[first], np.where(np.arange(size) >= first, every[first], every)
     precision = (above @ positives) / every
-    total = positives.sum()
+    # There it may rise from that mean up to 1.
+    missed = max(0.0, own[first + 1 :].sum() / total) * max(0.0, 1.0 - precision[first])
     value = float(own @ precision / total)
     # Gradients by positives and by negatives of the sum of own * precision.
     weights = own / every
@@ -125,7 +121,8 @@ def _average_precision(table: ScoreTable, spread: np.ndarray, z: float) -> tuple
         )
 
     interval = not_ruled_out(lambda a: (value - a) * total, variance, z)
-    return float(np.clip(value, 0.0, 1.0)), interval
+    low, high = interval
+    return float(np.clip(value + 0.5 * missed, 0.0, 1.0)), (low, high + missed)
 
 
 def mean_of_cells(
