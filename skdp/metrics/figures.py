@@ -94,7 +94,7 @@ def _average_precision(table: ScoreTable, spread: np.ndarray, z: float) -> tuple
     negatives, positives = table.counts
     own = spread @ positives
     both = np.hstack([above, above])
-    deviation = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", both, table.covariance, both), 1e-12))
+    deviation = np.sqrt(np.maximum(((both @ table.covariance) * both).sum(axis=1), 0.0))
     every = above @ (negatives + positives)
     few = every < 4.0 * deviation + 4.0
     first = size - 1 if not few.any() else int(np.flatnonzero(few).min()) - 1
@@ -103,15 +103,18 @@ def _average_precision(table: ScoreTable, spread: np.ndarray, z: float) -> tuple
         return math.nan, (0.0, 1.0)
     above[first:], every = above[first], np.where(np.arange(size) >= first, every[first], every)
     precision = (above @ positives) / every
-    # There it may rise from that mean up to 1.
-    missed = max(0.0, own[first + 1 :].sum() / total) * max(0.0, 1.0 - precision[first])
+    # There it may rise from that mean up to 1, for as many positives as noise allows.
+    top = np.concatenate([np.zeros(cells), spread[first + 1 :].sum(axis=0)])
+    share = float(top @ table.counts.ravel()) / total
+    reach = z * math.sqrt(top @ table.covariance @ top) / total
+    rise = max(0.0, 1.0 - precision[first])
     value = float(own @ precision / total)
     # Gradients by positives and by negatives of the sum of own * precision.
     weights = own / every
     by_negative = -(weights * precision) @ above
     by_positive = precision @ spread + weights @ above + by_negative
     gradient = np.concatenate([by_negative, by_positive])
-    positive = np.concatenate([np.zeros(cells), np.ones(cells)])
+    positive = np.repeat([0.0, 1.0], cells)
     counts = np.maximum(table.counts.ravel(), 0.0)
 
     def variance(a: float) -> float:
@@ -120,9 +123,9 @@ def _average_precision(table: ScoreTable, spread: np.ndarray, z: float) -> tuple
             float(direction**2 @ counts + direction @ table.covariance @ direction) + (1 - a) ** 2
         )
 
-    interval = not_ruled_out(lambda a: (value - a) * total, variance, z)
-    low, high = interval
-    return float(np.clip(value + 0.5 * missed, 0.0, 1.0)), (low, high + missed)
+    low, high = not_ruled_out(lambda a: (value - a) * total, variance, z)
+    shown = float(np.clip(value + 0.5 * rise * max(share, 0.0), 0.0, 1.0))
+    return shown, (low, high + rise * min(1.0, share + reach))
 
 
 def mean_of_cells(

@@ -136,7 +136,6 @@ def widened(
     limits: Interval = (0.0, 1.0),
 ) -> Figure:
     """Return a figure whose interval covers half of what slopes within bins change of it."""
-    value, (low, high) = figure(bins.spread())
-    flat = figure(bins.spread(sloped=False))[0]
+    (value, (low, high)), (flat, _) = map(figure, bins.spreads)
     slack = 0.5 * abs(value - flat) if math.isfinite(value + flat) else 0.0
     return Figure(value, (max(limits[0], low - slack), min(limits[1], high + slack)), name)
