@@ -46,6 +46,10 @@ MAY_IMPORT = {
     "statistics": {
         *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),
     },
+    "metrics": {
+        *("statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
+        *("parameters", "seeding", "silence"),
+    },
     "inputs": set(),
     "pipelines": set(),
     "row_bounds": {"exceptions"},
@@ -78,7 +82,7 @@ MAY_IMPORT = {
 }
 SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
-    *("datasets", "fitting", "pipelines", "audit", "silence"),
+    *("datasets", "fitting", "pipelines", "audit", "silence", "metrics"),
 }
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 
@@ -242,7 +246,7 @@ def test_import_loads_neither_numba_nor_extras():
     code = (
         "import sys, skdp, skdp.accounting, skdp.mechanisms, skdp.budget, skdp.reporting, "
         "skdp.preprocessing, skdp.losses, skdp.solvers, skdp.testing, skdp.model_selection, "
-        "skdp.datasets, skdp.audit, skdp.statistics\n"
+        "skdp.datasets, skdp.audit, skdp.statistics, skdp.metrics\n"
         "print(*[m for m in ('numba', 'llvmlite', 'matplotlib', 'dp_accounting', 'mpmath', 'yaml')"
         " if m in sys.modules])"
     )
