@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "mechanisms": {"accounting", "exceptions", "parameters", "threads"},
     "solvers": {"losses", "once", "threads"},
     "models": {"solvers", "losses", "once", "threads"},
-    "plans": {"models", "solvers", "mechanisms", "accounting", "losses"},
+    "plans": {"models", "solvers", "mechanisms", "accounting", "losses", "units"},
     "notices": set(),
     "config": {"notices"},
     "budget": {
@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "fitting": {"budget", "reporting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
         *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
-        *("exceptions", "inputs", "parameters", "row_bounds", "seeding", "silence"),
+        *("exceptions", "inputs", "parameters", "row_bounds", "seeding", "silence", "units"),
     },
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
@@ -48,12 +48,13 @@ MAY_IMPORT = {
     },
     "metrics": {
         *("statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
-        *("parameters", "seeding", "silence"),
+        *("exceptions", "parameters", "seeding", "silence", "units"),
     },
     "inputs": set(),
     "pipelines": set(),
     "row_bounds": {"exceptions"},
     "parameters": set(),
+    "units": {"parameters"},
     "seeding": set(),
     "silence": set(),
     "threads": set(),
@@ -278,6 +279,7 @@ def test_public_names():
         audit,
         budget,
         mechanisms,
+        metrics,
         model_selection,
         preprocessing,
         reporting,
@@ -309,6 +311,7 @@ def test_public_names():
         testing: "check_noise check_private_estimator check_sampler replay_on_neighbour",
         audit: "AuditDisplay AuditResult MembershipDisplay MembershipResult audit_epsilon "
         "audit_in_one_run membership_inference",
+        metrics: "PrivateEvaluation PrivateEvaluationResult",
         statistics: "private_count private_histogram private_contingency_table private_mean "
         "private_variance private_quantile private_top_k private_table_one",
     }

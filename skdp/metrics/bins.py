@@ -58,6 +58,11 @@ class ScoreBins:
         """Number of bins."""
         return self.edges.size + 1
 
+    @property
+    def lower_ends(self) -> np.ndarray:
+        """The least score of each bin."""
+        return np.concatenate([[0.0], self.edges]) if self.atoms is None else self.atoms
+
     def places(self, scores: np.ndarray) -> np.ndarray:
         """Return the bin of each score."""
         return np.searchsorted(self.edges, scores, side="right")

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.special import ndtri
+
+from skdp.metrics.bins import ScoreBins
 
 Interval = tuple[float, float]
 
 
 class Figure(float):
-    """A number that has an interval for its value in the population."""
+    """A number that has an interval for its value in the population.
+
+    Parameters
+    ----------
+    value : float
+        The figure, NaN where the counts leave nothing to divide by.
+    interval : tuple of two floats
+        Values that sampling and noise do not rule out.
+    name : str
+        What it is the figure of.
+    """
 
     name: str
     interval: Interval
 
-    def __new__(cls, value: float, interval: Interval, name: str, *_: object) -> Figure:
+    def __new__(cls, value: float, interval: Interval, name: str) -> Figure:
         """Make a float of it."""
         figure = super().__new__(cls, value)
         figure.name, figure.interval = name, (float(interval[0]), float(interval[1]))
@@ -68,7 +80,7 @@ def not_ruled_out(
 
 def _where_negative(values: np.ndarray, low: float, high: float) -> list[float]:
     """Return the ends of where a parabola, given at both ends and halfway, is at most 0."""
-    at_low, middle, at_high = values
+    at_low, middle, at_high = values.tolist()
     second = 2.0 * (at_low - 2.0 * middle + at_high)
     first = at_high - at_low - second
     root = first**2 - 4.0 * second * at_low
@@ -104,13 +116,27 @@ def ratio(
     return Figure(value, not_ruled_out(lambda a: x - a * y, variance, z), name)
 
 
-def halfway(name: str, one: Figure, other: Figure) -> Figure:
-    """Return the mean of two independent figures: squares of their reaches add up."""
-    value = 0.5 * (one + other)
-    reach = [
-        0.5 * math.hypot(one - one.interval[side], other - other.interval[side])
-        if not math.isnan(value)
-        else 1.0
-        for side in (0, 1)
-    ]
+def average(name: str, parts: Sequence[Figure]) -> Figure:
+    """Return the mean of independent figures: squares of their reaches add up."""
+    value = float(np.mean(parts))
+    if math.isnan(value):
+        return Figure(value, (0.0, 1.0), name)
+    ends = np.array([part.interval for part in parts])
+    reach = np.abs(np.array(parts)[:, None] - ends)
+    # An end at a limit was cut off there, and tells less than it seems.
+    cut = ((ends == 0.0) | (ends == 1.0)).any(axis=0)
+    reach = np.where(cut, reach.sum(axis=0), np.linalg.norm(reach, axis=0)) / len(parts)
     return Figure(value, (max(0.0, value - reach[0]), min(1.0, value + reach[1])), name)
+
+
+def widened(
+    name: str,
+    bins: ScoreBins,
+    figure: Callable[[np.ndarray], tuple[float, Interval]],
+    limits: Interval = (0.0, 1.0),
+) -> Figure:
+    """Return a figure whose interval covers half of what slopes within bins change of it."""
+    value, (low, high) = figure(bins.spread())
+    flat = figure(bins.spread(sloped=False))[0]
+    slack = 0.5 * abs(value - flat) if math.isfinite(value + flat) else 0.0
+    return Figure(value, (max(limits[0], low - slack), min(limits[1], high + slack)), name)

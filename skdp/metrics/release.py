@@ -10,6 +10,7 @@ import numpy as np
 
 from skdp.accounting import ComposedEvent, Event, calibrate_event
 from skdp.mechanisms import RandomStream
+from skdp.mechanisms.contribution import Adjacency
 from skdp.metrics.bins import ScoreBins, number_of_bins
 from skdp.statistics.counts import table_of
 from skdp.statistics.noise import Noise, Query
@@ -47,6 +48,7 @@ class ScoreTables:
     n: int
     classes: np.ndarray
     subgroups: tuple[Any, ...] | None
+    probabilities: bool
 
     def table(self, subgroup: Any = None, label: Any = None) -> ScoreTable:
         """Return the table of a class, of a subgroup or of all rows."""
@@ -118,13 +120,14 @@ class ReleasePlan:
     n: int
     classes: np.ndarray
     subgroups: tuple[Any, ...] | None
+    probabilities: bool
 
     @classmethod
     def build(
         cls,
         epsilon: float,
         delta: float,
-        adjacency: str,
+        adjacency: Adjacency,
         n: int,
         classes: np.ndarray,
         *,
@@ -132,6 +135,7 @@ class ReleasePlan:
         n_bins: Any = "auto",
         score_values: Any = None,
         subgroups: tuple[Any, ...] | None = None,
+        probabilities: bool = True,
         unit: int = 1,
     ) -> ReleasePlan:
         """Find the least noise for a target.
@@ -163,7 +167,17 @@ class ReleasePlan:
         else:
             count = number_of_bins(n, sigma * math.sqrt(tables)) if n_bins == "auto" else n_bins
             places = ScoreBins.make(count, thresholds)
-        return cls(places, noises(sigma), event(sigma), n, classes, subgroups)
+        return cls(places, noises(sigma), event(sigma), n, classes, subgroups, probabilities)
+
+    def describe(self) -> str:
+        """Name sensitivity, noise and theorem, for the statement."""
+        people = ", ".join(f"{noise.people:.6g}" for noise in self.noises)
+        query = self.noises[0].query
+        return (
+            f"{len(self.noises)} tables of counts with discrete Gaussian noise of scales {people}; "
+            f"L2 sensitivity of the first {math.sqrt(query.l2_squared) / query.unit:.6g} (Canonne, "
+            "Kamath & Steinke 2020; docs/proofs/evaluation.md)"
+        )
 
     def shape(self) -> tuple[int, int, int, int]:
         """Return the shape of the table of bins: subgroups, tables, labels, bins."""
@@ -187,8 +201,7 @@ class ReleasePlan:
             ],
             axis=1,
         )
-        cells = np.arange(self.bins.coarse[-1] + 1)[:, None] == self.bins.coarse
-        tables = [fine, fine @ cells.T.astype(np.int64)]
+        tables = [fine, self.coarsen(fine)]
         if n_tables > 1:
             shape = [n_groups, n_tables, n_tables]
             tables.append(table_of([members, codes, predicted], shape, weights))
@@ -199,18 +212,27 @@ class ReleasePlan:
         return [codes == code for code in ((1,) if two else range(len(self.classes)))]
 
     def release(self, exact: list[np.ndarray], stream: RandomStream) -> ScoreTables:
-        """Return tables with noise, fused to one estimate of each that has the public sum."""
+        """Return tables with noise, fused to one estimate of each."""
         noisy = [
             noise.release(table, stream) / noise.query.unit
             for noise, table in zip(self.noises, exact, strict=True)
         ]
+        return self.assemble(*noisy)
+
+    def assemble(
+        self, fine: np.ndarray, coarse: np.ndarray, confusions: np.ndarray | None = None
+    ) -> ScoreTables:
+        """Return estimates that have the public sum; all of it is post-processing."""
         variances = [noise.people**2 for noise in self.noises]
-        counts, noise = fuse(noisy[0], noisy[1], self.bins.coarse, (variances[0], variances[1]))
+        counts, noise = fuse(fine, coarse, self.bins.coarse, (variances[0], variances[1]))
         for table in range(counts.shape[1]):
             counts[:, table] = with_total(counts[:, table], noise, self.n)
-        confusions, variance = None, 0.0
-        if len(noisy) == 3:
-            variance = variances[2]
-            confusions = with_total(noisy[2], variance * np.eye(noisy[2][0].size), self.n)
-        own = (self.n, self.classes, self.subgroups)
-        return ScoreTables(self.bins, counts, noise, confusions, variance, *own)
+        if confusions is not None:
+            confusions = with_total(confusions, np.eye(confusions[0].size), self.n)
+        public = (self.n, self.classes, self.subgroups, self.probabilities)
+        return ScoreTables(self.bins, counts, noise, confusions, variances[-1], *public)
+
+    def coarsen(self, fine: np.ndarray) -> np.ndarray:
+        """Return the sums of bins between declared thresholds."""
+        cells = np.arange(self.bins.coarse[-1] + 1)[:, None] == self.bins.coarse
+        return fine @ cells.T.astype(fine.dtype)

@@ -1,0 +1,147 @@
+"""Units of privacy: the rows of one patient, found by the ids that a fit is given as groups=.
+
+Two ids that Python calls equal, or that a reader cannot tell apart, are one unit: that one person
+counts as two would take protection away, and the reverse does not. No message quotes an id or says
+how many rows there are, which is private.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.parameters import check_choice
+
+_MIXED = (
+    "groups mixes numbers and texts, so that one person may have ids that differ in kind alone, as "
+    "1 and '1': give every row an id of the same kind, for example all as text."
+)
+_NULL = (
+    "groups has missing ids (None, NaN or empty text): nobody can tell whose rows these are. Drop "
+    "them, or let each be a unit of its own: units_of(ids, null='own').codes, from skdp.units."
+)
+_WRONG = (
+    "groups must hold one id for each row of X, in a list, an array or a column: whole numbers or "
+    "texts."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Which rows belong to each unit; the rows themselves stay where they are.
+
+    Units are in the order of their ids, and those of rows without an id come last.
+    """
+
+    codes: NDArray[np.int64]  # the unit of each row
+    order: NDArray[np.int64]  # rows, those of one unit side by side, as in the table
+    starts: NDArray[np.int64]  # those of unit p are order[starts[p] : starts[p + 1]]
+
+    @property
+    def n_units(self) -> int:
+        """Number of units; public as the number of rows is without groups."""
+        return self.starts.size - 1
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of rows of each unit; private."""
+        return np.diff(self.starts)
+
+    def weights(self, most: float = 1.0) -> NDArray[np.float64]:
+        """Return what each row counts: a unit's rows alike, in all their number but `most`."""
+        return np.minimum(1.0, most / self.counts)[self.codes]
+
+    def draw_rows(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return one row of each unit, by one uniform number of [0, 1) each."""
+        counts = self.counts
+        return self.order[self.starts[:-1] + np.minimum(uniforms * counts, counts - 1).astype(int)]
+
+    def rows_of(
+        self, indices: NDArray[np.int64], offsets: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Turn lots of units into lots of their rows."""
+        counts = self.counts[indices]
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        places = np.repeat(self.starts[indices] - ends[:-1], counts) + np.arange(ends[-1])
+        return self.order[places], ends[offsets]
+
+
+class LotsOfUnits:
+    """A sampler of units that draws their rows."""
+
+    def __init__(self, sampler: Any, units: Units) -> None:
+        self._sampler, self._units = sampler, units
+
+    def draw(self, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Draw the lots of `steps` steps, each with all rows of its units."""
+        return self._units.rows_of(*self._sampler.draw(steps))
+
+
+def units_of(ids: Any, n_rows: int | None = None, *, null: str = "refuse") -> Units:
+    """Find the units of rows by their ids; a missing id is refused, or its row's ``"own"`` unit.
+
+    Ids are whole numbers, or texts, which are compared after Unicode's NFKC and without blanks
+    around them or invisible characters. Nothing else is corrected: 'A1' and 'a1' are two.
+    """
+    check_choice("null", null, ("refuse", "own"))
+    values = _listed(ids)
+    if n_rows is not None and len(values) != n_rows:
+        raise ValueError(_WRONG)
+    seen: dict[Any, int] = {}
+    try:
+        entries = (seen.setdefault(value, len(seen)) for value in values)
+        first = np.fromiter(entries, np.int64, len(values))
+    except TypeError:  # what cannot be hashed
+        raise TypeError(_WRONG) from None
+    keys = [_key(value) for value in seen]
+    known = {key for key in keys if key is not None}
+    if len({type(key) for key in known}) > 1:
+        raise TypeError(_MIXED)
+    place = {key: number for number, key in enumerate(sorted(known))}
+    codes = np.array([-1 if key is None else place[key] for key in keys], dtype=np.int64)[first]
+    missing = codes < 0
+    if missing.any():
+        if null == "refuse":
+            raise ValueError(_NULL)
+        codes[missing] = len(place) + np.arange(np.count_nonzero(missing))
+    order = np.argsort(codes, kind="stable")
+    return Units(codes, order, np.concatenate([[0], np.cumsum(np.bincount(codes))]))
+
+
+def _listed(ids: Any) -> list[Any]:
+    """Return ids as a list of plain values."""
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise TypeError(_WRONG)
+    # Of a list numpy would make texts of numbers and of missing values.
+    plain = isinstance(ids, list | tuple)
+    try:
+        array = np.asarray(ids, dtype=object) if plain else np.asarray(ids)
+    except ValueError:
+        raise TypeError(_WRONG) from None
+    if array.ndim != 1 or array.dtype.kind not in "iufUTO":
+        raise TypeError(_WRONG)
+    return array.tolist()
+
+
+def _key(value: Any) -> int | str | None:
+    """Return what ids of one unit share, None if there is no id."""
+    if isinstance(value, str):
+        text = " ".join(unicodedata.normalize("NFKC", value).split())
+        return "".join(filter(str.isprintable, text)).strip() or None
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        if math.isnan(value):
+            return None
+        if float(value).is_integer():
+            return int(value)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    raise TypeError(_WRONG)
