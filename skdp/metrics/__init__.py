@@ -1,7 +1,16 @@
 """Figures of a model's performance on private rows, each with an interval, from one release."""
 
+from skdp.metrics.calibrator import PrivateCalibrator
 from skdp.metrics.evaluation import PrivateEvaluation
 from skdp.metrics.intervals import Figure
 from skdp.metrics.result import Point, PrivateEvaluationResult
+from skdp.metrics.threshold import PrivateThreshold
 
-__all__ = ["Figure", "Point", "PrivateEvaluation", "PrivateEvaluationResult"]
+__all__ = [
+    "Figure",
+    "Point",
+    "PrivateCalibrator",
+    "PrivateEvaluation",
+    "PrivateEvaluationResult",
+    "PrivateThreshold",
+]
