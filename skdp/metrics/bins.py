@@ -94,21 +94,23 @@ class ScoreBins:
         cells += [ends[-2] + steps * (ends[-1] - ends[-2])]
         return np.concatenate([[cell[:-1], cell[1:]] for cell in cells], axis=1)
 
-    def spread(self, sloped: bool = True) -> np.ndarray:
-        """Return the matrix that shares the counts of bins out among their cells.
+    @cached_property
+    def spreads(self) -> tuple[np.ndarray, np.ndarray]:
+        """Matrices that share the counts of bins out among their cells: with slopes, and without.
 
         Within a bin the density of log odds is a line; its slope comes from the neighbours, or is
         0. The outermost bins reach to infinity: theirs is 0.
         """
         if self.atoms is not None:
-            return np.eye(self.count)
-        matrix = np.repeat(np.eye(self.count), PARTS, axis=0) / PARTS
-        if not sloped or self.count < 5:
-            return matrix
+            return np.eye(self.count), np.eye(self.count)
+        flat = np.repeat(np.eye(self.count), PARTS, axis=0) / PARTS
+        if self.count < 5:
+            return flat, flat
         edges = logit(self.edges)
         widths, centres = np.diff(edges), 0.5 * (edges[1:] + edges[:-1])
         slopes = np.gradient(np.diag(1.0 / widths), centres, axis=0)
         offsets = (np.arange(PARTS) + 0.5) / PARTS - 0.5
         moved = (widths[:, None] ** 2 * offsets / PARTS)[:, :, None] * slopes[:, None, :]
-        matrix[PARTS:-PARTS, 1:-1] += moved.reshape(-1, widths.size)
-        return matrix
+        sloped = flat.copy()
+        sloped[PARTS:-PARTS, 1:-1] += moved.reshape(-1, widths.size)
+        return sloped, flat

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
-from skdp.metrics.intervals import Figure, Interval, ratio, widened
+from skdp.metrics.bins import ScoreBins
+from skdp.metrics.intervals import Figure, ratio
 from skdp.metrics.release import ScoreTable
 
 # Log odds beyond which the slope takes scores for equal, and slopes that are looked for.
@@ -19,25 +20,22 @@ _CELLS = 10
 
 def calibration_slope(table: ScoreTable, z: float) -> Figure:
     """Return the slope of labels on log odds of scores, by an inverted score test."""
-
-    def figure(spread: np.ndarray) -> tuple[float, Interval]:
-        score = _SlopeScore(table, spread)
-        value = _crossing(score, 0.0, 1.0, 0.0)
-        if not math.isfinite(value):
-            return math.nan, (-math.inf, math.inf)
-        return value, (_crossing(score, z, value, -1.0), _crossing(score, -z, value, 1.0))
-
-    return widened("calibration_slope", table.bins, figure, (-math.inf, math.inf))
+    score = _SlopeScore(table)
+    value, interval = _crossing(score, 0.0, 1.0, 0.0), (-math.inf, math.inf)
+    if math.isinf(value):
+        return Figure(math.nan, interval, "calibration_slope")
+    interval = _crossing(score, z, value, -1.0), _crossing(score, -z, value, 1.0)
+    return Figure(value, interval, "calibration_slope")
 
 
 class _SlopeScore:
     """The standardised score of a slope, with the intercept that fits best beside it."""
 
-    def __init__(self, table: ScoreTable, spread: np.ndarray) -> None:
+    def __init__(self, table: ScoreTable) -> None:
         middle = np.clip(table.bins.parts.mean(axis=0), 1e-9, 1.0 - 1e-9)
         self._odds = np.clip(logit(middle), -_LARGEST_LOGIT, _LARGEST_LOGIT)
-        self._table, self._spread = table, spread
-        self._every = spread @ table.counts.sum(axis=0)
+        self._table, self._spread = table, table.bins.spreads[0]
+        self._every = self._spread @ table.counts.sum(axis=0)
         self._positives = float(table.counts[1].sum())
 
     def __call__(self, slope: float) -> float:
@@ -90,33 +88,24 @@ def expected_calibration_error(table: ScoreTable, z: float) -> Figure:
     The sum of sizes of noisy numbers is too large; what that adds is known if the numbers are 0 and
     less otherwise, so the interval holds more often than it says.
     """
-
-    def figure(spread: np.ndarray) -> tuple[float, Interval]:
-        means = table.bins.parts.mean(axis=0) @ spread
-        squares = _mean_squares(table, spread)
-        cells = calibration_cells(table).astype(float)
-        residual = np.concatenate([-means, 1.0 - means])
-        direction = np.hstack([cells, cells]) * residual
-        counts, total = table.counts.ravel(), table.counts.sum()
-        kept = np.maximum(counts, 0.0)
-        sampling = np.hstack([cells, cells]) @ (kept * squares)
-        covariance = np.diag(sampling) + direction @ table.covariance @ direction.T
-        gaps, deviations = direction @ counts, np.sqrt(np.diag(covariance))
-        if total <= 0.0:
-            return math.nan, (0.0, 1.0)
-        sizes, reach = np.abs(gaps).sum(), z * math.sqrt(np.abs(covariance).sum())
-        value = np.sqrt(np.maximum(gaps**2 - deviations**2, 0.0)).sum()
-        noise = deviations.sum()
-        low = max(0.0, sizes - reach - math.sqrt(2.0 / math.pi) * noise)
-        high = _largest_sum((sizes + reach) / noise) * noise
-        return float(value / total), (low / total, min(1.0, high / total))
-
-    return widened("expected_calibration_error", table.bins, figure)
-
-
-def _mean_squares(table: ScoreTable, spread: np.ndarray) -> np.ndarray:
-    middle = table.bins.parts.mean(axis=0)
-    return np.concatenate([middle**2 @ spread, (1.0 - middle) ** 2 @ spread])
+    middle, spread = table.bins.parts.mean(axis=0), table.bins.spreads[0]
+    residual = np.concatenate([-middle @ spread, (1.0 - middle) @ spread])
+    squares = np.concatenate([middle**2 @ spread, (1.0 - middle) ** 2 @ spread])
+    cells = np.tile(calibration_cells(table.bins).astype(float), 2)
+    counts, total = table.counts.ravel(), table.counts.sum()
+    direction = cells * residual
+    covariance = direction @ table.covariance @ direction.T
+    covariance += np.diag(cells @ (np.maximum(counts, 0.0) * squares))
+    gaps, deviations = direction @ counts, np.sqrt(np.diag(covariance))
+    if total <= 0.0:
+        return Figure(math.nan, (0.0, 1.0), "expected_calibration_error")
+    sizes, reach = np.abs(gaps).sum(), z * math.sqrt(np.abs(covariance).sum())
+    value = np.sqrt(np.maximum(gaps**2 - deviations**2, 0.0)).sum()
+    noise = deviations.sum()
+    low = max(0.0, sizes - reach - math.sqrt(2.0 / math.pi) * noise)
+    high = _largest_sum((sizes + reach) / noise) * noise
+    interval = (low / total, min(1.0, high / total))
+    return Figure(float(value / total), interval, "expected_calibration_error")
 
 
 def _largest_sum(observed: float) -> float:
@@ -133,19 +122,19 @@ def _largest_sum(observed: float) -> float:
     return float(brentq(lambda m: mean(m) - observed, 0.0, observed + 1.0))
 
 
-def calibration_cells(table: ScoreTable) -> np.ndarray:
+def calibration_cells(bins: ScoreBins) -> np.ndarray:
     """Return which bins lie in each of ten cells, as a matrix of 0 and 1."""
-    count = table.bins.count
+    count = bins.count
     cells = np.arange(count) * min(_CELLS, count) // count
     return np.arange(cells[-1] + 1)[:, None] == cells
 
 
 def calibration_curve(table: ScoreTable, z: float) -> list[tuple[float, Figure]]:
     """Return the mean score and the share of positives in each cell."""
-    means = table.bins.parts.mean(axis=0) @ table.bins.spread()
+    means = table.bins.parts.mean(axis=0) @ table.bins.spreads[0]
     every, flat = table.counts.sum(axis=0), table.counts.ravel()
     points = []
-    for cell in calibration_cells(table).astype(float):
+    for cell in calibration_cells(table.bins).astype(float):
         within = np.concatenate([cell, cell])
         inside = np.concatenate([np.zeros_like(cell), cell])
         observed = ratio("observed", flat, table.covariance, inside, within, z)

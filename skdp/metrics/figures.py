@@ -41,41 +41,59 @@ def auc(table: ScoreTable, z: float) -> Figure:
 
 
 def _auc(table: ScoreTable, spread: np.ndarray, z: float) -> tuple[float, Interval]:
-    size = len(spread)
-    order = np.tri(size, k=-1) + 0.5 * np.eye(size)
-    kernel = spread.T @ order @ spread
-    negatives, positives = table.counts
-    s00, s01, s11 = _blocks(table.covariance)
-    n0, n1 = negatives.sum(), positives.sum()
-    flat = np.ones_like(kernel)
-    spread1, spread0 = s11 + np.diag(positives), s00 + np.diag(negatives)
-    # One pseudo-row a class, placed like the other class: nothing is ever quite perfect.
-    pseudo1 = np.maximum(negatives, 0.0) / max(np.maximum(negatives, 0.0).sum(), 1.0)
-    pseudo0 = np.maximum(positives, 0.0) / max(np.maximum(positives, 0.0).sum(), 1.0)
-
-    def statistic(a: float) -> float:
-        against = kernel - a * flat
-        return float(positives @ against @ negatives - (against * s01.T).sum())
+    order = np.tri(len(spread), k=-1) + 0.5 * np.eye(len(spread))
+    test = AreaTest(table, spread.T @ order @ spread)
+    negatives, positives = np.maximum(table.counts, 0.0)
+    pseudo = negatives / max(negatives.sum(), 1.0), positives / max(positives.sum(), 1.0)
 
     def variance(a: float) -> float:
-        against = kernel - a * flat
-        above, below = against @ negatives, against.T @ positives
-        doubled = ((spread1 @ against) * (against @ spread0)).sum()
-        return float(
-            above @ spread1 @ above
-            + below @ spread0 @ below
-            + 2.0 * above @ s01.T @ below
-            - doubled
-            + pseudo1 @ above**2
-            + pseudo0 @ below**2
-        )
+        # One pseudo-row a class, placed like the other class: nothing is ever quite perfect.
+        above, below = test.against(a)
+        return test.variance(a) + float(pseudo[0] @ above**2 + pseudo[1] @ below**2)
 
-    half = kernel - 0.5 * flat
-    least = float(((s11 @ half) * (half @ s00)).sum())
-    interval = not_ruled_out(statistic, variance, z, least=least)
-    slope = statistic(0.0) - statistic(1.0)
-    value = statistic(0.0) / slope if slope > 0.0 and min(n0, n1) > 0.0 else math.nan
+    interval = not_ruled_out(test.statistic, variance, z, least=test.least_variance())
+    slope = test.statistic(0.0) - test.statistic(1.0)
+    informed = slope > 0.0 and table.counts.sum(axis=1).min() > 0.0
+    value = test.statistic(0.0) / slope if informed else math.nan
     return float(np.clip(value, 0.0, 1.0)), interval
+
+
+class AreaTest:
+    """The test that an area under the ROC curve is a, by how often positives win less a."""
+
+    def __init__(self, table: ScoreTable, kernel: np.ndarray) -> None:
+        self._negatives, self._positives = table.counts
+        self._kernel, half = kernel, len(kernel)
+        self._noise0 = table.covariance[:half, :half]
+        self._shared = table.covariance[half:, :half]
+        self._noise1 = table.covariance[half:, half:]
+
+    def statistic(self, a: float) -> float:
+        """Return wins less a; its mean is 0 if a is the area."""
+        wins = self._kernel - a
+        return float(self._positives @ wins @ self._negatives - (wins * self._shared).sum())
+
+    def against(self, a: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return wins less a of one positive, and over one negative, in each bin."""
+        wins = self._kernel - a
+        return wins @ self._negatives, self._positives @ wins
+
+    def variance(self, a: float) -> float:
+        """Return an unbiased estimate of the statistic's variance if a is the area."""
+        above, below = self.against(a)
+        spread1 = self._noise1 + np.diag(self._positives)
+        spread0 = self._noise0 + np.diag(self._negatives)
+        twice = _trace(spread1, self._kernel - a, spread0)
+        both = 2.0 * above @ self._shared @ below
+        return float(above @ spread1 @ above + below @ spread0 @ below + both) - twice
+
+    def least_variance(self) -> float:
+        """Return what noise alone adds, whatever the counts."""
+        return _trace(self._noise1, self._kernel - 0.5, self._noise0)
+
+
+def _trace(one: np.ndarray, wins: np.ndarray, other: np.ndarray) -> float:
+    return float(((one @ wins) * (wins @ other)).sum())
 
 
 def average_precision(table: ScoreTable, z: float) -> Figure:
@@ -94,7 +112,7 @@ def _average_precision(table: ScoreTable, spread: np.ndarray, z: float) -> tuple
     negatives, positives = table.counts
     own = spread @ positives
     both = np.hstack([above, above])
-    deviation = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", both, table.covariance, both), 1e-12))
+    deviation = np.sqrt(np.maximum(((both @ table.covariance) * both).sum(axis=1), 0.0))
     every = above @ (negatives + positives)
     few = every < 4.0 * deviation + 4.0
     first = size - 1 if not few.any() else int(np.flatnonzero(few).min()) - 1
@@ -103,15 +121,18 @@ def _average_precision(table: ScoreTable, spread: np.ndarray, z: float) -> tuple
         return math.nan, (0.0, 1.0)
     above[first:], every = above[first], np.where(np.arange(size) >= first, every[first], every)
     precision = (above @ positives) / every
-    # There it may rise from that mean up to 1.
-    missed = max(0.0, own[first + 1 :].sum() / total) * max(0.0, 1.0 - precision[first])
+    # There it may rise from that mean up to 1, for as many positives as noise allows.
+    top = np.concatenate([np.zeros(cells), spread[first + 1 :].sum(axis=0)])
+    share = float(top @ table.counts.ravel()) / total
+    reach = z * math.sqrt(top @ table.covariance @ top) / total
+    rise = max(0.0, 1.0 - precision[first])
     value = float(own @ precision / total)
     # Gradients by positives and by negatives of the sum of own * precision.
     weights = own / every
     by_negative = -(weights * precision) @ above
     by_positive = precision @ spread + weights @ above + by_negative
     gradient = np.concatenate([by_negative, by_positive])
-    positive = np.concatenate([np.zeros(cells), np.ones(cells)])
+    positive = np.repeat([0.0, 1.0], cells)
     counts = np.maximum(table.counts.ravel(), 0.0)
 
     def variance(a: float) -> float:
@@ -120,9 +141,9 @@ def _average_precision(table: ScoreTable, spread: np.ndarray, z: float) -> tuple
             float(direction**2 @ counts + direction @ table.covariance @ direction) + (1 - a) ** 2
         )
 
-    interval = not_ruled_out(lambda a: (value - a) * total, variance, z)
-    low, high = interval
-    return float(np.clip(value + 0.5 * missed, 0.0, 1.0)), (low, high + missed)
+    low, high = not_ruled_out(lambda a: (value - a) * total, variance, z)
+    shown = float(np.clip(value + 0.5 * rise * max(share, 0.0), 0.0, 1.0))
+    return shown, (low, high + rise * min(1.0, share + reach))
 
 
 def mean_of_cells(
@@ -168,8 +189,3 @@ def calibration_in_the_large(table: ScoreTable, z: float) -> Figure:
     """Return the mean of label less score."""
     limits = (-1.0, 1.0)
     return mean_of_cells("calibration_in_the_large", table, lambda y, p: y - p, z, limits)
-
-
-def _blocks(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    half = len(covariance) // 2
-    return covariance[:half, :half], covariance[:half, half:], covariance[half:, half:]

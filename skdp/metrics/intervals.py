@@ -88,8 +88,8 @@ def _where_negative(values: np.ndarray, low: float, high: float) -> list[float]:
     if root >= 0.0:
         # The form without cancellation.
         half = -0.5 * (first + math.copysign(math.sqrt(root), first))
-        roots = [half / second] * (second != 0.0) + [at_low / half] * (half != 0.0)
-        found += [place for place in roots if 0.0 <= place <= 1.0]
+        pairs = ((half, second), (at_low, half))
+        found += [up / down for up, down in pairs if 0.0 <= up * down <= down * down > 0.0]
     return [low + place * (high - low) for place in found]
 
 
@@ -136,7 +136,6 @@ def widened(
     limits: Interval = (0.0, 1.0),
 ) -> Figure:
     """Return a figure whose interval covers half of what slopes within bins change of it."""
-    value, (low, high) = figure(bins.spread())
-    flat = figure(bins.spread(sloped=False))[0]
+    (value, (low, high)), (flat, _) = map(figure, bins.spreads)
     slack = 0.5 * abs(value - flat) if math.isfinite(value + flat) else 0.0
     return Figure(value, (max(limits[0], low - slack), min(limits[1], high + slack)), name)
