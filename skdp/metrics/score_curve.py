@@ -85,7 +85,7 @@ def best_bin(counts: np.ndarray, metric: str, costs: tuple[float, float]) -> int
 def _places(table: ScoreTable) -> tuple[np.ndarray, np.ndarray]:
     """Return the log odds of the cells of bins, and the matrix that shares counts out."""
     low, high = table.bins.parts
-    return log_odds(0.5 * (low + high)), table.bins.spread()
+    return log_odds(0.5 * (low + high)), table.bins.spreads[0]
 
 
 def _totals(table: ScoreTable) -> np.ndarray:
