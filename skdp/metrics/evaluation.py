@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, charge, check_accountant
 from skdp.estimators.labels import encode_labels
@@ -174,7 +175,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
             If the budget cannot take the charge; the rows are not used then.
         """
         self._check_parameters()
-        probabilities, classes = self._about(model)
+        probabilities, classes = self._about(model, X)
         rows = self._read(X, y, classes, subgroups, groups)
         unit = 1 if groups is None else UNIT
         plan = self._plan(rows.n, classes, probabilities, unit)
@@ -185,7 +186,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         charge(self.accountant, spent, type(self).__name__, method, parameters, bound)
         if self.verbose:
             print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
-        places, predicted = self._score(model, X, plan)
+        places, predicted = self._score(model, X, rows.codes.size, plan)
         used = [rows.codes, rows.members, predicted]
         used += [] if rows.weights is None else [rows.weights]
         stream = resolve_random_state(self.random_state, fit_context(self, places, *used))
@@ -243,18 +244,20 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         if self.n_bins != "auto":
             check_integer("n_bins", self.n_bins, at_least=6)
         for name, values in (("thresholds", self.thresholds), ("score_values", self.score_values)):
-            if values is None and name == "score_values":
+            if name == "score_values" and values is None:
                 continue
             given = np.asarray(values)
             if given.ndim != 1 or given.dtype.kind not in "iuf" or given.size < 1:
                 raise ValueError(f"{name} must be a list of numbers, got {values!r}.")
-            inside = (given > 0.0) & (given < 1.0) if name == "thresholds" else given == given
-            if not inside.all() or np.unique(given).size < given.size:
-                raise ValueError(f"{name} must be distinct and between 0 and 1, got {values!r}.")
+            ends = (given == 0.0) | (given == 1.0) if name == "score_values" else False
+            if not (((given > 0.0) & (given < 1.0)) | ends).all():
+                raise ValueError(f"{name} must lie between 0 and 1, got {values!r}.")
+            if np.unique(given).size < given.size:
+                raise ValueError(f"{name} must be distinct, got {values!r}.")
         if self.subgroups is not None and len(set(self.subgroups)) < max(1, len(self.subgroups)):
             raise ValueError(f"subgroups must be distinct labels, got {self.subgroups!r}.")
 
-    def _about(self, model: Any) -> tuple[bool, np.ndarray]:
+    def _about(self, model: Any, X: Any) -> tuple[bool, np.ndarray]:
         """Return whether scores are probabilities, and the label set."""
         probabilities = hasattr(model, "predict_proba")
         if not probabilities and not hasattr(model, "decision_function"):
@@ -262,6 +265,11 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
                 f"{type(model).__name__} has neither predict_proba nor decision_function: give a "
                 "fitted classifier."
             )
+        if hasattr(model, "fit"):
+            check_is_fitted(model)
+        columns, wanted = getattr(X, "shape", (0, None))[1:], getattr(model, "n_features_in_", None)
+        if wanted is not None and columns not in ((None,), (wanted,)):
+            raise ValueError(f"X must have the {wanted} columns of the model, got {columns}.")
         known = getattr(model, "classes_", None)
         given = known if self.classes is None else self.classes
         if given is None:
@@ -335,7 +343,9 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
             arithmetic=_ARITHMETIC,
         )
 
-    def _score(self, model: Any, X: Any, plan: ReleasePlan) -> tuple[np.ndarray, np.ndarray]:
+    def _score(
+        self, model: Any, X: Any, n_rows: int, plan: ReleasePlan
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the bins of each row's scores, one a table, and the class of its largest."""
         method: Callable[..., Any] = (
             model.predict_proba if plan.probabilities else model.decision_function
@@ -346,7 +356,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
             with around_runs():
                 raw = np.asarray(method(X), dtype=np.float64)
             raw = raw.reshape(len(raw), -1)
-            sound = raw.shape[1] == width and bool(np.isfinite(raw).all())
+            sound = raw.shape == (n_rows, width) and bool(np.isfinite(raw).all())
         except (Exception, SystemExit):
             sound = False
         if not sound:

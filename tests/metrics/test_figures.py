@@ -150,7 +150,7 @@ def test_means_of_figures_add_squares_of_reaches():
     assert average("m", [Figure(1.0, (0.98, 1.0), "a"), parts[1]]).interval[1] == 0.87
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     st.lists(st.floats(-60, 300), min_size=24, max_size=24),
     st.floats(0.5, 40),
