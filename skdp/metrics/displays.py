@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from skdp.metrics.result import Point, PrivateEvaluationResult
 from skdp.reporting.drawing import ResultDisplay
@@ -16,11 +17,14 @@ class EvaluationDisplay(ResultDisplay):
 
     result: PrivateEvaluationResult
     _reference: str
+    _monotone = False
 
     def _draw_curve(self, ax: Any, points: Sequence[Point], style: dict[str, Any]) -> None:
-        shown = sorted((point for point in points if np.isfinite(point.y)), key=lambda at: at.x)
+        shown = [point for point in points if np.isfinite(point[:2]).all()]
         across, up = np.array([point[:2] for point in shown]).reshape(-1, 2).T
         ends = np.array([point.y.interval for point in shown]).reshape(-1, 2).T
+        if self._monotone:
+            across, up = (isotonic_regression(rates).x for rates in (across, up))
         (self.line_,) = ax.plot(across, up, **style)
         words = f"{100.0 * self.result.confidence:g} % intervals, of each point by itself"
         look = {"color": self.line_.get_color(), "alpha": 0.2, "lw": 0}
@@ -33,7 +37,8 @@ class PrivateRocCurveDisplay(EvaluationDisplay):
 
     The band is pointwise: each interval holds by itself with the confidence of the result, all of
     them together with less; it is for the sensitivity at the threshold of the point, whose false
-    positive rate is uncertain as well and is drawn as it was found.
+    positive rate is uncertain as well. Noisy rates need not fall with the threshold: the line is
+    the nearest that does.
 
     Parameters
     ----------
@@ -52,6 +57,7 @@ class PrivateRocCurveDisplay(EvaluationDisplay):
 
     _axes = ("false-positive rate", "sensitivity")
     _reference = "guessing"
+    _monotone = True
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
         label = f"ROC curve, AUC {self.result.roc_auc!r}"
