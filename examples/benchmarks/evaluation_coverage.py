@@ -5,8 +5,9 @@ Cardio, SUPPORT2), of a tree, with ties, of a rare class and of a nearly perfect
 of n are drawn from each with replacement, released with the noise that `PrivateEvaluation` draws,
 and every interval is held against the figure of the population.
 
-    python examples/benchmarks/evaluation_coverage.py         # about half an hour
-    python examples/benchmarks/evaluation_coverage.py --fast  # one size and epsilon, 100 draws
+    python examples/benchmarks/evaluation_coverage.py          # about half an hour
+    python examples/benchmarks/evaluation_coverage.py --fast   # one size and epsilon, 100 draws
+    python examples/benchmarks/evaluation_coverage.py --width  # widths to expect, in seconds
 """
 
 import sys
@@ -14,16 +15,13 @@ import time
 from typing import Any
 
 import numpy as np
-from _datasets import data_directory, load_adult, load_bank, load_cardio
-from scipy.special import expit, logit
-from sklearn.ensemble import HistGradientBoostingClassifier
+from _score_populations import populations
+from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
-from sklearn.tree import DecisionTreeClassifier
 
-from skdp import ObjectivePerturbationLogisticRegression
 from skdp.mechanisms import RandomStream
-from skdp.metrics import PrivateEvaluationResult
+from skdp.metrics import PrivateEvaluation, PrivateEvaluationResult
 from skdp.metrics.calibration import calibration_cells
 from skdp.metrics.release import ReleasePlan
 from skdp.metrics.result import FIGURES
@@ -32,44 +30,6 @@ FAST = "--fast" in sys.argv
 SIZES, EPSILONS, DRAWS = (500, 2000, 15_000, 50_000), (0.1, 1.0, 3.0), 1000
 if FAST:
     SIZES, EPSILONS, DRAWS = (15_000,), (1.0,), 100
-VITALS = "age num.co meanbp hrt resp temp scoma crea sod wblc alb bili pafi".split()
-
-
-def populations() -> dict[str, Any]:
-    """Return scores, labels, and the values that scores can take where they are few."""
-    rng, found = np.random.default_rng(0), {}
-    adult = load_adult()
-    private = ObjectivePerturbationLogisticRegression(
-        1.0, 1e-6, data_norm=adult.data_norm, random_state=0
-    )
-    tree = DecisionTreeClassifier(max_depth=4, random_state=0)
-    for name, model in (("Adult", private), ("tree", tree)):
-        scores = model.fit(adult.X, adult.y).predict_proba(adult.X_test)[:, 1]
-        found[name] = scores, adult.y_test, np.unique(scores) if name == "tree" else None
-    for name, load, model in (
-        ("Bank", load_bank, LogisticRegression(max_iter=300)),
-        ("Cardio", load_cardio, HistGradientBoostingClassifier(random_state=0)),
-    ):
-        X, y, X_test, y_test = next(load().splits(1))
-        found[name] = model.fit(X, y).predict_proba(X_test)[:, 1], y_test, None
-    found["SUPPORT2"] = support2()
-    found["ties"] = np.round(20.0 * found["Cardio"][0]) / 20.0, y_test, np.arange(21) / 20.0
-    rare = expit(rng.normal(-4.6, 1.2, 400_000))
-    found["rare"] = rare, (rng.uniform(size=rare.size) < rare).astype(int), None
-    labels = (rng.uniform(size=400_000) < 0.3).astype(int)
-    found["perfect"] = expit(rng.normal(5.0 * (2 * labels - 1), 1.0)), labels, None
-    return found
-
-
-def support2() -> tuple[Any, Any, None]:
-    """Return deaths in hospital, forecast from vital signs by half of the patients."""
-    import pandas as pd
-
-    frame = pd.read_csv(data_directory() / "support2.csv.gz", index_col=0)
-    X = ((frame[VITALS] - frame[VITALS].median()) / frame[VITALS].std()).fillna(0).to_numpy()
-    y = frame["hospdead"].to_numpy().astype(int)
-    model = LogisticRegression().fit(X[::2].clip(-4, 4), y[::2])
-    return model.predict_proba(X[1::2].clip(-4, 4))[:, 1], y[1::2], None
 
 
 def truth(scores: Any, labels: Any) -> dict[str, float]:
@@ -127,36 +87,45 @@ def measure(population: Any, known: dict[str, float], n: int, epsilon: float) ->
 
 def main() -> None:
     """Print a line for each population, size and epsilon, and a summary."""
-    found = populations()
-    print(f"{'coverage':28}" + " ".join(f"{name[:8]:>8}" for name in FIGURES), flush=True)
-    every, ratios, widths, taken = [], {}, {}, []
-    for name, population in found.items():
+    show("coverage", [name[:8] for name in FIGURES])
+    every, ratios, taken = [], {}, []
+    for name, population in populations().items():
         known = truth(*population[:2])
         for n in SIZES:
             for epsilon in EPSILONS:
-                cell = measure(population, known, n, epsilon)
-                every.append([cell[figure][0] for figure in FIGURES])
-                taken.append([cell[figure][2] for figure in FIGURES])
-                widths[name, n, epsilon] = [cell[figure][1] for figure in FIGURES]
-                show(f"{name} {n} {epsilon}", every[-1])
+                held, _, milliseconds, errors = zip(
+                    *measure(population, known, n, epsilon).values(), strict=True
+                )
+                every.append(held)
+                taken.append(milliseconds)
+                show(f"{name} {n} {epsilon}", held)
                 if (n, epsilon) == (15_000, 1.0):
-                    ratios[name] = [
-                        np.divide(*cell[figure][3]) if cell[figure][3][1] > 1e-6 else np.nan
-                        for figure in FIGURES
-                    ]
+                    ratios[name] = [up / down if down > 1e-6 else np.nan for up, down in errors]
     show("mean coverage", np.mean(every, axis=0))
     show("lowest", np.min(every, axis=0))
     show("milliseconds", np.median(taken, axis=0))
     for name, row in ratios.items():
         show(f"error ratio {name}", row)
-    for (name, n, epsilon), row in widths.items():
-        show(f"width {name} {n} {epsilon}", row)
+
+
+def expect() -> None:
+    """Print the widths to expect of 95 % intervals, from public numbers."""
+    names = ("accuracy", "sensitivity", "ppv", "roc_auc", "average_precision", "calibration_slope")
+    show("n, positives, epsilon", [name[:8] for name in names])
+    for n in SIZES:
+        for prevalence in (0.02, 0.1, 0.3):
+            for epsilon in EPSILONS:
+                thresholds = (prevalence,)
+                evaluation = PrivateEvaluation(epsilon, thresholds=thresholds)
+                widths = evaluation.expected_widths(n, prevalence)
+                show(f"{n} {prevalence} {epsilon}", [widths[name] for name in names])
 
 
 def show(title: str, row: Any) -> None:
     """Print one line."""
-    print(f"{title:28}" + " ".join(f"{value:8.3f}" for value in row), flush=True)
+    cells = (f"{part:>8}" if isinstance(part, str) else f"{part:8.3f}" for part in row)
+    print(f"{title:28}" + " ".join(cells), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    expect() if "--width" in sys.argv else main()

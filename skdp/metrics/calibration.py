@@ -37,6 +37,7 @@ class _SlopeScore:
         self._table, self._spread = table, table.bins.spreads[0]
         self._every = self._spread @ table.counts.sum(axis=0)
         self._positives = float(table.counts[1].sum())
+        self._start = 0.0  # where the last intercept was found
 
     def __call__(self, slope: float) -> float:
         risk = expit(self._intercept(slope) + slope * self._odds)
@@ -52,8 +53,7 @@ class _SlopeScore:
 
     def _intercept(self, slope: float) -> float:
         """Return the intercept at which as many positives are expected as there are."""
-        low, high = -60.0, 60.0
-        at = 0.0
+        low, high, at = -60.0, 60.0, self._start
         for _ in range(60):
             risk = expit(at + slope * self._odds)
             excess = self._every @ risk - self._positives
@@ -61,9 +61,10 @@ class _SlopeScore:
             steepness = self._every @ (risk * (1.0 - risk))
             step = at - excess / steepness if steepness > 0.0 else math.nan
             new = step if low < step < high else 0.5 * (low + high)
-            if abs(new - at) < 1e-9:
+            at, moved = new, abs(new - at)
+            if moved < 1e-9:
                 break
-            at = new
+        self._start = at
         return at
 
 
