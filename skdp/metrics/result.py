@@ -9,6 +9,7 @@ import numpy as np
 
 from skdp.metrics import calibration, figures
 from skdp.metrics.intervals import Figure, average, quantile, ratio
+from skdp.metrics.record import EvaluationRecord
 from skdp.metrics.release import ScoreTable, ScoreTables
 from skdp.reporting.privacy_spent import PrivacySpent
 
@@ -39,7 +40,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateEvaluationResult:
+class PrivateEvaluationResult(EvaluationRecord):
     """Figures of a model on private rows, each a float with an `interval`.
 
     All of them follow from `tables`, which were released once: reading them costs nothing more.

@@ -12,7 +12,7 @@ from scipy.special import gammaincc, gammainccinv
 from sklearn.base import clone
 
 from skdp.exceptions import BudgetExceededError
-from skdp.mechanisms.trace import ReleaseTrace, active_trace, record_releases
+from skdp.mechanisms.trace import Release, ReleaseTrace, active_trace, record_releases
 from skdp.once import cached_property
 from skdp.pipelines import walk
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -176,11 +176,13 @@ def records(fitted: Any) -> list[PrivacySpent]:
     return [part.privacy_spent_ for part in parts if hasattr(part, "privacy_spent_")]
 
 
-def noises(traces: list[ReleaseTrace]) -> dict[tuple[str, float], np.ndarray]:
+def noises(
+    traces: list[ReleaseTrace], skip: Callable[[Release], Any] = lambda release: False
+) -> dict[tuple[str, float], np.ndarray]:
     """Return the noise of each kind of release over its scale; norm-exponential as if normal."""
     found: dict[tuple[str, float], list[np.ndarray]] = {}
     for release in (release for trace in traces for release in trace.releases):
-        if release.norm in (1.0, 2.0):  # others choose
+        if release.norm in (1.0, 2.0) and not skip(release):  # others choose
             noise = (release.output - release.value) / release.sigma
             if release.exponential and release.norm == 2.0:
                 noise = as_normals(noise)
