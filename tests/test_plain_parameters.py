@@ -76,6 +76,8 @@ NUMBERS = {
         "average": 0.3,
         "half_width": 0.7,
         "prior_precision": 0.4,
+        "class_weight": {0: 1.3, 1: 0.7},
+        "prevalence": {0: 0.4, 1: 0.6},
         "lower": -0.7,
         "upper": 0.9,
         "row_norm": 1.3,

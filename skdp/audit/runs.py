@@ -97,9 +97,9 @@ class LotsWithoutRows(Without):
 class ModelWithoutRows(Without):
     """A model whose sums leave rows out, as the theorems do with absent ones."""
 
-    def bind(self, X: Any, targets: np.ndarray, *weights: Any) -> list[Any]:
+    def bind(self, X: Any, targets: np.ndarray, **weights: Any) -> list[Any]:
         """Return the problems of a table, without the rows."""
-        problems = self._whole.bind(X, targets, *weights)
+        problems = self._whole.bind(X, targets, **weights)
         return [ProblemWithoutRows(each, self._rows, X.shape[0]) for each in problems]
 
 

@@ -214,9 +214,12 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         """Public bound on what all rows of one id count together."""
         return float(self.max_unit_rows or 1) if self.unit_weighting == "sum" else 1.0
 
+    def _uses_several_rows(self, numbers: PublicNumbers) -> bool:
+        return numbers.by_unit and self.unit_weighting != "random-row"
+
     def _refuse_several_rows(self, numbers: PublicNumbers, what: str) -> None:
         """Refuse to use more than one row of each id."""
-        if numbers.by_unit and self.unit_weighting != "random-row":
+        if self._uses_several_rows(numbers):
             raise ValueError(
                 f"{what} is proved for one row of each id: with groups= give "
                 "unit_weighting='random-row'."

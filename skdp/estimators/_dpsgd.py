@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._mixins import GivenNoiseMixin
 from skdp.estimators._networks import NetworkMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
@@ -76,7 +77,7 @@ class _DPSGDModel(GivenNoiseMixin, NoisyGradientModel):
         self.noise_multiplier_ = plan.noise_multiplier
 
 
-class DPSGDClassifier(NetworkMixin, _DPSGDModel):
+class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
     r"""Logistic or softmax regression, or a network with such an output, trained by DP-SGD.
 
     In each step, true Poisson lots are drawn, every record's gradient is clipped to
@@ -101,6 +102,10 @@ class DPSGDClassifier(NetworkMixin, _DPSGDModel):
         sets the scale of the other defaults; the guarantee rests on `max_grad_norm`.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
+    class_weight : dict, "balanced" or None, default=None
+        Public weights of labels; see `OperaLogisticRegression`.
+    prevalence : dict or None, default=None
+        Public shares of labels for ``"balanced"``.
     hidden_layer_sizes : int or sequence of int, default=()
         Number of units of each hidden layer. Empty is a linear model: networks are never chosen for
         you, since under noise they often lose to the line; see ``docs/networks.md``.
@@ -239,6 +244,8 @@ class DPSGDClassifier(NetworkMixin, _DPSGDModel):
         adjacency: str = "add-remove",
         data_norm: float | None = None,
         classes: Any = None,
+        class_weight: Any = None,
+        prevalence: Any = None,
         hidden_layer_sizes: Any = (),
         activation: str = "relu",
         alpha: float | str = "auto",
@@ -272,6 +279,8 @@ class DPSGDClassifier(NetworkMixin, _DPSGDModel):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.classes = classes
+        self.class_weight = class_weight
+        self.prevalence = prevalence
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.alpha = alpha

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
 from skdp.models import Model
@@ -57,7 +58,7 @@ class GrpuaModel(NoisyGradientModel):
         return self._set_execution(build_gradient_perturbation(model, numbers, choices))
 
 
-class GrpuaLogisticRegression(LogisticMixin, GrpuaModel):
+class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
     r"""Logistic regression with gradient perturbation (GRPUA, repaired).
 
     Runs gradient descent on ``mean(log-loss) + alpha / 2 * |weights|^2`` with Gaussian noise on
@@ -77,6 +78,10 @@ class GrpuaLogisticRegression(LogisticMixin, GrpuaModel):
         1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
+    class_weight : dict, "balanced" or None, default=None
+        Public weights of labels; see `OperaLogisticRegression`.
+    prevalence : dict or None, default=None
+        Public shares of labels for ``"balanced"``.
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included.
     fit_intercept : bool, default=True
@@ -184,6 +189,8 @@ class GrpuaLogisticRegression(LogisticMixin, GrpuaModel):
         adjacency: str = "replace-one",
         data_norm: float | None = None,
         classes: Any = None,
+        class_weight: Any = None,
+        prevalence: Any = None,
         alpha: float | str = "auto",
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
@@ -207,6 +214,8 @@ class GrpuaLogisticRegression(LogisticMixin, GrpuaModel):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.classes = classes
+        self.class_weight = class_weight
+        self.prevalence = prevalence
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -226,7 +235,7 @@ class GrpuaLogisticRegression(LogisticMixin, GrpuaModel):
         self.verbose = verbose
 
 
-class GrpuaSVC(SmoothedHingeMixin, GrpuaModel):
+class GrpuaSVC(ClassWeightMixin, SmoothedHingeMixin, GrpuaModel):
     r"""Linear support vector classifier with gradient perturbation (GRPUA, repaired).
 
     Runs gradient descent on ``mean(H(margin)) + alpha / 2 * |weights|^2``, where H is the hinge
@@ -247,6 +256,10 @@ class GrpuaSVC(SmoothedHingeMixin, GrpuaModel):
         1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
+    class_weight : dict, "balanced" or None, default=None
+        Public weights of labels; see `OperaLogisticRegression`.
+    prevalence : dict or None, default=None
+        Public shares of labels for ``"balanced"``.
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included.
     half_width : float, default=0.5
@@ -334,6 +347,8 @@ class GrpuaSVC(SmoothedHingeMixin, GrpuaModel):
         adjacency: str = "replace-one",
         data_norm: float | None = None,
         classes: Any = None,
+        class_weight: Any = None,
+        prevalence: Any = None,
         alpha: float | str = "auto",
         half_width: float = 0.5,
         fit_intercept: bool = True,
@@ -358,6 +373,8 @@ class GrpuaSVC(SmoothedHingeMixin, GrpuaModel):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.classes = classes
+        self.class_weight = class_weight
+        self.prevalence = prevalence
         self.alpha = alpha
         self.half_width = half_width
         self.fit_intercept = fit_intercept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._grpua import GrpuaModel
 from skdp.estimators._networks import NetworkMixin, layer_sizes
 from skdp.parameters import check_real
@@ -12,7 +13,7 @@ from skdp.plans.defaults import DEFAULT_RADIUS, PublicNumbers, default_clip
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 
 
-class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
+class GrpuaMLPClassifier(ClassWeightMixin, NetworkMixin, GrpuaModel):
     r"""Network of dense layers trained by gradient perturbation (GRPUA, repaired).
 
     Each step adds Gaussian noise to the sum of a lot's gradients, which are clipped, or bounded by
@@ -32,6 +33,10 @@ class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
         1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
+    class_weight : dict, "balanced" or None, default=None
+        Public weights of labels; see `OperaLogisticRegression`.
+    prevalence : dict or None, default=None
+        Public shares of labels for ``"balanced"``.
     hidden_layer_sizes : int or sequence of int, default=(100,)
         Number of units of each hidden layer, at least one.
     activation : {"relu", "tanh", "identity"}, default="relu"
@@ -139,6 +144,8 @@ class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
         adjacency: str = "replace-one",
         data_norm: float | None = None,
         classes: Any = None,
+        class_weight: Any = None,
+        prevalence: Any = None,
         hidden_layer_sizes: Any = (100,),
         activation: str = "relu",
         alpha: float | str = "auto",
@@ -164,6 +171,8 @@ class GrpuaMLPClassifier(NetworkMixin, GrpuaModel):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.classes = classes
+        self.class_weight = class_weight
+        self.prevalence = prevalence
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.alpha = alpha

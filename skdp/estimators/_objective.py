@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import log_expit, log_softmax
 
 from skdp.estimators._base import PrivateModel
+from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.losses import ClippedLoss, OneVsRestLoss
 from skdp.models import LinearModel
@@ -55,7 +56,8 @@ class _ObjectiveModel(PrivateModel):
         return self._choose("max_grad_norm", model.units.feature)
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> ObjectivePerturbationPlan:
-        self._refuse_several_rows(numbers, "Objective perturbation")
+        if self.numerics == "discrete":
+            self._refuse_several_rows(numbers, "numerics='discrete'")
         penalty = self._choose("alpha", model.units.penalty)
         return ObjectivePerturbationPlan.build(
             model,
@@ -66,6 +68,7 @@ class _ObjectiveModel(PrivateModel):
             solver=self.solver,
             max_iter=self.max_iter,
             numerics=self.numerics,
+            rows_per_unit=None if self._uses_several_rows(numbers) else 1,
         )
 
     def _account(self, plan: ObjectivePerturbationPlan) -> PrivacySpent:
@@ -89,7 +92,7 @@ def _one_vs_rest(loss: Any, n_outputs: int) -> Any:
     return loss if n_outputs == 1 else OneVsRestLoss(loss, n_outputs)
 
 
-class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
+class ObjectivePerturbationLogisticRegression(ClassWeightMixin, LogisticMixin, _ObjectiveModel):
     r"""Logistic regression with objective perturbation.
 
     Minimises ``mean(log-loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus a
@@ -111,6 +114,10 @@ class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
         1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
+    class_weight : dict, "balanced" or None, default=None
+        Public weights of labels; see `OperaLogisticRegression`.
+    prevalence : dict or None, default=None
+        Public shares of labels for ``"balanced"``.
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included. ``"auto"`` chooses it from n, epsilon,
         delta, adjacency and `data_norm`. It must not be too small for epsilon; the error says how
@@ -198,6 +205,8 @@ class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
         adjacency: str = "replace-one",
         data_norm: float | None = None,
         classes: Any = None,
+        class_weight: Any = None,
+        prevalence: Any = None,
         alpha: float | str = "auto",
         max_grad_norm: float | str | None = "auto",
         fit_intercept: bool = True,
@@ -216,6 +225,8 @@ class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.classes = classes
+        self.class_weight = class_weight
+        self.prevalence = prevalence
         self.alpha = alpha
         self.max_grad_norm = max_grad_norm
         self.fit_intercept = fit_intercept
@@ -233,7 +244,7 @@ class ObjectivePerturbationLogisticRegression(LogisticMixin, _ObjectiveModel):
         return log_softmax(log_expit(scores), axis=1)
 
 
-class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):
+class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, _ObjectiveModel):
     r"""Linear support vector classifier with objective perturbation.
 
     Minimises ``mean(H(margin)) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus
@@ -255,6 +266,10 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):
         1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
+    class_weight : dict, "balanced" or None, default=None
+        Public weights of labels; see `OperaLogisticRegression`.
+    prevalence : dict or None, default=None
+        Public shares of labels for ``"balanced"``.
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included. See
         `ObjectivePerturbationLogisticRegression`.
@@ -328,6 +343,8 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):
         adjacency: str = "replace-one",
         data_norm: float | None = None,
         classes: Any = None,
+        class_weight: Any = None,
+        prevalence: Any = None,
         alpha: float | str = "auto",
         half_width: float = 0.5,
         max_grad_norm: float | str | None = "auto",
@@ -347,6 +364,8 @@ class ObjectivePerturbationSVC(SmoothedHingeMixin, _ObjectiveModel):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.classes = classes
+        self.class_weight = class_weight
+        self.prevalence = prevalence
         self.alpha = alpha
         self.half_width = half_width
         self.max_grad_norm = max_grad_norm

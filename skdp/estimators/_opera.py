@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skdp.estimators._base import PrivateModel
+from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.models import LinearModel
@@ -65,7 +66,7 @@ class _OperaModel(PrivateModel):
         )
 
 
-class OperaLogisticRegression(LogisticMixin, _OperaModel):
+class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
     r"""Logistic regression with output perturbation (OPERA).
 
     Minimises ``mean(log-loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` and
@@ -86,6 +87,12 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
         1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
+    class_weight : dict, "balanced" or None, default=None
+        Public weight of each label, as ``{label: weight}``. The largest multiplies every bound on
+        one record, and so the noise. ``"balanced"`` takes ``1 / (n_classes * prevalence)``.
+    prevalence : dict or None, default=None
+        Public share of each label for ``"balanced"``, as ``{label: share}``: declared, or from a
+        noisy count that is paid for. See ``docs/rare_outcomes.md``.
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included. ``"auto"`` chooses it from n, epsilon,
         delta, adjacency and `data_norm`. 0 needs ``solver="gd"``.
@@ -171,6 +178,8 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
         adjacency: str = "replace-one",
         data_norm: float | None = None,
         classes: Any = None,
+        class_weight: Any = None,
+        prevalence: Any = None,
         alpha: float | str = "auto",
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
@@ -189,6 +198,8 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.classes = classes
+        self.class_weight = class_weight
+        self.prevalence = prevalence
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -203,7 +214,7 @@ class OperaLogisticRegression(LogisticMixin, _OperaModel):
         self.verbose = verbose
 
 
-class OperaSVC(SmoothedHingeMixin, _OperaModel):
+class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
     r"""Linear support vector classifier with output perturbation (OPERA).
 
     Minimises ``mean(H(margin)) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)``
@@ -225,6 +236,10 @@ class OperaSVC(SmoothedHingeMixin, _OperaModel):
         1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
     classes : array-like or None, default=None
         Public label set. None reads it from `y`, which the statement then says.
+    class_weight : dict, "balanced" or None, default=None
+        Public weights of labels; see `OperaLogisticRegression`.
+    prevalence : dict or None, default=None
+        Public shares of labels for ``"balanced"``.
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included. See `OperaLogisticRegression`.
     half_width : float, default=0.5
@@ -295,6 +310,8 @@ class OperaSVC(SmoothedHingeMixin, _OperaModel):
         adjacency: str = "replace-one",
         data_norm: float | None = None,
         classes: Any = None,
+        class_weight: Any = None,
+        prevalence: Any = None,
         alpha: float | str = "auto",
         half_width: float = 0.5,
         fit_intercept: bool = True,
@@ -314,6 +331,8 @@ class OperaSVC(SmoothedHingeMixin, _OperaModel):
         self.adjacency = adjacency
         self.data_norm = data_norm
         self.classes = classes
+        self.class_weight = class_weight
+        self.prevalence = prevalence
         self.alpha = alpha
         self.half_width = half_width
         self.fit_intercept = fit_intercept

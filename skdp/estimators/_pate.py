@@ -328,8 +328,7 @@ class PATEClassifier(
         labels, codes = encode_labels(y, self.classes)
         groups = params.get("groups")
         teachers = assign_rows(X.shape[0], groups, self.n_teachers, self.adjacency)
-        public = stored_like(X, X_public)
-        table = School(X, codes, labels, teachers, public, groups is not None)
+        table = School(X, codes, labels, teachers, stored_like(X, X_public), groups is not None)
         table.rehearse(self.teacher, self.n_teachers)
         return table
 

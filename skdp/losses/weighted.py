@@ -10,6 +10,10 @@ from skdp.losses._bounds import ROUND_UP
 from skdp.losses.base import Loss, kernel_arguments
 
 
+def _of_base(name: str) -> Any:
+    return property(lambda self: getattr(self.base, name), doc=f"`{name}` of the base.")
+
+
 @dataclass(frozen=True)
 class WeightedLoss(Loss):
     """A loss times weights of at most `heaviest` that rows carry; kernels are given the loss alone.
@@ -26,56 +30,23 @@ class WeightedLoss(Loss):
             raise ValueError(f"heaviest must be a positive finite number, got {self.heaviest}.")
         kernel_arguments(self.base.part)
 
-    @property
-    def unweighted(self) -> Loss:
-        """The loss without weights, which kernels and derivatives are of."""
-        return self.base
-
-    @property
-    def kernel_loss(self) -> Loss:
-        """The loss whose scalar functions kernels are given."""
-        return self.base.kernel_loss
+    kernel_loss = _of_base("kernel_loss")
+    unweighted = _of_base("unweighted")
+    n_outputs = _of_base("n_outputs")
+    target_kind = _of_base("target_kind")
+    clip = _of_base("clip")
+    convex = _of_base("convex")
+    slope_sign = _of_base("slope_sign")
+    piecewise_quadratic = _of_base("piecewise_quadratic")
+    # At the same slope a lighter record has less curvature, so that laws of slopes stay what they
+    # are.
+    slope_law = _of_base("slope_law")
 
     @property
     def part(self) -> Loss:
         """Loss of one problem, with the same weights in each."""
         part = self.base.part
         return self if part is self.base else WeightedLoss(part, self.heaviest)
-
-    @property
-    def n_outputs(self) -> int:  # type: ignore[override]
-        """Number of scores."""
-        return self.base.n_outputs
-
-    @property
-    def target_kind(self) -> Any:  # type: ignore[override]
-        """What the targets are."""
-        return self.base.target_kind
-
-    @property
-    def clip(self) -> float:  # type: ignore[override]
-        """Norm to which kernels cut gradients, before weights."""
-        return self.base.clip
-
-    @property
-    def convex(self) -> bool:
-        """Weights are not negative."""
-        return self.base.convex
-
-    @property
-    def slope_sign(self) -> int:
-        """Weights are not negative."""
-        return self.base.slope_sign
-
-    @property
-    def slope_law(self) -> str:
-        """What the theorem of objective perturbation may use: scaling only lowers curvatures."""
-        return self.base.slope_law  # type: ignore[attr-defined]
-
-    @property
-    def piecewise_quadratic(self) -> bool:
-        """Whether the derivative is a line between two constants."""
-        return self.base.piecewise_quadratic  # type: ignore[attr-defined]
 
     def lipschitz(self, row_norm: float) -> float:
         """Return a bound on the norm of one record's gradient."""

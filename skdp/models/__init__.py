@@ -1,5 +1,6 @@
 """Models: what a plan trains. Plans and defaults know the protocol alone."""
 
+from skdp.models.class_weights import with_class_weights
 from skdp.models.linear import LinearModel, LinearProblem
 from skdp.models.network import NetworkModel, NetworkProblem, network_scores
 from skdp.models.protocol import Model, Problem, require
@@ -18,4 +19,5 @@ __all__ = [
     "VariationalProblem",
     "network_scores",
     "require",
+    "with_class_weights",
 ]

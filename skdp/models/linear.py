@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses.base import Loss, kernel_arguments
 from skdp.losses.weighted import with_weights
+from skdp.models.class_weights import weigh_rows
 from skdp.models.units import ScaledUnits
 from skdp.once import cached_property
 from skdp.solvers import (
@@ -89,6 +90,7 @@ class LinearModel:
     units: ScaledUnits = field(default_factory=ScaledUnits)
     heaviest: float = 1.0
     by_unit: bool = False  # whether a record is all rows of an id
+    class_weights: tuple[float, ...] | None = None  # in `heaviest` already
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", with_weights(self.loss, self.heaviest))
@@ -176,6 +178,7 @@ class LinearModel:
 
         Weights of rows are the same in all parts; see :class:`skdp.solvers.Rows`.
         """
+        row_weight = weigh_rows(self.class_weights, targets, row_weight)
         kind = self.part_loss.target_kind
         each = [targets]
         if kind == "signs":

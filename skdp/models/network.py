@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses.base import Loss, kernel_arguments
+from skdp.models.class_weights import weigh_rows
 from skdp.models.network_bounds import NearStart
 from skdp.models.units import ScaledUnits
 from skdp.once import cached_property
@@ -68,6 +69,7 @@ class NetworkModel:
     given_start: list[Weights] | None = field(default=None, compare=False, repr=False)
     heaviest: float = 1.0  # bound on the total weight of a unit's rows
     by_unit: bool = False  # whether a record is one row of an id
+    class_weights: tuple[float, ...] | None = None  # in `heaviest` already
 
     # Steps and norms are taken as they are given, on rows of norm `gain`.
     units = ScaledUnits()
@@ -138,6 +140,7 @@ class NetworkModel:
         n_units: int | None = None,
     ) -> list[NetworkProblem]:
         """Return the problem of a table; targets are positions in the label set."""
+        row_weight = weigh_rows(self.class_weights, targets, row_weight)
         kind = self.loss.target_kind
         if kind == "signs":
             targets = np.where(targets == 1, 1, -1).astype(np.int8)

@@ -43,9 +43,11 @@ def curvature_ratio(model: LinearModel, penalty: float) -> float:
     return model.part_loss.smoothness(model.row_norm) / (model.n_rows * penalty)
 
 
-def smallest_penalty(model: LinearModel, epsilon: float, share: float = 1.0) -> float:
+def smallest_penalty(
+    model: LinearModel, epsilon: float, share: float = 1.0, rank: int = 1
+) -> float:
     """Return the penalty on the mean loss at which determinants may cost a share of epsilon."""
-    allowed = math.expm1(min(700.0, share * epsilon / model.n_parts))
+    allowed = rank * math.expm1(min(700.0, share * epsilon / (model.n_parts * rank)))
     return model.part_loss.smoothness(model.row_norm) / (model.n_rows * allowed)
 
 
@@ -80,8 +82,13 @@ class ObjectivePerturbationPlan:
         solver: ObjectiveSolver = "newton",
         max_iter: int = 100,
         numerics: Numerics = "float",
+        rows_per_unit: int | None = 1,
     ) -> ObjectivePerturbationPlan:
-        """Derive both noises and the tolerance from public numbers."""
+        """Derive both noises and the tolerance from public numbers.
+
+        `rows_per_unit` bounds how many rows a protected unit has, None for any number; then the
+        model's n counts units, and a unit's loss is a convex combination of its rows' losses.
+        """
         facts = ("linear", "convex", "Lipschitz", "smooth", "of a slope of known sign")
         require(model, "Objective perturbation", *facts)
         if not penalty >= _SMALLEST_PENALTY:
@@ -91,9 +98,10 @@ class ObjectivePerturbationPlan:
                 "of data_norm), or alpha='auto'."
             )
         share = _APPROXIMATION if model.n_parts == 1 else _APPROXIMATION_JOINT
-        event = _calibrate(model, penalty, adjacency, epsilon, delta, share)
+        rank = _rank(model, rows_per_unit)
+        event = _calibrate(model, penalty, adjacency, epsilon, delta, share, rank)
         if event is None:
-            raise ValueError(_too_small(model, penalty, epsilon))
+            raise ValueError(_too_small(model, penalty, epsilon, rank))
         most = _COSTLY * event.noise_multiplier
         lipschitz = model.part_loss.lipschitz(model.row_norm)
         while True:
@@ -107,7 +115,7 @@ class ObjectivePerturbationPlan:
             share *= _MORE
             if distance <= 1.01 * wanted or share > _MOST:
                 break
-            other = _calibrate(model, penalty, adjacency, epsilon, delta, share)
+            other = _calibrate(model, penalty, adjacency, epsilon, delta, share, rank)
             if other is None or other.noise_multiplier > most:
                 break
             event = other
@@ -150,6 +158,7 @@ def least_noise_event(
     *,
     outputs: int = 1,
     approximation: float = 0.0,
+    rows_per_unit: int | None = 1,
 ) -> ObjectivePerturbationEvent | None:
     """Return the event with the least noise that meets a target; None if no noise does.
 
@@ -161,15 +170,18 @@ def least_noise_event(
     def event(logarithm: float) -> ObjectivePerturbationEvent:
         multiplier = math.exp(logarithm)
         spread = approximation * factor / multiplier
-        return ObjectivePerturbationEvent(multiplier, curvature, slope, spread, outputs)
+        return ObjectivePerturbationEvent(
+            multiplier, curvature, slope, spread, outputs, rows_per_unit
+        )
 
     def excess(logarithm: float) -> float:
         bound = event(logarithm).profile_bound(epsilon, adjacency)
-        return math.log(max(bound, 1e-320)) - math.log(delta)
+        return math.log(max(bound, 1e-320) / delta)
 
     low = high = math.log(factor / gaussian_profile.mu(epsilon, delta))
+    step = 0.02  # the logistic loss's own bound may hold for the least noise only
     while excess(high) > 0.0:
-        low, high = high, high + 1.0
+        low, high, step = high, high + step, min(1.0, 2.0 * step)
         if high > math.log(_LARGEST_MULTIPLIER):
             return None
     while excess(low) <= 0.0:
@@ -187,6 +199,7 @@ def _calibrate(
     epsilon: float,
     delta: float,
     share: float,
+    rank: int,
 ) -> ObjectivePerturbationEvent | None:
     """Return the event of a model with the least noise; None if the penalty allows none."""
     return least_noise_event(
@@ -197,14 +210,24 @@ def _calibrate(
         delta,
         outputs=model.n_parts,
         approximation=share,
+        rows_per_unit=rank,
     )
 
 
-def _too_small(model: LinearModel, penalty: float, epsilon: float) -> str:
-    least = smallest_penalty(model, epsilon)
+def _rank(model: LinearModel, rows_per_unit: int | None) -> int:
+    """Return a bound on the rank of a unit's second derivative; 1 if and only if it is one row."""
+    if rows_per_unit == 1:
+        return 1
+    most = max(2, model.n_weights_per_output)
+    return most if rows_per_unit is None else min(rows_per_unit, most)
+
+
+def _too_small(model: LinearModel, penalty: float, epsilon: float, rank: int) -> str:
+    least = smallest_penalty(model, epsilon, rank=rank)
     alpha, needed = _alpha(model, penalty), _alpha(model, least)
+    whose = "record" if rank == 1 else "unit"
     return (
-        f"alpha={alpha:.6g} is too small for epsilon={epsilon:g}: the curvature of one record's "
+        f"alpha={alpha:.6g} is too small for epsilon={epsilon:g}: the curvature of one {whose}'s "
         f"loss may then use all of epsilon, whatever the noise. alpha must exceed {needed:.6g}, "
         f"{needed / alpha:.3g} times as much, and ten times that bound costs little noise; or give "
         "alpha='auto'."

@@ -49,6 +49,17 @@ def expected_failures(estimator):
             "the number of iterations to a fixed tolerance depends on private rows, so that "
             "n_iter_ would be an unaccounted release"
         )
+    linear = not getattr(estimator, "hidden_layer_sizes", ())
+    if isinstance(estimator, OPERA + OBJECTIVE + NOISY) and linear:
+        if estimator.epsilon == 1.0:
+            reasons["check_class_weight_classifiers"] = (
+                "weights of 1000 and 0.0001 multiply the noise by 1000, and there are 50 rows"
+            )
+        elif isinstance(estimator, ObjectivePerturbationSVC | GrpuaSVC):
+            reasons["check_class_weight_classifiers"] = (
+                "its rows are several times as long as data_norm, to which fits scale them down "
+                "and predictions do not; it passes with data_norm=60 (test_class_weights.py)"
+            )
     return reasons
 
 

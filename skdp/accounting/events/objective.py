@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from skdp.accounting.checks import store_integer, store_number
 from skdp.accounting.events.guarantees import ProfileEvent
 from skdp.accounting.numerics.objective_profile import SLOPES, Objective
+from skdp.accounting.numerics.unit_objective_profile import UnitObjective
 
 _OWNER = "ObjectivePerturbationEvent"
 
@@ -38,6 +39,13 @@ class ObjectivePerturbationEvent(ProfileEvent):
     outputs : int, default=1
         Number of objectives with the same rows and independent noise that are released together,
         as in one-vs-rest. More than one needs a known sign. `approximation` is about them jointly.
+    rows_per_unit : int or None, default=1
+        What neighbouring data sets differ by. 1: a row. Else a unit, as a patient, whose loss is a
+        convex combination of its rows' losses: a public bound on how many rows a unit has, or on
+        the number of weights of one output if that is less and at least 2; None for any number.
+        `noise_multiplier` and `curvature` are relative to a unit's gradient and to the sum of its
+        rows' curvatures: where weights of a unit's rows sum to at most m, both bounds are m times
+        those of a row, and where rows have weights by class, those of the heaviest class.
 
     Raises
     ------
@@ -57,10 +65,14 @@ class ObjectivePerturbationEvent(ProfileEvent):
       mu^2)`` under replace-one) ``delta_G(epsilon; mu)`` (``2 mu``), that is what the same noise
       costs when it is added to the sum of gradients;
 
-    with other, weaker bounds at smaller epsilon. Not covered: releasing b, constrained
+    with other, weaker bounds at smaller epsilon. For units of several rows they hold for every
+    number of rows, with an epsilon that is smaller by some ``2 mu^2 / e`` times delta, and with
+    ``c = r log(1 + curvature / r)`` for at most r rows and ``c = curvature`` for any number; of any
+    sign, the factor 2 becomes a somewhat smaller epsilon too. Not covered: releasing b, constrained
     minimisation, losses that are no function of ``w . x``, a Lam that depends on the number of rows
-    where that is not public. Proofs: ``docs/proofs/objective_perturbation.md``; compare Kifer,
-    Smith and Thakurta (2012), Iyengar et al. (2019) and Redberg, Koskela and Wang (2023).
+    where that is not public. Proofs: ``docs/proofs/objective_perturbation.md`` and, for
+    units, ``docs/proofs/objective_perturbation_units.md``; compare Kifer, Smith and Thakurta
+    (2012), Iyengar et al. (2019) and Redberg, Koskela and Wang (2023).
 
     Examples
     --------
@@ -68,6 +80,9 @@ class ObjectivePerturbationEvent(ProfileEvent):
     >>> event = ObjectivePerturbationEvent(3.0, curvature=0.05)
     >>> round(event.profile_bound(0.5, "add-remove"), 9)
     0.01678491
+    >>> event = ObjectivePerturbationEvent(3.0, curvature=0.05, rows_per_unit=None)
+    >>> round(event.profile_bound(0.5, "add-remove"), 9)
+    0.017361093
     """
 
     noise_multiplier: float
@@ -75,12 +90,15 @@ class ObjectivePerturbationEvent(ProfileEvent):
     slope: str = "known-sign"
     approximation: float = 0.0
     outputs: int = 1
+    rows_per_unit: int | None = 1
 
     def __post_init__(self) -> None:
         store_number(self, "noise_multiplier", "> 0")
         store_number(self, "curvature", ">= 0")
         store_number(self, "approximation", ">= 0")
         store_integer(self, "outputs", 1)
+        if self.rows_per_unit is not None:
+            store_integer(self, "rows_per_unit", 1)
         if self.slope not in SLOPES:
             raise ValueError(f"{_OWNER}: slope must be one of {SLOPES}, got {self.slope!r}.")
         if self.outputs > 1 and self.slope == "any-sign":
@@ -104,7 +122,8 @@ class ObjectivePerturbationEvent(ProfileEvent):
         float
             The bound in [0, 1]; it never rises with epsilon.
         """
-        objective = Objective(
-            1.0 / self.noise_multiplier, self.curvature, self.slope, self.outputs, adjacency
-        )
-        return objective.profile(epsilon, self.approximation)
+        mu = 1.0 / self.noise_multiplier
+        facts = (mu, self.curvature, self.slope, self.outputs, adjacency)
+        if self.rows_per_unit == 1:
+            return Objective(*facts).profile(epsilon, self.approximation)
+        return UnitObjective(*facts, self.rows_per_unit).profile(epsilon, self.approximation)

@@ -8,6 +8,7 @@ is epsilon minus what the determinants may contribute, any real number. Proofs, 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,9 +21,9 @@ _ROUND_UP = 1e-14
 _LARGEST_EXPONENT = 700.0
 SLOPES = ("logistic", "known-sign", "any-sign")
 # Beyond, squares overflow, and the bound stays what it is here.
-_LARGEST_EPSILON = 1e12
+LARGEST_EPSILON = 1e12
 # Losses of the final noise, in its standard deviations, at which its tail is cut off.
-_CUTS = (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 14.0, 20.0, 38.0)
+CUTS = (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 14.0, 20.0, 38.0)
 
 
 def _normal(x: float) -> float:
@@ -53,12 +54,20 @@ def record_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> 
         return _above(excess, log_unmoved)
     if outputs == 1:
         return gaussian_profile.delta(mu, excess)
-    bounds = (_by_subsets(mu, excess, outputs), _by_moments(mu, excess, outputs))
+    bounds = (by_subsets(mu, excess, outputs), by_moments(mu, excess, outputs))
     return min(*bounds, _above(0.0, log_unmoved))
 
 
-def _by_subsets(mu: float, excess: float, outputs: int) -> float:
-    """Add up over the number of problems in which the record's gradient is in effect."""
+def by_subsets(
+    mu: float,
+    excess: float,
+    outputs: int,
+    of_gaussian: Callable[[float, float], float] = gaussian_profile.delta,
+) -> float:
+    """Add up over the number of problems in which the record's gradient is in effect.
+
+    `of_gaussian` bounds, at its mu, what is asked for: delta, or another convex function's mean.
+    """
     idle = _log_normal(-0.5 * mu)
     total = 0.0
     for active in range(1, outputs + 1):
@@ -66,15 +75,24 @@ def _by_subsets(mu: float, excess: float, outputs: int) -> float:
         exponent = float(ways) + (outputs - active) * idle
         if exponent > _LARGEST_EXPONENT:
             return math.inf
-        total += math.exp(exponent) * gaussian_profile.delta(math.sqrt(active) * mu, excess)
+        total += math.exp(exponent) * of_gaussian(math.sqrt(active) * mu, excess)
     return total * (1.0 + 1e-12 * outputs)
 
 
-def _by_moments(mu: float, excess: float, outputs: int) -> float:
-    """Bound delta by exponential moments of the loss."""
+def _to_delta(orders: np.ndarray) -> np.ndarray:
+    return orders * np.log(orders) - (1.0 + orders) * np.log1p(orders)
+
+
+def by_moments(
+    mu: float,
+    excess: float,
+    outputs: int,
+    conversion: Callable[[np.ndarray], np.ndarray] = _to_delta,
+) -> float:
+    """Bound delta by exponential moments of the loss, or another mean by another conversion."""
     orders, moments = _moments(mu, outputs)
-    conversion = orders * np.log(orders) - (1.0 + orders) * np.log1p(orders)
-    return math.exp(min(0.0, float(np.min(moments - orders * excess + conversion)))) * (1.0 + 1e-12)
+    exponent = float(np.min(moments - orders * excess + conversion(orders)))
+    return math.exp(exponent) * (1.0 + 1e-12) if exponent < _LARGEST_EXPONENT else math.inf
 
 
 @lru_cache(maxsize=16)
@@ -119,9 +137,9 @@ def _replacement_of_one(mu: float, excess: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _passed(spread: float) -> tuple[tuple[float, float], ...]:
+def passed_losses(spread: float) -> tuple[tuple[float, float], ...]:
     """Return losses of the second release, and how much it exceeds each (its own profile)."""
-    losses = [spread * (cut + 0.5 * spread) for cut in _CUTS]
+    losses = [spread * (cut + 0.5 * spread) for cut in CUTS]
     return tuple((loss, gaussian_profile.delta(spread, loss)) for loss in losses)
 
 
@@ -138,7 +156,7 @@ class Objective(NamedTuple):
         """Bound delta if noise hides that the minimiser is only ``spread`` of its units near."""
         if epsilon == math.inf:
             return 0.0
-        epsilon = min(epsilon, _LARGEST_EPSILON)
+        epsilon = min(epsilon, LARGEST_EPSILON)
         if spread == 0.0:
             return self._exact(epsilon)
         best = 1.0
@@ -149,7 +167,7 @@ class Objective(NamedTuple):
                 main = gaussian_profile.delta(math.hypot(mu, spread), excess)
                 best = min(best, factor * main + tail)
         least = self._exact(epsilon)
-        for passed, tail in _passed(spread):
+        for passed, tail in passed_losses(spread):
             if least + tail < best:
                 best = min(best, self._exact(epsilon - passed) + tail)
         return best
