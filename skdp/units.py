@@ -174,3 +174,11 @@ def _key(value: Any) -> int | str | None:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     raise TypeError(_WRONG)
+
+
+def about_units(counted: str) -> str:
+    """Say what a record of a fit with groups= is, for its assumptions."""
+    return (
+        f"a record, or unit, is all rows that share an id in groups=, however many: {counted}. The "
+        "number of rows is private. A person with two ids is two units"
+    )

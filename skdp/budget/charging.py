@@ -65,6 +65,7 @@ class Account(ABC):
         estimator: Any = None,
         parameters: Mapping[str, Any] | None = None,
         seeded: bool = False,
+        unit: str = "row",
     ) -> BudgetEntry:
         """Charge a release that is about to run.
 
@@ -91,6 +92,8 @@ class Account(ABC):
             Its parameters, for the record: described in plain values, seeds left out.
         seeded : bool, default=False
             Whether the noise comes from a seed.
+        unit : {"row", "group"}, default="row"
+            What one record is: a row, or all rows that share an id in groups=.
 
         Returns
         -------
@@ -116,6 +119,7 @@ class Account(ABC):
             "estimator": estimator,
             "parameters": parameters,
             "seeded": seeded,
+            "unit": unit,
         }
         return self._charge(event, details)
 
@@ -297,4 +301,5 @@ def charge(
             if is_recorded(parameter)
         },
         seeded=spent.seeded,
+        unit=spent.unit,
     )

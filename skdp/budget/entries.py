@@ -55,6 +55,8 @@ class BudgetEntry:
         Whether the noise came from a seed.
     plan : int or None
         Index of the plan that paid for this release.
+    unit : {"row", "group"}
+        What one record is: a row, or all rows that share an id in groups=.
     """
 
     index: int
@@ -70,6 +72,7 @@ class BudgetEntry:
     cost: dict[str, Fraction]
     seeded: bool
     plan: int | None = None
+    unit: str = "row"
 
     @classmethod
     def from_row(cls, row: Row, units: tuple[str, ...], event: Event | None = None) -> BudgetEntry:
@@ -118,6 +121,7 @@ def record_of(row: Row, units: tuple[str, ...]) -> dict[str, Any]:
 
 def _fields(row: Row) -> dict[str, Any]:
     numbers = {name: row[name] and float(row[name]) for name in ("epsilon", "delta")}
+    row = {"unit": "row", **row}  # ledgers of before have no other
     return {**{field.name: row[field.name] for field in fields(BudgetEntry)}, **numbers}
 
 

@@ -45,10 +45,11 @@ def prepare(
     estimator: Any = None,
     parameters: Mapping[str, Any] | None = None,
     seeded: bool = False,
+    unit: str = "row",
 ) -> Request:
     """Check and convert what a caller says about a release."""
     if isinstance(event, PrivacySpent):
-        adjacency, seeded = event.adjacency, event.seeded
+        adjacency, seeded, unit = event.adjacency, event.seeded, event.unit
         epsilon, delta, event = event.epsilon, event.delta, event.event
         by_hand = False
     else:  # the pair of a fit is that of its plan
@@ -77,6 +78,7 @@ def prepare(
         "delta": own[1],
         "adjacency": adjacency,
         "seeded": bool(seeded),
+        "unit": unit,
         "plan": None,
         "place": None,
     }

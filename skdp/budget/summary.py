@@ -82,6 +82,7 @@ def total_spent(
     # if it had been fixed in advance, is no bound.
     epsilon, delta = currency.guarantee(spent)
     labels = dict.fromkeys(entry["label"] for entry in entries if entry["kind"] != "plan")
+    units = {entry.get("unit", "row") for entry in entries if entry["kind"] != "plan"}
     names = list(labels)[:20] + ([f"and {len(labels) - 20} more"] if len(labels) > 20 else [])
     return PrivacySpent(
         epsilon=epsilon,
@@ -100,6 +101,7 @@ def total_spent(
         ),
         released=tuple(names),
         seeded=any(entry["seeded"] for entry in entries),
+        unit="group" if units == {"group"} else "row",
     )
 
 

@@ -23,7 +23,7 @@ from skdp.reporting import PrivacySpent
 from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE_NOISE
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.seeding import fit_context
-from skdp.units import Units, units_of
+from skdp.units import Units, about_units, units_of
 
 
 @dataclass(frozen=True)
@@ -295,11 +295,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             "random-row": "one of them, drawn at random, is used",
             "sum": f"they count alike, together as many as there are, up to {self.max_unit_rows}",
         }
-        return (
-            f"a record, or unit, is all rows that share an id in groups=, however many: "
-            f"{counted[self.unit_weighting]}. The number of rows is private. A person with two ids "
-            "is two units",
-        )
+        return (about_units(counted[self.unit_weighting]),)
 
     @staticmethod
     def _about_grid(plan: Any) -> str:

@@ -118,9 +118,13 @@ class DelegatesToBest(MetaEstimatorMixin, BaseEstimator):
         MetadataRouter
             The routing.
         """
-        return MetadataRouter(owner=self).add(
-            estimator=self.estimator,
-            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
         )
 
     def __sklearn_tags__(self) -> Any:

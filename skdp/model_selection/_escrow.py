@@ -20,19 +20,27 @@ class Escrow:
     # whatever is not that release or less, so that an inner fit cannot spend what the search has
     # not charged.
 
-    def __init__(self, event: Event, adjacency: str, step: str) -> None:
+    def __init__(self, event: Event, adjacency: str, step: str, unit: str = "row") -> None:
         self.event = event
         self.adjacency = adjacency
         self.step = step
+        self.unit = unit
         self.granted = False
         self._lock = threading.Lock()
 
-    def reserve(self, event: Event, *, adjacency: str | None = None, **_: Any) -> None:
+    def reserve(
+        self, event: Event, *, adjacency: str | None = None, unit: str = "row", **_: Any
+    ) -> None:
         """Grant the planned release, once."""
         if adjacency not in (None, self.adjacency):
             raise BudgetExceededError(
                 f"{self.step} wants to charge under {adjacency!r}, but the search accounts for "
                 f"{self.adjacency!r}."
+            )
+        if unit != self.unit:
+            raise BudgetExceededError(
+                f"{self.step} wants to charge for records that are each a {unit}, but the search "
+                f"accounts for each {self.unit}: its fit must take groups= as its plan does."
             )
         if not costs_no_more(event, self.event):
             raise BudgetExceededError(

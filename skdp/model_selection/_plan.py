@@ -60,6 +60,7 @@ class Design:
     selection_epsilon: float  # what choosing by scores costs a record that is scored
     noisy_scores: bool
     assumptions: tuple[str, ...] = ()  # what the verdicts on steps take for granted
+    by_unit: bool = False  # whether records are all rows of an id, and what is said of rows is so
 
     @property
     def runs(self) -> tuple[int, ...]:
@@ -221,6 +222,7 @@ def _fit(design: Design, steps: tuple[PrivateStep, ...], epsilon: float, size: i
         adjacency=design.adjacency,
         shape=(size, design.n_columns),
         n_classes=design.n_classes,
+        by_unit=design.by_unit,
     )
 
 

@@ -25,12 +25,12 @@ def prepare_fit(
         # A cache on disk would hold private rows; workers of workers would copy the escrow.
         set_known(container, memory=None, n_jobs=None, verbose=False)
     own = copy.get_params(deep=True)
-    for step, event, epsilon in zip(steps, fit.events, fit.epsilons, strict=True):
+    for step, event, epsilon, plan in zip(steps, fit.events, fit.epsilons, fit.plans, strict=True):
         wanted = {
             "epsilon": epsilon,
             "delta": fit.delta,
             "adjacency": adjacency,
-            "accountant": Escrow(event, adjacency, step.label),
+            "accountant": Escrow(event, adjacency, step.label, plan.unit),
             "verbose": 0,
         }
         if step.estimator.get_params(deep=False).get("classes", ...) is None:

@@ -14,7 +14,7 @@ from skdp.inputs import public_message
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.model_selection._prepare import set_streams, strip_secrets
 from skdp.model_selection._scoring import RowScorer
-from skdp.model_selection._steps import PrivateStep
+from skdp.model_selection._steps import PrivateStep, is_routed
 from skdp.model_selection._table import take_rows
 from skdp.silence import around_runs
 
@@ -42,7 +42,7 @@ class Job:
 
     estimator: Any  # a prepared copy of a candidate, fitted here
     steps: tuple[PrivateStep, ...]
-    train: np.ndarray | None
+    train: np.ndarray | None  # numbers of units
     test: np.ndarray | None
     key: bytes  # key of the run's stream, unlike that of any other run
     seeded: bool  # whether the key comes from a seed
@@ -51,16 +51,34 @@ class Job:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, labels, and what else `fit` was given."""
+    """Rows, labels, what else `fit` was given, and whose rows they are."""
 
     X: Any
     y: np.ndarray
     fit_params: dict[str, Any]
+    # Of each row its unit's id as given, its unit's number, and its share in that unit; None where
+    # each row is a unit.
+    groups: Any = None
+    codes: np.ndarray | None = None
+    shares: np.ndarray | None = None
 
-    def rows(self, numbers: np.ndarray | None) -> Table:
-        """Return the part with the given row numbers."""
-        if numbers is None:
+    def part(self, units: np.ndarray | None) -> Table:
+        """Return all rows of the units of the given numbers."""
+        if units is None:
             return self
+        return self.rows(
+            units if self.codes is None else np.flatnonzero(np.isin(self.codes, units))
+        )
+
+    def parameters(self, steps: tuple[PrivateStep, ...]) -> dict[str, Any]:
+        """Return what to give to the fit of a candidate with these private steps."""
+        if self.codes is None:
+            return self.fit_params
+        names = ["groups"] if is_routed() else [step.parameter("groups") for step in steps]
+        return {**self.fit_params, **dict.fromkeys(names, self.groups)}
+
+    def rows(self, numbers: np.ndarray) -> Table:
+        """Return the part with the given row numbers."""
         return Table(
             take_rows(self.X, numbers),
             self.y[numbers],
@@ -68,6 +86,9 @@ class Table:
                 name: take_rows(value, numbers) if _is_per_row(name, value, len(self.y)) else value
                 for name, value in self.fit_params.items()
             },
+            None if self.groups is None else take_rows(self.groups, numbers),
+            None if self.codes is None else self.codes[numbers],
+            None if self.shares is None else self.shares[numbers],
         )
 
 
@@ -98,11 +119,11 @@ def carry_out(job: Job, table: Table, scorer: RowScorer) -> Outcome:
             stream = FitStream(job.key, seeded=job.seeded)
             _reseed_generators(stream.spawn("generators of the process"))
             set_streams(job.estimator, job.steps, stream)
-            training = table.rows(job.train)
-            job.estimator.fit(training.X, training.y, **training.fit_params)
+            training = table.part(job.train)
+            job.estimator.fit(training.X, training.y, **training.parameters(job.steps))
             total = 0.0
             if job.test is not None:
-                total = _total(job.estimator, table.rows(job.test), scorer)
+                total = _total(job.estimator, table.part(job.test), scorer)
         return Outcome(strip_secrets(job.estimator) if job.keep else None, total)
     except (Exception, SystemExit) as error:
         return Outcome(None, 0.0, _public_failure(error))
@@ -135,7 +156,7 @@ def _total(estimator: Any, table: Table, scorer: RowScorer) -> float:
         numbers = pending.pop()
         rows = table.rows(numbers)
         try:
-            total += scorer.total(estimator, rows.X, rows.y)
+            total += scorer.total(estimator, rows.X, rows.y, rows.shares)
             scored = True
         except Exception as error:
             failure = error

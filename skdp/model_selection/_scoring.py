@@ -50,7 +50,7 @@ class RowScorer:
     lower: float
     upper: float
 
-    def total(self, estimator: Any, X: Any, y: Any) -> float:
+    def total(self, estimator: Any, X: Any, y: Any, shares: Any = None) -> float:
         """Return the sum over rows of the values scaled to [0, 1]: its sensitivity is 1.
 
         Parameters
@@ -61,6 +61,8 @@ class RowScorer:
             Rows.
         y : array-like
             Labels.
+        shares : ndarray of shape (n_samples,) or None, default=None
+            What each row counts, such as 1/k if it is one of the k rows of a unit; None is 1.
 
         Returns
         -------
@@ -68,7 +70,7 @@ class RowScorer:
             The sum.
         """
         values = (self.values(estimator, X, y) - self.lower) / (self.upper - self.lower)
-        return float(np.sum(values))
+        return float(np.sum(values) if shares is None else values @ shares)
 
     def undo_scale(self, mean: Any) -> Any:
         """Turn a mean of values scaled to [0, 1] into a score."""

@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel
@@ -29,6 +28,8 @@ from skdp.model_selection._steps import (
     assumptions_of,
     bounds_of_rows,
     check_first_steps,
+    check_units,
+    is_routed,
     private_steps,
     refuse_searched,
 )
@@ -37,6 +38,7 @@ from skdp.parameters import check_choice, check_integer, check_real
 from skdp.reporting import PrivacySpent
 from skdp.row_bounds import known_bound, warn_of_unbounded_rows
 from skdp.seeding import describe
+from skdp.units import units_of
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
 
@@ -53,11 +55,7 @@ class Prepared:
     candidates: list[Candidate]
     parts: list[np.ndarray]
     public: RandomStream
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return n_rows(self.data.X)
+    n_rows: int  # of units, where rows have such
 
 
 class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
@@ -82,7 +80,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         """Return the parameters of all candidates; they must not depend on the rows."""
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **params: Any) -> Any:
         """Search privately, and train the model that is released.
 
         Parameters
@@ -91,6 +89,12 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             Rows.
         y : array-like of shape (n_samples,)
             Labels.
+        groups : array-like of shape (n_samples,), default=None
+            Ids, whole numbers or texts. All rows of one id are one record then, which the
+            guarantee protects whole: they are in one part, every private step is given their id,
+            their score is the mean of theirs, and the number of rows is private. None takes each
+            row for a record. Steps in a `ColumnTransformer` or `FeatureUnion` are reached by
+            metadata routing alone.
         **params : dict
             Metadata for the estimator's `fit`; entries with one value a row are divided like the
             rows. `sample_weight` is refused.
@@ -108,9 +112,11 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         BudgetExceededError
             If the accountant cannot take the charge; the rows are not used then.
         """
-        return self._fit(X, y, params)
+        return self._fit(X, y, params | ({} if groups is None else {"groups": groups}))
 
-    def privacy_plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacySpent:
+    def privacy_plan(
+        self, n_samples: int, n_features: int, n_classes: int = 2, groups: bool = False
+    ) -> PrivacySpent:
         """Return what `fit` would spend on a table of a given public shape.
 
         Nothing is charged and no data are needed.
@@ -118,11 +124,13 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         Parameters
         ----------
         n_samples : int
-            Number of rows.
+            Number of rows, or of ids with `groups`.
         n_features : int
             Number of columns.
         n_classes : int, default=2
             Number of labels.
+        groups : bool, default=False
+            Whether `fit` will be given ``groups=``.
 
         Returns
         -------
@@ -146,7 +154,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         candidates = self._candidates(stream.spawn("candidates"))
         parts = self._parts(n_samples, stream.spawn("parts"))
         return self._account(
-            plan_search(self._design(candidates, parts, (n_samples, n_features, n_classes)))
+            plan_search(self._design(candidates, parts, (n_samples, n_features, n_classes), groups))
         )
 
     # The order of a fit.
@@ -154,16 +162,25 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Prepared:
         fit_params = self._route(params)
         X, y, labels = self._check_table(X, y)
-        public = resolve_random_state(self.random_state, self._context(n_rows(X)))
+        data, number = Table(X, y, fit_params), n_rows(X)
+        if (groups := params.get("groups")) is not None:
+            units = units_of(groups, number)
+            number = units.n_units
+            data = Table(X, y, fit_params, groups, units.codes, units.weights())
+        public = resolve_random_state(self.random_state, self._context(number))
         candidates = self._candidates(public.spawn("candidates"))
+        if groups is not None:
+            for candidate in candidates:
+                check_units(candidate.estimator, candidate.steps)
         check_first_steps((candidate.estimator for candidate in candidates), X)
-        parts = self._parts(n_rows(X), public.spawn("parts"))
+        parts = self._parts(number, public.spawn("parts"))
         self._warn_of_norm(X, candidates)
-        return Prepared(Table(X, y, fit_params), labels, candidates, parts, public)
+        return Prepared(data, labels, candidates, parts, public, number)
 
     def _plan(self, table: Prepared) -> PricedSearch:
         shape = (table.n_rows, n_columns(table.data.X), table.labels.size)
-        return plan_search(self._design(table.candidates, table.parts, shape))
+        by_unit = table.data.codes is not None
+        return plan_search(self._design(table.candidates, table.parts, shape, by_unit))
 
     def _public_steps(self, plan: PricedSearch) -> int:
         return plan.design.public_runs
@@ -171,7 +188,8 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
     def _use_rows(self, plan: PricedSearch, table: Prepared, progress: FitProgress) -> Any:
         data, public = table.data, table.public
         # One seed on two tables must not give the same noise.
-        stream = public.bound_to(digest(data.X, data.y, data.fit_params) if public.seeded else b"")
+        others = data.fit_params if data.codes is None else (data.fit_params, data.codes)
+        stream = public.bound_to(digest(data.X, data.y, others) if public.seeded else b"")
         search = Search(
             plan=plan,
             candidates=table.candidates,
@@ -209,8 +227,9 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         Parallel(n_jobs=self.n_jobs, return_as="generator")
 
     def _route(self, params: dict[str, Any]) -> dict[str, Any]:
-        if get_config()["enable_metadata_routing"]:
+        if is_routed():
             return dict(process_routing(self, "fit", **params)["estimator"]["fit"])
+        params = {name: value for name, value in params.items() if name != "groups"}
         for name in params:
             step, _, parameter = name.rpartition("__")
             steps: dict[str, Any] = dict(getattr(self.estimator, "steps", ()))
@@ -271,7 +290,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         if self.method == "cv":
             n_folds = resolve_cv(self.cv)
             if n_folds > rows:
-                raise ValueError(f"cv={n_folds} folds need more rows than n_samples={rows}.")
+                raise ValueError(f"cv={n_folds} folds need more rows or units than {rows}.")
             parts = assign_folds(rows, n_folds, self.adjacency, stream)
             check_parts([rows - len(part) for part in parts], rows, f"cv={n_folds}")
             return parts
@@ -280,7 +299,11 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         return parts
 
     def _design(
-        self, candidates: list[Candidate], parts: list[np.ndarray], shape: tuple[int, int, int]
+        self,
+        candidates: list[Candidate],
+        parts: list[np.ndarray],
+        shape: tuple[int, int, int],
+        by_unit: bool,
     ) -> Design:
         sizes = tuple(shape[0] - len(part) for part in parts)
         refit = self.method == "cv" if self.refit == "auto" else bool(self.refit)
@@ -306,6 +329,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             selection_epsilon=share * float(self.epsilon),
             noisy_scores=bool(self.noisy_scores) or self.method == "fixed",
             assumptions=assumptions_of(candidate.estimator for candidate in candidates),
+            by_unit=by_unit,
         )
 
     def _account(self, plan: PricedSearch) -> PrivacySpent:
@@ -321,6 +345,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             released=_words.list_releases(plan),
             seeded=is_seeded(self.random_state),
             arithmetic=_words.arithmetic(plan),
+            unit="group" if design.by_unit else "row",
         )
 
     def _runs(self, n_candidates: int) -> float:

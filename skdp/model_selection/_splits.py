@@ -16,7 +16,7 @@ _FEWEST_ROWS = 2
 def assign_folds(
     n_rows: int, n_folds: int, adjacency: str, stream: RandomStream
 ) -> list[np.ndarray]:
-    """Divide row numbers into folds without looking at any row; nor may `stream` depend on one.
+    """Divide the numbers of rows, or of units, into folds without a look at any; so is `stream`.
 
     Replace-one: folds of equal size, as a replaced row stays in its place. Add-remove: each row
     rolls a die of its own, so that its presence has no influence on where the others go.
@@ -45,8 +45,8 @@ def check_parts(train_sizes: list[int], n_rows: int, what: str) -> None:
     """Refuse a division that leaves too little to train on."""
     if min(train_sizes) < _FEWEST_ROWS:
         raise ValueError(
-            f"A table of n_samples={n_rows} has too few rows for {what}: at least {_FEWEST_ROWS} "
-            "must be left to train on."
+            f"A table of n_samples={n_rows} has too few rows or units for {what}: at least "
+            f"{_FEWEST_ROWS} must be left to train on."
         )
 
 

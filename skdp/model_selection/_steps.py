@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
 import joblib
+from sklearn import get_config
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skdp.accounting import ComposedEvent, Event
 from skdp.exceptions import CalibrationError, SkdpError
@@ -165,6 +168,32 @@ def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[Pri
     return tuple(steps)
 
 
+def is_routed() -> bool:
+    """Tell whether scikit-learn passes metadata on by what each step requests."""
+    return bool(get_config()["enable_metadata_routing"])
+
+
+def check_units(estimator: Any, steps: tuple[PrivateStep, ...]) -> None:
+    """Refuse a candidate of which a private step would not be told whose rows are whose."""
+    if not is_routed() and any(
+        type(part) is not Pipeline for part in containers(estimator).values()
+    ):
+        raise ValueError(
+            "groups= reaches the steps of a ColumnTransformer or FeatureUnion by metadata routing "
+            "only: sklearn.set_config(enable_metadata_routing=True)."
+        )
+    for step in steps:
+        takes = "groups" in inspect.signature(step.estimator.fit).parameters
+        if takes and is_routed():
+            takes = bool(get_routing_for_object(step.estimator).consumes("fit", {"groups"}))
+        if not takes:
+            raise ValueError(
+                f"{step.label} would take each row for a unit, while the search was given groups=: "
+                "its fit must take groups and, with metadata routing, request them by "
+                "set_fit_request(groups=True)."
+            )
+
+
 def _check_private(where: str, part: Any) -> None:
     parameters = part.get_params(deep=False)
     missing = [name for name in _REQUIRED if name not in parameters]
@@ -199,6 +228,7 @@ def plan_fit(
     adjacency: str,
     shape: tuple[int, int],
     n_classes: int,
+    by_unit: bool = False,
 ) -> Fit:
     """Return what a fit will charge if its steps share an epsilon and a delta.
 
@@ -208,12 +238,15 @@ def plan_fit(
     each_delta = delta / len(steps)
     for step in steps:
         step_epsilon = step.weight * epsilon
-        planned = _plan_step(step, step_epsilon, each_delta, adjacency, shape, n_classes)
+        set_known(step.estimator, epsilon=step_epsilon, delta=each_delta, adjacency=adjacency)
+        planned = _plan_step(step, step_epsilon, shape, n_classes, by_unit)
         if planned.adjacency != adjacency:
             raise ValueError(
                 f"{step.label} guarantees privacy under {planned.adjacency!r} only: give the "
                 f"search adjacency={planned.adjacency!r}."
             )
+        if by_unit:  # what an escrow holds the fit to, where the plan does not depend on it
+            planned = replace(planned, unit="group")
         events.append(with_margin(planned.event, PLANNING_MARGIN))
         epsilons.append(step_epsilon)
         plans.append(planned)
@@ -221,15 +254,10 @@ def plan_fit(
 
 
 def _plan_step(
-    step: PrivateStep,
-    epsilon: float,
-    delta: float,
-    adjacency: str,
-    shape: tuple[int, int],
-    n_classes: int,
+    step: PrivateStep, epsilon: float, shape: tuple[int, int], n_classes: int, by_unit: bool
 ) -> Any:
-    set_known(step.estimator, epsilon=epsilon, delta=delta, adjacency=adjacency)
     public = {"n_samples": shape[0], "n_features": shape[1], "n_classes": n_classes}
+    public["groups"] = by_unit
     known = inspect.signature(step.estimator.privacy_plan).parameters
     try:
         return step.estimator.privacy_plan(**{k: v for k, v in public.items() if k in known})

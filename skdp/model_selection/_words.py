@@ -7,6 +7,7 @@ import math
 from skdp.model_selection._plan import PricedSearch
 from skdp.model_selection._scoring import RowScorer
 from skdp.reporting.privacy_spent import REAL_NUMBERS, PrivacySpent
+from skdp.units import about_units
 
 
 def mechanism(plan: PricedSearch) -> str:
@@ -49,15 +50,16 @@ def mechanism(plan: PricedSearch) -> str:
 def assumptions(plan: PricedSearch, scorer: RowScorer) -> tuple[str, ...]:
     """Return what the guarantee takes for granted."""
     design = plan.design
+    rows = "units" if design.by_unit else "rows"
     found = [
-        "the number of rows, the columns, the label set and all parameters, the grid included, are "
-        "public",
-        "rows are divided into parts at random, without looking at them",
-        f"the score {scorer.name!r} is a sum over rows of values in [{scorer.lower:g}, "
+        f"the number of {rows}, the columns, the label set and all parameters, the grid included, "
+        "are public",
+        f"{rows} are divided into parts at random, without looking at them",
+        f"the score {scorer.name!r} is a sum over {rows} of values in [{scorer.lower:g}, "
         f"{scorer.upper:g}]",
         "steps classed as independent of the data are",
         *design.assumptions,
-        "a record is one row, also where groups= is given: parts are drawn row by row",
+        about_units("its score is the mean of theirs") if design.by_unit else "a record is one row",
         *(f"of trainings: {text}" for each in _trainings(plan) for text in each.assumptions),
         "whether the training of a run fails is not decided by rows",
     ]
@@ -66,7 +68,7 @@ def assumptions(plan: PricedSearch, scorer: RowScorer) -> tuple[str, ...]:
             "neither the number of runs, nor the losing runs, nor the time it took becomes known"
         )
     if design.adjacency == "add-remove":
-        found.append("the sizes of the parts, which rows draw one by one, are public")
+        found.append(f"the sizes of the parts, which {rows} draw one by one, are public")
     return tuple(dict.fromkeys(found))
 
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
+from skdp.preprocessing._row_norms import share_rows
 from skdp.preprocessing.dp_pca import second_moment_bound
 
 # A record contributes (e, a x): its energies |x_g|^2, one for each group g, and its row.
@@ -23,12 +24,15 @@ def group_moment_bound(n_groups: int, reason: str) -> ContributionBound:
     return ContributionBound(bound.norm, bound.gap, reason)
 
 
-def group_moment_sums(units: np.ndarray, n_groups: int) -> np.ndarray:
+def group_moment_sums(
+    units: np.ndarray, n_groups: int, shares: np.ndarray | None = None
+) -> np.ndarray:
     """Return the sums of energies and of rows, as one vector, over rows of norm at most 1."""
-    total = units.sum(axis=0)
+    shared = share_rows(units, shares)
+    total = shared.sum(axis=0)
     if n_groups == 0:
         return total
-    squares = np.einsum("ij,ij->j", units, units)
+    squares = np.einsum("ij,ij->j", shared, units)
     return np.concatenate([squares.reshape(n_groups, -1).sum(axis=1), _MEAN_WEIGHT * total])
 
 

@@ -26,6 +26,7 @@ class NoisySums:
     delta: float
     releases: int  # number T of sums, fixed in advance
     sigma: float  # standard deviation of the noise in every coordinate
+    by_unit: bool = False  # whether a record is all rows of an id in groups=
 
     @classmethod
     def calibrate(

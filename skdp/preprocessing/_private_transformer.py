@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,13 +17,20 @@ from skdp.preprocessing.row_transformer import RowTransformer
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_bounds import warn_of_unbounded_rows
 from skdp.seeding import fit_context
+from skdp.units import Units, about_units, units_of
 
 
 class Rows(NamedTuple):
-    """Valid rows, and how many."""
+    """Valid rows, the number of their units, and what makes them units; None: each row is one."""
 
     X: Any
     n_rows: int
+    units: Units | None = None
+
+    @property
+    def shares(self) -> np.ndarray | None:
+        """What each row counts in its unit's mean."""
+        return None if self.units is None else self.units.weights()
 
 
 class PrivateTransformer(PrivateFit, RowTransformer):
@@ -33,11 +41,11 @@ class PrivateTransformer(PrivateFit, RowTransformer):
     """
 
     _frames_above = 0
-    _fit_takes = "X alone"
+    _fit_takes = "X and groups"
     _remedy_for_epsilon = "Smaller means more private; it adds to what the estimator spends."
     _released: tuple[str, ...]
 
-    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **fit_params: Any) -> Self:
         """Learn from the rows under differential privacy.
 
         Parameters
@@ -46,6 +54,11 @@ class PrivateTransformer(PrivateFit, RowTransformer):
             Rows.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Ids, whole numbers or texts. All rows of one id are one record then, which the
+            guarantee protects whole: it contributes the mean of what its rows would, n is the
+            public number of ids, and the number of rows is private. None takes each row for a
+            record.
         **fit_params : dict
             Must be empty. `sample_weight` is refused: a weight multiplies one record's
             influence, and with it the sensitivity, without bound.
@@ -63,9 +76,9 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         BudgetExceededError
             If the accountant cannot take the charge; the rows are not used then.
         """
-        return self._fit(X, None, fit_params)
+        return self._fit(X, None, fit_params | ({} if groups is None else {"groups": groups}))
 
-    def privacy_plan(self, n_samples: int, n_features: int) -> PrivacySpent:
+    def privacy_plan(self, n_samples: int, n_features: int, groups: bool = False) -> PrivacySpent:
         """Return what `fit` would spend on a table of a given public shape.
 
         Nothing is charged and no data are needed: the noise of a fit depends on the parameters
@@ -74,9 +87,11 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         Parameters
         ----------
         n_samples : int
-            Number of rows.
+            Number of rows, or of ids with `groups`.
         n_features : int
             Number of columns.
+        groups : bool, default=False
+            Whether `fit` will be given ``groups=``.
 
         Returns
         -------
@@ -91,7 +106,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
         n_features = check_integer("n_features", n_features, at_least=1)
-        return self._account(self._build_plan(n_samples, n_features))
+        return self._account(replace(self._build_plan(n_samples, n_features), by_unit=groups))
 
     # What each transformer fills in.
 
@@ -100,7 +115,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         """Return the releases that the parameters and the public shape determine."""
 
     @abstractmethod
-    def _learn(self, X: Any, plan: NoisySums, stream: RandomStream) -> None:
+    def _learn(self, table: Rows, plan: NoisySums, stream: RandomStream) -> None:
         """Make the releases and set the attributes that come from them."""
 
     @abstractmethod
@@ -116,18 +131,24 @@ class PrivateTransformer(PrivateFit, RowTransformer):
 
     # The order of a fit.
 
+    def _refuse_fit_params(self, params: dict[str, Any]) -> None:
+        super()._refuse_fit_params({k: v for k, v in params.items() if k != "groups"})
+
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Rows:
         given = X
         X = self._validate(X, reset=True)
         warn_of_unbounded_rows(self, (X, given), 4)
-        return Rows(X, X.shape[0])
+        units = None if not params else units_of(params["groups"], X.shape[0])
+        return Rows(X, X.shape[0] if units is None else units.n_units, units)
 
     def _plan(self, table: Rows) -> NoisySums:
-        return self._build_plan(*table.X.shape)
+        plan = self._build_plan(table.n_rows, table.X.shape[1])
+        return replace(plan, by_unit=table.units is not None)
 
     def _use_rows(self, plan: NoisySums, table: Rows, progress: FitProgress) -> None:
-        context = fit_context(self, table.X) if is_seeded(self.random_state) else b""
-        self._learn(table.X, plan, resolve_random_state(self.random_state, context))
+        others = () if table.units is None else (table.units.codes,)
+        context = fit_context(self, table.X, *others) if is_seeded(self.random_state) else b""
+        self._learn(table, plan, resolve_random_state(self.random_state, context))
 
     def _publish(self, plan: NoisySums, table: Rows, released: None, spent: PrivacySpent) -> None:
         """Do nothing more: what is learned is released, and set, bit by bit."""
@@ -147,8 +168,11 @@ class PrivateTransformer(PrivateFit, RowTransformer):
             ),
             assumptions=(
                 plan.bound.reason,
-                "the number of rows, the columns and all parameters are public",
+                f"the number of {'units' if plan.by_unit else 'rows'}, the columns and all "
+                "parameters are public",
+                *((about_units("its sums are means over them"),) if plan.by_unit else ()),
             ),
             released=self._released,
             seeded=is_seeded(self.random_state),
+            unit="group" if plan.by_unit else "row",
         )

@@ -11,11 +11,24 @@ from scipy import sparse
 _BLOCK_ENTRIES = 1 << 20
 
 
-def row_blocks(X: Any) -> Iterator[Any]:
-    """Yield consecutive blocks of rows, each of about a million entries."""
+def row_blocks(X: Any, shares: np.ndarray | None = None) -> Iterator[tuple[Any, Any]]:
+    """Yield consecutive blocks of rows, of about a million entries each, and their shares."""
     size = max(1, _BLOCK_ENTRIES // X.shape[1])
     for start in range(0, X.shape[0], size):
-        yield X[start : start + size]
+        rows = slice(start, start + size)
+        yield X[rows], None if shares is None else shares[rows]
+
+
+def share_rows(X: Any, shares: np.ndarray | None) -> Any:
+    """Multiply rows by their shares in what their unit contributes; None is one of each row."""
+    if shares is None:
+        return X
+    return sparse.diags_array(shares) @ X if sparse.issparse(X) else X * shares[:, np.newaxis]
+
+
+def share_number(X: Any, shares: np.ndarray | None) -> Any:
+    """Return the sum of the shares of rows: their number where each is a unit."""
+    return X.shape[0] if shares is None else shares.sum()
 
 
 def round_towards_zero(values: np.ndarray, dtype: Any) -> np.ndarray:

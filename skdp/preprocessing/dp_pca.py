@@ -14,8 +14,8 @@ from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.preprocessing._noisy_sums import NoisySums
-from skdp.preprocessing._private_transformer import PrivateTransformer
-from skdp.preprocessing._row_norms import bound_rows, row_blocks
+from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.preprocessing._row_norms import bound_rows, row_blocks, share_rows
 from skdp.row_bounds import resolve_data_norm
 
 # With centring a record contributes (x / sqrt(2), x x^T) for rows of norm at most 1: near the
@@ -37,18 +37,21 @@ def second_moment_bound(n_features: int, squared_mean_weight: float = 0.0) -> Co
     return ContributionBound(norm * ROUND_UP, gap * ROUND_UP, "")
 
 
-def packed_moments(rows: np.ndarray, squared_mean_weight: float = 0.0) -> np.ndarray:
+def packed_moments(
+    rows: np.ndarray, squared_mean_weight: float = 0.0, shares: np.ndarray | None = None
+) -> np.ndarray:
     """Return the sums that :func:`second_moment_bound` speaks of, as one vector.
 
     Entries off the diagonal are multiplied by ``sqrt(2)``, so that the Euclidean norm of the packed
     upper triangle is the Frobenius norm of the matrix; then comes the sum of ``a x``.
     """
-    gram = safe_sparse_dot(rows.T, rows, dense_output=True)
+    shared = share_rows(rows, shares)
+    gram = safe_sparse_dot(rows.T, shared, dense_output=True)
     above = np.triu_indices(gram.shape[0])
     packed = gram[above] * _packing(above)
     if squared_mean_weight == 0.0:
         return packed
-    total = np.asarray(rows.sum(axis=0)).ravel()
+    total = np.asarray(shared.sum(axis=0)).ravel()
     return np.concatenate([packed, math.sqrt(squared_mean_weight) * total])
 
 
@@ -217,14 +220,14 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
             ", released with the sum of rows" if self.center else ""
         )
 
-    def _learn(self, X: Any, plan: NoisySums, stream: RandomStream) -> None:
-        n_samples, n_features = X.shape
+    def _learn(self, table: Rows, plan: NoisySums, stream: RandomStream) -> None:
+        X, n_samples, n_features = table.X, table.n_rows, table.X.shape[1]
         self._radius = self._row_bound
         weight = self._mean_weight()
         size = n_features * (n_features + 1) // 2
         sums = np.zeros(size + (n_features if self.center else 0))
-        for block in row_blocks(X):
-            sums += packed_moments(self._unit_rows(block), weight)
+        for block, shares in row_blocks(X, table.shares):
+            sums += packed_moments(self._unit_rows(block), weight, shares)
         noisy = plan.mechanism(stream, "second moments").release(sums) / n_samples
         # From here on only released and public numbers.
         noise = plan.sigma / n_samples

@@ -15,8 +15,8 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_real
 from skdp.preprocessing._intervals import feature_bounds, to_unit_interval
 from skdp.preprocessing._noisy_sums import NoisySums
-from skdp.preprocessing._private_transformer import PrivateTransformer
-from skdp.preprocessing._row_norms import row_blocks
+from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.preprocessing._row_norms import row_blocks, share_number
 
 # A quantile is looked for at least this many standard deviations of a noisy count away from the
 # ends: a threshold beyond all values is then mistaken with a probability of 3e-5.
@@ -36,20 +36,27 @@ def histogram_bound(n_features: int) -> ContributionBound:
     )
 
 
-def centred_histogram(X: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+def centred_histogram(
+    X: np.ndarray, thresholds: np.ndarray, shares: np.ndarray | None = None
+) -> np.ndarray:
     """Count rows below, between and above two thresholds, less a third of the rows.
 
     A value equal to a threshold lies below it; one record adds 1 to its cell, less 1/3 to all
-    three.
+    three, or shares this out among its rows.
     """
     counts = np.zeros((3, X.shape[1]))
     # Rounded thresholds that changed places would count a row twice.
     first, second = thresholds[0], np.maximum(thresholds[0], thresholds[1])
-    for block in row_blocks(X):
-        counts[0] += np.count_nonzero(block <= first, axis=0)
-        counts[2] += np.count_nonzero(block > second, axis=0)
-    counts[1] = X.shape[0] - counts[0] - counts[2]
-    return counts - X.shape[0] / 3.0
+    for block, parts in row_blocks(X, shares):
+        counts[0] += _count(block <= first, parts)
+        counts[2] += _count(block > second, parts)
+    number = share_number(X, shares)
+    counts[1] = number - counts[0] - counts[2]
+    return counts - number / 3.0
+
+
+def _count(found: np.ndarray, shares: np.ndarray | None) -> np.ndarray:
+    return np.count_nonzero(found, axis=0) if shares is None else shares @ found
 
 
 class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
@@ -190,9 +197,9 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
         plan = NoisySums.calibrate(bound, self.adjacency, self.epsilon, self.delta, steps)
         if self._margin(plan, n_samples) > 0.25:
             warnings.warn(
-                f"With n={n_samples} rows, epsilon={self.epsilon:g} is too little to tell even "
-                "quartiles from noise: the bounds will be arbitrary. Raise epsilon, narrow lower= "
-                "and upper=, or use public bounds with BoundedScaler.",
+                f"With n={n_samples} rows or units, epsilon={self.epsilon:g} is too little to tell "
+                "even quartiles from noise: the bounds will be arbitrary. Raise epsilon, narrow "
+                "lower= and upper=, or use public bounds with BoundedScaler.",
                 UserWarning,
                 stacklevel=5,
             )
@@ -205,13 +212,14 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
         """Return how far from 0 and 1 a level must stay for noise not to drown it."""
         return _DEVIATIONS * plan.sigma * math.sqrt(2.0 / 3.0) / n_samples
 
-    def _learn(self, X: np.ndarray, plan: NoisySums, stream: RandomStream) -> None:
-        margin = min(self._margin(plan, X.shape[0]), 0.25)
+    def _learn(self, table: Rows, plan: NoisySums, stream: RandomStream) -> None:
+        X = table.X
+        margin = min(self._margin(plan, table.n_rows), 0.25)
         first, last = (min(max(level, margin), 1.0 - margin) for level in self.quantiles)
         self.quantiles_ = first, last
         mechanism = plan.mechanism(stream, "histogram")
         low, high = _bisect(
-            X, self._range(X.shape[1]), self.quantiles_, self.smallest, plan.releases, mechanism
+            table, self._range(X.shape[1]), self.quantiles_, self.smallest, plan.releases, mechanism
         )
         lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
         self.lower_ = np.maximum(self.smallest * np.sinh(low), lower)
@@ -224,7 +232,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
 
 
 def _bisect(
-    X: np.ndarray,
+    table: Rows,
     limits: tuple[np.ndarray, np.ndarray],
     levels: tuple[float, float],
     smallest: float,
@@ -236,12 +244,13 @@ def _bisect(
     Only the histograms depend on rows, and each is released before it is used. Returned are the
     outer ends of the intervals that hold the two, on the scale of ``asinh(x / smallest)``.
     """
-    n_samples = X.shape[0]
+    n_samples = table.n_rows
     low, high = (np.stack([limit, limit]) for limit in limits)
     wanted = n_samples * np.array(levels)[:, np.newaxis]
     for _ in range(steps):
         middle = (low + high) / 2.0
-        noisy = mechanism.release(centred_histogram(X, smallest * np.sinh(middle)))
+        cells = centred_histogram(table.X, smallest * np.sinh(middle), table.shares)
+        noisy = mechanism.release(cells)
         # The three counts are known to add up to n.
         counts = noisy - noisy.mean(axis=0) + n_samples / 3.0
         below = np.stack([counts[0], n_samples - counts[2]])

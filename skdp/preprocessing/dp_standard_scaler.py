@@ -19,8 +19,8 @@ from skdp.preprocessing._group_moments import (
 )
 from skdp.preprocessing._intervals import feature_bounds, middle_and_half, to_unit_interval
 from skdp.preprocessing._noisy_sums import NoisySums
-from skdp.preprocessing._private_transformer import PrivateTransformer
-from skdp.preprocessing._row_norms import bound_rows, row_blocks
+from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.preprocessing._row_norms import bound_rows, row_blocks, share_number, share_rows
 
 # Weight w of the squares in the pair (u, w (u^2 - c)), c = (1 + 1/w^2) / 2, u in [-1, 1]. Both
 # minimise the noise of the two moments together. Under replace-one the pairs then lie no further
@@ -47,13 +47,14 @@ def moment_bound(n_features: int, weight: float) -> ContributionBound:
     )
 
 
-def moment_sums(units: np.ndarray, weight: float) -> np.ndarray:
+def moment_sums(units: np.ndarray, weight: float, shares: np.ndarray | None = None) -> np.ndarray:
     """Return the sums over rows in [-1, 1] that :func:`moment_bound` speaks of, one a line."""
-    first = units.sum(axis=0)
+    shared = share_rows(units, shares)
+    first = shared.sum(axis=0)
     if weight == 0.0:
         return first[np.newaxis]
     centre = (1.0 + 1.0 / (weight * weight)) / 2.0
-    second = np.einsum("ij,ij->j", units, units) - units.shape[0] * centre
+    second = np.einsum("ij,ij->j", shared, units) - share_number(units, shares) * centre
     return np.stack([first, weight * second])
 
 
@@ -224,41 +225,42 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     def _theorem(self) -> str:
         return "sums of all features" + (" and of their squares" if self.with_std else "")
 
-    def _learn(self, X: np.ndarray, plan: NoisySums, stream: RandomStream) -> None:
+    def _learn(self, table: Rows, plan: NoisySums, stream: RandomStream) -> None:
         self._centres = self.with_mean
         self._radius: Any = self.input_norm
         learn = self._learn_bounded_features if self._radius is None else self._learn_bounded_rows
-        self.mean_, scale = learn(X, plan.mechanism(stream, "moments"))
+        self.mean_, scale = learn(table, plan.mechanism(stream, "moments"))
         self.scale_ = scale if self.with_std else None
         self.var_ = scale**2 if self.with_std else None
-        self.data_norm_ = self._largest_norm(X.shape[1])
+        self.data_norm_ = self._largest_norm(table.X.shape[1])
 
     def _learn_bounded_features(
-        self, X: np.ndarray, mechanism: GaussianMechanism
+        self, table: Rows, mechanism: GaussianMechanism
     ) -> tuple[np.ndarray, np.ndarray]:
-        self._bounds = lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
+        n_samples, n_features = table.n_rows, table.X.shape[1]
+        self._bounds = lower, upper = feature_bounds(self.lower, self.upper, n_features)
         weight = self._weight()
-        sums = np.zeros((2 if self.with_std else 1, X.shape[1]))
-        for block in row_blocks(X):
-            sums += moment_sums(to_unit_interval(block, lower, upper), weight)
-        noisy = mechanism.release(sums) / X.shape[0]
+        sums = np.zeros((2 if self.with_std else 1, n_features))
+        for block, shares in row_blocks(table.X, table.shares):
+            sums += moment_sums(to_unit_interval(block, lower, upper), weight, shares)
+        noisy = mechanism.release(sums) / n_samples
         # From here on only released and public numbers.
         middle, half = middle_and_half(lower, upper)
         mean = middle + half * np.clip(noisy[0], -1.0, 1.0)
         if not self.with_std:
             return mean, half
-        return mean, half * np.sqrt(_variances(noisy, mechanism.sigma / X.shape[0], weight))
+        return mean, half * np.sqrt(_variances(noisy, mechanism.sigma / n_samples, weight))
 
     def _learn_bounded_rows(
-        self, X: np.ndarray, mechanism: GaussianMechanism
+        self, table: Rows, mechanism: GaussianMechanism
     ) -> tuple[np.ndarray, np.ndarray]:
-        n_samples, n_features = X.shape
+        n_samples, n_features = table.n_rows, table.X.shape[1]
         radius = float(self._radius)
         n_groups = self._count_groups(n_features)
         sums = np.zeros(n_groups + n_features)
-        for block in row_blocks(X):
+        for block, shares in row_blocks(table.X, table.shares):
             units = bound_rows(block.astype(np.float64), radius) / radius
-            sums += group_moment_sums(units, n_groups)
+            sums += group_moment_sums(units, n_groups, shares)
         noisy = mechanism.release(sums) / n_samples
         # From here on only released and public numbers.
         mean, variances = group_statistics(noisy, mechanism.sigma / n_samples, n_groups)

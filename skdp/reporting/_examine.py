@@ -33,6 +33,12 @@ _STRATIFIED = (
     "other folds, so that the bound on what one row changes fails for every fit",
     "give cv=KFold(n_splits, shuffle=True, random_state=...), which does not look at the labels",
 )
+_BALANCED = (
+    "folds",
+    "the folds are balanced by the private numbers of rows: those of one unit decide to which "
+    "folds others go, so that the bound on what one unit changes fails for every fit",
+    "give cv=GroupKFold(n_splits, shuffle=True, random_state=...), which looks at ids alone",
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,9 @@ def _examine_search(search: Any, name: str) -> list[Finding]:
     leaks = list(_SEARCH_LEAKS)
     if _is_stratified(search):
         leaks.append(_STRATIFIED)
+    cv = getattr(search, "cv", None)
+    if type(cv).__name__ == "GroupKFold" and not cv.shuffle:
+        leaks.append(_BALANCED)
     findings = [
         Finding(f"{name}: {part}", _class(search), "leaking", reason, remedy)
         for part, reason, remedy in leaks

@@ -21,7 +21,7 @@ _NOTHING_LEARNED = (
 _TWO_RELATIONS = (
     "There is no common figure: the parts are accounted for under different neighbour relations, "
     "or for units of which some are rows and some all rows of an id. Give all of them the same "
-    "adjacency, and groups= or none."
+    "adjacency, and groups= or none; or a public bound on rows, rows_per_unit=."
 )
 
 
@@ -92,7 +92,12 @@ def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[
     name = "Guarantee" if record["holds_for_the_whole"] else "Private parts"
     pair = f"({guarantee['epsilon']:.6g}, {guarantee['delta']:.3g})"
     unit, rows = guarantee["unit"], guarantee["rows_per_unit"]
-    if rows is None:
+    if guarantee["of"] == "both":
+        protects = (
+            f"one {unit} with up to {rows} rows. Parts fitted with groups= protect all rows that "
+            "share an id; the others protect one row, and count by group privacy"
+        )
+    elif rows is None:
         protects = f"one {unit}, with all rows that share its id in groups=, however many"
     elif rows == 1:
         protects = (
@@ -143,7 +148,8 @@ def part_line(part: dict[str, Any]) -> str:
 def _cost(part: dict[str, Any]) -> str:
     if part.get("epsilon") is None:
         return ""
-    return f" ({part['epsilon']:.6g}, {part['delta']:.3g})"
+    whom = " for all rows of an id" if part.get("unit") == "group" else ""
+    return f" ({part['epsilon']:.6g}, {part['delta']:.3g}){whom}"
 
 
 def _explanation(part: dict[str, Any]) -> str:

@@ -24,20 +24,21 @@ class Total(NamedTuple):
     events: tuple[Event, ...]
     curve: tuple[tuple[float, float], ...]
     of_a_group: tuple[float, float]
-    unit: str  # "row" or "group", as of the records
+    unit: str  # "row" or "group", as of the records; "both" if each is that of some
 
 
-def total_of(records: Sequence[PrivacySpent], group_size: int) -> Total | None:
+def total_of(records: Sequence[PrivacySpent], group_size: int | None) -> Total | None:
     """Compose the records of fits on the same rows, fixed as one plan before the first ran.
 
-    The lesser of joint accounting and of sums; None if the fits' relations or units differ.
-    `group_size` is the number of rows of one unit, where the records are for one row.
+    The lesser of joint accounting and of sums; None if the fits' relations differ. `group_size`
+    is the most rows of one unit, where records are for one row; None is 1 if all of them are.
     """
     adjacency, unit = records[0].adjacency, records[0].unit
-    if any((record.adjacency, record.unit) != (adjacency, unit) for record in records):
+    if any(record.adjacency != adjacency for record in records):
         return None
-    if unit == "group":
-        group_size = 1
+    if any(record.unit != unit for record in records):
+        return None if group_size is None else _total_of_both(records, group_size)
+    group_size = 1 if unit == "group" or group_size is None else group_size
     events = tuple(record.event for record in records)
     epsilon = math.fsum(record.epsilon for record in records)
     delta = math.fsum(record.delta for record in records)
@@ -50,6 +51,26 @@ def total_of(records: Sequence[PrivacySpent], group_size: int) -> Total | None:
     points = tuple((d, _at_most(joint, d, epsilon, delta)) for d in _deltas(delta))
     group = (float(group_epsilon(joint, delta, group_size)), delta)
     return Total(epsilon, delta, adjacency, joint.name, events, points, group, unit)
+
+
+def _total_of_both(records: Sequence[PrivacySpent], group_size: int) -> Total | None:
+    """Add the guarantee of fits by unit to that of fits by row for so many rows."""
+    units, rows = (
+        total_of([record for record in records if record.unit == unit], group_size)
+        for unit in ("group", "row")
+    )
+    assert units is not None and rows is not None  # the records of each have one relation
+    epsilon, delta = (one + other for one, other in zip(units[:2], rows.of_a_group, strict=True))
+    return Total(
+        epsilon,
+        delta,
+        units.adjacency,
+        f"basic composition of {units.accountant} and, for groups of rows, {rows.accountant}",
+        units.events + rows.events,
+        ((delta, epsilon),),
+        (epsilon, delta),
+        "both",
+    )
 
 
 def joint_accountant(records: Sequence[PrivacySpent]) -> Accountant | None:

@@ -31,6 +31,7 @@ _ADJACENCY_OF_GROUPS = {
     "add-remove": "two tables are neighbours if all rows of one unit are added or removed, the "
     "public sample rate, lot size or number of units that the mechanism divides by being unchanged",
 }
+_AS_MANY = "; as some parts are fitted without groups=, the number of rows is public too and stays"
 
 _NEVER_COVERED = (
     "how long the fit took, and whether validation refused the table (missing values, labels)",
@@ -118,7 +119,8 @@ def privacy_statement(
     rows_per_unit : int or None, default=None
         Public bound on the rows that one unit has in the table; None takes that of `unit` if it
         knows one, else 1. With more than one the statement adds the guarantee for the whole unit,
-        by group privacy. Fits with groups= protect all rows of a unit as they are, and need none.
+        by group privacy. Fits with groups= protect all rows of a unit as they are, and need none;
+        beside fits without, a bound must be given.
 
     Returns
     -------
@@ -135,9 +137,10 @@ def privacy_statement(
     ValueError
         If `rows_per_unit` is no integer of at least 1.
     """
-    if rows_per_unit is None:
-        rows_per_unit = getattr(unit, "max_rows", 1)
-    rows_per_unit = check_integer("rows_per_unit", rows_per_unit, at_least=1)
+    # A max_rows of 1 may be nobody's choice: only where all fits are of rows it is taken for one.
+    if rows_per_unit is None and getattr(unit, "max_rows", 1) > 1:
+        rows_per_unit = unit.max_rows
+    check_integer("rows_per_unit", rows_per_unit, at_least=1, allowed=(None,))
     unit = str(getattr(unit, "name", unit))
     if _is_ledger(fitted):
         return PrivacyStatement(_ledger_record(fitted, unit, rows_per_unit))
@@ -185,7 +188,7 @@ def _header(subject: Any, kind: str) -> dict[str, Any]:
     }
 
 
-def _fitted_record(fitted: Any, unit: str, rows_per_unit: int) -> dict[str, Any]:
+def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[str, Any]:
     # Loads the whole of scikit-learn's preprocessing, which few programs need.
     from skdp.reporting._examine import distinct_records, examine
     from skdp.reporting._wrappers import is_search
@@ -217,17 +220,17 @@ def _fitted_record(fitted: Any, unit: str, rows_per_unit: int) -> dict[str, Any]
     }
 
 
-def _ledger_record(ledger: Any, unit: str, rows_per_unit: int) -> dict[str, Any]:
+def _ledger_record(ledger: Any, unit: str, rows_per_unit: int | None) -> dict[str, Any]:
     entries = ledger.entries()
-    total = total_of([ledger.total], rows_per_unit)
-    assert total is not None  # one record has one relation
+    alike = len({entry["unit"] for entry in entries}) < 2
+    total = total_of([ledger.total], rows_per_unit) if alike else None
+    accountant = f"{ledger.composition} filter, valid for adaptively chosen fits"
     return {
         **_header(ledger, "ledger"),
-        "holds_for_the_whole": True,
-        "guarantee": {
-            **_guarantee(total, unit, rows_per_unit),
-            "accountant": f"{ledger.composition} filter, valid for adaptively chosen fits",
-        },
+        "holds_for_the_whole": alike,
+        "guarantee": None
+        if total is None
+        else {**_guarantee(total, unit, rows_per_unit), "accountant": accountant},
         "parts": [
             {
                 "name": f"charge {number}: {entry['label']}",
@@ -237,6 +240,7 @@ def _ledger_record(ledger: Any, unit: str, rows_per_unit: int) -> dict[str, Any]
                 "remedy": "",
                 "epsilon": entry["epsilon"],
                 "delta": entry["delta"],
+                "unit": entry["unit"],
             }
             for number, entry in enumerate(entries, start=1)
         ],
@@ -254,22 +258,25 @@ def _randomness(seeded: bool, whose: str = "") -> dict[str, Any]:
     return {"seeded": seeded, "randomness": words}
 
 
-def _guarantee(total: Total, unit: str, rows_per_unit: int) -> dict[str, Any]:
+def _guarantee(total: Total, unit: str, rows_per_unit: int | None) -> dict[str, Any]:
     events = [event.to_dict() for event in total.events]
-    by_group = total.unit == "group"
+    by_group, both = total.unit == "group", total.unit == "both"
+    neighbours = (_ADJACENCY_OF_GROUPS if by_group or both else _ADJACENCY_TEXT)[total.adjacency]
+    rows = rows_per_unit or 1
     guarantee: dict[str, Any] = {
         "epsilon": float(total.epsilon),
         "delta": float(total.delta),
         "adjacency": total.adjacency,
-        "neighbours": (_ADJACENCY_OF_GROUPS if by_group else _ADJACENCY_TEXT)[total.adjacency],
-        "unit": "group of rows" if by_group and unit == "row" else unit,
-        "rows_per_unit": None if by_group else rows_per_unit,
+        "neighbours": neighbours + both * _AS_MANY,
+        "of": total.unit,
+        "unit": "group of rows" if total.unit != "row" and unit == "row" else unit,
+        "rows_per_unit": None if by_group else rows,
         "accountant": total.accountant,
         "events": events,
         "sampling": _sampling(events),
         "curve": [{"delta": delta, "epsilon": epsilon} for delta, epsilon in total.curve],
     }
-    if rows_per_unit > 1 and not by_group:
+    if rows > 1 and not by_group:
         epsilon, delta = total.of_a_group
         guarantee["of_the_unit"] = {"epsilon": epsilon, "delta": delta}
     return guarantee
@@ -304,6 +311,7 @@ def _part(finding: Finding) -> dict[str, Any]:
         part["epsilon"] = float(finding.spent.epsilon)
         part["delta"] = float(finding.spent.delta)
         part["adjacency"] = finding.spent.adjacency
+        part["unit"] = finding.spent.unit
     return part
 
 

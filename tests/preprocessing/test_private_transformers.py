@@ -123,8 +123,8 @@ def test_bad_random_state_is_refused_before_any_charge(transformer):
 def test_weights_are_refused(transformer):
     with pytest.raises(TypeError, match="sample_weight"):
         transformer.fit(table(), sample_weight=np.ones(2000))
-    with pytest.raises(TypeError, match="X alone"):
-        transformer.fit(table(), groups=np.ones(2000))
+    with pytest.raises(TypeError, match="X and groups"):
+        transformer.fit(table(), site=np.ones(2000))
 
 
 def test_labels_are_ignored(transformer):

@@ -336,6 +336,22 @@ def test_several_rows_of_a_unit_are_warned_about():
         schema.pipeline(OperaLogisticRegression())
 
 
+def test_ids_of_the_unit_are_handed_out():
+    frame = clinic().assign(patient=lambda table: [f"p{row // 2}" for row in range(len(table))])
+    schema = CLINIC.replace(unit=PrivacyUnit("person", max_rows=2, column="patient"))
+    X, y, groups = schema.split(frame, groups=True)
+    assert list(groups) == list(frame["patient"]) and len(schema.split(frame)) == 2
+    assert list(X.columns) == schema.features and len(y) == len(frame)
+    for wrong, table in (
+        (CLINIC.replace(unit=PrivacyUnit("person")), frame),
+        (schema, frame.drop(columns="patient")),
+    ):
+        with pytest.raises(ValueError, match="unit: its column is not declared or not in"):
+            wrong.split(table, groups=True)
+    with pytest.warns(PrivacyWarning, match=r"split\(frame, groups=True\)"):
+        schema.unit.warn_of_rows()
+
+
 # --------------------------------------------------------------------------------------- tables
 def test_check_lists_everything_without_a_value():
     frame = clinic().drop(columns=["pain", "ill"]).assign(extra="SECRET", age="SECRET")

@@ -121,10 +121,11 @@ class PrivacyUnit(SchemaPart):
     name : str, default="row"
         What one unit is: a person, a visit, a household.
     max_rows : int, default=1
-        Public bound on the number of rows of one unit. Estimators protect one row; for more,
-        merge each unit's rows or read their guarantee for groups.
+        Public bound on the number of rows of one unit, for guarantees of what protects one row.
+        Fits that are given its ids as ``groups=`` protect all rows of a unit and need no bound.
     column : str or None, default=None
-        The column that names the unit, such as a patient's number; never a feature.
+        The column that names the unit, such as a patient's number; never a feature. Its ids are
+        what ``TableSchema.split(frame, groups=True)`` returns last.
     description : str, default=""
         Why the bound holds.
     """
@@ -145,7 +146,7 @@ class PrivacyUnit(SchemaPart):
         return "unit"
 
     def warn_of_rows(self, stacklevel: int = 2) -> None:
-        """Warn if a unit may have several rows, where one row is protected.
+        """Warn if a unit may have several rows, where one row may be all that is protected.
 
         Parameters
         ----------
@@ -154,9 +155,10 @@ class PrivacyUnit(SchemaPart):
         """
         if self.max_rows > 1:
             warnings.warn(
-                f"one {self.name} may have {self.max_rows} rows, while estimators and statistics "
-                "protect one row. Merge the rows of each, or read the guarantee for groups "
-                "(skdp.accounting.group_epsilon).",
+                f"one {self.name} may have {self.max_rows} rows, while statistics, and fits "
+                "without groups=, protect one row. Give the ids to fit: X, y, groups = "
+                "schema.split(frame, groups=True). Else merge the rows of each, or read the "
+                "guarantee for groups (skdp.accounting.group_epsilon).",
                 PrivacyWarning,
                 stacklevel=stacklevel,
             )

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -326,13 +325,15 @@ class TableSchema(SchemaFiles, SchemaSampling):
         """
         check_frame(self, frame, label=label)
 
-    def split(self, frame: Any) -> tuple[Any, np.ndarray]:
+    def split(self, frame: Any, *, groups: bool = False) -> tuple[Any, ...]:
         """Return the feature columns of a table and its labels.
 
         Parameters
         ----------
         frame : DataFrame
             A pandas or polars frame.
+        groups : bool, default=False
+            Whether to return the ids of the unit's column as well, for ``fit(X, y, groups=...)``.
 
         Returns
         -------
@@ -340,17 +341,23 @@ class TableSchema(SchemaFiles, SchemaSampling):
             The columns `features`, of the same kind of frame.
         y : ndarray of shape (n_samples,)
             Labels, each one of the label's classes.
+        groups : ndarray of shape (n_samples,)
+            Ids, only with ``groups=True``.
 
         Raises
         ------
         ValueError
-            If `check` fails, the schema has no label, or a cell of the label is not listed.
+            If `check` fails, the schema has no label, a cell of the label is not listed, or the
+            unit's column is wanted and not declared or not there.
         """
         if self.label is None:
             raise self._fail("label", "is not described, so that there is nothing to split off.")
         self.check(frame)
+        if groups and self.unit.column not in list(frame.columns):
+            raise self._fail("unit", "its column is not declared or not in the table.")
         y = self.label.encode(series_cells(frame[self.label.name]))
-        return frame[self.features], y
+        ids = (series_cells(frame[self.unit.column]),) if groups else ()
+        return frame[self.features], y, *ids
 
     @classmethod
     def draft(cls, table: Any, *, label: str | None = None, name: str = "") -> Self:

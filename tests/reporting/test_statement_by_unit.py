@@ -1,0 +1,78 @@
+"""Statements of fits by unit, and of pipelines and ledgers that have fits of both kinds."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from skdp import OperaLogisticRegression
+from skdp.accounting import group_epsilon
+from skdp.budget import BudgetAccountant
+from skdp.preprocessing import DPStandardScaler, PrivacyUnit
+from skdp.reporting import privacy_statement
+from skdp.reporting._total import joint_accountant
+
+pytestmark = pytest.mark.filterwarnings("ignore:delta=.* is not below 1/n")
+PATIENT = PrivacyUnit("patient", max_rows=3)
+
+
+def pipeline(*parts_by_unit, budget=None):
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(100), 3)
+    X = rng.uniform(-1.0, 1.0, (300, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = make_pipeline(
+        DPStandardScaler(0.1, accountant=budget),
+        OperaLogisticRegression(0.5, data_norm=2.0, classes=[0, 1], accountant=budget),
+    )
+    return model.fit(X, y, **{f"{model.steps[part][0]}__groups": ids for part in parts_by_unit})
+
+
+def test_a_pipeline_by_unit_protects_patients_without_group_privacy():
+    plain, by_unit = (
+        privacy_statement(pipeline(*parts), unit=PATIENT).to_dict() for parts in ((), (0, 1))
+    )
+    assert by_unit["holds_for_the_whole"] and by_unit["guarantee"]["unit"] == "patient"
+    # At the price of rows, which count three times there.
+    assert by_unit["guarantee"]["epsilon"] == pytest.approx(plain["guarantee"]["epsilon"])
+    assert plain["guarantee"]["of_the_unit"]["epsilon"] > 2.0 * by_unit["guarantee"]["epsilon"]
+    assert "of_the_unit" not in by_unit["guarantee"]
+    assert "number of rows, the columns" not in str(by_unit)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_where_one_part_took_rows_for_records_it_counts_as_a_group(part):
+    model = pipeline(part)
+    found = privacy_statement(model, unit=PATIENT)
+    guarantee = found.to_dict()["guarantee"]
+    by_unit, by_row = model[part].privacy_spent_, model[1 - part].privacy_spent_
+    accountant = joint_accountant([by_row])
+    assert guarantee["epsilon"] == pytest.approx(
+        by_unit.epsilon + float(group_epsilon(accountant, by_row.delta, 3))
+    )
+    assert guarantee["delta"] == pytest.approx(2e-6) and guarantee["rows_per_unit"] == 3
+    assert found.to_dict()["holds_for_the_whole"]
+    text = " ".join(str(found).split())
+    assert "one patient with up to 3 rows" in text and "for all rows of an id" in text
+    assert "the number of rows is public too" in text
+    assert privacy_statement(model, rows_per_unit=3).to_dict()["guarantee"]["unit"] != "row"
+
+
+@pytest.mark.parametrize("unit", ["patient", PrivacyUnit("patient", column="id")])
+def test_without_a_bound_on_rows_there_is_no_figure_then(unit):
+    """Not even if a schema leaves the bound at 1, which says nothing of rows beside ids."""
+    found = privacy_statement(pipeline(0), unit=unit)
+    assert found.to_dict()["guarantee"] is None and not found.to_dict()["holds_for_the_whole"]
+    assert "no common figure" in str(found) and "rows_per_unit=" in str(found)
+
+
+def test_a_ledger_knows_whom_each_charge_protects():
+    with BudgetAccountant(10.0, 1e-3) as budget:
+        pipeline(0, 1, budget=budget)
+        record = privacy_statement(budget, unit="patient").to_dict()
+        assert record["guarantee"]["rows_per_unit"] is None and budget.total.unit == "group"
+        assert record["guarantee"]["unit"] == "patient" and record["holds_for_the_whole"]
+        pipeline(1, budget=budget)
+        assert [entry["unit"] for entry in budget.entries()] == ["group"] * 2 + ["row", "group"]
+        mixed = privacy_statement(budget, unit=PATIENT)
+        assert mixed.to_dict()["guarantee"] is None and "no common figure" in str(mixed)
+        assert budget.total.unit == "row"
