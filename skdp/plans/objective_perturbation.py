@@ -93,11 +93,10 @@ class ObjectivePerturbationPlan:
         require(model, "Objective perturbation", *facts)
         check_penalty(model, penalty)
         share = _APPROXIMATION if model.n_parts == 1 else _APPROXIMATION_JOINT
-        rank = _rank(model, rows_per_unit)
+        rank = rank_of_unit(model, rows_per_unit)
         event = _calibrate(model, penalty, adjacency, epsilon, delta, share, rank)
         if event is None:
-            least = smallest_penalty(model, epsilon, rank=rank)
-            raise ValueError(too_small(model, penalty, epsilon, least, rank))
+            raise ValueError(too_small(model, penalty, epsilon, rank))
         most = _COSTLY * event.noise_multiplier
         lipschitz = model.part_loss.lipschitz(model.row_norm)
         while True:
@@ -221,7 +220,7 @@ def _calibrate(
     )
 
 
-def _rank(model: LinearModel, rows_per_unit: int | None) -> int:
+def rank_of_unit(model: LinearModel, rows_per_unit: int | None) -> int:
     """Return a bound on the rank of a unit's second derivative; 1 if and only if it is one row."""
     if rows_per_unit == 1:
         return 1
@@ -230,9 +229,10 @@ def _rank(model: LinearModel, rows_per_unit: int | None) -> int:
 
 
 def too_small(
-    model: LinearModel, penalty: float, epsilon: float, least: float, rank: int = 1
+    model: LinearModel, penalty: float, epsilon: float, rank: int, share: float = 1.0
 ) -> str:
-    """Say that a penalty is below the `least` at which determinants leave some of epsilon."""
+    """Say that a penalty leaves nothing of epsilon beside determinants, and which one does."""
+    least = smallest_penalty(model, epsilon, share, rank)
     alpha, needed = _alpha(model, penalty), _alpha(model, least)
     whose = "record" if rank == 1 else "unit"
     return (

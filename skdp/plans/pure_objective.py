@@ -19,7 +19,7 @@ from skdp.plans.objective_perturbation import (
     check_penalty,
     curvature_ratio,
     final_distance,
-    smallest_penalty,
+    rank_of_unit,
     too_small,
 )
 from skdp.plans.output_perturbation import Numerics
@@ -72,7 +72,7 @@ def pure_objective_plan(
             "term is drawn in doubles. Take an Opera estimator, or numerics='float'."
         )
     smoothness = model.part_loss.smoothness(model.row_norm) + penalty
-    ranks = min(rows_per_unit or model.n_weights_per_output, model.n_weights_per_output)
+    ranks = rank_of_unit(model, rows_per_unit)
     found = []
     for share in _SHARES:
         final = epsilon * share
@@ -85,8 +85,7 @@ def pure_objective_plan(
             sigma = distance / final * ROUND_UP
             found.append((math.hypot(tilt / smoothness, sigma), tilt, sigma, tolerance))
     if not found:
-        least = smallest_penalty(model, epsilon, (1.0 - _SHARES[0]) / ranks) / ranks
-        raise ValueError(too_small(model, penalty, epsilon, least))
+        raise ValueError(too_small(model, penalty, epsilon, ranks, 1.0 - _SHARES[0]))
     _, tilt, sigma, tolerance = min(found)
     gap = math.sqrt(model.n_parts) * model.part_loss.lipschitz(model.row_norm)
     gap *= 2.0 if adjacency == "replace-one" else 1.0
