@@ -22,7 +22,6 @@ _SHARES: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarr
     "ppv": lambda y, p: (y & p, p),
     "npv": lambda y, p: (~y & ~p, ~p),
     "prevalence": lambda y, p: (y, y | ~y),
-    "predicted_prevalence": lambda y, p: (p, y | ~y),
 }
 
 
