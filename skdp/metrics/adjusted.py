@@ -23,7 +23,8 @@ from skdp.reporting.privacy_spent import PrivacySpent, spending_of
 
 def _has_probabilities(adjusted: Any) -> bool:
     # Raises the AttributeError that the model itself would.
-    return adjusted._calibrates or bool(adjusted.estimator.predict_proba)
+    model = getattr(adjusted, "estimator_", adjusted.estimator)
+    return adjusted._calibrates or bool(model.predict_proba)
 
 
 class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstimator):

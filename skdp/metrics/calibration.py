@@ -37,7 +37,6 @@ class _SlopeScore:
         self._table, self._spread = table, table.bins.spreads[0]
         self._every = self._spread @ table.counts.sum(axis=0)
         self._positives = float(table.counts[1].sum())
-        self._start = 0.0  # where the last intercept was found
 
     def __call__(self, slope: float) -> float:
         risk = expit(self._intercept(slope) + slope * self._odds)
@@ -49,11 +48,12 @@ class _SlopeScore:
         squares = (parts**2 @ self._spread).ravel()
         counts, covariance = self._table.counts.ravel(), self._table.covariance
         variance = squares @ np.maximum(counts, 0.0) + direction @ covariance @ direction
-        return float(direction @ counts / math.sqrt(max(variance, 1e-300)))
+        # Where all scores are one, so are all slopes.
+        return float(direction @ counts / math.sqrt(variance)) if variance > 1e-9 else 0.0
 
     def _intercept(self, slope: float) -> float:
         """Return the intercept at which as many positives are expected as there are."""
-        low, high, at = -60.0, 60.0, self._start
+        low, high, at = -60.0, 60.0, 0.0
         for _ in range(60):
             risk = expit(at + slope * self._odds)
             excess = self._every @ risk - self._positives
@@ -61,10 +61,9 @@ class _SlopeScore:
             steepness = self._every @ (risk * (1.0 - risk))
             step = at - excess / steepness if steepness > 0.0 else math.nan
             new = step if low < step < high else 0.5 * (low + high)
-            at, moved = new, abs(new - at)
-            if moved < 1e-9:
+            if abs(new - at) < 1e-9:
                 break
-        self._start = at
+            at = new
         return at
 
 
@@ -97,7 +96,7 @@ def expected_calibration_error(table: ScoreTable, z: float) -> Figure:
     direction = cells * residual
     covariance = direction @ table.covariance @ direction.T
     covariance += np.diag(cells @ (np.maximum(counts, 0.0) * squares))
-    gaps, deviations = direction @ counts, np.sqrt(np.diag(covariance))
+    gaps, deviations = direction @ counts, np.sqrt(np.maximum(np.diag(covariance), 1e-12))
     if total <= 0.0:
         return Figure(math.nan, (0.0, 1.0), "expected_calibration_error")
     sizes, reach = np.abs(gaps).sum(), z * math.sqrt(np.abs(covariance).sum())

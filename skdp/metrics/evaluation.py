@@ -265,7 +265,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
                 f"{type(model).__name__} has neither predict_proba nor decision_function: give a "
                 "fitted classifier."
             )
-        if hasattr(model, "fit"):
+        if isinstance(model, BaseEstimator):
             check_is_fitted(model)
         columns, wanted = getattr(X, "shape", (0, None))[1:], getattr(model, "n_features_in_", None)
         if wanted is not None and columns not in ((None,), (wanted,)):

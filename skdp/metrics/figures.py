@@ -22,7 +22,6 @@ _SHARES: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarr
     "ppv": lambda y, p: (y & p, p),
     "npv": lambda y, p: (~y & ~p, ~p),
     "prevalence": lambda y, p: (y, y | ~y),
-    "predicted_prevalence": lambda y, p: (p, y | ~y),
 }
 
 
@@ -124,7 +123,7 @@ def _average_precision(table: ScoreTable, spread: np.ndarray, z: float) -> tuple
     # There it may rise from that mean up to 1, for as many positives as noise allows.
     top = np.concatenate([np.zeros(cells), spread[first + 1 :].sum(axis=0)])
     share = float(top @ table.counts.ravel()) / total
-    reach = z * math.sqrt(top @ table.covariance @ top) / total
+    reach = z * math.sqrt(max(0.0, top @ table.covariance @ top)) / total
     rise = max(0.0, 1.0 - precision[first])
     value = float(own @ precision / total)
     # Gradients by positives and by negatives of the sum of own * precision.

@@ -181,7 +181,7 @@ class PrivateEvaluationResult(EvaluationRecord):
 
     @property
     def calibration_slope(self) -> Figure:
-        """Slope of a logistic regression of labels on log odds; 1 is right, less overconfident."""
+        """Slope of labels on log odds, by logistic regression: 1 is right, below it is too sure."""
         return calibration.calibration_slope(self._probabilities, self._z)
 
     @property

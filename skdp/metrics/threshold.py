@@ -130,7 +130,8 @@ class PrivateThreshold(AdjustsModel):
         super()._check_model()
         if len(self.estimator.classes_) != 2:
             raise ValueError(
-                "a threshold is for two classes: adjust a model of one class against the others."
+                "Only binary classification is supported. The type of the target is multiclass: "
+                "adjust a model of one class against the others."
             )
 
     def _learn(self, tables: ScoreTables) -> None:

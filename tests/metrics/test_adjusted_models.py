@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import rows
 
 from skdp import DPSGDClassifier, OperaLogisticRegression, OperaSVC
@@ -176,7 +177,7 @@ def test_of_several_classes_each_is_calibrated():
     before, after = (log_loss(labels, p) for p in (model.predict_proba(scores), found))
     assert after < before - 0.1
     np.testing.assert_array_equal(fitted.predict(scores), found.argmax(axis=1))
-    with pytest.raises(ValueError, match="two classes"):
+    with pytest.raises(ValueError, match="Only binary"):
         PrivateThreshold(FrozenEstimator(model)).fit(scores, labels)
 
 
@@ -298,6 +299,45 @@ def test_models_that_are_not_fitted_are_refused():
         clone(PrivateCalibrator(OperaLogisticRegression().fit(X, Y))).fit(X, Y)
     with pytest.raises(TypeError, match="give a classifier"):
         PrivateThreshold(Normalizer().fit(X)).fit(X, Y)
+
+
+class OnAnyTable:
+    """For checks that give no fitted model: it trains one on the rows that it is given."""
+
+    def fit(self, X, y):
+        model = OperaLogisticRegression(1e4, data_norm=10.0, random_state=0).fit(X, y)
+        parameters = self.get_params(deep=False) | {"estimator": FrozenEstimator(model)}
+        adjusted = type(self).__mro__[2](**parameters, random_state=0).fit(X, y)
+        vars(self).update({k: v for k, v in vars(adjusted).items() if k.endswith("_")})
+        return self
+
+
+class AnyCalibrator(OnAnyTable, PrivateCalibrator):
+    def __init__(self, estimator=None, epsilon=1e4):
+        super().__init__(estimator, epsilon)
+
+
+class AnyThreshold(OnAnyTable, PrivateThreshold):
+    def __init__(self, estimator=None, epsilon=1e4):
+        super().__init__(estimator, epsilon)
+
+
+def exceptions(adjusted):
+    if isinstance(adjusted, AnyCalibrator):
+        return {}
+    reason = "a threshold changes predictions and no probabilities, as in FixedThresholdClassifier"
+    return {"check_classifiers_train": reason}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [AnyCalibrator(OperaLogisticRegression()), AnyThreshold(OperaLogisticRegression())],
+    expected_failed_checks=exceptions,
+    xfail_strict=False,  # with some types of rows both agree
+)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
 
 
 def test_scores_of_zero_and_one_have_log_odds():
