@@ -27,6 +27,7 @@ from skdp import (
     PATEClassifier,
     VariationalLogisticRegression,
 )
+from skdp.audit.bounds import distance_lower
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import PrivacyWarning
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
@@ -339,12 +340,17 @@ def test_groups_reach_steps_and_folds_by_routing():
         model = make_pipeline(RowNormClipper(1.0), step).fit(X, y, groups=ids)
         assert model[-1].privacy_spent_.unit == "group"
         search = GridSearchCV(
-            model, {"operalogisticregression__alpha": [0.1, 1.0]}, cv=GroupKFold(3)
+            model, {"operalogisticregression__alpha": [0.1, 1.0]}, cv=GroupKFold(3, shuffle=True)
         )
         search.fit(X, y, groups=ids)
         assert search.best_estimator_[-1].privacy_spent_.unit == "group"
         found = cross_validate(
-            model, X, y, params={"groups": ids}, cv=GroupKFold(3), return_estimator=True
+            model,
+            X,
+            y,
+            params={"groups": ids},
+            cv=GroupKFold(3, shuffle=True),
+            return_estimator=True,
         )
         fold = found["estimator"][0][-1].privacy_spent_
         assert fold == step.set_params(data_norm=1.0).privacy_plan(60, 4, groups=True)
@@ -408,3 +414,23 @@ def test_lots_stay_within_memory_of_the_table(monkeypatch):
     model = DPSGDClassifier(batch_size=3, max_iter=200, data_norm=1.0, delta=1e-3, classes=[0, 1])
     model.fit(X, y, groups=ids)
     assert len(drawn) == 20 and max(drawn) < 4 * len(ids)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighting", [MEAN, RANDOM, SUM], ids=lambda each: each["unit_weighting"])
+def test_an_audit_by_patients_comes_near_the_claim_and_not_beyond(weighting):
+    """The law of scores is known: each bound is wrong, or that far from the truth, in 1e-7."""
+    settings = {"alpha": 5.0, "data_norm": 1.0, "fit_intercept": False, "classes": [0, 1]}
+    model = OperaSVC(20.0, 1e-5, **settings, **weighting)
+    tables = opposite(3, 5)
+
+    def shown(cut):
+        scores = [
+            np.array([model.fit(*table[:cut]).coef_[0, 0] for _ in range(300)]) for table in tables
+        ]
+        claimed = 1.0 / model.privacy_spent_.event.noise_multiplier
+        return distance_lower(*scores, 1e-7) / claimed
+
+    assert 0.5 < shown(3) <= 1.0
+    if weighting is MEAN:
+        assert shown(2) > 1.0  # a fit by rows does not protect a patient
