@@ -310,6 +310,8 @@ def _score_noise(design: Design, epsilon: float) -> float:
 def _check_columns_do_not_matter(plan: PricedSearch) -> None:
     """Refuse steps whose price depends on how many columns earlier steps hand on."""
     design = plan.design
+    if not any(step.name for steps in design.candidates for step in steps):
+        return  # each is a candidate by itself and sees the table's columns
     wider = Design(**{**vars(design), "n_columns": 2 * design.n_columns + 3})
     wide = _plan_with(wider, plan.fit_epsilon)
     pairs = [(wide.fits[key], fit) for key, fit in plan.fits.items()]

@@ -199,6 +199,8 @@ def test_a_price_that_depends_on_unknown_columns_is_refused():
     X, y = rows(60)
     PrivateGridSearchCV(NoisyCount(), {"threshold": [0.0]}, method="holdout").fit(X, y)
     assert np.isfinite(X).all()
+    # By itself it sees the columns of the table.
+    assert PrivateGridSearchCV(Wide(), {"threshold": [0.0]}).privacy_plan(60, 4).epsilon <= 1.0
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
