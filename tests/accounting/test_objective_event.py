@@ -5,7 +5,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from objective_densities import density, grid, hinge, huber, logistic, profile
+from objective_densities import density, grid, hinge, logistic, profile, tight, unit
 
 from skdp.accounting import (
     Event,
@@ -95,29 +95,7 @@ def test_profile_of_many_outputs_is_no_smaller_than_that_of_their_sum():
 # Exact profiles by quadrature.
 
 
-def tight(name, rng):
-    """Return a loss of one family with what the event must know of it: cap and curvature."""
-    if name == "logistic":
-        return logistic(), 1.0, 0.25, "logistic"
-    if name == "clipped logistic":
-        cap = float(rng.uniform(0.05, 0.9))
-        curvature = 0.25 if cap >= 0.5 else cap * (1 - cap)
-        return logistic(cap), cap, curvature, "known-sign"
-    h = float(rng.choice([0.1, 0.5, 2.0]))
-    if name == "hinge":
-        return hinge(h), 1.0, 0.5 / h, "known-sign"
-    if name == "clipped hinge":
-        cap = float(rng.uniform(0.1, 0.9))
-        return hinge(h, cap), cap, 0.5 / h, "known-sign"
-    return huber(float(rng.normal()), h), 1.0, 1.0 / h, "any-sign"
-
-
 FAMILIES = ("logistic", "clipped logistic", "hinge", "clipped hinge", "huber")
-
-
-def unit(rng, d):
-    row = rng.standard_normal(d)
-    return row / np.linalg.norm(row)
 
 
 def pairs(name, adjacency, d, count):

@@ -116,6 +116,16 @@ def test_records_of_the_heaviest_class_attain_the_sensitivity(cls, settings, n_c
     assert replay_on_neighbour(estimator, X, y, X, flipped).largest_ratio < ratio
 
 
+def test_networks_bounded_in_a_ball_keep_their_sensitivity():
+    X, y = rows(n=60)
+    other = X.copy()
+    X[0], other[0], y[0] = [1.0, 0.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0], 1
+    network = GrpuaMLPClassifier(
+        hidden_layer_sizes=(3,), max_iter=4, class_weight=WEIGHTS[2], data_norm=1.0
+    )
+    assert replay_on_neighbour(network, X, y, other, y).largest_ratio > 0.3
+
+
 @pytest.mark.slow
 @weighted
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])

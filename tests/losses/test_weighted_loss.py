@@ -15,10 +15,10 @@ from skdp.losses import (
 )
 from skdp.losses.weighted import WeightedLoss
 from skdp.mechanisms import RandomStream
-from skdp.models import LinearModel
+from skdp.models import LinearModel, NetworkModel
 from skdp.plans.carry_out import carry_out
 from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
-from skdp.plans.defaults import PublicNumbers
+from skdp.plans.defaults import PublicNumbers, default_clip, default_objective_clip
 from skdp.plans.dpsgd import build_dpsgd
 from skdp.plans.gradient_perturbation import build_gradient_perturbation
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
@@ -149,6 +149,26 @@ def test_noisy_sums_take_the_heaviest_record():
     assert "multiplied by its weight, 8 at most" in heavy.bound.reason
     with pytest.raises(ValueError, match="Adaptive clipping is proved for rows of weight 1"):
         build_dpsgd(plans[OMEGA], NUMBERS, replace(SGD, adaptive=True, max_grad_norm=0.4))
+
+
+def test_networks_multiply_their_bound_in_a_ball():
+    plain, heavy = (
+        NetworkModel(LogisticLoss(), 400, 3, 1, (4,), heaviest=heaviest)
+        for heaviest in (1.0, OMEGA)
+    )
+    for radius in (0.5, 3.0):
+        assert heavy.zero_out_gap(radius) == OMEGA * plain.zero_out_gap(radius)
+        assert heavy.gradient_gap(radius) == OMEGA * plain.gradient_gap(radius)
+    choices = replace(DESCENT, radius=0.5)
+    one, other = (build_gradient_perturbation(model, NUMBERS, choices) for model in (plain, heavy))
+    assert other.clip == pytest.approx(one.clip, rel=1e-12) and other.clip <= one.clip
+    assert other.bound.norm == pytest.approx(OMEGA * one.bound.norm, rel=1e-12)
+
+
+def test_default_clipping_norms_are_those_before_weights():
+    plain, heavy = model_of(LogisticLoss(), 1.0), model_of(LogisticLoss())
+    assert default_objective_clip(heavy, NUMBERS) == default_objective_clip(plain, NUMBERS)
+    assert default_clip(heavy, 5.0) == pytest.approx(default_clip(plain, 5.0), rel=1e-12)
 
 
 def test_rows_that_do_not_fit_the_plan_are_refused():

@@ -33,6 +33,33 @@ def huber(target, width):
     )
 
 
+def tight(name, rng):
+    """Return a loss of one family with what the event must know of it: cap and curvature."""
+    if name == "logistic":
+        return logistic(), 1.0, 0.25, "logistic"
+    if name == "clipped logistic":
+        cap = float(rng.uniform(0.05, 0.9))
+        curvature = 0.25 if cap >= 0.5 else cap * (1 - cap)
+        return logistic(cap), cap, curvature, "known-sign"
+    h = float(rng.choice([0.1, 0.5, 2.0]))
+    if name == "hinge":
+        return hinge(h), 1.0, 0.5 / h, "known-sign"
+    if name == "clipped hinge":
+        cap = float(rng.uniform(0.1, 0.9))
+        return hinge(h, cap), cap, 0.5 / h, "known-sign"
+    return huber(float(rng.normal()), h), 1.0, 1.0 / h, "any-sign"
+
+
+def shared(loss, weight):
+    """Return a share of a loss."""
+    return lambda m: weight * loss[0](m), lambda m: weight * loss[1](m)
+
+
+def unit(rng, d):
+    row = rng.standard_normal(d)
+    return row / np.linalg.norm(row)
+
+
 def density(records, penalty, noise, points):
     """Return the density of the minimiser at points of shape (k, d), d = 1 or 2.
 

@@ -30,6 +30,7 @@ _LARGEST_MU = 1e5  # beyond, nothing is protected below the largest epsilon
 # Where calls on h are compared with those on Y, in deviations above the first such place.
 _PLACES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0, 20.0)
 _STEPS = 60  # of Newton's method
+_NOTHING = 1e-10  # a share of delta
 _USELESS = -50.0  # an epsilon at which a delta is 1
 
 
@@ -95,21 +96,26 @@ class _Law(NamedTuple):
     starts: tuple[float, ...]
     surpluses: tuple[float, ...]
 
-    def profile(self, epsilon: float, spread: float) -> float:
-        """Bound delta if noise hides that the minimiser is only ``spread`` of its units near."""
+    def profile(self, epsilon: float, spread: float, best: float) -> float:
+        """Bound delta, or return the best that is known if that is less; see `UnitObjective`."""
         excess = epsilon - self.constant
+        both = math.hypot(self.mu, spread) * (1.0 + 1e-15)
+        least = _gaussian(both, excess)[1]
+        if least >= best:
+            return best
         if spread == 0.0:
-            return min(self._below(excess), _gaussian(self.mu, excess - self._shift(excess))[1])
-        best = 1.0
+            shifted = _gaussian(self.mu, excess - self._shift(excess))[1]
+            return min(best, self._below(excess), shifted)
         for loss, tail in passed_losses(spread):
             best = min(best, self._below(excess - loss) + tail)
-        both = math.hypot(self.mu, spread) * (1.0 + 1e-15)
-        for cut in reversed(CUTS):
-            tail = float(ndtr(0.5 * spread - cut)) * (1.0 + 1e-12)
-            if tail >= best:
+        tails = [float(ndtr(0.5 * spread - cut)) * (1.0 + 1e-12) for cut in CUTS]
+        for k in reversed(range(len(CUTS))):
+            if k > 0 and tails[k - 1] < _NOTHING * least:
+                continue  # a nearer cut has next to no tail either
+            if tails[k] >= best:
                 break
-            moved = self._shift(excess - cut * spread)
-            best = min(best, _gaussian(both, excess - moved)[1] + tail)
+            moved = self._shift(excess - CUTS[k] * spread)
+            best = min(best, _gaussian(both, excess - moved)[1] + tails[k])
         return best
 
     def _shift(self, excess: float) -> float:
@@ -129,22 +135,26 @@ class _Law(NamedTuple):
 @lru_cache(maxsize=32)
 def _laws(objective: UnitObjective) -> tuple[_Law, ...]:
     """Return everything that is known of the loss between neighbours."""
-    mu = objective.mu * objective.moved
-    total = mu * math.sqrt(objective.outputs) * (1.0 + 1e-15)
+    moved = 1.0 if objective.adjacency == "add-remove" else 2.0  # units' gradients
+    mu, outputs, constant = objective.mu * moved, objective.outputs, objective.curvature
+    if objective.rows is not None:
+        constant = objective.rows * math.log1p(constant / objective.rows)
+    constant *= outputs * (1.0 + 1e-15)
     if objective.slope == "any-sign":
         starts = tuple(0.5 * mu * mu + mu * place for place in _PLACES)
-        return (_Law(objective.constant, mu, starts, tuple(call_bounds(mu, t)[1] for t in starts)),)
-    if objective.outputs > 1:
-        mean = objective.outputs * call_bounds(mu, 0.0)[1]
+        return (_Law(constant, mu, starts, tuple(call_bounds(mu, t)[1] for t in starts)),)
+    if outputs > 1:
+        total = mu * math.sqrt(outputs) * (1.0 + 1e-15)
+        mean = outputs * call_bounds(mu, 0.0)[1]
         starts = (0.0, *(mean + total * place for place in _PLACES))
-        surpluses = tuple(_sum_surplus(mu, total, t, objective.outputs) for t in starts)
-        return (_Law(objective.constant, total, starts, surpluses),)
-    laws = [_Law(objective.constant, mu, (0.0,), (0.0,))]
+        surpluses = tuple(_sum_surplus(mu, total, t, outputs) for t in starts)
+        return (_Law(constant, total, starts, surpluses),)
+    laws: tuple[_Law, ...] = (_Law(constant, mu, (0.0,), (0.0,)),)
     if objective.slope == "logistic":
-        most = 4.0 * objective.moved * objective.curvature * (1.0 + 1e-15)
+        most = 4.0 * moved * objective.curvature * (1.0 + 1e-15)
         start = max(0.0, most - 0.5 * mu * mu * (1.0 - 1e-15))
-        laws.append(_Law(0.0, mu, (start,), (0.0,)))
-    return tuple(laws)
+        laws = (_Law(0.0, mu, (start,), (0.0,)), *laws)  # mostly the lesser one
+    return laws
 
 
 def _sum_surplus(mu: float, total: float, start: float, outputs: int) -> float:
@@ -173,17 +183,7 @@ class UnitObjective(NamedTuple):
         if self.mu > _LARGEST_MU:
             return 1.0
         epsilon = min(epsilon, LARGEST_EPSILON)
-        return min(law.profile(epsilon, spread) for law in _laws(self))
-
-    @property
-    def moved(self) -> float:
-        """Return how many units' gradients neighbours differ by."""
-        return 1.0 if self.adjacency == "add-remove" else 2.0
-
-    @property
-    def constant(self) -> float:
-        """Return the largest logarithm of a ratio of determinants of neighbours (Lemma 1)."""
-        one = self.curvature
-        if self.rows is not None:
-            one = self.rows * math.log1p(one / self.rows)
-        return self.outputs * one * (1.0 + 1e-15)
+        best = 1.0
+        for law in _laws(self):
+            best = law.profile(epsilon, spread, best)
+        return best
