@@ -124,7 +124,7 @@ class PrivateFit(ChargesBudget, ABC):
             raise TypeError(
                 f"{type(self).__name__}.fit takes no sample_weight: a weight multiplies one "
                 "record's influence and so the noise that hides it. Leave it out; to protect "
-                "people with several rows, merge their rows first."
+                "people with several rows, give their ids as groups=."
             )
         if params and self._fit_takes:
             raise TypeError(

@@ -90,6 +90,7 @@ NUMBERS = {
     **{"n_scales": 1, "n_angles": 3, "max_order": 1, "normalize_groups": 2},
     **{"n_teachers": 8, "n_queries": 9, "max_answers": 5, "threshold": 0.7, "threshold_share": 0.3},
     **{"n_filters": 3, "patch_size": 2, "grid_size": 1, "input_norm": 1.7, "n_groups": 2},
+    **{"max_unit_rows": 3},
 }
 OTHERS = {
     *(
@@ -103,7 +104,7 @@ OTHERS = {
         "calibration",
     ),
     *("hidden_layer_sizes", "activation", "clipping", "coefs_init", "intercepts_init"),
-    *("privacy", "noise_aware"),
+    *("privacy", "noise_aware", "unit_weighting"),
     *("teacher", "aggregation", "student", "semi_supervised"),
     *("accountant", "center", "whiten", "with_mean", "with_std", "method", "columns", "scoring"),
     *("estimator", "param_grid", "param_distributions", "noisy_scores", "refit", "image_shape"),

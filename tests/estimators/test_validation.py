@@ -140,7 +140,7 @@ def test_sample_weight_is_refused_with_the_reason(estimator, table):
     X, y = table
     weights = {"sample_weight": np.ones(len(y))}
     refuses(estimator, X, y, "multiplies one record's influence", TypeError, weights)
-    refuses(estimator, X, y, "takes X and y only", TypeError, {"weights": 1})
+    refuses(estimator, X, y, "takes X, y and groups", TypeError, {"weights": 1})
 
 
 def test_accountant_must_be_a_budget(estimator, table):
