@@ -16,7 +16,7 @@ from typing import Any, Self
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES
-from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.parameters import PURE_OFFERS, SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
 
 # Frames that the decorator puts between a user's call of fit and the method, for warnings.
@@ -88,6 +88,7 @@ class PrivateFit(ChargesBudget, ABC):
 
     _special_epsilons: tuple[str | None, ...] = ()
     _remedy_for_epsilon = "Smaller means more private; 1.0 is a common choice."
+    _offers_pure = False  # whether delta may be 0
     # What fit takes, for errors; None passes metadata on.
     _fit_takes: str | None = "X and y only"
     # Frames between a user's call of fit and the method, for warnings.
@@ -139,13 +140,9 @@ class PrivateFit(ChargesBudget, ABC):
             allowed=self._special_epsilons,
             remedy=self._remedy_for_epsilon,
         )
-        check_real(
-            "delta",
-            self.delta,
-            at_least=SMALLEST_DELTA,
-            below=1.0,
-            remedy="Choose it well below 1/n, for example 1e-6.",
-        )
+        if not self._offers_pure or self.delta != 0.0 or isinstance(self.delta, bool):
+            remedy = f"Choose it well below 1/n, for example 1e-6. {PURE_OFFERS}"
+            check_real("delta", self.delta, at_least=SMALLEST_DELTA, below=1.0, remedy=remedy)
         check_choice("adjacency", self.adjacency, ADJACENCIES)
         check_integer(
             "verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose

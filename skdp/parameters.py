@@ -13,6 +13,10 @@ import numpy as np
 
 # Noise is drawn up to a tail of mass 1e-280: of a smaller delta not all would be left for it.
 SMALLEST_DELTA = 1e-250
+PURE_OFFERS = (
+    "delta=0 is offered by ObjectivePerturbationLogisticRegression, ObjectivePerturbationSVC, "
+    "OperaLogisticRegression and OperaSVC, and by the counts and histograms of skdp.statistics."
+)
 
 Target = TypeVar("Target", bound=Callable[..., Any])
 

@@ -48,6 +48,10 @@ MAY_IMPORT = {
     "statistics": {
         *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),
     },
+    "metrics": {
+        *("statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
+        *("exceptions", "parameters", "seeding", "silence", "units"),
+    },
     "inputs": set(),
     "pipelines": set(),
     "row_bounds": {"exceptions"},
@@ -81,7 +85,7 @@ MAY_IMPORT = {
 }
 SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
-    *("datasets", "fitting", "pipelines", "audit", "silence"),
+    *("datasets", "fitting", "pipelines", "audit", "silence", "metrics"),
 }
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 
@@ -245,7 +249,7 @@ def test_import_loads_neither_numba_nor_extras():
     code = (
         "import sys, skdp, skdp.accounting, skdp.mechanisms, skdp.budget, skdp.reporting, "
         "skdp.preprocessing, skdp.losses, skdp.solvers, skdp.testing, skdp.model_selection, "
-        "skdp.datasets, skdp.audit, skdp.statistics\n"
+        "skdp.datasets, skdp.audit, skdp.statistics, skdp.metrics\n"
         "print(*[m for m in ('numba', 'llvmlite', 'matplotlib', 'dp_accounting', 'mpmath', 'yaml')"
         " if m in sys.modules])"
     )
@@ -277,6 +281,7 @@ def test_public_names():
         audit,
         budget,
         mechanisms,
+        metrics,
         model_selection,
         preprocessing,
         reporting,
@@ -308,6 +313,7 @@ def test_public_names():
         testing: "check_noise check_private_estimator check_sampler replay_on_neighbour",
         audit: "AuditDisplay AuditResult MembershipDisplay MembershipResult audit_epsilon "
         "audit_in_one_run membership_inference",
+        metrics: "PrivateEvaluation PrivateEvaluationResult",
         statistics: "private_count private_histogram private_contingency_table private_mean "
         "private_variance private_quantile private_top_k private_table_one",
     }

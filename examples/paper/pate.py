@@ -139,8 +139,16 @@ def composed(event: Any, count: int) -> float:
     return float(pld.epsilon(DELTA))
 
 
-def study(tables: Any, teacher: Any, student: Any, queries: int, epsilon: float, seed: int) -> Any:
-    """Fit once, and say how good labels and student are."""
+def study(
+    tables: Any,
+    teacher: Any,
+    student: Any,
+    queries: int,
+    epsilon: float,
+    seed: int,
+    answers: int | None = None,
+) -> Any:
+    """Fit once, and say how good labels and student are; `answers` is for confident teachers."""
     X, y, X_public, y_public, X_test, y_test = tables
     start, wall = time.process_time(), time.perf_counter()
     model = PATEClassifier(
@@ -153,13 +161,16 @@ def study(tables: Any, teacher: Any, student: Any, queries: int, epsilon: float,
         semi_supervised=isinstance(student, NearestThenRidge),
         classes=np.unique(y),
         random_state=seed,
+        **({} if answers is None else {"aggregation": "confident-gaussian"}),
+        max_answers=answers,
     )
     with record_releases() as trace:
         model.fit(X, y, X_public=X_public)
     votes = trace.releases[0].value
     right = {}
     if y_public is not None:
-        right["labels"] = float(np.mean(model.noisy_labels_ == y_public[:queries]))
+        right["labels"] = float(np.mean(model.noisy_labels_ == y_public[model.answered_]))
+    if y_public is not None and answers is None:
         plurality = model.classes_[votes.argmax(axis=1)]
         right["plurality"] = float(np.mean(plurality == y_public[:queries]))
     return right | {
@@ -169,9 +180,17 @@ def study(tables: Any, teacher: Any, student: Any, queries: int, epsilon: float,
         "epsilon": float(model.privacy_spent_.epsilon),
         "noise": model.noise_multiplier_,
         "accuracy": model.score(X_test, y_test),
-        "data_dependent": data_dependent(votes, model.noise_multiplier_, DELTA),
-        "renyi": moments_of_gaussians(model.noise_multiplier_, queries),
+        **(gaps(votes, model.noise_multiplier_, queries) if answers is None else {}),
+        "answered": model.n_answered_,
         "seconds": [time.process_time() - start, time.perf_counter() - wall],
+    }
+
+
+def gaps(votes: Any, sigma: float, queries: int) -> dict[str, float]:
+    """Return what other accounts make of Gaussian votes."""
+    return {
+        "data_dependent": data_dependent(votes, sigma, DELTA),
+        "renyi": moments_of_gaussians(sigma, queries),
     }
 
 
@@ -183,11 +202,13 @@ def study_images(name: str, printed: Any, seeds: int, n_public: int) -> dict[str
     public, held = Z[:n_public], (Z[n_public:], y_test[n_public:])
     for seed in range(seeds):
         for queries, (epsilon, _) in printed.items():
-            order = ask_first(public, queries, seed)
-            tables = X, y, public[order], y_test[:n_public][order], *held
-            teacher, student = RidgeClassifier(alpha=0.01), NearestThenRidge()
-            found["fits"].append(study(tables, teacher, student, queries, epsilon, seed))
-            print(found["fits"][-1], flush=True)
+            # Confident teachers are asked twice as many rows, and answer as many.
+            for asked, answers in ((queries, None), (min(2 * queries, n_public), queries)):
+                order = ask_first(public, asked, seed)
+                tables = X, y, public[order], y_test[:n_public][order], *held
+                teacher, student = RidgeClassifier(alpha=0.01), NearestThenRidge()
+                found["fits"].append(study(tables, teacher, student, asked, epsilon, seed, answers))
+                print(found["fits"][-1], flush=True)
     return found
 
 
@@ -205,10 +226,13 @@ def study_adult(seeds: int) -> dict[str, Any]:
                 drawn = train.schema.sample_public(half, random_state=seed)
                 public, known = encoder.transform(drawn), None
             tables = X, y, public, known, Z[half:], labels[half:]
-            teacher = LogisticRegression(max_iter=200)
-            student = LogisticRegression(C=0.3, max_iter=1000)
-            found.append({"public": kind, **study(tables, teacher, student, *ADULT[:2], seed)})
-            print(found[-1], flush=True)
+            queries, epsilon, _ = ADULT
+            for asked, answers in ((queries, None), (2 * queries, queries)):
+                teacher = LogisticRegression(max_iter=200)
+                student = LogisticRegression(C=0.3, max_iter=1000)
+                one = study(tables, teacher, student, asked, epsilon, seed, answers)
+                found.append({"public": kind, **one})
+                print(found[-1], flush=True)
     return {"fits": found}
 
 
@@ -217,9 +241,9 @@ def rows() -> list[tuple[str, str, str, str]]:
     results = json.loads(RESULTS.read_text())
     lines = rows_of_images(results["mnist"])
     for kind in ("rows of the test table", "drawn from the schema"):
-        fits = [each for each in results["adult"]["fits"] if each["public"] == kind]
         chosen = "settings chosen on training rows"
-        lines.append((f"{describe(fits, 'Adult')}, {kind}", ADULT[2], *summarise(fits, chosen)))
+        for fits in both_kinds(results["adult"]["fits"], "public", kind):
+            lines.append((f"{describe(fits, 'Adult')}, {kind}", ADULT[2], *summarise(fits, chosen)))
     for queries in MNIST:
         lines.append(
             (
@@ -251,10 +275,11 @@ def rows_of_images(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """Describe accuracy and the gap of the two kinds of epsilon."""
     lines = []
     for queries, (epsilon, printed) in MNIST.items():
-        fits = [each for each in found["fits"] if each["queries"] == queries]
-        accuracy, verdict = summarise(fits, "settings tried on these test rows")
-        verdict += f"; {found['features']:.0f} s for features"
-        lines.append((describe(fits, "MNIST"), printed, accuracy, verdict))
+        fits, confident = both_kinds(found["fits"], "target", epsilon)
+        for each in (fits, confident):
+            accuracy, verdict = summarise(each, "settings tried on these test rows")
+            verdict += f"; {found['features']:.0f} s for features"
+            lines.append((describe(each, "MNIST"), printed, accuracy, verdict))
         theirs = [each["data_dependent"] for each in fits]
         gap = np.mean([each["epsilon"] for each in fits]) / np.mean(theirs)
         lines.append(
@@ -269,9 +294,21 @@ def rows_of_images(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     return lines
 
 
+def both_kinds(fits: list[dict[str, Any]], key: str, value: Any) -> tuple[list[Any], list[Any]]:
+    """Return the fits of an experiment whose teachers always answered, and the confident ones."""
+    chosen = [each for each in fits if each[key] == value]
+    always = [each for each in chosen if "renyi" in each]
+    return always, [each for each in chosen if "renyi" not in each]
+
+
 def describe(fits: list[dict[str, Any]], name: str) -> str:
     """Name the experiment behind some fits."""
-    return f"Test accuracy on {name} at ({fits[0]['target']:g}, 1e-5), {fits[0]['queries']} queries"
+    answers = ""
+    if "renyi" not in fits[0]:
+        answered = np.mean([each["answered"] for each in fits])
+        answers = f", {answered:.0f} of them answered by confident teachers"
+    asked = f"{fits[0]['queries']} queries{answers}"
+    return f"Test accuracy on {name} at ({fits[0]['target']:g}, 1e-5), {asked}"
 
 
 def summarise(fits: list[dict[str, Any]], chosen: str) -> tuple[str, str]:
@@ -279,8 +316,9 @@ def summarise(fits: list[dict[str, Any]], chosen: str) -> tuple[str, str]:
     percents = 100.0 * np.array([each["accuracy"] for each in fits])
     labels = ""
     if "labels" in fits[0]:
-        right = 100.0 * np.mean([[f["labels"], f["plurality"]] for f in fits], axis=0)
-        labels = f", {right[0]:.1f} % of the labels right, {right[1]:.1f} % without noise"
+        labels = f", {share_of(fits, 'labels')} of the labels right"
+    if "plurality" in fits[0]:
+        labels += f", {share_of(fits, 'plurality')} without noise"
     seconds = np.mean([each["seconds"][0] for each in fits])
     return f"{percents.mean():.2f} %", (
         f"{percents.min():.2f} to {percents.max():.2f}, fits: {len(fits)}; a guarantee for every "
@@ -288,6 +326,11 @@ def summarise(fits: list[dict[str, Any]], chosen: str) -> tuple[str, str]:
         f"{fits[0]['noise']:.1f} on {TEACHERS} votes{labels}; "
         f"{chosen}; {seconds:.0f} s a fit"
     )
+
+
+def share_of(fits: list[dict[str, Any]], key: str) -> str:
+    """Return the mean of a share over fits as text."""
+    return f"{100.0 * np.mean([each[key] for each in fits]):.1f} %"
 
 
 def main(fast: bool) -> None:

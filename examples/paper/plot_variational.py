@@ -3,16 +3,19 @@
 Above, accuracy against epsilon: DPVI with the moments accountant and DP-SGLD, which are private,
 and the paper's samples of a posterior without noise at the epsilons of its two accountants, which
 promise nothing. Below, log loss, and the slope by which scores would have to be multiplied to be
-calibrated: 1 is right, and less means probabilities too near to 0 and 1.
+calibrated: 1 is right, and less means probabilities too near to 0 and 1. At the bottom, share of
+positives against mean probability in ten parts of the test rows, medians of five fits.
 
     python examples/paper/plot_variational.py figures.png  # from results
 """
 
 import argparse
+from typing import Any
 
 from triastcyn_variational import results
 
 LINES = ("skdp", "skdp, noise ignored", "DP-SGD", "objective perturbation", "DPVI-MA", "DP-SGLD")
+CURVES = ("0.1", "1.0")
 PANELS = {"accuracy": "accuracy", "loss": "log loss", "slope": "slope of calibration"}
 
 
@@ -24,6 +27,11 @@ def show(path: str | None) -> None:
                 points = points_of(table, method, key)
                 if points:
                     print(f"{name}, {label}, {method}:", *(f"{e:g}: {v:.3f}" for e, v in points))
+        for epsilon in CURVES:
+            print(f"{name}, share of positives above the probability, epsilon {epsilon}:")
+            for method in LINES:
+                if curve := table["private"][epsilon].get(method, {}).get("curve"):
+                    print(f"  {method}:", *(f"{p:.2f}: {q - p:+.2f}" for p, q in curve))
     if path is not None:
         draw(path)
 
@@ -42,8 +50,8 @@ def draw(path: str) -> None:
     from matplotlib import pyplot
 
     tables = results()["tables"]
-    shape = (len(PANELS), len(tables))
-    figure, axes = pyplot.subplots(*shape, figsize=(8, 9), layout="constrained")
+    shape = (len(PANELS) + len(CURVES), len(tables))
+    figure, axes = pyplot.subplots(*shape, figsize=(8, 15), layout="constrained")
     for column, (name, table) in enumerate(tables.items()):
         for row, (key, label) in enumerate(PANELS.items()):
             ax = axes[row][column]
@@ -60,10 +68,22 @@ def draw(path: str) -> None:
             if key == "slope":
                 ax.axhline(1.0, color="grey", linewidth=0.8)
             ax.set(xscale="log", xlabel="epsilon", ylabel=label, title=name)
+        for ax, epsilon in zip(axes[len(PANELS) :, column], CURVES, strict=True):
+            draw_curves(ax, table["private"][epsilon])
+            ax.set_title(f"{name}, epsilon {epsilon}")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="small")
     figure.savefig(path, dpi=50)
     print(f"wrote {path}")
+
+
+def draw_curves(ax: Any, found: dict) -> None:
+    """Draw share of positives against probability."""
+    for number, method in enumerate(LINES):
+        if curve := found.get(method, {}).get("curve"):
+            ax.plot(*zip(*curve, strict=True), "o-", color=f"C{number}")
+    ax.axline((0.0, 0.0), slope=1.0, color="grey", linewidth=0.8)
+    ax.set(xlabel="mean probability", ylabel="share of positives")
 
 
 if __name__ == "__main__":

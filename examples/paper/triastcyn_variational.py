@@ -149,8 +149,11 @@ def sampled_scheme(table: Any, delta: float, rng: Any) -> dict[str, float]:
     }
 
 
-def quality(clf: Any, X: Any, y: Any) -> dict[str, float]:
-    """Return accuracy, log loss, and the slope that a recalibration would multiply scores by."""
+def quality(clf: Any, X: Any, y: Any) -> dict[str, Any]:
+    """Return accuracy, log loss, and the slope that a recalibration would multiply scores by.
+
+    The curve holds mean probability and share of positives in ten parts of equal size.
+    """
     p = np.clip(clf.predict_proba(X)[:, 1], 1e-12, 1.0 - 1e-12)
     scores, slope = np.log(p / (1.0 - p)), np.array([0.0, 1.0])
     columns = np.column_stack([np.ones_like(scores), scores])
@@ -159,7 +162,13 @@ def quality(clf: Any, X: Any, y: Any) -> dict[str, float]:
         hessian = (columns.T * (share * (1.0 - share))) @ columns + 1e-9 * np.eye(2)
         slope = slope + np.clip(np.linalg.solve(hessian, columns.T @ (y - share)), -1.0, 1.0)
     loss = -np.mean(np.where(y == 1, np.log(p), np.log1p(-p)))
-    return {"accuracy": float(((p > 0.5) == y).mean()), "loss": float(loss), "slope": slope[1]}
+    tenths = np.array_split(np.argsort(p, kind="stable"), 10)
+    return {
+        "accuracy": float(((p > 0.5) == y).mean()),
+        "loss": float(loss),
+        "slope": slope[1],
+        "curve": [[p[part].mean(), y[part].mean()] for part in tenths],
+    }
 
 
 def plain(epsilon: float, delta: float, seed: int) -> dict[str, Any]:
@@ -199,7 +208,9 @@ def run(name: str, seeds: int) -> dict[str, Any]:
                 accuracy = float(((test @ w > 0) == y_test).mean())
                 rows.setdefault(method, []).append({"accuracy": accuracy})
         found[str(epsilon)] = {
-            method: {key: round(float(np.median([r[key] for r in each])), 4) for key in each[0]}
+            method: {
+                key: np.median([r[key] for r in each], axis=0).round(4).tolist() for key in each[0]
+            }
             for method, each in rows.items()
         }
         print(name, epsilon, found[str(epsilon)], flush=True)

@@ -2,82 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from skdp.audit.membership_result import MembershipResult
 from skdp.audit.result import AuditResult
-from skdp.parameters import check_choice
-from skdp.reporting.drawing import pyplot
+from skdp.reporting.drawing import ResultDisplay
 from skdp.reporting.trade_off import trade_off_lower
 
 _RATES = expit(np.linspace(-16.0, 16.0, 513))  # dense at both ends, on logarithmic axes too
-_LOWEST = 1e-4
-
-
-class ResultDisplay(ABC):
-    """Base of the pictures of a result.
-
-    Parameters
-    ----------
-    result : AuditResult or MembershipResult
-        What is shown.
-    """
-
-    _axes: tuple[str, str]
-
-    def __init__(self, result: Any) -> None:
-        self.result = result
-
-    @classmethod
-    def from_result(
-        cls, result: Any, *, ax: Any = None, scale: str = "linear", **kwargs: Any
-    ) -> Self:
-        """Draw a result; the other parameters are those of `plot`."""
-        return cls(result).plot(ax, scale=scale, **kwargs)
-
-    def plot(self, ax: Any = None, *, scale: str = "linear", **kwargs: Any) -> Self:
-        """Draw the picture.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw, by default a new figure.
-        scale : {"linear", "log"}, default="linear"
-            Scale of both axes; "log" begins at 1e-4 and shows the low false-positive rates.
-        **kwargs : dict
-            Passed on to matplotlib's ``plot`` for the main line.
-
-        Returns
-        -------
-        ResultDisplay
-            This display.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
-        ValueError
-            If `scale` is unknown.
-        """
-        plt = pyplot(f"{type(self).__name__}.plot")
-        check_choice("scale", scale, ("linear", "log"))
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
-        self._draw(ax, kwargs)
-        limits = (_LOWEST if scale == "log" else 0.0, 1.0)
-        across, up = self._axes
-        ax.set(xlabel=across, ylabel=up, xscale=scale, yscale=scale, xlim=limits, ylim=limits)
-        ax.legend()
-        return self
-
-    @abstractmethod
-    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
-        """Draw everything but axes and legend."""
 
 
 class MembershipDisplay(ResultDisplay):

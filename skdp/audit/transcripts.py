@@ -131,7 +131,7 @@ class Transcripts:
             raise ValueError("This fit shows no releases to a trace: take release='model'.")
         again = self._run(0, stream.spawn("replayed"), lots and lots.replay("drawn"), trace)
         for seen, other in zip(trace.releases, again.releases, strict=True):
-            if seen.norm != 2.0:
+            if seen.norm != 2.0 or seen.exponential:
                 raise ValueError("release='all' is for Gaussian noise.")
             if not np.allclose(seen.value, other.value, rtol=1e-9, atol=1e-9 * seen.sigma):
                 raise ValueError(

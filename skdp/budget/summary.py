@@ -17,6 +17,7 @@ from skdp.budget.entries import write_up
 from skdp.budget.request import Request
 from skdp.budget.terms import BudgetTerms
 from skdp.exceptions import BudgetExceededError
+from skdp.parameters import PURE_OFFERS
 from skdp.reporting.privacy_spent import PrivacySpent
 
 
@@ -47,6 +48,8 @@ def refusal(
         if fits is None
         else f"A release of {_pair(*fits)} would fit: ask for that."
     )
+    if currency.delta == 0.0 and asked[1] > 0.0:
+        advice += f" {PURE_OFFERS}"
     error = BudgetExceededError(
         f"{request.label} asks for {_pair(*asked)}, that is {'; '.join(prices)}. Spent are "
         f"{_pair(*currency.guarantee(spent))} of {_pair(currency.epsilon, currency.delta)} under "

@@ -20,7 +20,7 @@ from skdp.models import LinearModel, Model, ScaledUnits
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
 from skdp.reporting import PrivacySpent
-from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS
+from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE_NOISE
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.seeding import fit_context
 from skdp.units import Units, about_units, units_of
@@ -266,6 +266,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     ) -> PrivacySpent:
         """Return the record of a fit; what it takes for granted begins with public inputs."""
         by_unit = getattr(plan.model, "by_unit", False)
+        continuous = REAL_NUMBERS if self.delta > 0.0 else REAL_PURE_NOISE
         return PrivacySpent(
             epsilon=epsilon,
             delta=float(self.delta),
@@ -283,7 +284,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             ),
             released=(*self._weights(plan.model), *self._public),
             seeded=is_seeded(self.random_state),
-            arithmetic=DISCRETE_NOISE if getattr(plan, "grid", 0.0) > 0.0 else REAL_NUMBERS,
+            arithmetic=DISCRETE_NOISE if getattr(plan, "grid", 0.0) > 0.0 else continuous,
             unit="group" if by_unit else "row",
         )
 

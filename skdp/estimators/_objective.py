@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,14 @@ from skdp.plans.defaults import (
     default_objective_penalty,
 )
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
+from skdp.plans.pure_objective import pure_objective_plan
 from skdp.reporting import PrivacySpent
 
 
 class _ObjectiveModel(PrivateModel):
     """Objective perturbation with approximate minima."""
+
+    _offers_pure = True
 
     max_grad_norm: Any
     solver: Any
@@ -59,12 +63,12 @@ class _ObjectiveModel(PrivateModel):
         if self.numerics == "discrete":
             self._refuse_several_rows(numbers, "numerics='discrete'")
         penalty = self._choose("alpha", model.units.penalty)
-        return ObjectivePerturbationPlan.build(
+        build = partial(ObjectivePerturbationPlan.build, delta=float(self.delta))
+        return (build if self.delta > 0.0 else pure_objective_plan)(
             model,
             penalty=default_objective_penalty(model, numbers) if penalty is None else penalty,
             adjacency=self.adjacency,
             epsilon=float(numbers.target_epsilon),
-            delta=float(self.delta),
             solver=self.solver,
             max_iter=self.max_iter,
             numerics=self.numerics,
@@ -74,17 +78,20 @@ class _ObjectiveModel(PrivateModel):
     def _account(self, plan: ObjectivePerturbationPlan) -> PrivacySpent:
         parts = plan.model.n_parts
         joint = "" if parts == 1 else f" of each of {parts} one-vs-rest problems"
+        law, measure, page = "Gaussian", "standard deviation", "objective_perturbation"
+        if plan.delta == 0.0:
+            law, measure, page = "norm-exponential", "scale", "pure"
         return self._record(
             plan,
             plan.epsilon,
             "pld",
-            f"objective perturbation{joint}: a secret Gaussian linear term of standard "
-            f"deviation {plan.tilt_sigma:.6g} on the sum of losses, whose gradients have norm "
+            f"objective perturbation{joint}: a secret {law} linear term of {measure} "
+            f"{plan.tilt_sigma:.6g} on the sum of losses, whose gradients have norm "
             f"at most {plan.model.part_loss.lipschitz(plan.model.row_norm):.6g}, penalty "
             f"{plan.model.n_rows * plan.penalty:.6g} on it; minimiser to a fixed gradient "
-            f"tolerance, released with Gaussian noise of standard deviation {plan.sigma:.6g} "
+            f"tolerance, released with {law} noise of {measure} {plan.sigma:.6g} "
             f"(scaled units{self._about_grid(plan)}; theorem and proof in "
-            "docs/proofs/objective_perturbation.md)",
+            f"docs/proofs/{page}.md)",
         )
 
 
@@ -105,7 +112,8 @@ class ObjectivePerturbationLogisticRegression(ClassWeightMixin, LogisticMixin, _
     epsilon : float, default=1.0
         Privacy parameter of one fit, positive.
     delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n. 0 takes norm-exponential
+        noise instead of Gaussian noise, which is more in many dimensions: see ``docs/pure.md``.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
         nothing, while the public n stays the divisor.
@@ -138,7 +146,8 @@ class ObjectivePerturbationLogisticRegression(ClassWeightMixin, LogisticMixin, _
         Limit on the fast phase, after which a slower method with a guarantee takes over.
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
-        the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+        the guarantee then does not take doubles for real numbers. See ``docs/security.md``. Not
+        with delta=0.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
     max_unit_rows : int or None, default=None
@@ -257,7 +266,8 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, _ObjectiveM
     epsilon : float, default=1.0
         Privacy parameter of one fit, positive.
     delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n. 0 takes norm-exponential
+        noise instead of Gaussian noise, which is more in many dimensions: see ``docs/pure.md``.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
         nothing, while the public n stays the divisor.
@@ -291,7 +301,8 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, _ObjectiveM
         See `ObjectivePerturbationLogisticRegression`.
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
-        the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+        the guarantee then does not take doubles for real numbers. See ``docs/security.md``. Not
+        with delta=0.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
     max_unit_rows : int or None, default=None

@@ -8,6 +8,7 @@ from skdp.estimators._base import PrivateModel
 from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
+from skdp.mechanisms.discrete_gaussian import Noise
 from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.defaults import PublicNumbers, default_output_penalty
@@ -16,7 +17,9 @@ from skdp.reporting import PrivacySpent
 
 
 class _OperaModel(PrivateModel):
-    """Output perturbation with the analytic Gaussian mechanism."""
+    """Output perturbation with the analytic Gaussian mechanism, or without a delta."""
+
+    _offers_pure = True
 
     solver: Any
     max_iter: int
@@ -49,20 +52,27 @@ class _OperaModel(PrivateModel):
         )
 
     def _account(self, plan: OutputPerturbationPlan) -> PrivacySpent:
-        achieved = analytic_gaussian_epsilon(plan.event.noise_multiplier, plan.delta)
+        # The noise is certified for the target; the inverse may round up beyond it.
+        achieved, accountant, proof = plan.epsilon, "pld", "docs/proofs/pure.md"
+        if plan.delta == 0.0:
+            law = "independent Laplace" if plan.grid > 0.0 else "one norm-exponential"
+            law = f"{law} vector of scale {plan.sigma:.6g}"
+        else:
+            multiplier = Noise(plan.sensitivity, plan.sigma, plan.grid).multiplier
+            achieved = min(analytic_gaussian_epsilon(multiplier, plan.delta), plan.epsilon)
+            accountant, law = "gdp", f"one Gaussian vector of standard deviation {plan.sigma:.6g}"
+            proof = "analytic Gaussian mechanism, Balle & Wang 2018, Theorem 8"
         if plan.solver == "gd":
             theorem = f"{plan.max_iter} steps of gradient descent (contraction bound)"
         else:
             theorem = "minimiser to a fixed gradient tolerance (strong convexity bound)"
+        norm = "L1" if plan.delta == 0.0 < plan.grid else "L2"
         return self._record(
             plan,
-            # The noise is certified for the target; the inverse may round up beyond it.
-            min(achieved, plan.epsilon),
-            "gdp",
-            f"output perturbation: {theorem}, L2 sensitivity {plan.sensitivity:.6g}, one "
-            f"Gaussian vector of standard deviation {plan.sigma:.6g} (scaled units"
-            f"{self._about_grid(plan)}) by the "
-            "analytic Gaussian mechanism (Balle & Wang 2018, Theorem 8)",
+            achieved,
+            accountant,
+            f"output perturbation: {theorem}, {norm} sensitivity {plan.sensitivity:.6g}, {law} "
+            f"(scaled units{self._about_grid(plan)}; {proof})",
         )
 
 
@@ -78,7 +88,8 @@ class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
     epsilon : float, default=1.0
         Privacy parameter of one fit, positive.
     delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n. 0 takes norm-exponential
+        noise instead of Gaussian noise, which is more in many dimensions: see ``docs/pure.md``.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
         nothing, while the public n stays the divisor.
@@ -110,8 +121,9 @@ class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
     learning_rate_init : float or None, default=None
         Step of ``"gd"`` on the mean loss; None takes the inverse smoothness.
     numerics : {"float", "discrete"}, default="float"
-        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
-        the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, with delta=0
+        discrete Laplace noise, drawn exactly; the guarantee then does not take doubles for real
+        numbers. See ``docs/security.md``.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count: together as one row, one of them alone, or each as
         one up to `max_unit_rows`, by which all noise grows.
@@ -227,7 +239,8 @@ class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
     epsilon : float, default=1.0
         Privacy parameter of one fit, positive.
     delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n. 0 takes norm-exponential
+        noise instead of Gaussian noise, which is more in many dimensions: see ``docs/pure.md``.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
         nothing, while the public n stays the divisor.
@@ -256,8 +269,9 @@ class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
     learning_rate_init : float or None, default=None
         Step of ``"gd"`` on the mean loss; None takes the inverse smoothness.
     numerics : {"float", "discrete"}, default="float"
-        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
-        the guarantee then does not take doubles for real numbers. See ``docs/security.md``.
+        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, with delta=0
+        discrete Laplace noise, drawn exactly; the guarantee then does not take doubles for real
+        numbers. See ``docs/security.md``.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
     max_unit_rows : int or None, default=None

@@ -329,7 +329,7 @@ class PATEClassifier(
         groups = params.get("groups")
         teachers = assign_rows(X.shape[0], groups, self.n_teachers, self.adjacency)
         table = School(X, codes, labels, teachers, stored_like(X, X_public), groups is not None)
-        table.rehearse(self.teacher, self.n_teachers)
+        table.rehearse(self.teacher, self.n_teachers, self.n_jobs)
         return table
 
     def _plan(self, table: School) -> VotePlan:

@@ -62,8 +62,11 @@ class School:
         for own in np.split(order, ends[:-1]):
             yield self.X[own], self.labels[self.codes[own]]
 
-    def rehearse(self, teacher: Any, n_teachers: int) -> None:
-        """Try a teacher on public rows with made-up labels, as many as a part has rows."""
+    def rehearse(self, teacher: Any, n_teachers: int, n_jobs: int | None) -> None:
+        """Try a teacher on public rows with made-up labels, as many as a part has rows.
+
+        It is sent to another process where teachers will be, since not all can be.
+        """
         count = -(-self.n_rows // n_teachers)
         if count < 2:
             return
@@ -71,7 +74,10 @@ class School:
         y = np.resize(self.labels, count)
         try:
             with around_runs():
-                _train_and_vote(teacher, 0, rows, y, self.X_public[:1], self.labels)
+                trial = delayed(_train_and_vote)(
+                    teacher, 0, rows, y, self.X_public[:1], self.labels
+                )
+                Parallel(n_jobs=n_jobs, backend="loky")([trial])
         except Exception as error:
             raise ValueError(
                 f"the teacher fails on {count} public rows with made-up labels, as many as a part "

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.discrete_gaussian import discrete_gaussians
-from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
-from skdp.mechanisms.trace import note_release
+from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.parameters import plain_arguments
 
 
 @plain_arguments
-class GaussianMechanism:
+class GaussianMechanism(AdditiveMechanism):
     """Release vectors with independent normal noise of one standard deviation.
 
     A release of a value whose L2 sensitivity is at most `sensitivity` is exactly
@@ -41,45 +41,10 @@ class GaussianMechanism:
         A power of two of which values and noise are multiples; 0 for continuous noise.
     """
 
-    def __init__(
-        self,
-        *,
-        sensitivity: float,
-        sigma: float,
-        stream: RandomStream,
-        label: str,
-        grid: float = 0.0,
-    ) -> None:
-        self.sensitivity = sensitivity
-        self.sigma = sigma
-        self.label = label
-        self.grid = grid
-        self._stream = stream
-
-    def noise(self, shape: int | tuple[int, ...]) -> np.ndarray:
-        """Draw noise of the given shape."""
-        if self.grid > 0.0:
-            steps = self._steps(int(np.prod(shape)))
-            return self.grid * np.array(steps, dtype=float).reshape(shape)
-        noise = self._stream.standard_normal(shape)
-        noise *= self.sigma
-        return noise
-
-    def release(self, value: np.ndarray) -> np.ndarray:
-        """Return `value` plus fresh noise, and note it in the active trace, if any."""
-        if self.grid > 0.0:
-            value = np.rint(value / self.grid)  # exact, as the grid is a power of two
-            # Integers are added as such: what is released is a function of their sum alone.
-            sums = [int(v) + z for v, z in zip(value.flat, self._steps(value.size), strict=True)]
-            output = self.grid * np.array(sums, dtype=float).reshape(value.shape)
-            value *= self.grid
-        else:
-            output = self.noise(value.shape)
-            output += value
-        return note_release(self.label, value, output, self.sensitivity, self.sigma)
+    def _draw(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        return self._stream.standard_normal(shape)
 
     def _steps(self, count: int) -> list[int]:
-        """Draw noise in steps of the grid."""
         return discrete_gaussians(self._stream, round(self.sigma / self.grid), count)
 
 

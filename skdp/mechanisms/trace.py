@@ -22,7 +22,8 @@ class Release:
     """One noisy release: its un-noised value, its output and what was declared of it.
 
     The sensitivity is a bound in the norm of order ``norm``: 2 for Gaussian noise, 1 for Laplace
-    noise, infinity for scores. ``sigma`` is the scale of the noise.
+    noise, infinity for scores. ``sigma`` is the scale of the noise. ``exponential`` tells whether
+    its density is ~ ``e^(-|x| / sigma)`` in that norm, which Laplace noise need not say.
     """
 
     label: str
@@ -31,6 +32,7 @@ class Release:
     sensitivity: float
     sigma: float
     norm: float = 2.0
+    exponential: bool = False
 
 
 @dataclass
@@ -56,6 +58,7 @@ class ReleaseTrace:
         sensitivity: float,
         sigma: float,
         norm: float,
+        exponential: bool = False,
     ) -> np.ndarray:
         """Note a release, and return its output or that of the earlier trace."""
         if self.replayed is not None:
@@ -63,7 +66,8 @@ class ReleaseTrace:
             if position >= len(self.replayed.releases):
                 raise RuntimeError("The replayed fit makes more releases than the recorded one.")
             output = self.replayed.releases[position].output
-        self.releases.append(Release(label, value.copy(), output.copy(), sensitivity, sigma, norm))
+        declared = (sensitivity, sigma, norm, exponential)
+        self.releases.append(Release(label, value.copy(), output.copy(), *declared))
         return output
 
 
@@ -82,12 +86,13 @@ def note_release(
     sensitivity: float,
     sigma: float,
     norm: float = 2.0,
+    exponential: bool = False,
 ) -> np.ndarray:
     """Return an output, noted in the active trace if there is one."""
     trace = active_trace()
     if trace is None:
         return output
-    return trace.observe(label, value, output, sensitivity, sigma, norm)
+    return trace.observe(label, value, output, sensitivity, sigma, norm, exponential)
 
 
 @contextmanager

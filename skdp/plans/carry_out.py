@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.norm_exponential import NormExponentialMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.mechanisms.trace import active_trace
@@ -63,18 +65,20 @@ def _check_weights(model: Model, problems: Sequence[Any]) -> None:
             )
 
 
-def _noise(plan: Any, stream: RandomStream, label: str, grid: float = 0.0) -> GaussianMechanism:
-    return GaussianMechanism(
+def _noise(plan: Any, stream: RandomStream, label: str) -> AdditiveMechanism:
+    """Return what draws a plan's noise, which without a delta is of another law."""
+    pure = getattr(plan, "delta", None) == 0.0
+    return (NormExponentialMechanism if pure else GaussianMechanism)(
         sensitivity=plan.sensitivity,
         sigma=plan.sigma,
         stream=stream.spawn("noise"),
         label=label,
-        grid=grid,
+        grid=getattr(plan, "grid", 0.0),
     )
 
 
 def _release(
-    mechanism: GaussianMechanism, model: Model, value: np.ndarray, *, beside: int = 0
+    mechanism: AdditiveMechanism, model: Model, value: np.ndarray, *, beside: int = 0
 ) -> np.ndarray:
     """Return the value with noise, which hides nothing of numbers that are not finite."""
     if value.size != model.n_weights + beside or not np.isfinite(value).all():
@@ -115,7 +119,7 @@ def carry_out_output_perturbation(
             parts.append(gradient_descent(objective, plan.max_iter, plan.step_size))
         else:
             parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
-    return _release(_noise(plan, stream, "weights", plan.grid), plan.model, np.concatenate(parts))
+    return _release(_noise(plan, stream, "weights"), plan.model, np.concatenate(parts))
 
 
 @carry_out.register(ObjectivePerturbationPlan)
@@ -129,20 +133,21 @@ def carry_out_objective_perturbation(
     model = plan.model
     _check(model, problems)
     _check_rows(model, problems, plan.grid)
-    noise = GaussianMechanism(
+    noise = _noise(plan, stream, "weights")
+    secret = type(noise)(
         sensitivity=plan.sensitivity * plan.penalty,
         sigma=plan.tilt_sigma / model.n_rows,
         stream=stream.spawn("objective"),
         label="objective",
         grid=plan.tilt_grid,
     )
-    tilts = noise.noise((model.n_parts, model.n_weights_per_output))
+    tilts = secret.noise((model.n_parts, model.n_weights_per_output))
     tolerance = plan.tolerance / math.sqrt(model.n_parts)
     parts = []
     for problem, tilt in zip(problems, tilts, strict=True):
         objective = problem.objective(plan.penalty, tilt)
         parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
-    return _release(_noise(plan, stream, "weights", plan.grid), plan.model, np.concatenate(parts))
+    return _release(noise, model, np.concatenate(parts))
 
 
 @carry_out.register(NoisyGradientPlan)
@@ -178,7 +183,7 @@ def _run_at_once(
     loops: Sequence[Any],
     states: Sequence[StepState],
     sampler: PoissonSampler | UniformSubsetSampler | LotsOfUnits,
-    mechanism: GaussianMechanism,
+    mechanism: AdditiveMechanism,
     on_step: StepObserver | None,
 ) -> None:
     """Draw lots and noise for many steps and run them in one call for each problem."""
@@ -212,7 +217,7 @@ def _run_stepwise(
     problems: Sequence[Problem],
     states: Sequence[StepState],
     sampler: PoissonSampler | UniformSubsetSampler | LotsOfUnits | None,
-    mechanism: GaussianMechanism,
+    mechanism: AdditiveMechanism,
     on_step: StepObserver | None,
 ) -> None:
     """Run step by step, releasing each noisy sum through the mechanism."""

@@ -40,7 +40,13 @@ class PublicNumbers:
     @property
     def signal_to_noise(self) -> float:
         """Records times the Gaussian-DP parameter of the whole fit; half under replace-one."""
-        ratio = self.n_rows * gaussian_profile.mu(self.target_epsilon, self.delta)
+        if self.delta > 0.0:
+            mu = gaussian_profile.mu(self.target_epsilon, self.delta)
+        else:
+            # That of Gaussian noise with as large coordinates as norm-exponential noise.
+            outputs = 1 if self.n_classes <= 2 else self.n_classes
+            mu = self.target_epsilon / math.sqrt(outputs * (self.n_features + 1.0) + 1.0)
+        ratio = self.n_rows * mu
         return ratio / 2.0 if self.adjacency == "replace-one" else ratio
 
 

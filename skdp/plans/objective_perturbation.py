@@ -13,7 +13,7 @@ from typing import Literal
 
 from scipy.optimize import brentq
 
-from skdp.accounting import ObjectivePerturbationEvent
+from skdp.accounting import ObjectivePerturbationEvent, PureDPEvent
 from skdp.accounting.numerics import gaussian_profile
 from skdp.mechanisms.contribution import Adjacency
 from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid, secret_on_grid
@@ -29,7 +29,7 @@ ObjectiveSolver = Literal["newton", "lbfgs"]
 _APPROXIMATION, _APPROXIMATION_JOINT = 0.02, 0.002
 _MORE, _MOST, _COSTLY = 4.0, 0.35, 1.1
 # Final noise over that of the minimiser in a direction in which all records have full curvature.
-_FINAL_NOISE = 0.1
+FINAL_NOISE = 0.1
 # A normal vector is longer than the root of its dimension by more than this with a probability
 # below exp(-37^2 / 2) < 1e-297.
 _EXCESS_LENGTH = 37.0
@@ -68,7 +68,7 @@ class ObjectivePerturbationPlan:
     sigma: float
     grid: float
     tilt_grid: float
-    event: ObjectivePerturbationEvent
+    event: ObjectivePerturbationEvent | PureDPEvent
 
     @classmethod
     def build(
@@ -91,17 +91,12 @@ class ObjectivePerturbationPlan:
         """
         facts = ("linear", "convex", "Lipschitz", "smooth", "of a slope of known sign")
         require(model, "Objective perturbation", *facts)
-        if not penalty >= _SMALLEST_PENALTY:
-            raise ValueError(
-                f"alpha={_alpha(model, penalty):.6g} is too small: objective perturbation needs "
-                f"alpha of at least {_alpha(model, _SMALLEST_PENALTY):.3g} (1e-10 times the square "
-                "of data_norm), or alpha='auto'."
-            )
+        check_penalty(model, penalty)
         share = _APPROXIMATION if model.n_parts == 1 else _APPROXIMATION_JOINT
-        rank = _rank(model, rows_per_unit)
+        rank = rank_of_unit(model, rows_per_unit)
         event = _calibrate(model, penalty, adjacency, epsilon, delta, share, rank)
         if event is None:
-            raise ValueError(_too_small(model, penalty, epsilon, rank))
+            raise ValueError(too_small(model, penalty, epsilon, rank))
         most = _COSTLY * event.noise_multiplier
         lipschitz = model.part_loss.lipschitz(model.row_norm)
         while True:
@@ -110,8 +105,9 @@ class ObjectivePerturbationPlan:
             if numerics == "discrete":
                 tilt_sigma, tilt_grid, near = secret_on_grid(tilt_sigma, model.n_weights)
             smoothness = model.part_loss.smoothness(model.row_norm) + penalty
-            wanted = _FINAL_NOISE * tilt_sigma / smoothness * event.approximation
-            distance, tolerance = _final_distance(model, penalty, tilt_sigma, wanted, near)
+            wanted = FINAL_NOISE * tilt_sigma / smoothness * event.approximation
+            longest = tilt_sigma * (math.sqrt(model.n_weights_per_output) + _EXCESS_LENGTH) + near
+            distance, tolerance = final_distance(model, penalty, longest, wanted, near)
             share *= _MORE
             if distance <= 1.01 * wanted or share > _MOST:
                 break
@@ -141,6 +137,16 @@ class ObjectivePerturbationPlan:
             grid=noise.grid,
             tilt_grid=tilt_grid,
             event=event,
+        )
+
+
+def check_penalty(model: LinearModel, penalty: float) -> None:
+    """Refuse a penalty that is of no use."""
+    if not penalty >= _SMALLEST_PENALTY:
+        raise ValueError(
+            f"alpha={_alpha(model, penalty):.6g} is too small: objective perturbation needs "
+            f"alpha of at least {_alpha(model, _SMALLEST_PENALTY):.3g} (1e-10 times the square "
+            "of data_norm), or alpha='auto'."
         )
 
 
@@ -214,7 +220,7 @@ def _calibrate(
     )
 
 
-def _rank(model: LinearModel, rows_per_unit: int | None) -> int:
+def rank_of_unit(model: LinearModel, rows_per_unit: int | None) -> int:
     """Return a bound on the rank of a unit's second derivative; 1 if and only if it is one row."""
     if rows_per_unit == 1:
         return 1
@@ -222,8 +228,11 @@ def _rank(model: LinearModel, rows_per_unit: int | None) -> int:
     return most if rows_per_unit is None else min(rows_per_unit, most)
 
 
-def _too_small(model: LinearModel, penalty: float, epsilon: float, rank: int) -> str:
-    least = smallest_penalty(model, epsilon, rank=rank)
+def too_small(
+    model: LinearModel, penalty: float, epsilon: float, rank: int, share: float = 1.0
+) -> str:
+    """Say that a penalty leaves nothing of epsilon beside determinants, and which one does."""
+    least = smallest_penalty(model, epsilon, share, rank)
     alpha, needed = _alpha(model, penalty), _alpha(model, least)
     whose = "record" if rank == 1 else "unit"
     return (
@@ -234,16 +243,16 @@ def _too_small(model: LinearModel, penalty: float, epsilon: float, rank: int) ->
     )
 
 
-def _final_distance(
-    model: LinearModel, penalty: float, tilt_sigma: float, wanted: float, near: float
+def final_distance(
+    model: LinearModel, penalty: float, largest_tilt: float, wanted: float, near: float = 0.0
 ) -> tuple[float, float]:
     """Return the distance that the final noise is to hide, and the solver's tolerance in it.
 
     The distance is ``2 (tolerance + near) / penalty``: the `wanted` one, which keeps that noise far
     below the minimiser's, unless double precision could not promise the tolerance then.
-    `near` is how near a tilt on a grid, on the mean, is to a continuous one; 0 for continuous ones.
+    No tilt, on the mean, is longer than the largest. `near` is how near one on a grid is to a
+    continuous one; 0 for continuous ones.
     """
-    largest_tilt = tilt_sigma * (math.sqrt(model.n_weights_per_output) + _EXCESS_LENGTH) + near
     floor = smallest_tolerance(model.part_loss, model.row_norm, penalty, largest_tilt)
     floor *= math.sqrt(model.n_parts) * (1.0 + 1e-9)
     if near > 0.0:

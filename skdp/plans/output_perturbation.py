@@ -1,4 +1,4 @@
-"""Plan of output perturbation (OPERA): minimise, then add Gaussian noise once.
+"""Plan of output perturbation (OPERA): minimise, then add noise once.
 
 The proofs, theorem by theorem, are in ``docs/proofs/output_perturbation.md``. The idea and the
 name are from Ding et al., "Private empirical risk minimization with analytic Gaussian mechanism
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from skdp.accounting import GaussianEvent
+from skdp.accounting import Event, GaussianEvent
 from skdp.accounting.numerics.contractions import sum_of_powers
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid
+from skdp.mechanisms.norm_exponential import pure_event, pure_noise
 from skdp.models import LinearModel, require
 from skdp.plans.noisy_gradient import contribution_in_ball
 from skdp.solvers.objective import smallest_tolerance
@@ -158,7 +159,7 @@ class OutputPerturbationPlan:
         step_size: float | None = None,
         numerics: Numerics = "float",
     ) -> OutputPerturbationPlan:
-        """Derive sensitivity and noise from public numbers.
+        """Derive sensitivity and noise from public numbers; without a delta see `pure_noise`.
 
         `max_iter` is the number T of steps of "gd", which alone takes a penalty of zero; for the
         others, which reach a minimiser to a fixed tolerance, it limits the fast phase only.
@@ -179,7 +180,9 @@ class OutputPerturbationPlan:
                 "minimiser's sensitivity without a useful bound: give a larger alpha, or "
                 "solver='gd', whose T-step bound holds even at alpha=0."
             )
-        if numerics == "discrete":
+        if delta == 0.0:
+            noise = pure_noise(sensitivity, epsilon, model.n_weights, numerics == "discrete")
+        elif numerics == "discrete":
             multiplier = analytic_gaussian_sigma(epsilon, delta)
             noise = noise_on_grid(sensitivity, multiplier, model.n_weights)
         else:
@@ -200,6 +203,7 @@ class OutputPerturbationPlan:
         )
 
     @property
-    def event(self) -> GaussianEvent:
-        """One release of the Gaussian mechanism."""
-        return GaussianEvent(Noise(self.sensitivity, self.sigma, self.grid).multiplier)
+    def event(self) -> Event:
+        """One release with Gaussian noise, or without a delta with norm-exponential noise."""
+        noise = Noise(self.sensitivity, self.sigma, self.grid)
+        return GaussianEvent(noise.multiplier) if self.delta > 0.0 else pure_event(noise)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.reporting._wrappers import judge_rows_of_fits
+from skdp.reporting._wrappers import is_search, judge_rows_of_fits
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.steps import classify_step, private_claim
 
@@ -69,12 +71,17 @@ def distinct_records(findings: list[Finding]) -> list[PrivacySpent]:
 
 def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
     """Return the findings about a fitted object, part by part; a private search is one part."""
+    if type(fitted) is FrozenEstimator:
+        return examine(fitted.estimator, name)
     spent = getattr(fitted, "privacy_spent_", None)
     if isinstance(spent, PrivacySpent):
         shared = getattr(fitted, "_shares_record_of_search", False) is True
         verdict = "private", spent.mechanism, "", private_claim(fitted)
-        return [Finding(name, _class(fitted), *verdict, spent, shared)]
-    if hasattr(fitted, "cv_results_"):
+        findings = [Finding(name, _class(fitted), *verdict, spent, shared)]
+        # A model that was fitted before, and paid for by itself.
+        below = getattr(fitted, getattr(fitted, "_stands_on", ""), None)
+        return findings if below is None else findings + examine(below, f"model inside {name}")
+    if is_search(fitted):
         return _examine_search(fitted, name)
     verdict = judge_rows_of_fits(fitted) or classify_step(fitted)
     findings = [Finding(name, _class(fitted), *verdict)]
@@ -104,6 +111,8 @@ def _parts(fitted: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(fitted, FeatureUnion):
         for label, transformer in fitted.transformer_list:
             yield f"features {label!r}", transformer
+    elif type(fitted) is FixedThresholdClassifier:
+        yield "model with a fixed threshold", fitted.estimator_
 
 
 def _examine_search(search: Any, name: str) -> list[Finding]:

@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from skdp.reporting.steps import StepVerdict
+from skdp.reporting.steps import REMEDIES, StepVerdict
 
 _BY_ITSELF = "a private classifier by itself"
 
 # What becomes of the rows, for which reason the costs of the inner fits do not add up to a cost.
 _DIVIDES_ROWS = {
+    "CalibratedClassifierCV": (
+        "its curves are fitted to rows without noise, on folds that the private labels stratify",
+        REMEDIES["CalibratedClassifierCV"],
+    ),
     "OneVsOneClassifier": (
         "each inner fit gets the rows of two labels: their number is private, and a row whose "
         "label changes leaves some fits and enters others",
@@ -26,6 +30,11 @@ _DIVIDES_ROWS = {
         "its folds are stratified by the private labels, and the last estimator learns from "
         "predictions of models that saw other rows: one row moves the features of all",
         _BY_ITSELF,
+    ),
+    "TunedThresholdClassifierCV": (
+        "its threshold is chosen by scores of rows without noise, on folds that the private labels "
+        "stratify; best_score_ and cv_results_ are such scores",
+        REMEDIES["TunedThresholdClassifierCV"],
     ),
 }
 
@@ -44,4 +53,11 @@ def judge_rows_of_fits(fitted: Any) -> StepVerdict | None:
             "each fit takes its copies for different records",
             f"{_BY_ITSELF}; rows_per_unit={copies} counts the copies as rows of one unit",
         )
+    if name == "FixedThresholdClassifier":
+        return StepVerdict("data-independent", "its threshold is a parameter")
     return StepVerdict("leaking", *_DIVIDES_ROWS[name]) if name in _DIVIDES_ROWS else None
+
+
+def is_search(fitted: Any) -> bool:
+    """Tell a search from other objects that keep scores of folds."""
+    return "params" in getattr(fitted, "cv_results_", ())

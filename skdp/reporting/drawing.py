@@ -1,8 +1,13 @@
-"""matplotlib, imported when it is needed."""
+"""matplotlib, imported when it is needed, and what pictures of results share."""
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from skdp.parameters import check_choice
+
+_LOWEST = 1e-4  # of logarithmic axes
 
 
 def pyplot(caller: str) -> Any:
@@ -14,3 +19,65 @@ def pyplot(caller: str) -> Any:
             f"{caller} needs matplotlib, which is missing: pip install 'skdp[plot]'."
         ) from missing
     return found
+
+
+class ResultDisplay(ABC):
+    """Base of the pictures of a result, on the unit square.
+
+    Parameters
+    ----------
+    result : object
+        What is shown.
+    """
+
+    _axes: tuple[str, str]
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+    @classmethod
+    def from_result(
+        cls, result: Any, *, ax: Any = None, scale: str = "linear", **kwargs: Any
+    ) -> Self:
+        """Draw a result; the other parameters are those of `plot`."""
+        return cls(result).plot(ax, scale=scale, **kwargs)
+
+    def plot(self, ax: Any = None, *, scale: str = "linear", **kwargs: Any) -> Self:
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw, by default a new figure.
+        scale : {"linear", "log"}, default="linear"
+            Scale of both axes; "log" begins at 1e-4 and shows the low false-positive rates.
+        **kwargs : dict
+            Passed on to matplotlib's ``plot`` for the main line.
+
+        Returns
+        -------
+        ResultDisplay
+            This display.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        ValueError
+            If `scale` is unknown.
+        """
+        plt = pyplot(f"{type(self).__name__}.plot")
+        check_choice("scale", scale, ("linear", "log"))
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(ax, kwargs)
+        limits = (_LOWEST if scale == "log" else 0.0, 1.0)
+        across, up = self._axes
+        ax.set(xlabel=across, ylabel=up, xscale=scale, yscale=scale, xlim=limits, ylim=limits)
+        ax.legend()
+        return self
+
+    @abstractmethod
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        """Draw everything but axes and legend."""

@@ -16,10 +16,13 @@ Unit = Literal["row", "group"]
 
 # What the arithmetic of a fit is, and what is assumed of it.
 REAL_NUMBERS = "proofs assume real numbers; noise and sums are double precision"
+# Of noise with delta=0, which only discrete noise keeps in the doubles that are released.
+REAL_PURE_NOISE = f"{REAL_NUMBERS}: delta=0 is about the real numbers, not about their last bits"
 DISCRETE_NOISE = (
-    "noise is discrete Gaussian, drawn exactly and released on a grid; rounding to it is in the "
-    "sensitivity, and bounds on the rounding errors of sums are in the tolerance (docs/proofs/"
-    "discrete_noise.md). Assumed: IEEE doubles, and slopes of the loss right to a few last places"
+    "noise is discrete (Gaussian; Laplace if delta=0), drawn exactly and released on a grid; "
+    "rounding to it is in the sensitivity, and bounds on the rounding errors of sums are in the "
+    "tolerance (docs/proofs/discrete_noise.md). Assumed: IEEE doubles, and slopes of the loss "
+    "right to a few last places"
 )
 
 

@@ -37,9 +37,17 @@ _NEVER_COVERED = (
     "how long the fit took, and whether validation refused the table (missing values, labels)",
     "the table itself, access to it, and what predictions for new people reveal about them",
 )
+_FIGURES = (
+    "performance figures of private rows, which leak unless they are paid for: "
+    "model.score(X_test, y_test), cross-validation scores, permutation importance, scores that "
+    "scikit-learn's ScoringMonitor keeps. skdp.metrics.PrivateEvaluation releases priced ones",
+    "what CalibratedClassifierCV or TunedThresholdClassifierCV fit to rows, which leaks as well: "
+    "PrivateCalibrator and PrivateThreshold are priced, a threshold that is public is free",
+)
 _NOT_COVERED_BY_A_FIT = (
     "anything else computed from the rows: preprocessing fitted elsewhere, feature selection, "
-    "tuning, cross-validation scores, other models",
+    "tuning, other models",
+    *_FIGURES,
     *_NEVER_COVERED,
 )
 _NOT_COVERED_BY_A_LEDGER = (
@@ -47,6 +55,7 @@ _NOT_COVERED_BY_A_LEDGER = (
     "copies of a record, and rows chosen by labels: a charge is for one row of the table that its "
     "fit was given. Bagging with replacement has copies (count k as rows_per_unit=k); one-vs-one, "
     "stacking, calibration and self-training divide rows by private labels",
+    *_FIGURES,
     *_NEVER_COVERED,
 )
 
@@ -95,7 +104,7 @@ class PrivacyStatement(str, JsonRecord):
 def privacy_statement(
     fitted: Any, *, unit: Any = "row", rows_per_unit: int | None = None
 ) -> PrivacyStatement:
-    """Return the privacy statement of an estimator, a pipeline, a search or a ledger.
+    """Return the privacy statement of a fitted object, a released result or a ledger.
 
     The object is walked part by part. Each part is classed as private, with what it cost; as
     data-independent; as taken at your word, with the assumption; or as leaking, with the
@@ -103,8 +112,8 @@ def privacy_statement(
 
     Parameters
     ----------
-    fitted : estimator, pipeline, search or BudgetAccountant
-        What was fitted, or the ledger that all fits were charged to.
+    fitted : estimator, pipeline, search, result or BudgetAccountant
+        What was fitted, a result with ``privacy_spent_``, or the ledger that all was charged to.
     unit : str or PrivacyUnit, default="row"
         Whom the guarantee is to protect, for example ``"patient"`` or ``schema.unit``.
     rows_per_unit : int or None, default=None
@@ -153,7 +162,7 @@ def _refuse_unfitted(fitted: Any) -> None:
     if not hasattr(fitted, "fit"):
         raise TypeError(
             f"{type(fitted).__name__} has no privacy_spent_: give a fitted estimator, pipeline or "
-            "search, or a BudgetAccountant."
+            "search, a private result, or a BudgetAccountant."
         )
     try:
         check_is_fitted(fitted)
@@ -182,15 +191,19 @@ def _header(subject: Any, kind: str) -> dict[str, Any]:
 def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[str, Any]:
     # Loads the whole of scikit-learn's preprocessing, which few programs need.
     from skdp.reporting._examine import distinct_records, examine
+    from skdp.reporting._wrappers import is_search
 
-    findings = examine(fitted)
+    parameters = fitted.get_params(deep=True) if hasattr(fitted, "get_params") else {}
+    ledger = _find_ledger(parameters)
+    search = is_search(fitted)
+    kind = "search" if search else "fit" if hasattr(fitted, "fit") else "result"
+    findings = examine(fitted, "result" if kind == "result" else "estimator")
     spent = distinct_records(findings)
     leaks = any(finding.kind == "leaking" for finding in findings)
     total = total_of(spent, rows_per_unit) if spent else None
     taken = [finding.assumption for finding in findings if finding.assumption]
-    ledger = _find_ledger(fitted)
     return {
-        **_header(fitted, "search" if hasattr(fitted, "cv_results_") else "fit"),
+        **_header(fitted, kind),
         "holds_for_the_whole": bool(spent) and not leaks and total is not None,
         "guarantee": None if total is None else _guarantee(total, unit, rows_per_unit),
         "parts": [_part(finding) for finding in findings],
@@ -198,8 +211,8 @@ def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[st
         "released": _merge(record.released for record in spent),
         "assumptions": _merge([*(record.assumptions for record in spent), taken]),
         "not_covered": [
-            *_uncovered_fits(fitted, ledger),
-            *_uncovered_cache(fitted),
+            *(_uncovered_fits(fitted, ledger) if search else ()),
+            *_uncovered_cache(parameters),
             *_NOT_COVERED_BY_A_FIT,
         ],
         **_randomness(any(record.seeded for record in spent)),
@@ -307,9 +320,9 @@ def _merge(lists: Any) -> list[str]:
     return list(dict.fromkeys(item for items in lists for item in items))
 
 
-def _find_ledger(fitted: Any) -> dict[str, Any] | None:
+def _find_ledger(parameters: dict[str, Any]) -> dict[str, Any] | None:
     """Return what the ledgers say that the object's fits were charged to, if it is one."""
-    found = [value for value in fitted.get_params(deep=True).values() if _is_ledger(value)]
+    found = [value for value in parameters.values() if _is_ledger(value)]
     if not found:
         return None
     try:
@@ -335,9 +348,9 @@ def _ledger_summary(ledger: Any) -> dict[str, Any]:
     }
 
 
-def _uncovered_cache(fitted: Any) -> list[str]:
+def _uncovered_cache(parameters: dict[str, Any]) -> list[str]:
     """Name the cache of a pipeline, which is no part of the fitted object but holds rows."""
-    own = fitted.get_params(deep=True).items()
+    own = parameters.items()
     if all(value is None or key.rpartition("__")[2] != "memory" for key, value in own):
         return []
     return ["the cache that memory= keeps on the disk: it holds private rows and un-noised tables"]
@@ -345,8 +358,6 @@ def _uncovered_cache(fitted: Any) -> list[str]:
 
 def _uncovered_fits(fitted: Any, ledger: dict[str, Any] | None) -> list[str]:
     """Say of an ordinary search which fits the figures leave out."""
-    if not hasattr(fitted, "cv_results_"):
-        return []
     candidates = len(fitted.cv_results_["params"])
     folds = fitted.n_splits_
     fits = f"{candidates * folds} fits of {candidates} candidates on {folds} folds"

@@ -44,7 +44,7 @@ _COLUMN_TYPES = (
     "decides it"
 )
 
-_REMEDIES = {
+REMEDIES = {
     "StandardScaler": "BoundedScaler with public bounds, or DPStandardScaler",
     "MinMaxScaler": "BoundedScaler with public bounds, or DPQuantileClipper",
     "MaxAbsScaler": "BoundedScaler with public bounds, or DPQuantileClipper",
@@ -60,7 +60,9 @@ _REMEDIES = {
     "LogisticRegression": "OperaLogisticRegression or another private classifier",
     "LinearSVC": "OperaSVC or another private classifier",
     "SVC": "OperaSVC or another private classifier",
-    "CalibratedClassifierCV": "a private classifier with predict_proba, uncalibrated",
+    "CalibratedClassifierCV": "skdp.metrics.PrivateCalibrator around the fitted private model",
+    "TunedThresholdClassifierCV": "skdp.metrics.PrivateThreshold around the fitted private model",
+    "FixedThresholdClassifier": "put it around the fitted model; a public threshold costs nothing",
 }
 _GENERAL_REMEDY = (
     "replace it by a step that uses public knowledge only or is private itself; if it learns "
@@ -95,7 +97,7 @@ def classify_step(step: Any) -> StepVerdict:
             return verdict
     return _leaking(
         "it learns from the rows without noise, or is not known not to",
-        _REMEDIES.get(name, _GENERAL_REMEDY),
+        REMEDIES.get(name, _GENERAL_REMEDY),
     )
 
 

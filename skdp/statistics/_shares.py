@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from skdp.statistics._noise import UNIT
+from skdp.statistics.noise import UNIT
 
 _TRIED = np.linspace(0.0, 1.0, 257)
 

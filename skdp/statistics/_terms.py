@@ -16,7 +16,7 @@ from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import is_seeded
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_real, plain
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.statistics._noise import Plan, Query, plan_noise
+from skdp.statistics.noise import Plan, Query, plan_noise
 
 MECHANISMS = ("auto", "laplace", "gaussian")
 _ARITHMETIC = (

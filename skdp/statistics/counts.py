@@ -11,8 +11,8 @@ import numpy as np
 from skdp.preprocessing.schema.values import UNKNOWN, positions_in
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.statistics._columns import cells_of, listed_column
-from skdp.statistics._noise import Noise, Query
 from skdp.statistics._terms import Terms, describe_noise
+from skdp.statistics.noise import Noise, Query
 from skdp.statistics.results import PrivateCounts
 
 

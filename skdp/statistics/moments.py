@@ -9,7 +9,6 @@ import numpy as np
 
 from skdp.preprocessing import NumericColumn
 from skdp.statistics._columns import bounded_column, bounds_of, cells_of, positions
-from skdp.statistics._noise import UNIT, Noise, Query
 from skdp.statistics._shares import (
     corners_of,
     mean_bounds,
@@ -20,6 +19,7 @@ from skdp.statistics._shares import (
     with_first,
 )
 from skdp.statistics._terms import Terms, describe_noise
+from skdp.statistics.noise import UNIT, Noise, Query
 from skdp.statistics.results import PrivateStatistic
 
 

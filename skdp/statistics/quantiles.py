@@ -11,8 +11,8 @@ import numpy as np
 from skdp.mechanisms import RandomStream
 from skdp.parameters import check_real
 from skdp.statistics._columns import bounded_column, bounds_of, cells_of, numbers_of
-from skdp.statistics._noise import Noise, Query
 from skdp.statistics._terms import Terms, describe_noise
+from skdp.statistics.noise import Noise, Query
 from skdp.statistics.results import PrivateStatistic
 
 _STEPS = 10

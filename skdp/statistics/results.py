@@ -11,7 +11,7 @@ import numpy as np
 from skdp.parameters import check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.records import html_table
-from skdp.statistics._noise import Noise
+from skdp.statistics.noise import Noise
 
 
 @dataclass(frozen=True, eq=False, repr=False)

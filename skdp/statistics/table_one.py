@@ -14,11 +14,11 @@ from skdp.preprocessing.schema.frames import column_types, import_pandas
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.records import html_table
 from skdp.statistics._columns import bounds_of, cells_of, positions
-from skdp.statistics._noise import UNIT, Noise, Plan, Query
 from skdp.statistics._shares import shares
 from skdp.statistics._terms import Terms, describe_noise
 from skdp.statistics.counts import table_of
 from skdp.statistics.moments import moment
+from skdp.statistics.noise import UNIT, Noise, Plan, Query
 
 
 class TableRow(NamedTuple):

@@ -11,9 +11,9 @@ from skdp.accounting import ComposedEvent, Event, PureDPEvent
 from skdp.mechanisms import RandomStream, permute_and_flip
 from skdp.parameters import check_integer
 from skdp.statistics._columns import cells_of, listed_column
-from skdp.statistics._noise import Noise, Query, repeated
 from skdp.statistics._terms import Terms
 from skdp.statistics.counts import counts_with_intervals, table_of
+from skdp.statistics.noise import Noise, Query, repeated
 from skdp.statistics.results import PrivateTopK
 
 

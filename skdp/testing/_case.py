@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
+from scipy.special import gammaincc, gammainccinv
 from sklearn.base import clone
 
 from skdp.exceptions import BudgetExceededError
-from skdp.mechanisms.trace import ReleaseTrace, active_trace, record_releases
+from skdp.mechanisms.trace import Release, ReleaseTrace, active_trace, record_releases
 from skdp.once import cached_property
 from skdp.pipelines import walk
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -175,11 +176,23 @@ def records(fitted: Any) -> list[PrivacySpent]:
     return [part.privacy_spent_ for part in parts if hasattr(part, "privacy_spent_")]
 
 
-def noises(traces: list[ReleaseTrace]) -> dict[tuple[str, float], np.ndarray]:
-    """Return the noise of each kind of release, in units of its declared scale."""
+def noises(
+    traces: list[ReleaseTrace], skip: Callable[[Release], Any] = lambda release: False
+) -> dict[tuple[str, float], np.ndarray]:
+    """Return the noise of each kind of release over its scale; norm-exponential as if normal."""
     found: dict[tuple[str, float], list[np.ndarray]] = {}
     for release in (release for trace in traces for release in trace.releases):
-        if release.norm in (1.0, 2.0):  # others choose
+        if release.norm in (1.0, 2.0) and not skip(release):  # others choose
             noise = (release.output - release.value) / release.sigma
+            if release.exponential and release.norm == 2.0:
+                noise = as_normals(noise)
             found.setdefault((release.label, release.norm), []).append(noise.ravel())
     return {kind: np.concatenate(parts) for kind, parts in found.items()}
+
+
+def as_normals(noise: np.ndarray) -> np.ndarray:
+    """Return what is standard normal if noise has a density ~ ``e^-|x|`` over all its numbers."""
+    length = np.linalg.norm(noise.ravel())
+    # What is longer with the same probability: of squares, the halves have a Gamma law.
+    longer = gammaincc(noise.size, length)
+    return noise * (np.sqrt(2.0 * gammainccinv(0.5 * noise.size, longer)) / length)

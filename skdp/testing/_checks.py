@@ -18,7 +18,7 @@ from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.events.compositions import leaf_counts
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.discrete_gaussian import LARGEST_STEP
-from skdp.mechanisms.trace import Release
+from skdp.mechanisms.trace import Release, ReleaseTrace
 from skdp.pipelines import is_container
 from skdp.reporting.privacy_spent import DISCRETE_NOISE
 from skdp.testing._case import Case, NotingBudget, Replay, noises, parameters_called, records
@@ -27,6 +27,8 @@ from skdp.testing.laws import check_noise
 from skdp.testing.replay import compare_releases
 from skdp.testing.walk import differences
 
+# So many numbers of noise of a scale above 1 are the same twice with a probability below 1e-10.
+_FEWEST_INTEGERS = 20
 # Digits that errors must not quote.
 _SECRET, _QUOTED = 86753.0625, "8[_,]?6[_,]?753"
 
@@ -172,9 +174,8 @@ def check_nothing_tells_neighbours_apart(case: Case) -> None:
 
 def check_noise_is_fresh_and_as_declared(case: Case) -> None:
     """Test the law of the noise of each mechanism, and its price against the charge."""
-    step = _step_of_noise(case)
+    _insist_on_fresh(case, case.traces, "twice in fits without a seed")
     for (label, norm), noise in noises(case.traces).items():
-        _insist_on_fresh(noise, f"{label!r} had the same noise twice in fits without a seed", step)
         law = stats.norm() if norm == 2.0 else stats.laplace()
         try:
             check_noise(noise, law)
@@ -212,16 +213,34 @@ def _step_of_noise(case: Case) -> float:
     return LARGEST_STEP if any(discrete) else 0.0
 
 
-def _insist_on_fresh(noise: np.ndarray, what: str, step: float) -> None:
-    # Densities of absolute values are at most 1, so that two of n numbers come closer than this
-    # with a probability of at most 1e-8. On a grid so many are equal by chance, or fewer.
-    gaps = np.diff(np.sort(np.abs(noise)))
-    ties = stats.poisson.isf(1e-9, step * noise.size**2) if step else 0.0
-    _insist(
-        np.count_nonzero(gaps <= 1e-8 / noise.size**2) <= ties,
-        f"{what}: a difference would cancel it. Take a new stream for every use, by "
-        "resolve_random_state(self.random_state, context) and spawn(label).",
+def _insist_on_fresh(case: Case, traces: list[ReleaseTrace], when: str) -> None:
+    why = (
+        f"had the same noise {when}: a difference would cancel it. Take a new stream for every "
+        "use, by resolve_random_state(self.random_state, context) and spawn(label)."
     )
+    # Small integers are equal by chance, but hardly all those of two fits.
+    wholes = [
+        np.concatenate([[], *(_noise(each) for each in trace.releases if _of_integers(each))])
+        for trace in traces
+    ]
+    long = [whole.tobytes() for whole in wholes if whole.size >= _FEWEST_INTEGERS]
+    _insist(len(set(long)) == len(long), f"All releases of integers {why}")
+    step = _step_of_noise(case)
+    for (label, _), noise in noises(traces, _of_integers).items():
+        # Densities of absolute values are at most 1, so that two of n numbers come closer than this
+        # with a probability of at most 1e-8. On a grid so many are equal by chance, or fewer.
+        gaps = np.diff(np.sort(np.abs(noise)))
+        ties = stats.poisson.isf(1e-9, step * noise.size**2) if step else 0.0
+        _insist(np.count_nonzero(gaps <= 1e-8 / noise.size**2) <= ties, f"{label!r} {why}")
+
+
+def _noise(release: Release) -> np.ndarray:
+    return (release.output - release.value).ravel()
+
+
+def _of_integers(release: Release) -> bool:
+    numbers = np.concatenate([release.value.ravel(), release.output.ravel()])
+    return release.sigma > 1.0 and bool((numbers == np.rint(numbers)).all())
 
 
 def check_seeds_are_reported_and_bound_to_the_table(case: Case) -> None:
@@ -241,9 +260,7 @@ def check_seeds_are_reported_and_bound_to_the_table(case: Case) -> None:
         not differences(outputs[0], outputs[1]),
         "A seed does not repeat its fit: draw from it alone.",
     )
-    for (label, _), noise in noises([run.trace for run in runs[1:]]).items():
-        same = f"With one seed, {label!r} had the same noise on two tables"
-        _insist_on_fresh(noise, same, _step_of_noise(case))
+    _insist_on_fresh(case, [run.trace for run in runs[1:]], "on two tables, with one seed")
     unseeded = records(case.run.fitted)
     _insist(not any(r.seeded for r in unseeded), "A fit without a seed says that it had one.")
 

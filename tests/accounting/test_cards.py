@@ -17,6 +17,7 @@ from skdp.accounting import (
     HiddenStateAccountant,
     LaplaceEvent,
     LastIterateEvent,
+    NormExponentialEvent,
     ObjectivePerturbationEvent,
     OneOfEvent,
     PLDAccountant,
@@ -155,6 +156,7 @@ STEP = PoissonSampledEvent(0.05, GaussianEvent(2.0))
 EXAMPLES = [
     GaussianEvent(2.0),
     LaplaceEvent(3.0),
+    NormExponentialEvent(1.5),
     DiscreteGaussianEvent(1.5, 2),
     DiscreteLaplaceEvent(2.0, 3),
     STEP,

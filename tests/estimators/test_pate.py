@@ -1,6 +1,7 @@
 """Students of private teachers: who teaches what, what is released, and what is refused in time."""
 
 import pickle
+import threading
 import warnings
 from types import SimpleNamespace
 from typing import ClassVar
@@ -33,6 +34,26 @@ from skdp.silence import around_runs
 from skdp.testing import FrozenStream, check_private_estimator, replay_on_neighbour
 
 TREE = DecisionTreeClassifier(max_depth=2)
+
+
+class Lock:
+    """What no other process can be sent."""
+
+    def __init__(self):
+        self.held = threading.Lock()
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class Locked(DecisionTreeClassifier):
+    """A tree that works in its own process alone."""
+
+    def __init__(self, lock):
+        super().__init__()
+        self.lock = lock
+
+
 X, Y = rows(n=200)
 PUBLIC = np.random.default_rng(9).normal(size=(40, 4)) / 2.0
 
@@ -231,6 +252,7 @@ def test_parts_of_one_class_vote_for_it_and_empty_ones_for_the_first():
         ({"teacher": LogisticRegression}, {}, "must be a scikit-learn classifier"),
         ({"student": "tree"}, {}, "must be a scikit-learn classifier"),
         ({"n_jobs": 0}, {}, "n_jobs must be"),
+        ({"teacher": Locked(Lock()), "n_jobs": 2}, {}, "Nothing was charged"),
         ({"teacher": DecisionTreeClassifier().fit(X, Y)}, {}, "is fitted already"),
         ({"teacher": OperaLogisticRegression()}, {}, "needs no privacy of its own"),
         ({}, {"groups": [float("nan")] * 200}, "groups must hold"),

@@ -38,7 +38,7 @@ def refuses(estimator, X, y, message, error=ValueError, fit_params=None, **param
     [
         ("epsilon", [0, -1.0, np.inf, np.nan], ValueError),
         ("epsilon", ["1", [1.0], True], TypeError),
-        ("delta", [0, 1, -1e-6, 2.0, np.nan, 1e-260], ValueError),
+        ("delta", [1, -1e-6, 2.0, np.nan, 1e-260], ValueError),
         ("delta", [None, "1e-6"], TypeError),
         ("data_norm", [0, -1.0, np.inf, np.nan], ValueError),
         ("data_norm", ["1", True], TypeError),

@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
@@ -67,6 +68,7 @@ WRAPPERS = {
     "bags": (BaggingClassifier(Witness(), random_state=0), None),
     "one vs one": (OneVsOneClassifier(Witness()), None),
     "stacking": (StackingClassifier([("a", Witness())], final_estimator=Witness()), None),
+    "calibration": (CalibratedClassifierCV(Witness(), cv=3), None),
     "self-training": (SelfTrainingClassifier(Witness(), threshold=0.3), partly_labelled),
 }
 

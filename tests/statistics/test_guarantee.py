@@ -31,9 +31,9 @@ from skdp.statistics import (
     private_top_k,
     private_variance,
 )
-from skdp.statistics._noise import UNIT, Noise
 from skdp.statistics._shares import shares
 from skdp.statistics.moments import _query
+from skdp.statistics.noise import UNIT, Noise
 
 SCHEMA = TableSchema(
     [

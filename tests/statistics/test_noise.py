@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.accounting import PLDAccountant, RDPAccountant
-from skdp.statistics._noise import UNIT, Noise, Query, plan_noise
+from skdp.statistics.noise import UNIT, Noise, Query, plan_noise
 
 
 def tail(kind, scale, width):

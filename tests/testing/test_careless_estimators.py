@@ -20,6 +20,7 @@ from skdp.mechanisms import (
 from skdp.mechanisms.random_stream import is_seeded
 from skdp.mechanisms.trace import note_release
 from skdp.reporting import PrivacySpent
+from skdp.statistics.noise import Noise, Query
 from skdp.testing import check_private_estimator
 
 DELTA = 1e-6
@@ -305,7 +306,23 @@ class SharesAStream(NoisyMean):
         return RandomStream.from_seed(0) if self.random_state is None else super().stream(rows)
 
 
-@fails("With one seed, 'mean' had the same noise on two tables")
+class CountsCells(NoisyMean):
+    """Releases integers, of which two fits share many by chance."""
+
+    def release(self, rows, sensitivity):
+        counts = np.histogram(rows[:, 0], 24, range=(-1.0, 1.0))[0]
+        noise = Noise.gaussian(Query("cells", 1, 2, 2), 1.5 * self.noise_multiplier)
+        noisy = noise.release(counts, self.stream(rows))
+        return np.full(rows.shape[1], noisy @ np.linspace(-1.0, 1.0, 24) / len(rows))
+
+
+@fails("All releases of integers had the same noise twice in fits without a seed")
+class SharesAStreamOfIntegers(CountsCells):
+    def stream(self, rows):
+        return RandomStream.from_seed(0) if self.random_state is None else super().stream(rows)
+
+
+@fails("'mean' had the same noise on two tables, with one seed")
 class BindsNoSeedToItsTable(NoisyMean):
     def stream(self, rows):
         return resolve_random_state(self.random_state)
@@ -362,8 +379,9 @@ class ChecksAfterTheCharge(NoisyMean):
         super().learn(super().check(X), n, d)
 
 
-def test_a_careful_estimator_passes():
-    results = check_private_estimator(NoisyMean())
+@pytest.mark.parametrize("cls", [NoisyMean, CountsCells])
+def test_a_careful_estimator_passes(cls):
+    results = check_private_estimator(cls())
     assert [result["status"] for result in results] == ["passed"] * len(results)
 
 

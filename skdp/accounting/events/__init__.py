@@ -30,6 +30,7 @@ from skdp.accounting.events.noise import (
     DiscreteLaplaceEvent,
     GaussianEvent,
     LaplaceEvent,
+    NormExponentialEvent,
 )
 from skdp.accounting.events.objective import ObjectivePerturbationEvent
 from skdp.accounting.events.samples import PoissonSampledEvent, UniformSampledEvent
@@ -45,6 +46,7 @@ __all__ = [
     "GaussianEvent",
     "LaplaceEvent",
     "LastIterateEvent",
+    "NormExponentialEvent",
     "ObjectivePerturbationEvent",
     "OneOfEvent",
     "PoissonSampledEvent",

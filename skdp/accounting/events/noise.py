@@ -57,6 +57,33 @@ class LaplaceEvent(Event):
 
 
 @dataclass(frozen=True)
+class NormExponentialEvent(Event):
+    """One release of a vector with noise of density proportional to ``e^(-|x| / s)``.
+
+    The norm is the Euclidean one of the whole vector, of any dimension: its length has a Gamma law
+    (Chaudhuri, Monteleoni and Sarwate, 2011).
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Scale ``s`` over a public bound, positive. Standing alone, the bound is the L2 sensitivity
+        of the query under the adjacency in force, so the release is ``1 / noise_multiplier``-DP.
+        Inside a sampled event, the bound is the largest L2 norm of one record's contribution to the
+        sum.
+
+    Notes
+    -----
+    It is dominated by a `LaplaceEvent` with the same multiplier, and is one in one dimension; the
+    proof is in ``docs/proofs/pure.md``.
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        store_number(self, "noise_multiplier", "> 0")
+
+
+@dataclass(frozen=True)
 class DiscreteGaussianEvent(Event):
     """One release of an integer with discrete Gaussian noise (Canonne, Kamath and Steinke, 2020).
 

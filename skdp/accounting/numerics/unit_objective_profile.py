@@ -72,18 +72,19 @@ def shift(mu: float, excess: float, start: float, surplus: float = 0.0) -> float
     """
     slope = float(ndtr(0.5 * mu - start / mu)) * (1.0 - min(1.0, _rounding(mu, start)))
     base = call_bounds(mu, start)[1]
-    trial, best = 0.0, math.inf
+    trial, failed, best = 0.0, 0.0, math.inf
     for _ in range(_STEPS):
         low = _gaussian(mu, excess - trial)[0]
         gained = max(trial * slope, call_bounds(mu, start - trial)[0] - base)
         lacking = call_bounds(mu, excess - trial)[1] - low + surplus - gained
-        if lacking <= 0.0:
-            best = min(best, trial)
+        failed, best = (failed, trial) if lacking <= 0.0 else (trial, best)
         rising = float(ndtr(0.5 * mu - (start - trial) / mu)) - low
         if not rising > 0.0:
             break
-        before, trial = trial, max(0.0, trial + lacking / rising) * (1.0 + 1e-13)
-        if excess - trial < _USELESS or (best < math.inf and trial >= before * (1.0 - 1e-12)):
+        trial = (trial + lacking / rising) * (1.0 + 1e-13)
+        if not failed <= trial <= best:
+            trial = 0.5 * (failed + best)
+        if excess - trial < _USELESS or abs(best - trial) <= 1e-11 * trial:
             break
     return best
 

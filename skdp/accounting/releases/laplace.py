@@ -24,7 +24,12 @@ from skdp.accounting.analysis import (
     Reading,
     card_of,
 )
-from skdp.accounting.events import Event, LaplaceEvent, PoissonSampledEvent
+from skdp.accounting.events import (
+    Event,
+    LaplaceEvent,
+    NormExponentialEvent,
+    PoissonSampledEvent,
+)
 from skdp.accounting.numerics.floats import Array, float_up, log_mixture
 from skdp.accounting.numerics.order_conversion import rho_of
 from skdp.accounting.numerics.quadrature import unit_gauss_legendre
@@ -88,11 +93,11 @@ class LaplaceNoise(Analysis, ABC):
         return DominatingPairs(partial(pair_of_laplace, mixture), directed, attained)
 
 
-@card_of(LaplaceEvent)
+@card_of(LaplaceEvent, NormExponentialEvent)
 class Laplace(LaplaceNoise, ContinuousNoise):
-    """Pure noise, which also covers vectors: see `LaplaceEvent`."""
+    """Pure noise, which also covers vectors: see `LaplaceEvent`, `NormExponentialEvent`."""
 
-    event: LaplaceEvent
+    event: LaplaceEvent | NormExponentialEvent
 
     def laplace(self) -> LaplaceMixture:
         """Return the shift in units of the scale."""

@@ -12,6 +12,7 @@ from skdp.accounting.events import (
     Event,
     GaussianEvent,
     LaplaceEvent,
+    NormExponentialEvent,
     PoissonSampledEvent,
     UniformSampledEvent,
 )
@@ -28,7 +29,7 @@ class Noise(Analysis, ABC):
 class ContinuousNoise(Noise):
     """Noise of which more is as much with some noise added, so that it costs no more."""
 
-    event: GaussianEvent | LaplaceEvent
+    event: GaussianEvent | LaplaceEvent | NormExponentialEvent
 
     def of_two(self) -> Event:
         """Return the release with half the noise."""

@@ -1,0 +1,225 @@
+"""What `PrivateCalibrator` and `PrivateThreshold` share: a fitted model, and one priced table."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.budget.charging import ChargesBudget, find_accountant
+from skdp.metrics.evaluation import PrivateEvaluation
+from skdp.metrics.release import ScoreTables
+from skdp.metrics.score_curve import log_odds
+from skdp.parameters import check_integer
+from skdp.reporting.privacy_spent import PrivacySpent, spending_of
+
+
+def _has_probabilities(adjusted: Any) -> bool:
+    # Raises the AttributeError that the model itself would.
+    model = getattr(adjusted, "estimator_", adjusted.estimator)
+    return adjusted._calibrates or bool(model.predict_proba)
+
+
+class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstimator):
+    """Base of what adjusts a fitted model by one released table of its scores by label.
+
+    The table is an evaluation's, which keeps the order of check, plan, charge and use of rows; what
+    is learned of it is post-processing.
+    """
+
+    estimator: Any
+    epsilon: Any
+    delta: Any
+    adjacency: Any
+    n_bins: Any
+    accountant: Any
+    random_state: Any
+    verbose: Any
+
+    # The statement counts what the model inside has cost as well.
+    _stands_on = "estimator_"
+    _released: tuple[str, ...]
+    _threshold: float = 0.5
+    _calibrates = False
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Learn the adjustment from rows, under differential privacy.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Private rows, as the model takes them. Rows that the model was not fitted on tell what
+            it does to new ones.
+        y : array of shape (n_samples,)
+            Their labels, all of the model's classes.
+        groups : array of shape (n_samples,) or None, default=None
+            The id of the person that each row belongs to; then persons are protected.
+
+        Returns
+        -------
+        self : estimator
+            Every attribute with a trailing underscore may be published.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        ValueError, TypeError
+            For bad parameters or input, before anything is charged; and if the model fails on the
+            rows, after the charge.
+        BudgetExceededError
+            If the budget cannot take the charge; the rows are not used then.
+        """
+        self._check_model()
+        accountant = self.accountant
+        if accountant is None:
+            accountant = find_accountant(self._bound_accountant)
+        evaluation = self._evaluation().set_params(accountant=accountant, verbose=self.verbose)
+        result = evaluation.evaluate(self.estimator, X, y, groups=groups)
+        self.estimator_, self.classes_ = self.estimator, result.tables.classes
+        self._learn(result.tables)
+        self.privacy_spent_ = replace(result.privacy_spent_, released=self._released)
+        return self
+
+    def privacy_plan(self, n_samples: int, n_features: int | None = None) -> PrivacySpent:
+        """Return what `fit` would spend on a number of rows; nothing is charged.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows, or of persons.
+        n_features : int or None, default=None
+            Not used: the model is fitted.
+
+        Returns
+        -------
+        PrivacySpent
+            The record that `privacy_spent_` would be.
+        """
+        self._check_model()
+        evaluation = self._evaluation()
+        evaluation._check_parameters()
+        n_samples = check_integer("n_samples", n_samples, at_least=1)
+        plan = evaluation._plan(n_samples, self.estimator.classes_)
+        return replace(evaluation._account(plan, 1), released=self._released)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return labels.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Rows, as the model takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self.decision_function(X)
+        codes = (scores >= 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return adjusted log odds.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Rows, as the model takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of two classes, at least 0 where ``classes_[1]`` is predicted.
+        """
+        check_is_fitted(self)
+        found = self._adjust(self._log_odds(X))
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities: a calibrator's are calibrated, a threshold changes none.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Rows, as the model takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        return self._probabilities(X)
+
+    @abstractmethod
+    def _adjust(self, found: np.ndarray) -> np.ndarray:
+        """Adjust log odds, one column for each table."""
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict_proba(X)
+
+    @abstractmethod
+    def _learn(self, tables: ScoreTables) -> None:
+        """Set what follows from the released tables."""
+
+    def _check_model(self) -> None:
+        """Refuse what is no fitted classifier."""
+        try:
+            check_is_fitted(self.estimator)
+        except NotFittedError:
+            raise NotFittedError(
+                f"{type(self).__name__} adjusts a model that is fitted already: fit it first, on "
+                "other rows, and give it in sklearn.frozen.FrozenEstimator(model), so that clones "
+                "of it stay fitted."
+            ) from None
+        if not hasattr(self.estimator, "classes_"):
+            raise TypeError(f"{type(self.estimator).__name__} has no classes_: give a classifier.")
+
+    def _evaluation(self) -> PrivateEvaluation:
+        adjacency = self.adjacency
+        if adjacency is None:
+            try:
+                adjacency = spending_of(self.estimator)[1].adjacency
+            except TypeError:  # fitted without privacy, on public rows
+                adjacency = "replace-one"
+        return PrivateEvaluation(
+            self.epsilon,
+            self.delta,
+            thresholds=(self._threshold,),
+            n_bins=self.n_bins,
+            adjacency=adjacency,
+            random_state=self.random_state,
+        )
+
+    def _log_odds(self, X: Any) -> np.ndarray:
+        """Return the model's log odds, or its margins; one column for each table."""
+        if not hasattr(self.estimator_, "predict_proba"):
+            margins = np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
+            return margins.reshape(len(margins), -1)
+        found = log_odds(np.asarray(self.estimator_.predict_proba(X), dtype=np.float64))
+        return found if found.shape[1] > 2 else found[:, 1:]
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns that the model was fitted on."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the columns that the model was fitted on, if they had names."""
+        return self.estimator_.feature_names_in_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags

@@ -1,0 +1,145 @@
+"""Calibration figures of one table of scores by label: slope, error, curve."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logit, ndtr
+
+from skdp.metrics.bins import ScoreBins
+from skdp.metrics.intervals import Figure, ratio
+from skdp.metrics.release import ScoreTable
+
+# Log odds beyond which the slope takes scores for equal, and slopes that are looked for.
+_LARGEST_LOGIT, _LARGEST_SLOPE = 5.0, 32.0
+# Cells of the calibration curve and its error, each of consecutive bins.
+_CELLS = 10
+
+
+def calibration_slope(table: ScoreTable, z: float) -> Figure:
+    """Return the slope of labels on log odds of scores, by an inverted score test."""
+    score = _SlopeScore(table)
+    value, interval = _crossing(score, 0.0, 1.0, 0.0), (-math.inf, math.inf)
+    if math.isinf(value):
+        return Figure(math.nan, interval, "calibration_slope")
+    interval = _crossing(score, z, value, -1.0), _crossing(score, -z, value, 1.0)
+    return Figure(value, interval, "calibration_slope")
+
+
+class _SlopeScore:
+    """The standardised score of a slope, with the intercept that fits best beside it."""
+
+    def __init__(self, table: ScoreTable) -> None:
+        middle = np.clip(table.bins.parts.mean(axis=0), 1e-9, 1.0 - 1e-9)
+        self._odds = np.clip(logit(middle), -_LARGEST_LOGIT, _LARGEST_LOGIT)
+        self._table, self._spread = table, table.bins.spreads[0]
+        self._every = self._spread @ table.counts.sum(axis=0)
+        self._positives = float(table.counts[1].sum())
+
+    def __call__(self, slope: float) -> float:
+        risk = expit(self._intercept(slope) + slope * self._odds)
+        weight = self._every * risk * (1.0 - risk)
+        total = weight.sum()
+        centred = self._odds - (weight @ self._odds / total if total > 0.0 else 0.0)
+        parts = np.stack([-centred * risk, centred * (1.0 - risk)])
+        direction = (parts @ self._spread).ravel()
+        squares = (parts**2 @ self._spread).ravel()
+        counts, covariance = self._table.counts.ravel(), self._table.covariance
+        variance = squares @ np.maximum(counts, 0.0) + direction @ covariance @ direction
+        # Where all scores are one, so are all slopes.
+        return float(direction @ counts / math.sqrt(variance)) if variance > 1e-9 else 0.0
+
+    def _intercept(self, slope: float) -> float:
+        """Return the intercept at which as many positives are expected as there are."""
+        low, high, at = -60.0, 60.0, 0.0
+        for _ in range(60):
+            risk = expit(at + slope * self._odds)
+            excess = self._every @ risk - self._positives
+            low, high = (low, at) if excess > 0.0 else (at, high)
+            steepness = self._every @ (risk * (1.0 - risk))
+            step = at - excess / steepness if steepness > 0.0 else math.nan
+            new = step if low < step < high else 0.5 * (low + high)
+            if abs(new - at) < 1e-9:
+                break
+            at = new
+        return at
+
+
+def _crossing(score: _SlopeScore, level: float, start: float, side: float) -> float:
+    """Return where the falling score crosses a level, to one side of a start or, at 0, to either.
+
+    Infinite where it does so nowhere within reach.
+    """
+    here = score(start) - level
+    side = side or (1.0 if here > 0.0 else -1.0)
+    step, at = 0.25, start
+    while abs(at) < _LARGEST_SLOPE:
+        before, at, step = at, at + side * step, 2.0 * step
+        if (score(at) - level > 0.0) != (here > 0.0):
+            return float(brentq(lambda slope: score(slope) - level, before, at, xtol=1e-4))
+    return side * math.inf
+
+
+def expected_calibration_error(table: ScoreTable, z: float) -> Figure:
+    """Return the mean distance of label rates from scores over ten cells of bins.
+
+    The sum of sizes of noisy numbers is too large; what that adds is known if the numbers are 0 and
+    less otherwise, so the interval holds more often than it says.
+    """
+    middle, spread = table.bins.parts.mean(axis=0), table.bins.spreads[0]
+    residual = np.concatenate([-middle @ spread, (1.0 - middle) @ spread])
+    squares = np.concatenate([middle**2 @ spread, (1.0 - middle) ** 2 @ spread])
+    cells = np.tile(calibration_cells(table.bins).astype(float), 2)
+    counts, total = table.counts.ravel(), table.counts.sum()
+    direction = cells * residual
+    covariance = direction @ table.covariance @ direction.T
+    covariance += np.diag(cells @ (np.maximum(counts, 0.0) * squares))
+    gaps, deviations = direction @ counts, np.sqrt(np.maximum(np.diag(covariance), 1e-12))
+    if total <= 0.0:
+        return Figure(math.nan, (0.0, 1.0), "expected_calibration_error")
+    sizes, reach = np.abs(gaps).sum(), z * math.sqrt(np.abs(covariance).sum())
+    value = np.sqrt(np.maximum(gaps**2 - deviations**2, 0.0)).sum()
+    noise = deviations.sum()
+    low = max(0.0, sizes - reach - math.sqrt(2.0 / math.pi) * noise)
+    high = _largest_sum((sizes + reach) / noise) * noise
+    interval = (low / total, min(1.0, high / total))
+    return Figure(float(value / total), interval, "expected_calibration_error")
+
+
+def _largest_sum(observed: float) -> float:
+    """Return the m whose folded normal N(m, 1) has a mean: of all sums the largest is shared out.
+
+    Means of folded normals are convex in m, so a sum of sizes is largest where all m are equal.
+    """
+
+    def mean(m: float) -> float:
+        return math.sqrt(2.0 / math.pi) * math.exp(-0.5 * m * m) + m * (2.0 * float(ndtr(m)) - 1.0)
+
+    if observed <= mean(0.0):
+        return 0.0
+    return float(brentq(lambda m: mean(m) - observed, 0.0, observed + 1.0))
+
+
+def calibration_cells(bins: ScoreBins) -> np.ndarray:
+    """Return which bins lie in each of ten cells, as a matrix of 0 and 1."""
+    count = bins.count
+    cells = np.arange(count) * min(_CELLS, count) // count
+    return np.arange(cells[-1] + 1)[:, None] == cells
+
+
+def calibration_curve(table: ScoreTable, z: float) -> list[tuple[float, Figure]]:
+    """Return the mean score and the share of positives in each cell."""
+    means = table.bins.parts.mean(axis=0) @ table.bins.spreads[0]
+    every, flat = table.counts.sum(axis=0), table.counts.ravel()
+    points = []
+    for cell in calibration_cells(table.bins).astype(float):
+        within = np.concatenate([cell, cell])
+        inside = np.concatenate([np.zeros_like(cell), cell])
+        observed = ratio("observed", flat, table.covariance, inside, within, z)
+        low, high = means[cell > 0].min(), means[cell > 0].max()
+        kept = np.maximum(every, 0.0) * cell
+        mean = float(kept @ means / kept.sum()) if kept.sum() > 0.0 else 0.5 * (low + high)
+        points.append((mean, observed))
+    return points

@@ -1,0 +1,129 @@
+"""`PrivateCalibrator`: probabilities of a fitted model, calibrated by one priced table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from skdp.metrics.adjusted import AdjustsModel
+from skdp.metrics.release import ScoreTables
+from skdp.metrics.score_curve import fit_logistic
+from skdp.parameters import check_choice
+
+
+class PrivateCalibrator(AdjustsModel):
+    """Probabilities of a fitted private model, calibrated on private rows for one charge.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        The model, best as ``sklearn.frozen.FrozenEstimator(model)``, so that clones of the
+        calibrator keep it. Margins of models without ``predict_proba`` count as log odds.
+    epsilon : float, default=1.0
+        Privacy parameter in nats of the calibration alone, positive.
+    delta : float, default=1e-6
+        Failure probability, in (0, 1), well below 1/n.
+    method : {"sigmoid", "temperature"}, default="sigmoid"
+        Learn an intercept and a slope of log odds for each table, or the slope alone.
+    adjacency : {"add-remove", "replace-one"} or None, default=None
+        Which tables are neighbours; None takes the relation of the model.
+    n_bins : int or "auto", default="auto"
+        Number of bins of scores, as of `PrivateEvaluation`.
+    accountant : BudgetAccountant or None, default=None
+        Budget to charge; None takes that of the ``with`` block around the fit.
+    random_state : int, RandomState, RandomStream or None, default=None
+        None draws noise from the operating system. A seed is for tests: the guarantee does not hold
+        against whoever knows it.
+    verbose : int, default=0
+        Whether to print what is spent.
+
+    Attributes
+    ----------
+    intercept_, slope_ : ndarray of shape (n_tables,)
+        One table for two classes, else one for each class; slopes are positive.
+    estimator_ : classifier
+        The model.
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the model.
+    n_features_in_, feature_names_in_
+        Of the model.
+    privacy_spent_ : PrivacySpent
+        Of this fit. The model has its own record; `privacy_statement` adds both, which holds
+        whether or not they saw the same rows.
+
+    Notes
+    -----
+    The rows enter through one released table of labels by scores, as in `PrivateEvaluation`
+    (discrete Gaussian noise, L2 sensitivity 1 or the root of 2; ``docs/proofs/evaluation.md``);
+    all else is post-processing. A logistic curve is fitted to the noisy counts by their known
+    covariance and shrunk towards the identity, so that noise alone changes little: with few rows
+    and a small epsilon probabilities stay as they were, at best. Of more than two classes each is
+    calibrated against the others, and probabilities are scaled to sum to 1.
+
+    References
+    ----------
+    Platt (1999), "Probabilistic outputs for support vector machines".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.metrics import PrivateCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.7, 0.7, size=(6000, 2))
+    >>> y = (rng.random(6000) < 1 / (1 + np.exp(-6 * X[:, 0]))).astype(int)
+    >>> model = OperaLogisticRegression(epsilon=1.0, alpha=0.1).fit(X[:3000], y[:3000])
+    >>> calibrated = PrivateCalibrator(FrozenEstimator(model), epsilon=1.0)
+    >>> bool(calibrated.fit(X[3000:], y[3000:]).slope_[0] > 2)  # strong ridge is underconfident
+    True
+    """
+
+    _released = ("intercept_", "slope_")
+    _calibrates = True
+
+    def __init__(
+        self,
+        estimator: Any,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        method: str = "sigmoid",
+        adjacency: str | None = None,
+        n_bins: Any = "auto",
+        accountant: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.delta = delta
+        self.method = method
+        self.adjacency = adjacency
+        self.n_bins = n_bins
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _adjust(self, found: np.ndarray) -> np.ndarray:
+        return found * self.slope_ + self.intercept_
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        found = self.decision_function(X)
+        if found.ndim == 1:
+            return np.column_stack([expit(-found), expit(found)])
+        shares = expit(np.maximum(found, -100.0))
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def _check_model(self) -> None:
+        check_choice("method", self.method, ("sigmoid", "temperature"))
+        super()._check_model()
+
+    def _learn(self, tables: ScoreTables) -> None:
+        labels = [None] if len(self.classes_) == 2 else self.classes_.tolist()
+        curves = [
+            fit_logistic(tables.table(label=label), self.method == "sigmoid") for label in labels
+        ]
+        self.intercept_, self.slope_ = np.array(curves).T

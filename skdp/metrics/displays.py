@@ -1,0 +1,94 @@
+"""Pictures of an evaluation, with bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from skdp.metrics.result import Point, PrivateEvaluationResult
+from skdp.reporting.drawing import ResultDisplay
+
+
+class EvaluationDisplay(ResultDisplay):
+    """Base of pictures of curves: a line, and a band of the intervals of its points."""
+
+    result: PrivateEvaluationResult
+    _reference: str
+    _monotone = False
+
+    def _draw_curve(self, ax: Any, points: Sequence[Point], style: dict[str, Any]) -> None:
+        shown = [point for point in points if np.isfinite(point[:2]).all()]
+        across, up = np.array([point[:2] for point in shown]).reshape(-1, 2).T
+        ends = np.array([point.y.interval for point in shown]).reshape(-1, 2).T
+        if self._monotone:
+            across, up = (isotonic_regression(rates).x for rates in (across, up))
+        (self.line_,) = ax.plot(across, up, **style)
+        words = f"{100.0 * self.result.confidence:g} % intervals, of each point by itself"
+        look = {"color": self.line_.get_color(), "alpha": 0.2, "lw": 0}
+        self.band_ = ax.fill_between(across, *ends, **look, label=words)
+        ax.plot([0.0, 1.0], [0.0, 1.0], color="grey", linestyle=":", label=self._reference)
+
+
+class PrivateRocCurveDisplay(EvaluationDisplay):
+    """ROC curve of an evaluation, with the intervals of the sensitivity at every edge of bins.
+
+    The band is pointwise: each interval holds by itself with the confidence of the result, all of
+    them together with less; it is for the sensitivity at the threshold of the point, whose false
+    positive rate is uncertain as well. Noisy rates need not fall with the threshold: the line is
+    the nearest that does.
+
+    Parameters
+    ----------
+    result : PrivateEvaluationResult
+        What is shown; of more than two classes, ``result.of(label=...)``.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Of the last plot.
+    line_ : matplotlib Line2D
+        The curve.
+    band_ : matplotlib collection
+        The band.
+    """
+
+    _axes = ("false-positive rate", "sensitivity")
+    _reference = "guessing"
+    _monotone = True
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        label = f"ROC curve, AUC {self.result.roc_auc!r}"
+        self._draw_curve(ax, self.result.roc_curve(), {"label": label} | style)
+
+
+class PrivateCalibrationDisplay(EvaluationDisplay):
+    """Calibration curve of an evaluation: rates of positives by probability, with intervals.
+
+    The band is pointwise: each interval holds by itself with the confidence of the result.
+
+    Parameters
+    ----------
+    result : PrivateEvaluationResult
+        What is shown, of a model with ``predict_proba``; of more than two classes,
+        ``result.of(label=...)``.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Of the last plot.
+    line_ : matplotlib Line2D
+        The curve.
+    band_ : matplotlib collection
+        The band.
+    """
+
+    _axes = ("mean probability", "share of positives")
+    _reference = "perfectly calibrated"
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        label = f"calibration, slope {self.result.calibration_slope!r}"
+        points = self.result.calibration_curve()
+        self._draw_curve(ax, points, {"label": label, "marker": "o"} | style)

@@ -1,0 +1,370 @@
+"""`PrivateEvaluation`: a public model's performance on private rows, from one charged release."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit, ndtr, ndtri
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.budget.charging import ChargesBudget, charge, check_accountant
+from skdp.estimators.labels import encode_labels
+from skdp.exceptions import PrivacyWarning
+from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
+from skdp.mechanisms.random_stream import is_seeded, resolve_random_state
+from skdp.metrics.release import ReleasePlan
+from skdp.metrics.result import FIGURES, PrivateEvaluationResult
+from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.seeding import fit_context
+from skdp.silence import around_runs
+from skdp.statistics.noise import UNIT
+from skdp.units import units_of
+
+_ASSUMPTIONS = (
+    "the model is public: what it learned of private rows was paid for by its own fit",
+    "a row's score is a function of that row and the model alone",
+    "the label set, subgroups, thresholds and all parameters are public",
+)
+_ARITHMETIC = (
+    "counts are integers, and their noise is drawn on the integers with exact probabilities "
+    "(docs/proofs/evaluation.md)"
+)
+
+
+class _Rows(NamedTuple):
+    """What was checked before the charge: labels, subgroups, and what each row weighs."""
+
+    codes: np.ndarray
+    members: np.ndarray
+    weights: np.ndarray | None
+    n: int
+
+
+class PrivateEvaluation(ChargesBudget, BaseEstimator):
+    """Performance of a public model on private rows: every figure with an interval, one charge.
+
+    The scores of the rows are counted in public bins, by label; noise is added to the counts, once.
+    Accuracy, sensitivity, specificity, predictive values, ROC and precision-recall curves and their
+    areas, Brier score and calibration follow from them and cost nothing more.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter in nats, positive.
+    delta : float, default=1e-6
+        Failure probability, in (0, 1), well below 1/n.
+    thresholds : sequence of floats, default=(0.5,)
+        Probabilities in (0, 1). A row is predicted to be positive if its score reaches a threshold;
+        figures are sharpest at those that are declared here.
+    n_bins : int or "auto", default="auto"
+        Number of bins, at least 6, spaced evenly in bent log odds; ``"auto"`` takes 10 to 44 by n
+        and the noise. Thresholds are edges besides.
+    score_values : array of shape (n_values,) or None, default=None
+        The values that scores can take, if they are few, as those of the leaves of a tree: each is
+        a bin of its own. They are to be read off the model or its rounding, never off scores.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which tables are neighbours: one has a row more, the number n that figures are divided by
+        being public and unchanged, or one row is another.
+    accountant : BudgetAccountant or None, default=None
+        Budget to charge; None takes that of the ``with`` block around the call.
+    classes : sequence or None, default=None
+        The public label set; None takes ``classes_`` of the model. Of two classes the last in
+        sorted order is positive; of more each has a table against the others.
+    subgroups : sequence or None, default=None
+        The public list of subgroups that figures are wanted for, of which each row has one.
+    random_state : int, RandomState, RandomStream or None, default=None
+        None draws noise from the operating system. A seed is for tests: the guarantee does not hold
+        against whoever knows it.
+    verbose : int, default=0
+        Whether to print what is spent.
+
+    Notes
+    -----
+    A row lies in one cell of the table of each class (of one table, for two classes). Bins, and
+    cells between thresholds, are released as integers with discrete Gaussian noise, as one event
+    that the accountant prices exactly. The L2 sensitivity of each table is 1, or the root of 2
+    under replace-one. Proof: ``docs/proofs/evaluation.md``. Intervals count sampling and noise.
+
+    References
+    ----------
+    Canonne, Kamath & Steinke (2020), "The discrete Gaussian for differential privacy".
+    Fieller (1954), "Some problems in interval estimation".
+    Wilson (1927), "Probable inference, the law of succession, and statistical inference".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp.metrics import PrivateEvaluation
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(4000, 2))
+    >>> y = (X[:, 0] + rng.normal(size=4000) > 0).astype(int)
+    >>> public_model = LogisticRegression().fit(X[:500], y[:500])  # stands for a private fit
+    >>> result = PrivateEvaluation(epsilon=1.0).evaluate(public_model, X[500:], y[500:])
+    >>> low, high = result.roc_auc.interval
+    >>> bool(0.7 < low < result.roc_auc < high < 0.95)
+    True
+    >>> result.privacy_spent_.epsilon
+    1.0
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        thresholds: Any = (0.5,),
+        n_bins: Any = "auto",
+        score_values: Any = None,
+        adjacency: Adjacency = "add-remove",
+        accountant: Any = None,
+        classes: Any = None,
+        subgroups: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.thresholds = thresholds
+        self.n_bins = n_bins
+        self.score_values = score_values
+        self.adjacency = adjacency
+        self.accountant = accountant
+        self.classes = classes
+        self.subgroups = subgroups
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def evaluate(
+        self, model: Any, X: Any, y: Any, *, subgroups: Any = None, groups: Any = None
+    ) -> PrivateEvaluationResult:
+        """Charge the budget, score the rows, and release.
+
+        Parameters
+        ----------
+        model : fitted classifier
+            With ``predict_proba``, or else ``decision_function``, whose margins m count as scores
+            1 / (1 + e^-m). It is public: fitted privately, or on other rows.
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            The private rows, as the model takes them.
+        y : array of shape (n_samples,)
+            Their labels, all of the label set.
+        subgroups : array of shape (n_samples,) or None, default=None
+            The subgroup of each row, where the evaluation declares subgroups.
+        groups : array of shape (n_samples,) or None, default=None
+            The id of the person that each row belongs to. Then persons are protected, with all
+            their rows, figures are means over persons, and n is the number of persons.
+
+        Returns
+        -------
+        PrivateEvaluationResult
+            All figures.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or input, before anything is charged; and if the model fails on the
+            rows or returns scores that are not finite, after the charge.
+        BudgetExceededError
+            If the budget cannot take the charge; the rows are not used then.
+        """
+        self._check_parameters()
+        probabilities, classes = self._about(model, X)
+        rows = self._read(X, y, classes, subgroups, groups)
+        unit = 1 if groups is None else UNIT
+        plan = self._plan(rows.n, classes, probabilities, unit)
+        spent = self._account(plan, unit)
+        method = ".evaluate"
+        bound = getattr(self, "_bound_accountant", None)
+        parameters = self.get_params(deep=False)
+        charge(self.accountant, spent, type(self).__name__, method, parameters, bound)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
+        places, predicted = self._score(model, X, rows.codes.size, plan)
+        used = [rows.codes, rows.members, predicted]
+        used += [] if rows.weights is None else [rows.weights]
+        stream = resolve_random_state(self.random_state, fit_context(self, places, *used))
+        exact = plan.count(places, rows.codes, rows.members, predicted, rows.weights)
+        tables = plan.release(exact, stream)
+        return PrivateEvaluationResult(tables, spent, 0.95, plan.bins.thresholds[0])
+
+    def expected_widths(
+        self, n: int, prevalence: float = 0.5, *, auc: float = 0.8
+    ) -> dict[str, float]:
+        """Return how wide intervals will be, from public numbers, before anything is spent.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows (of persons, where `evaluate` will be given groups).
+        prevalence : float, default=0.5
+            A guess of the share of positive rows, in (0, 1).
+        auc : float, default=0.8
+            A guess of the model's area under the ROC curve, in (0.5, 1).
+
+        Returns
+        -------
+        dict
+            The widths of 95 % intervals by the names of figures, at the first threshold, for a
+            calibrated model whose log odds are normal in each class; without the expected
+            calibration error, whose interval depends on the noise that is drawn.
+        """
+        self._check_parameters()
+        n = check_integer("n", n, at_least=1)
+        check_real("prevalence", prevalence, above=0.0, below=1.0)
+        check_real("auc", auc, above=0.5, below=1.0)
+        plan = self._plan(n, np.arange(2 if self.classes is None else len(self.classes)))
+        distance = np.sqrt(2.0) * float(ndtri(auc))
+        shares = []
+        for side, weight in ((-0.5, 1.0 - prevalence), (0.5, prevalence)):
+            centre = logit(prevalence) + side * distance**2
+            below = ndtr((logit(plan.bins.edges) - centre) / distance)
+            shares.append(weight * np.diff(below, prepend=0.0, append=1.0))
+        fine = np.tile(n * np.stack(shares), (*plan.shape()[:2], 1, 1)) / plan.shape()[0]
+        confusions = None if plan.shape()[1] == 1 else np.zeros((1, *plan.shape()[1:2] * 2))
+        tables = plan.assemble(fine, plan.coarsen(fine), confusions)
+        result = PrivateEvaluationResult(
+            tables, self._account(plan, 1), 0.95, plan.bins.thresholds[0]
+        )
+        expected = result.of(label=None if confusions is None else 1)
+        return {name: getattr(expected, name).width for name in FIGURES[:-1]}
+
+    def _check_parameters(self) -> None:
+        check_real("epsilon", self.epsilon, at_least=1e-9, at_most=1e6)
+        check_real("delta", self.delta, at_least=SMALLEST_DELTA, below=1.0)
+        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        check_accountant(self.accountant)
+        is_seeded(self.random_state)
+        if self.n_bins != "auto":
+            check_integer("n_bins", self.n_bins, at_least=6)
+        for name, values in (("thresholds", self.thresholds), ("score_values", self.score_values)):
+            if name == "score_values" and values is None:
+                continue
+            given = np.asarray(values)
+            if given.ndim != 1 or given.dtype.kind not in "iuf" or given.size < 1:
+                raise ValueError(f"{name} must be a list of numbers, got {values!r}.")
+            ends = (given == 0.0) | (given == 1.0) if name == "score_values" else False
+            if not (((given > 0.0) & (given < 1.0)) | ends).all():
+                raise ValueError(f"{name} must lie between 0 and 1, got {values!r}.")
+            if np.unique(given).size < given.size:
+                raise ValueError(f"{name} must be distinct, got {values!r}.")
+        if self.subgroups is not None and len(set(self.subgroups)) < max(1, len(self.subgroups)):
+            raise ValueError(f"subgroups must be distinct labels, got {self.subgroups!r}.")
+
+    def _about(self, model: Any, X: Any) -> tuple[bool, np.ndarray]:
+        """Return whether scores are probabilities, and the label set."""
+        probabilities = hasattr(model, "predict_proba")
+        if not probabilities and not hasattr(model, "decision_function"):
+            raise TypeError(
+                f"{type(model).__name__} has neither predict_proba nor decision_function: give a "
+                "fitted classifier."
+            )
+        if isinstance(model, BaseEstimator):
+            check_is_fitted(model)
+        columns, wanted = getattr(X, "shape", (0, None))[1:], getattr(model, "n_features_in_", None)
+        if wanted is not None and columns not in ((None,), (wanted,)):
+            raise ValueError(f"X must have the {wanted} columns of the model, got {columns}.")
+        known = getattr(model, "classes_", None)
+        given = known if self.classes is None else self.classes
+        if given is None:
+            raise ValueError("the model has no classes_: name the label set with classes=.")
+        classes, _ = encode_labels(np.asarray(given), given)
+        if known is not None and not np.array_equal(classes, known):
+            raise ValueError("classes= must be the classes that the model was fitted with.")
+        return probabilities, classes
+
+    def _read(self, X: Any, y: Any, classes: Any, subgroups: Any, groups: Any) -> _Rows:
+        """Check shapes, labels and subgroups."""
+        labels = column_or_1d(y)
+        given = [column for column in (subgroups, groups) if column is not None]
+        try:
+            check_consistent_length(X, labels, *given)
+        except ValueError:
+            raise ValueError(
+                "X, y, subgroups and groups must have one entry for each row."
+            ) from None
+        if (subgroups is None) != (self.subgroups is None):
+            raise ValueError(
+                "declare the list of subgroups in PrivateEvaluation(subgroups=[...]), and give "
+                "each row's in evaluate(..., subgroups=...): both or neither."
+            )
+        _, codes = encode_labels(labels, classes)
+        members = np.zeros(codes.size, dtype=np.int64)
+        if subgroups is not None:
+            places = {label: place for place, label in enumerate(self.subgroups)}
+            members = np.array([places.get(label, -1) for label in list(subgroups)])
+            if (members < 0).any():
+                raise ValueError(
+                    "some rows have a subgroup that is not declared: subgroups= must list all that "
+                    "can occur, in the type that rows have."
+                )
+        n, weights = codes.size, None
+        if groups is not None:
+            units = units_of(groups)
+            n, weights = units.n_units, UNIT // units.counts[units.codes]
+        if self.delta >= 1.0 / n:
+            warnings.warn(
+                f"delta={self.delta:g} is not below 1/n={1.0 / n:.3g}: such a delta permits "
+                "publishing whole rows at random. Choose delta well below 1/n.",
+                PrivacyWarning,
+                stacklevel=3,
+            )
+        return _Rows(codes, members, weights, n)
+
+    def _plan(self, n: int, classes: Any, probabilities: bool = True, unit: int = 1) -> ReleasePlan:
+        return ReleasePlan.build(
+            *(self.epsilon, self.delta, self.adjacency, n, classes),
+            thresholds=tuple(float(at) for at in self.thresholds),
+            n_bins=self.n_bins,
+            score_values=self.score_values,
+            subgroups=None if self.subgroups is None else tuple(self.subgroups),
+            probabilities=probabilities,
+            unit=unit,
+        )
+
+    def _account(self, plan: ReleasePlan, unit: int) -> PrivacySpent:
+        who = "rows" if unit == 1 else "persons, of whom each id in groups= is one,"
+        return PrivacySpent(
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            adjacency=self.adjacency,
+            event=plan.event,
+            accountant="pld",
+            mechanism=f"evaluation of a public model: {plan.describe()}",
+            assumptions=(*_ASSUMPTIONS, f"the number of {who} is public"),
+            released=("noisy counts of scores by label", "all figures that follow from them"),
+            seeded=is_seeded(self.random_state),
+            arithmetic=_ARITHMETIC,
+        )
+
+    def _score(
+        self, model: Any, X: Any, n_rows: int, plan: ReleasePlan
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the bins of each row's scores, one a table, and the class of its largest."""
+        method: Callable[..., Any] = (
+            model.predict_proba if plan.probabilities else model.decision_function
+        )
+        many = len(plan.classes) > 2
+        width = len(plan.classes) if many or plan.probabilities else 1
+        try:
+            with around_runs():
+                raw = np.asarray(method(X), dtype=np.float64)
+            raw = raw.reshape(len(raw), -1)
+            sound = raw.shape == (n_rows, width) and bool(np.isfinite(raw).all())
+        except (Exception, SystemExit):
+            sound = False
+        if not sound:
+            raise ValueError(
+                "the model failed on the rows, or returned scores that are not finite or not one "
+                "for each row and class. What it said is withheld, since it may quote private "
+                "values, and the charge stays: try it on made-up rows first."
+            )
+        scores = raw if plan.probabilities else expit(raw)
+        kept = scores if many else scores[:, -1:]
+        return plan.bins.places(kept), raw.argmax(axis=1)

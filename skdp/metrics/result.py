@@ -1,0 +1,243 @@
+"""What an evaluation returns: released tables, and figures that follow from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from skdp.metrics import calibration, figures
+from skdp.metrics.intervals import Figure, average, quantile, ratio
+from skdp.metrics.record import EvaluationRecord
+from skdp.metrics.release import ScoreTable, ScoreTables
+from skdp.reporting.privacy_spent import PrivacySpent
+
+# Figures that are single numbers.
+FIGURES = (
+    *("accuracy", "balanced_accuracy", "sensitivity", "specificity", "ppv", "npv", "prevalence"),
+    *("roc_auc", "average_precision", "brier_score", "calibration_in_the_large"),
+    *("calibration_slope", "expected_calibration_error"),
+)
+
+
+class Point(NamedTuple):
+    """One point of a curve.
+
+    Parameters
+    ----------
+    x : float
+        Where it lies.
+    y : Figure
+        How high, with an interval for this point by itself.
+    threshold : float
+        The score that rows beyond it reach.
+    """
+
+    x: float
+    y: Figure
+    threshold: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateEvaluationResult(EvaluationRecord):
+    """Figures of a model on private rows, each a float with an `interval`.
+
+    All of them follow from `tables`, which were released once: reading them costs nothing more.
+    Intervals are for the population that the rows were drawn from: each by itself holds its value
+    with probability `confidence`, over the drawing of rows and the noise. Where the counts say
+    nothing the interval is all of [0, 1].
+
+    Parameters
+    ----------
+    tables : ScoreTables
+        What was released: noisy counts of scores by label, and public numbers.
+    privacy_spent_ : PrivacySpent
+        The guarantee, its mechanism and its assumptions.
+    confidence : float
+        Probability of the intervals; ``dataclasses.replace`` changes it.
+    threshold : float
+        Declared threshold that figures of predictions are for; see `at`.
+    subgroup, label : object or None
+        Part of the rows, and class against the others, that figures are for; see `of`.
+    """
+
+    tables: ScoreTables
+    privacy_spent_: PrivacySpent
+    confidence: float
+    threshold: float
+    subgroup: Any = None
+    label: Any = None
+
+    def at(self, threshold: float) -> Self:
+        """Return the figures at another declared threshold.
+
+        Parameters
+        ----------
+        threshold : float
+            One of the thresholds of the evaluation.
+
+        Returns
+        -------
+        PrivateEvaluationResult
+            The same tables, read at that threshold.
+        """
+        declared = self.tables.bins.thresholds
+        if threshold not in declared:
+            raise ValueError(f"threshold must be one of the declared {declared}, got {threshold}.")
+        return replace(self, threshold=float(threshold))
+
+    def of(self, subgroup: Any = None, label: Any = None) -> Self:
+        """Return the figures of a subgroup, or of one of more than two classes against the others.
+
+        Parameters
+        ----------
+        subgroup : object or None, default=None
+            A declared subgroup; None means all rows.
+        label : object or None, default=None
+            Of more than two classes, the one that counts as positive.
+
+        Returns
+        -------
+        PrivateEvaluationResult
+            The same tables, read for that part.
+        """
+        found = replace(self, subgroup=subgroup, label=label)
+        if label is not None or len(self.tables.classes) == 2:
+            self.tables.table(subgroup, label)
+        return found
+
+    @property
+    def table(self) -> ScoreTable:
+        """The table of label by score that figures follow from."""
+        return self.tables.table(self.subgroup, self.label)
+
+    @property
+    def accuracy(self) -> Figure:
+        """Share of rows whose label is predicted."""
+        if not self._of_many:
+            return self._share("accuracy")
+        counts, covariance = self.tables.confusion(self.subgroup)
+        right = np.eye(len(counts)).ravel()
+        flat = counts.ravel()
+        return ratio("accuracy", flat, covariance, right, np.ones_like(flat), self._z)
+
+    @property
+    def sensitivity(self) -> Figure:
+        """Share of positive rows that are predicted to be (recall)."""
+        return self._share("sensitivity")
+
+    @property
+    def specificity(self) -> Figure:
+        """Share of negative rows that are predicted to be."""
+        return self._share("specificity")
+
+    @property
+    def ppv(self) -> Figure:
+        """Share of rows predicted positive that are (precision)."""
+        return self._share("ppv")
+
+    @property
+    def npv(self) -> Figure:
+        """Share of rows predicted negative that are."""
+        return self._share("npv")
+
+    @property
+    def prevalence(self) -> Figure:
+        """Share of rows that are positive."""
+        return self._share("prevalence")
+
+    @property
+    def balanced_accuracy(self) -> Figure:
+        """Mean of the shares of each class that are predicted."""
+        if not self._of_many:
+            return average("balanced_accuracy", [self.sensitivity, self.specificity])
+        counts, covariance = self.tables.confusion(self.subgroup)
+        recalls = []
+        for row in np.eye(len(counts)):
+            own, within = np.outer(row, row).ravel(), np.outer(row, np.ones_like(row)).ravel()
+            recalls.append(ratio("recall", counts.ravel(), covariance, own, within, self._z))
+        return average("balanced_accuracy", recalls)
+
+    @property
+    def roc_auc(self) -> Figure:
+        """Area under the ROC curve: how often a positive row has the higher score."""
+        return figures.auc(self.table, self._z)
+
+    @property
+    def average_precision(self) -> Figure:
+        """Area under the precision-recall curve."""
+        return figures.average_precision(self.table, self._z)
+
+    @property
+    def brier_score(self) -> Figure:
+        """Mean squared distance of probabilities from labels."""
+        return figures.brier_score(self._probabilities, self._z)
+
+    @property
+    def calibration_in_the_large(self) -> Figure:
+        """Mean of labels less mean of probabilities, in [-1, 1]; 0 is right."""
+        return figures.calibration_in_the_large(self._probabilities, self._z)
+
+    @property
+    def calibration_slope(self) -> Figure:
+        """Slope of labels on log odds, by logistic regression: 1 is right, below it is too sure."""
+        return calibration.calibration_slope(self._probabilities, self._z)
+
+    @property
+    def expected_calibration_error(self) -> Figure:
+        """Mean distance of rates from probabilities over ten cells; its interval is too wide."""
+        return calibration.expected_calibration_error(self._probabilities, self._z)
+
+    def calibration_curve(self) -> list[Point]:
+        """Return the mean probability and the share of positives in each of ten cells."""
+        points = calibration.calibration_curve(self._probabilities, self._z)
+        return [Point(mean, observed, mean) for mean, observed in points]
+
+    def roc_curve(self) -> list[Point]:
+        """Return the rate of false positives and the sensitivity at every edge of bins."""
+        return self._curve(lambda first: 1.0 - self._share("specificity", first), "sensitivity")
+
+    def precision_recall_curve(self) -> list[Point]:
+        """Return sensitivity (recall) and PPV (precision) at every edge of bins."""
+        return self._curve(lambda first: self._share("sensitivity", first), "ppv")
+
+    @property
+    def confusion_matrix(self) -> np.ndarray:
+        """Noisy counts of label by prediction, as released: not whole, below zero too."""
+        if self._of_many:
+            return self.tables.confusion(self.subgroup)[0]
+        counts, first = self.table.counts, self._first
+        return np.stack([counts[:, :first].sum(axis=1), counts[:, first:].sum(axis=1)], axis=1)
+
+    @property
+    def _of_many(self) -> bool:
+        return self.label is None and len(self.tables.classes) > 2
+
+    @property
+    def _z(self) -> float:
+        return quantile(self.confidence)
+
+    @property
+    def _first(self) -> int:
+        bins = self.table.bins
+        return bins.first_positive[bins.thresholds.index(self.threshold)]
+
+    @property
+    def _probabilities(self) -> ScoreTable:
+        if not self.tables.probabilities:
+            raise ValueError(
+                "the model has decision_function and no predict_proba: its scores are no "
+                "probabilities, and have no Brier score or calibration."
+            )
+        return self.table
+
+    def _share(self, name: str, first: int | None = None) -> Figure:
+        return figures.share(name, self.table, self._first if first is None else first, self._z)
+
+    def _curve(self, across: Any, up: str) -> list[Point]:
+        lower = self.table.bins.lower_ends
+        return [
+            Point(float(across(first)), self._share(up, first), float(lower[first]))
+            for first in range(self.table.bins.count - 1, -1, -1)
+        ]

@@ -1,0 +1,145 @@
+"""`PrivateThreshold`: a threshold for a fitted model, chosen by one priced table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skdp.metrics.adjusted import AdjustsModel
+from skdp.metrics.release import ScoreTables
+from skdp.metrics.score_curve import best_bin, log_odds, smoothed
+from skdp.parameters import check_choice, check_real
+
+
+class PrivateThreshold(AdjustsModel):
+    """A threshold for a fitted private model of two classes, chosen on private rows for one charge.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        The model, of two classes, best as ``sklearn.frozen.FrozenEstimator(model)``, so that clones
+        keep it.
+    epsilon : float, default=1.0
+        Privacy parameter in nats of the choice alone, positive.
+    delta : float, default=1e-6
+        Failure probability, in (0, 1), well below 1/n.
+    metric : {"youden", "f1", "cost"}, default="youden"
+        What to optimise: sensitivity + specificity - 1, the F1 score of ``classes_[1]``, or the
+        cost of errors.
+    costs : pair of floats, default=(1.0, 1.0)
+        For ``"cost"``: of a false positive and of a false negative, both positive.
+    adjacency : {"add-remove", "replace-one"} or None, default=None
+        Which tables are neighbours; None takes the relation of the model.
+    n_bins : int or "auto", default="auto"
+        Number of bins of scores, as of `PrivateEvaluation`; thresholds are their edges.
+    accountant : BudgetAccountant or None, default=None
+        Budget to charge; None takes that of the ``with`` block around the fit.
+    random_state : int, RandomState, RandomStream or None, default=None
+        None draws noise from the operating system. A seed is for tests: the guarantee does not hold
+        against whoever knows it.
+    verbose : int, default=0
+        Whether to print what is spent.
+
+    Attributes
+    ----------
+    threshold_ : float
+        Rows are positive from this on, of ``predict_proba``, or of ``decision_function`` where the
+        model has no probabilities.
+    estimator_ : classifier
+        The model.
+    classes_ : ndarray of shape (2,)
+        Labels of the model.
+    n_features_in_, feature_names_in_
+        Of the model.
+    privacy_spent_ : PrivacySpent
+        Of this fit. The model has its own record; `privacy_statement` adds both.
+
+    Notes
+    -----
+    One released table of labels by scores, as in `PrivateEvaluation` and with its guarantee
+    (``docs/proofs/evaluation.md``); the choice is post-processing. Counts are drawn towards those
+    of a logistic curve by as much as noise explains of their distance, and the best edge of them is
+    taken. A threshold that costs alone decide is public: for a calibrated model it is
+    ``costs[0] / sum(costs)``, which needs no rows and no budget.
+
+    References
+    ----------
+    James & Stein (1961), "Estimation with quadratic loss".
+    Youden (1950), "Index for rating diagnostic tests".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.metrics import recall_score
+    >>> from skdp import ObjectivePerturbationLogisticRegression
+    >>> from skdp.metrics import PrivateThreshold
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.7, 0.7, size=(9000, 2))
+    >>> y = (rng.random(9000) < 1 / (1 + np.exp(4 - 6 * X[:, 0]))).astype(int)  # one in ten
+    >>> model = ObjectivePerturbationLogisticRegression(epsilon=1.0).fit(X[:3000], y[:3000])
+    >>> chosen = PrivateThreshold(FrozenEstimator(model)).fit(X[3000:6000], y[3000:6000])
+    >>> recalls = [recall_score(y[6000:], found.predict(X[6000:])) for found in (model, chosen)]
+    >>> bool(recalls[1] > recalls[0] + 0.2)
+    True
+    """
+
+    _released = ("threshold_",)
+
+    def __init__(
+        self,
+        estimator: Any,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        metric: str = "youden",
+        costs: tuple[float, float] = (1.0, 1.0),
+        adjacency: str | None = None,
+        n_bins: Any = "auto",
+        accountant: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.delta = delta
+        self.metric = metric
+        self.costs = costs
+        self.adjacency = adjacency
+        self.n_bins = n_bins
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _adjust(self, found: np.ndarray) -> np.ndarray:
+        own = hasattr(self.estimator_, "predict_proba")
+        return found - (log_odds(np.array(self.threshold_)) if own else self.threshold_)
+
+    @property
+    def _threshold(self) -> float:  # type: ignore[override]
+        """Where a calibrated model would have it: that edge is released most sharply."""
+        return float(self.costs[0] / sum(self.costs)) if self.metric == "cost" else 0.5
+
+    def _check_model(self) -> None:
+        check_choice("metric", self.metric, ("youden", "f1", "cost"))
+        if np.shape(self.costs) != (2,):
+            raise ValueError(f"costs must be a pair of numbers, got {self.costs!r}.")
+        for name, cost in zip(("false positives", "false negatives"), self.costs, strict=True):
+            check_real(f"cost of {name}", cost, at_least=1e-6, at_most=1e6)
+        super()._check_model()
+        if len(self.estimator.classes_) != 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                "adjust a model of one class against the others."
+            )
+
+    def _learn(self, tables: ScoreTables) -> None:
+        table = tables.table()
+        found = table.bins.lower_ends[best_bin(smoothed(table), self.metric, self.costs)]
+        self.threshold_ = float(found if tables.probabilities else log_odds(found))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
