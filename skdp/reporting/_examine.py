@@ -119,7 +119,7 @@ def _examine_search(search: Any, name: str) -> list[Finding]:
     leaks = list(_SEARCH_LEAKS)
     if _is_stratified(search):
         leaks.append(_STRATIFIED)
-    cv = getattr(search, "cv", None)
+    cv: Any = getattr(search, "cv", None)
     if type(cv).__name__ == "GroupKFold" and not cv.shuffle:
         leaks.append(_BALANCED)
     findings = [
