@@ -341,6 +341,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
             released=("noisy counts of scores by label", "all figures that follow from them"),
             seeded=is_seeded(self.random_state),
             arithmetic=_ARITHMETIC,
+            unit="row" if unit == 1 else "group",
         )
 
     def _score(

@@ -69,6 +69,7 @@ def test_persons_count_once_with_all_their_rows():
     ids = np.arange(3000) // 3
     evaluation = PrivateEvaluation(**EXACT)
     once = evaluation.evaluate(MODEL, X, Y, groups=ids)
+    assert once.privacy_spent_.unit == "group"
     first = np.r_[0:3, 0:3000]
     again = evaluation.evaluate(MODEL, X[first], Y[first], groups=ids[first])
     assert once.tables.n == again.tables.n == 1000
