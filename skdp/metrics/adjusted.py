@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.budget.charging import ChargesBudget, find_accountant
+from skdp.budget.charging import ChargesBudget
 from skdp.metrics.evaluation import PrivateEvaluation
 from skdp.metrics.release import ScoreTables
 from skdp.metrics.score_curve import log_odds
@@ -78,10 +78,8 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
             If the budget cannot take the charge; the rows are not used then.
         """
         self._check_model()
-        accountant = self.accountant
-        if accountant is None:
-            accountant = find_accountant(self._bound_accountant)
-        evaluation = self._evaluation().set_params(accountant=accountant, verbose=self.verbose)
+        evaluation = self._evaluation().set_params(accountant=self.accountant, verbose=self.verbose)
+        evaluation._caller = (self, ".fit")
         result = evaluation.evaluate(self.estimator, X, y, groups=groups)
         self.estimator_, self.classes_ = self.estimator, result.tables.classes
         self._learn(result.tables)

@@ -114,6 +114,9 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
     1.0
     """
 
+    # What was called, and its method, where the evaluation is a part of it.
+    _caller: tuple[Any, str] | None = None
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -180,12 +183,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         unit = 1 if groups is None else UNIT
         plan = self._plan(rows.n, classes, probabilities, unit)
         spent = self._account(plan, unit)
-        method = ".evaluate"
-        bound = getattr(self, "_bound_accountant", None)
-        parameters = self.get_params(deep=False)
-        charge(self.accountant, spent, type(self).__name__, method, parameters, bound)
-        if self.verbose:
-            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
+        self._charge(spent)
         places, predicted = self._score(model, X, rows.codes.size, plan)
         used = [rows.codes, rows.members, predicted]
         used += [] if rows.weights is None else [rows.weights]
@@ -343,6 +341,14 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
             arithmetic=_ARITHMETIC,
             unit="row" if unit == 1 else "group",
         )
+
+    def _charge(self, spent: PrivacySpent) -> None:
+        """Charge the budget of whoever was called."""
+        caller, method = self._caller or (self, ".evaluate")
+        name, parameters = type(caller).__name__, caller.get_params(deep=False)
+        charge(self.accountant, spent, name, method, parameters, caller._bound_accountant)
+        if self.verbose:
+            print(f"[{name}] {spent!r}: {spent.mechanism}")
 
     def _score(
         self, model: Any, X: Any, n_rows: int, plan: ReleasePlan

@@ -214,7 +214,8 @@ def test_one_charge_and_a_statement_of_both_parts(name):
     # Both are priced together: more than each, less than their sum.
     assert 1.0 < record["guarantee"]["epsilon"] < 1.5
     assert "skdp.metrics.PrivateEvaluation" in " ".join(record["not_covered"])
-    assert "PrivateEvaluation" in privacy_statement(budget)
+    assert entry["label"] == f"{type(adjusted).__name__}.fit"
+    assert entry["label"] in privacy_statement(budget)
     with pytest.raises(BudgetExceededError):
         clone(adjusted).set_params(epsilon=3.0).fit(X, Y)
     assert len(budget.entries()) == 1
