@@ -35,7 +35,8 @@ if FAST:
 def truth(scores: Any, labels: Any) -> dict[str, float]:
     """Return the figures of a population that do not depend on bins."""
     said, ill = scores >= 0.5, labels == 1
-    odds = np.clip(logit(np.clip(scores, 1e-9, 1 - 1e-9)), -5.0, 5.0)[:, None]
+    # As `calibration_slope` says: log odds beyond the outermost edge count as these.
+    odds = np.clip(logit(np.clip(scores, 1e-9, 1 - 1e-9)), -6.0, 6.0)[:, None]
     slope = LogisticRegression(C=1e12, max_iter=1000, tol=1e-9).fit(odds, labels).coef_[0, 0]
     sensitivity, specificity = said[ill].mean(), (~said)[~ill].mean()
     return {

@@ -39,8 +39,10 @@ class ScoreBins:
     def make(cls, count: int, thresholds: tuple[float, ...]) -> ScoreBins:
         """Return bins on the scale of log odds, with every threshold an edge."""
         places = np.linspace(-1.0, 1.0, count - 1)
-        grid = _REACH * np.sinh(_BEND * places) / np.sinh(_BEND)
         declared = logit(np.array(thresholds))
+        # Of rare outcomes most scores lie below expit(-6): a threshold among them says so.
+        reach = float(np.clip(np.abs(declared).max() + 3.0, _REACH, 2.0 * _REACH))
+        grid = reach * np.sinh(_BEND * places) / np.sinh(_BEND)
         # An edge that a threshold comes near makes room for it: slivers hold noise alone.
         room = np.gradient(grid) / 3.0
         far = np.abs(grid[:, None] - declared).min(axis=1) > room

@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from skdp.metrics.intervals import Figure
-from skdp.metrics.result import PrivateEvaluationResult
+from skdp.metrics.result import FIGURES, PrivateEvaluationResult
 from skdp.parameters import check_choice
 
+_OF_SHARES = tuple(name for name in FIGURES if name[:12] != "calibration_")
 _FIGURES = ("accuracy", "sensitivity", "specificity", "ppv", "prevalence")
 
 
@@ -75,6 +76,8 @@ class PrivateMetricFrame:
             )
         self._parts = {group: result.of(**{by: group}) for group in groups}
         self._metrics = tuple(metrics)
+        for name in self._metrics:
+            check_choice("metrics", name, _OF_SHARES)
         self.by_group: dict[Hashable, dict[str, Figure]] = {
             group: self._of(part) for group, part in self._parts.items()
         }

@@ -33,7 +33,11 @@ class _SlopeScore:
 
     def __init__(self, table: ScoreTable) -> None:
         middle = np.clip(table.bins.parts.mean(axis=0), 1e-9, 1.0 - 1e-9)
-        self._odds = np.clip(logit(middle), -_LARGEST_LOGIT, _LARGEST_LOGIT)
+        # Beyond the outermost edges nobody knows where scores lie.
+        known = middle if table.bins.atoms is not None else table.bins.edges
+        odds = np.abs(logit(np.clip(known, 1e-9, 1.0 - 1e-9)))
+        largest = max(_LARGEST_LOGIT, odds.max(initial=0.0))
+        self._odds = np.clip(logit(middle), -largest, largest)
         self._table, self._spread = table, table.bins.spreads[0]
         self._every = self._spread @ table.counts.sum(axis=0)
         self._positives = float(table.counts[1].sum())
@@ -102,10 +106,13 @@ def expected_calibration_error(table: ScoreTable, z: float) -> Figure:
     sizes, reach = np.abs(gaps).sum(), z * math.sqrt(np.abs(covariance).sum())
     value = np.sqrt(np.maximum(gaps**2 - deviations**2, 0.0)).sum()
     noise = deviations.sum()
-    low = max(0.0, sizes - reach - math.sqrt(2.0 / math.pi) * noise)
+    low = sizes - reach - math.sqrt(2.0 / math.pi) * noise
     high = _largest_sum((sizes + reach) / noise) * noise
-    interval = (low / total, min(1.0, high / total))
-    return Figure(float(value / total), interval, "expected_calibration_error")
+    # Where in their part of a bin scores lie nobody knows: each may be off by half its length.
+    ends = table.bins.parts
+    apart = 0.5 * (ends[1] - ends[0]) @ np.maximum(spread @ table.counts.sum(axis=0), 0.0)
+    interval = (max(0.0, (low - apart) / total), min(1.0, (high + apart) / total))
+    return Figure(min(1.0, float(value / total)), interval, "expected_calibration_error")
 
 
 def _largest_sum(observed: float) -> float:

@@ -63,7 +63,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         Probabilities in (0, 1). A row is predicted to be positive if its score reaches a threshold;
         figures are sharpest at those that are declared here.
     n_bins : int or "auto", default="auto"
-        Number of bins, at least 6, spaced evenly in bent log odds; ``"auto"`` takes 10 to 44 by n
+        Number of bins, at least 10, spaced evenly in bent log odds; ``"auto"`` takes 10 to 44 by n
         and the noise. Thresholds are edges besides.
     score_values : array of shape (n_values,) or None, default=None
         The values that scores can take, if they are few, as those of the leaves of a tree: each is
@@ -240,7 +240,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         check_accountant(self.accountant)
         is_seeded(self.random_state)
         if self.n_bins != "auto":
-            check_integer("n_bins", self.n_bins, at_least=6)
+            check_integer("n_bins", self.n_bins, at_least=10)
         for name, values in (("thresholds", self.thresholds), ("score_values", self.score_values)):
             if name == "score_values" and values is None:
                 continue
@@ -265,6 +265,8 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
             )
         if isinstance(model, BaseEstimator):
             check_is_fitted(model)
+        if not probabilities and getattr(model, "decision_function_shape", "ovr") == "ovo":
+            raise ValueError("decision_function_shape='ovo' has no score a class: take 'ovr'.")
         columns, wanted = getattr(X, "shape", (0, None))[1:], getattr(model, "n_features_in_", None)
         if wanted is not None and columns not in ((None,), (wanted,)):
             raise ValueError(f"X must have the {wanted} columns of the model, got {columns}.")
@@ -280,6 +282,8 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
     def _read(self, X: Any, y: Any, classes: Any, subgroups: Any, groups: Any) -> _Rows:
         """Check shapes, labels and subgroups."""
         labels = column_or_1d(y)
+        if labels.size == 0:
+            raise ValueError("y is empty: give at least one row.")
         given = [column for column in (subgroups, groups) if column is not None]
         try:
             check_consistent_length(X, labels, *given)

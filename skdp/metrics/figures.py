@@ -36,7 +36,15 @@ def share(name: str, table: ScoreTable, first: int, z: float) -> Figure:
 
 def auc(table: ScoreTable, z: float) -> Figure:
     """Return the area under the ROC curve: bilinear in counts, with an unbiased variance (T4)."""
-    return widened("roc_auc", table.bins, lambda spread: _auc(table, spread, z))
+    figure = widened("roc_auc", table.bins, lambda spread: _auc(table, spread, z))
+    if table.bins.atoms is not None:
+        return figure
+    # How scores lie in the outermost bins nobody knows: they may win all there, or lose all.
+    negatives, positives = np.maximum(table.counts, 0.0)
+    pairs = max(float(negatives.sum() * positives.sum()), 1.0)
+    slack = 0.5 * float(negatives[[0, -1]] @ positives[[0, -1]]) / pairs
+    low, high = figure.interval
+    return Figure(float(figure), (max(0.0, low - slack), min(1.0, high + slack)), "roc_auc")
 
 
 def _auc(table: ScoreTable, spread: np.ndarray, z: float) -> tuple[float, Interval]:

@@ -181,7 +181,10 @@ class PrivateEvaluationResult(EvaluationRecord):
 
     @property
     def calibration_slope(self) -> Figure:
-        """Slope of labels on log odds, by logistic regression: 1 is right, below it is too sure."""
+        """Slope of labels on log odds, by logistic regression: 1 is right, below it is too sure.
+
+        Log odds beyond the outermost edges of bins count as those.
+        """
         return calibration.calibration_slope(self._probabilities, self._z)
 
     @property

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from skdp import config_context
 from skdp.budget import BudgetAccountant, BudgetExceededError
@@ -177,6 +177,7 @@ BAD = {
     "classes that the model": ({"classes": [0, 1, 2]}, {}),
     "one entry for each row": ({}, {"y": Y[1:]}),
     "3 columns": ({}, {"X": X[:, 1:]}),
+    "y is empty": ({}, {"X": X[:0], "y": Y[:0]}),
     "missing ids": ({}, {"groups": [None] * 3000}),
 }
 
@@ -196,6 +197,9 @@ def test_models_without_what_is_needed_are_refused():
         PrivateEvaluation().evaluate(object(), X, Y)
     with pytest.raises(ValueError, match="not fitted"):
         PrivateEvaluation(classes=[0, 1]).evaluate(LogisticRegression(), X, Y)
+    paired = SVC(decision_function_shape="ovo").fit(X[:60], np.arange(60) % 3)
+    with pytest.raises(ValueError, match="take 'ovr'"):
+        PrivateEvaluation().evaluate(paired, X, Y)
     with pytest.warns(PrivacyWarning, match="1/n"):
         PrivateEvaluation(delta=0.01).evaluate(MODEL, X, Y)
 

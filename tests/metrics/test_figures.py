@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdp.metrics import Figure, PrivateEvaluationResult
 from skdp.metrics.bins import ScoreBins
+from skdp.metrics.calibration import calibration_cells
 from skdp.metrics.figures import AreaTest
 from skdp.metrics.intervals import average, not_ruled_out, ratio
 from skdp.metrics.release import ReleasePlan, ScoreTable, ScoreTables
@@ -98,6 +99,30 @@ def test_without_noise_figures_are_those_of_scikit_learn(atoms):
         assert result.at(0.2).sensitivity == (scores[labels == 1] >= 0.2).mean()
     wanted = metrics.confusion_matrix(labels, scores >= 0.5)
     assert np.allclose(result.confusion_matrix, wanted)
+
+
+@pytest.mark.parametrize(("rate", "sureness"), [(0.001, 1.0), (0.3, 3.0), (0.3, 0.3), (0.999, 1.0)])
+def test_intervals_hold_whatever_lies_beyond_the_outermost_edges(rate, sureness):
+    # With a million rows and no noise nothing but bins is left to be wrong about.
+    rng = np.random.default_rng(1)
+    labels = (rng.uniform(size=1_000_000) < rate).astype(int)
+    odds = 1.3 * rng.normal(size=labels.size) + 1.69 * (labels - 0.5) + logit(rate)
+    scores = expit(sureness * odds)
+    bins = ScoreBins.make(44, (min(max(rate, 0.002), 0.998),))
+    result = result_of(scores, labels, bins)
+    in_the_large = result.calibration_in_the_large.interval
+    low, high = result.roc_auc.interval
+    assert low <= metrics.roc_auc_score(labels, scores) <= high
+    assert in_the_large[0] <= (labels - scores).mean() <= in_the_large[1]
+    cells = calibration_cells(bins)
+    gaps = cells @ np.bincount(bins.places(scores), labels - scores, bins.count)
+    low, high = result.expected_calibration_error.interval
+    assert low <= np.abs(gaps).sum() / labels.size <= high
+    edge = np.abs(logit(bins.edges)).max()
+    some = slice(100_000)
+    clipped = np.clip(sureness * odds[some], -edge, edge)[:, None]
+    slope = LogisticRegression(C=1e12, tol=1e-10).fit(clipped, labels[some]).coef_[0, 0]
+    assert result.calibration_slope == pytest.approx(slope, rel=0.12)
 
 
 def test_curves_pass_through_the_points_of_scikit_learn():

@@ -116,6 +116,12 @@ def test_groups_that_there_are_not(result, by):
         PrivateMetricFrame(result, by=by)
 
 
+@pytest.mark.parametrize("name", ["calibration_slope", "calibration_in_the_large", "colour"])
+def test_gaps_are_of_shares(name):
+    with pytest.raises(ValueError, match="metrics must be one of"):
+        PrivateMetricFrame(RESULT, [name], by="subgroup")
+
+
 def test_a_result_and_its_ledger_have_statements():
     budget = BudgetAccountant(2.0, 1e-5, adjacency="add-remove")
     result = PrivateEvaluation(0.5, accountant=budget).evaluate(MODEL, X, Y)
