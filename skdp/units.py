@@ -34,6 +34,12 @@ _WRONG = (
 )
 
 
+# Printable to Python, and without a form: joiners, fillers, Khmer and Mongolian marks, the empty
+# Braille cell, and selectors of variants.
+_WITHOUT_FORM = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+_SELECTORS = (("\ufe00", "\ufe0f"), ("\U000e0100", "\U000e01ef"))
+
+
 @dataclass(frozen=True, eq=False)
 class Units:
     """Which rows belong to each unit; the rows themselves stay where they are.
@@ -42,6 +48,7 @@ class Units:
     """
 
     codes: NDArray[np.int64]  # the unit of each row
+    ids: tuple[Any, ...] = ()  # what units are called, but those of rows without an id
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -117,17 +124,19 @@ def units_of(ids: Any, n_rows: int | None = None, *, null: str = "refuse") -> Un
         if null == "refuse":
             raise ValueError(_NULL)
         codes[missing] = len(place) + np.arange(np.count_nonzero(missing))
-    return Units(codes)
+    return Units(codes, tuple(place))
 
 
 def _as_array(ids: Any) -> NDArray[Any]:
     """Return ids as an array that holds them as they are."""
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+    if isinstance(ids, str | bytes | dict | set) or not isinstance(ids, Iterable):
         raise TypeError(_WRONG)
+    if np.ma.isMaskedArray(ids):
+        ids = ids.tolist()
     # Of a list numpy would make texts of numbers and of missing values.
-    plain = isinstance(ids, list | tuple)
+    plain = not hasattr(ids, "__array__")
     try:
-        array = np.asarray(ids, dtype=object) if plain else np.asarray(ids)
+        array = np.asarray(list(ids), dtype=object) if plain else np.asarray(ids)
     except ValueError:
         raise TypeError(_WRONG) from None
     if array.ndim != 1 or array.dtype.kind not in "iufUTO":
@@ -162,18 +171,26 @@ def _key(value: Any) -> int | str | None:
     if type(value) is int or (type(value) is str and value.isascii() and value.isalnum()):
         return value
     if isinstance(value, str):
-        text = " ".join(unicodedata.normalize("NFKC", value).split())
-        return "".join(filter(str.isprintable, text)).strip() or None
+        seen = (c for c in unicodedata.normalize("NFKC", value) if c.isspace() or _is_seen(c))
+        # What stood on either side of a character without a form may compose, or be blanks.
+        return " ".join(unicodedata.normalize("NFKC", "".join(seen)).split()) or None
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     if isinstance(value, float | np.floating):
-        if math.isnan(value):
+        number = float(value)
+        if math.isnan(number):
             return None
-        if float(value).is_integer():
-            return int(value)
+        if number.is_integer() and abs(number) < 2.0**53:  # larger ones may have been rounded
+            return int(number)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     raise TypeError(_WRONG)
+
+
+def _is_seen(c: str) -> bool:
+    """Tell whether a reader sees a character, blanks apart."""
+    selects = any(low <= c <= high for low, high in _SELECTORS)
+    return c.isprintable() and c not in _WITHOUT_FORM and not selects
 
 
 def about_units(counted: str) -> str:

@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+from collections import deque
 
 import numpy as np
 import pytest
@@ -96,6 +97,10 @@ def test_equal_texts_never_split(ids):
 def test_ids_that_look_the_same_are_one_unit():
     ids = ["a1", "a1 ", " a1", "a1\u200b", "\uff41\uff11", "a1\x00", "a\u0301", "\u00e1", "A1"]
     np.testing.assert_array_equal(units_of(ids).codes, [1, 1, 1, 1, 1, 1, 2, 2, 0])
+    unseen = ["\u034f", "\ufe0f", "\u3164", "\u17b4", "\u2800", "\U000e0100"]
+    np.testing.assert_array_equal(units_of([f"A{mark}1" for mark in ["", *unseen]]).codes, 0)
+    np.testing.assert_array_equal(units_of(["\u00e9", "e\u200b\u0301"]).codes, 0)
+    np.testing.assert_array_equal(units_of(["A 1", "A \u200d 1"]).codes, 0)
     mixed = np.array([1, 1.0, np.int8(1), np.float32(1.0), np.uint64(1), -0.0, 0], dtype=object)
     np.testing.assert_array_equal(units_of(mixed).codes, [1, 1, 1, 1, 1, 0, 0])
 
@@ -111,6 +116,8 @@ def test_missing_ids_are_refused_or_units_of_their_own():
         pytest.importorskip("polars").Series([3, None, 3, None]),
         np.array(["a", "", "a", ""]),
         pd.Series([3, pd.NaT, 3, pd.NaT], dtype=object),
+        np.ma.array([3, 9, 3, 9], mask=[0, 1, 0, 1]),
+        deque(["a", float("nan"), "a", None]),
     ]
     for ids in columns:
         with pytest.raises(ValueError, match="missing ids"):
@@ -126,6 +133,8 @@ WRONG = [
     ["secret7", 777],
     np.array([1.5, 777.25]),
     [float("inf")],
+    [2**53 + 1, float(2**53 + 1)],
+    deque(["1", 1.0]),
     [True, False],
     np.array([True, False]),
     np.array([b"secret7"]),

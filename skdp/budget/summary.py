@@ -101,7 +101,7 @@ def total_spent(
         ),
         released=tuple(names),
         seeded=any(entry["seeded"] for entry in entries),
-        unit="group" if units == {"group"} else "row",
+        unit=units.pop() if len(units) == 1 else "mixed" if units else "row",
     )
 
 

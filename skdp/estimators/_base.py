@@ -63,7 +63,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     _fit_takes = "X, y and groups"
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> Any:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **fit_params: Any) -> Any:
         """Fit the model under differential privacy.
 
         Parameters

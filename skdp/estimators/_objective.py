@@ -63,16 +63,17 @@ class _ObjectiveModel(PrivateModel):
         if self.numerics == "discrete":
             self._refuse_several_rows(numbers, "numerics='discrete'")
         penalty = self._choose("alpha", model.units.penalty)
+        rows = None if self._uses_several_rows(numbers) else 1
         build = partial(ObjectivePerturbationPlan.build, delta=float(self.delta))
         return (build if self.delta > 0.0 else pure_objective_plan)(
             model,
-            penalty=default_objective_penalty(model, numbers) if penalty is None else penalty,
+            penalty=default_objective_penalty(model, numbers, rows) if penalty is None else penalty,
             adjacency=self.adjacency,
             epsilon=float(numbers.target_epsilon),
             solver=self.solver,
             max_iter=self.max_iter,
             numerics=self.numerics,
-            rows_per_unit=None if self._uses_several_rows(numbers) else 1,
+            rows_per_unit=rows,
         )
 
     def _account(self, plan: ObjectivePerturbationPlan) -> PrivacySpent:
@@ -81,6 +82,8 @@ class _ObjectiveModel(PrivateModel):
         law, measure, page = "Gaussian", "standard deviation", "objective_perturbation"
         if plan.delta == 0.0:
             law, measure, page = "norm-exponential", "scale", "pure"
+        elif getattr(plan.event, "rows_per_unit", 1) != 1:
+            page = "objective_perturbation_units"
         return self._record(
             plan,
             plan.epsilon,

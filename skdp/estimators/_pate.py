@@ -29,6 +29,7 @@ from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.votes import AGGREGATIONS, UNANSWERED, Threshold, VotePlan
 from skdp.reporting import PrivacySpent
 from skdp.seeding import fit_context
+from skdp.units import units_of
 
 _TYPES = (np.float64, np.float32)
 
@@ -327,8 +328,9 @@ class PATEClassifier(
             )
         labels, codes = encode_labels(y, self.classes)
         groups = params.get("groups")
-        teachers = assign_rows(X.shape[0], groups, self.n_teachers, self.adjacency)
-        table = School(X, codes, labels, teachers, stored_like(X, X_public), groups is not None)
+        units = None if groups is None else units_of(groups, X.shape[0])
+        teachers = assign_rows(X.shape[0], units, self.n_teachers, self.adjacency)
+        table = School(X, codes, labels, teachers, stored_like(X, X_public), units)
         table.rehearse(self.teacher, self.n_teachers, self.n_jobs)
         return table
 
@@ -360,9 +362,7 @@ class PATEClassifier(
                 "bounds; docs/proofs/pate.md)"
             ),
             assumptions=(
-                "the label set was read from y and is taken to be public"
-                if self.classes is None
-                else "the label set classes= is public",
+                f"the label set {'read from y' if self.classes is None else 'classes='} is public",
                 *ASSUMPTIONS,
             ),
             released=self._public,

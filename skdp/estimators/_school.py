@@ -26,10 +26,11 @@ from skdp.fitting import PrivateFit
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.plans.votes import UNANSWERED
 from skdp.silence import around_runs
+from skdp.units import Units
 
 ASSUMPTIONS = (
-    "the number of rows, the columns and all parameters are public; so are the rows of X_public, "
-    "which no private row has shaped or chosen",
+    "the number of rows (of ids, with groups=), the columns and all parameters are public; so are "
+    "the rows of X_public, which no private row has shaped or chosen",
     "a record reaches one teacher, that of its place in the table or of its id in groups=: no "
     "place and no id depends on what rows hold or on which others there are; with groups= a record "
     "is all rows of one id",
@@ -48,12 +49,17 @@ class School:
     labels: np.ndarray
     teachers: np.ndarray
     X_public: Any
-    by_unit: bool  # whether a teacher gets all rows of an id
+    units: Units | None  # of which a teacher gets all rows
 
     @property
     def n_rows(self) -> int:
-        """Number of private rows."""
-        return int(self.X.shape[0])
+        """Number of records, which is public: of rows, or of ids."""
+        return int(self.X.shape[0]) if self.units is None else self.units.n_units
+
+    @property
+    def by_unit(self) -> bool:
+        """Whether a record is all rows of an id."""
+        return self.units is not None
 
     def parts(self, n_teachers: int) -> Iterator[tuple[Any, np.ndarray]]:
         """Yield rows and labels of each teacher, in the table's order."""
@@ -63,7 +69,7 @@ class School:
             yield self.X[own], self.labels[self.codes[own]]
 
     def rehearse(self, teacher: Any, n_teachers: int, n_jobs: int | None) -> None:
-        """Try a teacher on public rows with made-up labels, as many as a part has rows.
+        """Try a teacher on public rows with made-up labels, as many as a part has records.
 
         It is sent to another process where teachers will be, since not all can be.
         """
@@ -81,7 +87,7 @@ class School:
         except Exception as error:
             raise ValueError(
                 f"the teacher fails on {count} public rows with made-up labels, as many as a part "
-                f"has rows: {error}. Nothing was charged. Mend its parameters, or take fewer "
+                f"has records: {error}. Nothing was charged. Mend its parameters, or take fewer "
                 "teachers, which have more rows each."
             ) from error
 
@@ -135,10 +141,13 @@ def stored_like(X: Any, X_public: Any) -> Any:
     return sparse.csr_array(X_public) if sparse.issparse(X) else X_public.toarray()
 
 
-def assign_rows(n_rows: int, groups: Any, n_teachers: int, adjacency: str) -> np.ndarray:
+def assign_rows(n_rows: int, units: Units | None, n_teachers: int, adjacency: str) -> np.ndarray:
     """Return the teacher of each row, a function of its place alone, or of its own id alone."""
-    if groups is not None:
-        return _assign_groups(groups, n_rows, n_teachers)
+    if units is not None:
+        texts = (str(each).encode("utf-8", "surrogatepass") for each in units.ids)
+        digests = (hashlib.blake2b(text, digest_size=8).digest() for text in texts)
+        teachers = [int.from_bytes(digest, "little") % n_teachers for digest in digests]
+        return np.array(teachers)[units.codes]
     if adjacency == "add-remove":
         raise ValueError(
             "adjacency='add-remove' needs groups= in fit, an id for each row: without a row, all "
@@ -150,22 +159,6 @@ def assign_rows(n_rows: int, groups: Any, n_teachers: int, adjacency: str) -> np
             "needs rows, some hundreds if possible."
         )
     return np.arange(n_rows) % n_teachers
-
-
-def _assign_groups(groups: Any, n_rows: int, n_teachers: int) -> np.ndarray:
-    ids = np.asarray(groups, dtype=object).tolist()
-    right = isinstance(ids, list) and len(ids) == n_rows
-    if not right or not all(
-        isinstance(each, str | numbers.Integral) and not isinstance(each, bool) for each in ids
-    ):
-        raise ValueError(
-            f"groups must hold a whole number or a text for each of the {n_rows} rows."
-        )
-    digests = (
-        hashlib.blake2b(str(each).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        for each in ids
-    )
-    return np.array([int.from_bytes(digest, "little") % n_teachers for digest in digests])
 
 
 def draw_seeds(stream: RandomStream, count: int) -> list[int]:

@@ -19,6 +19,7 @@ from skdp.metrics.release import ScoreTables
 from skdp.metrics.score_curve import log_odds
 from skdp.parameters import check_integer
 from skdp.reporting.privacy_spent import PrivacySpent, spending_of
+from skdp.statistics.noise import UNIT
 
 
 def _has_probabilities(adjusted: Any) -> bool:
@@ -49,7 +50,7 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
     _threshold: float = 0.5
     _calibrates = False
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn the adjustment from rows, under differential privacy.
 
         Parameters
@@ -86,7 +87,9 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
         self.privacy_spent_ = replace(result.privacy_spent_, released=self._released)
         return self
 
-    def privacy_plan(self, n_samples: int, n_features: int | None = None) -> PrivacySpent:
+    def privacy_plan(
+        self, n_samples: int, n_features: int | None = None, groups: bool = False
+    ) -> PrivacySpent:
         """Return what `fit` would spend on a number of rows; nothing is charged.
 
         Parameters
@@ -95,6 +98,8 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
             Number of rows, or of persons.
         n_features : int or None, default=None
             Not used: the model is fitted.
+        groups : bool, default=False
+            Whether `fit` will be given ``groups=``.
 
         Returns
         -------
@@ -105,8 +110,9 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
         evaluation = self._evaluation()
         evaluation._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
-        plan = evaluation._plan(n_samples, self.estimator.classes_)
-        return replace(evaluation._account(plan, 1), released=self._released)
+        unit = UNIT if groups else 1
+        plan = evaluation._plan(n_samples, self.estimator.classes_, unit=unit)
+        return replace(evaluation._account(plan, unit), released=self._released)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels.

@@ -167,6 +167,8 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             units = units_of(groups, number)
             number = units.n_units
             data = Table(X, y, fit_params, groups, units.codes, units.weights())
+        elif any(name.rpartition("__")[2] == "groups" for name in fit_params):
+            raise TypeError(f"{type(self).__name__}.fit takes ids for all steps, as groups=.")
         public = resolve_random_state(self.random_state, self._context(number))
         candidates = self._candidates(public.spawn("candidates"))
         if groups is not None:

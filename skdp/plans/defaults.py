@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from skdp.accounting.numerics import gaussian_profile
 from skdp.mechanisms.contribution import Adjacency
 from skdp.models import LinearModel, Model
-from skdp.plans.objective_perturbation import smallest_penalty
+from skdp.plans.objective_perturbation import rank_of_unit, smallest_penalty
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,9 @@ def default_objective_clip(model: LinearModel, numbers: PublicNumbers) -> float 
     return share * loss.lipschitz(model.row_norm) if share < 1.0 else None
 
 
-def default_objective_penalty(model: LinearModel, numbers: PublicNumbers) -> float:
+def default_objective_penalty(
+    model: LinearModel, numbers: PublicNumbers, rows_per_unit: int | None = 1
+) -> float:
     """Return the L2 penalty of objective perturbation, in scaled units."""
     # Without any rows the noise in a weight would be that of the linear term over the penalty; it
     # is fixed at a value that grows with the signal-to-noise ratio, as it is large only in
@@ -129,7 +131,8 @@ def default_objective_penalty(model: LinearModel, numbers: PublicNumbers) -> flo
     straight = model.part_loss.piecewise_quadratic
     noise = max(0.5, 0.3 * ratio**0.3 if straight else 0.2 * ratio**0.4)
     wanted = model.part_loss.lipschitz(model.row_norm) / (noise * ratio)
-    floor = smallest_penalty(model, numbers.target_epsilon, _SHARE_OF_CURVATURE)
+    rank = rank_of_unit(model, rows_per_unit)
+    floor = smallest_penalty(model, numbers.target_epsilon, _SHARE_OF_CURVATURE, rank)
     return max(wanted, floor, _SMALLEST_DEFAULT_PENALTY)
 
 

@@ -37,7 +37,8 @@ _BALANCED = (
     "folds",
     "the folds are balanced by the private numbers of rows: those of one unit decide to which "
     "folds others go, so that the bound on what one unit changes fails for every fit",
-    "give cv=GroupKFold(n_splits, shuffle=True, random_state=...), which looks at ids alone",
+    "give cv=GroupKFold(n_splits, shuffle=True), which looks at ids alone, and no random_state, by "
+    "which another id would move others",
 )
 
 
@@ -127,7 +128,11 @@ def _examine_search(search: Any, name: str) -> list[Finding]:
         for part, reason, remedy in leaks
     ]
     if hasattr(search, "best_estimator_"):
-        findings += examine(search.best_estimator_, f"{name}: refit of the best candidate")
+        inside = examine(search.best_estimator_, f"{name}: refit of the best candidate")
+        by_unit = any(part.spent is not None and part.spent.unit == "group" for part in inside)
+        if by_unit and "Group" not in type(cv).__name__ and _BALANCED not in leaks:
+            findings.append(Finding(f"{name}: folds", _class(search), "leaking", *_BALANCED[1:]))
+        findings += inside
     return findings
 
 
@@ -155,6 +160,8 @@ def _fits_inside(fitted: Any) -> Iterator[tuple[Any, PrivacySpent]]:
         spent = getattr(value, "privacy_spent_", None)
         if isinstance(spent, PrivacySpent):
             yield value, spent
+            # A model that was fitted before, and paid for by itself.
+            waiting.insert(0, getattr(value, getattr(value, "_stands_on", ""), None))
         elif isinstance(value, list | tuple):
             waiting[:0] = list(value)
         elif hasattr(value, "__dict__") and not isinstance(value, type):

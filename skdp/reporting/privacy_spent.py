@@ -12,7 +12,10 @@ from skdp.accounting.value import check_guarantee
 from skdp.mechanisms.contribution import Adjacency
 from skdp.reporting.records import JsonRecord, html_table
 
-Unit = Literal["row", "group"]
+Unit = Literal["row", "group", "mixed"]
+
+_RECORDS = {"row": "a row", "group": "all rows that share an id in groups="}
+_RECORDS["mixed"] = "of some charges a row, of others all rows that share an id in groups="
 
 # What the arithmetic of a fit is, and what is assumed of it.
 REAL_NUMBERS = "proofs assume real numbers; noise and sums are double precision"
@@ -150,7 +153,7 @@ class PrivacySpent(JsonRecord):
             ("epsilon", f"{self.epsilon:.6g}"),
             ("delta", f"{self.delta:.3g}"),
             ("adjacency", self.adjacency),
-            ("record", "a row" if self.unit == "row" else "all rows that share an id in groups="),
+            ("record", _RECORDS[self.unit]),
             ("mechanism", self.mechanism),
             ("accountant", self.accountant),
             ("released", "; ".join(self.released)),

@@ -55,6 +55,8 @@ _NOT_COVERED_BY_A_LEDGER = (
     "copies of a record, and rows chosen by labels: a charge is for one row of the table that its "
     "fit was given. Bagging with replacement has copies (count k as rows_per_unit=k); one-vs-one, "
     "stacking, calibration and self-training divide rows by private labels",
+    "with groups=, bags of some rows and folds by rows: how many rows others have decides which "
+    "rows a fit was given, and of how many ids",
     *_FIGURES,
     *_NEVER_COVERED,
 )
@@ -222,7 +224,7 @@ def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[st
 
 def _ledger_record(ledger: Any, unit: str, rows_per_unit: int | None) -> dict[str, Any]:
     entries = ledger.entries()
-    alike = len({entry["unit"] for entry in entries}) < 2
+    alike = ledger.total.unit != "mixed"  # a plan has the unit of what it has paid for
     total = total_of([ledger.total], rows_per_unit) if alike else None
     accountant = f"{ledger.composition} filter, valid for adaptively chosen fits"
     return {

@@ -52,11 +52,14 @@ def fit_frozen(
     replayed: ReleaseTrace | None = None,
     expected: tuple[type[Exception], ...] = (),
 ) -> Run:
-    """Fit an object; what it draws without a seed is the same in all such fits of one `seed`."""
+    """Fit an object; what it draws without a seed is the same in all such fits of one `seed`.
+
+    The third part of a table is the ids of its rows.
+    """
     error = None
     with _freeze(seed), record_releases(replayed) as trace:
         try:
-            model.fit(*table)
+            model.fit(*table[:2], **dict(zip(("groups",), table[2:], strict=False)))
         except expected as caught:
             error = caught
     return Run(model, trace, error)

@@ -32,6 +32,7 @@ from skdp.preprocessing import BoundedScaler
 from skdp.reporting import privacy_statement
 from skdp.silence import around_runs
 from skdp.testing import FrozenStream, check_private_estimator, replay_on_neighbour
+from skdp.units import units_of
 
 TREE = DecisionTreeClassifier(max_depth=2)
 
@@ -157,9 +158,9 @@ def test_a_removed_group_moves_one_vote_and_no_other_row():
     model = pate(**settings).fit(X, Y, X_public=PUBLIC, groups=texts)
     assert model.privacy_spent_.adjacency == "add-remove"
     # All rows of one go to one teacher, whichever others there are.
-    whole = assign_rows(200, texts, 12, "add-remove")
+    whole = assign_rows(200, units_of(texts), 12, "add-remove")
     assert len({(t, g) for t, g in zip(texts, whole, strict=True)}) == len(set(texts))
-    part = assign_rows(100, texts[50:150], 12, "add-remove")
+    part = assign_rows(100, units_of(texts[50:150]), 12, "add-remove")
     np.testing.assert_array_equal(part, whole[50:150])
     with pytest.raises(ValueError, match="needs groups="):
         pate(adjacency="add-remove").fit(X, Y, X_public=PUBLIC)
@@ -255,7 +256,7 @@ def test_parts_of_one_class_vote_for_it_and_empty_ones_for_the_first():
         ({"teacher": Locked(Lock()), "n_jobs": 2}, {}, "Nothing was charged"),
         ({"teacher": DecisionTreeClassifier().fit(X, Y)}, {}, "is fitted already"),
         ({"teacher": OperaLogisticRegression()}, {}, "needs no privacy of its own"),
-        ({}, {"groups": [float("nan")] * 200}, "groups must hold"),
+        ({}, {"groups": [float("nan")] * 200}, "groups has missing ids"),
         ({"epsilon": None}, {}, "needs noise_multiplier="),
         ({"noise_multiplier": 1.0}, {}, "more than epsilon=1 allows"),
         ({}, {"groups": [1, 2]}, "groups must hold"),

@@ -31,6 +31,7 @@ from skdp.audit.bounds import distance_lower
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import PrivacyWarning
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
+from skdp.mechanisms.trace import record_releases
 from skdp.models import LinearModel
 from skdp.plans import carry_out as module
 from skdp.preprocessing import DPStandardScaler, RowNormClipper
@@ -287,8 +288,9 @@ ERRORS = [
 @pytest.mark.parametrize(("cls", "settings", "words"), ERRORS)
 def test_what_is_not_proved_is_refused_before_a_charge(cls, settings, words, tmp_path):
     budget = BudgetAccountant(1.0, 1e-4, ledger=tmp_path / "ledger")
+    X, y, ids = patients()
     with pytest.raises((ValueError, TypeError), match=words):
-        cls(accountant=budget, data_norm=1.0, **settings).fit(*patients())
+        cls(accountant=budget, data_norm=1.0, **settings).fit(X, y, groups=ids)
     assert budget.entries() == []
 
 
@@ -392,6 +394,40 @@ def test_pate_speaks_of_ids_too():
     model.fit(X, y, X_public=X[:20], groups=ids)
     assert model.privacy_spent_.unit == "group"
     assert model.fit(X, y, X_public=X[:20]).privacy_spent_.unit == "row"
+
+
+def test_pate_takes_ids_that_look_the_same_for_one_and_counts_them():
+    X, y = rows(n=400)
+    ids = np.repeat([f"p{number}" for number in range(40)], 10).astype(object)
+    odd = ids.copy()
+    odd[::2] = [f"{each}\u00ad " for each in ids[::2]]
+    model = PATEClassifier(
+        LogisticRegression(), n_teachers=4, delta=0.02, n_queries=8, classes=[0, 1]
+    )
+    votes = []
+    for each in (ids, odd):
+        with record_releases() as trace:
+            fitted = clone(model).fit(X, y, X_public=X[:8], groups=each)  # 1/40 is above delta
+        votes.append(trace.releases[0].value)
+        assert fitted.privacy_spent_.unit == "group"
+    np.testing.assert_array_equal(*votes)
+
+
+def test_the_default_penalty_leaves_room_for_units_of_many_rows():
+    sure = {"half_width": 0.1, "data_norm": 1.0}
+    for epsilon in (1.0, 15.0, 20.0):
+        plans = [
+            ObjectivePerturbationSVC(epsilon, **sure).privacy_plan(30_000, 20, groups=by_unit)
+            for by_unit in (False, True)
+        ]
+        multipliers = [plan.event.noise_multiplier for plan in plans]
+        assert multipliers[1] < 2.0 * multipliers[0]
+
+
+def test_weights_are_not_taken_for_ids():
+    X, y = rows(n=60)
+    with pytest.raises(TypeError, match="positional"):
+        OperaLogisticRegression(classes=[0, 1]).fit(X, y, np.ones(60))
 
 
 def test_lots_stay_within_memory_of_the_table(monkeypatch):

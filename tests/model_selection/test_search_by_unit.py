@@ -42,7 +42,7 @@ class Spy(OperaLogisticRegression):
 
     def fit(self, X, y, groups=None):
         SEEN.append((np.round(100 * X[:, 3]).astype(int), groups))
-        return super().fit(X, y, groups)
+        return super().fit(X, y, groups=groups)
 
 
 def search(estimator=None, method="holdout", **options):
@@ -217,6 +217,15 @@ def test_pipelines_and_ordinary_searches_route_ids():
     assert "balanced by the private numbers" in " ".join(privacy_statement(by_size).split())
     for fitted in (pipeline, ordinary.best_estimator_):
         assert {step.privacy_spent_.unit for _, step in fitted.steps} == {"group"}
+
+
+def test_ids_for_single_steps_are_refused_before_the_charge():
+    X, y, ids = table()
+    with BudgetAccountant(100.0, 1e-2) as budget:
+        private = search(make_pipeline(BoundedScaler(), OperaLogisticRegression(classes=[0, 1])))
+        with pytest.raises(TypeError, match="ids for all steps, as groups="):
+            private.fit(X, y, operalogisticregression__groups=ids)
+    assert not budget.entries()
 
 
 def test_a_seed_with_other_units_draws_other_noise():

@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 
 from skdp import OperaLogisticRegression
 from skdp.accounting import group_epsilon
 from skdp.budget import BudgetAccountant
+from skdp.metrics import PrivateCalibrator
 from skdp.preprocessing import DPStandardScaler, PrivacyUnit
 from skdp.reporting import privacy_statement
 from skdp.reporting._total import joint_accountant
@@ -75,4 +79,35 @@ def test_a_ledger_knows_whom_each_charge_protects():
         assert [entry["unit"] for entry in budget.entries()] == ["group"] * 2 + ["row", "group"]
         mixed = privacy_statement(budget, unit=PATIENT)
         assert mixed.to_dict()["guarantee"] is None and "no common figure" in str(mixed)
-        assert budget.total.unit == "row"
+        assert budget.total.unit == "mixed"
+
+
+def test_a_plan_by_units_has_the_unit_of_what_it_paid_for():
+    rng = np.random.default_rng(0)
+    X, ids = rng.uniform(-0.5, 0.5, (60, 2)), np.arange(60) // 2
+    with BudgetAccountant(3.0, 1e-3) as budget:
+        model = OperaLogisticRegression(0.5, 1e-5, classes=[0, 1])
+        model.fit(X, (X[:, 0] > 0).astype(int), groups=ids)
+        private = PrivateCalibrator(FrozenEstimator(model), 0.5, 1e-5)
+        planned = private.privacy_plan(30, groups=True)
+        private.fit(X, (X[:, 0] > 0).astype(int), groups=ids)
+    assert planned == private.privacy_spent_ and planned.unit == "group"
+    assert budget.total.unit == "group"
+    assert privacy_statement(private, unit="patient").to_dict()["holds_for_the_whole"]
+
+
+@pytest.mark.parametrize(
+    ("folds", "leaks"),
+    [(KFold(3), True), (GroupKFold(3), True), (GroupKFold(3, shuffle=True), False)],
+)
+def test_folds_that_rows_decide_leak_where_units_are_protected(folds, leaks):
+    rng = np.random.default_rng(0)
+    X, ids = rng.uniform(-0.5, 0.5, (60, 2)), np.arange(60) // 2
+    model = OperaLogisticRegression(0.5, 1e-5, classes=[0, 1])
+    with sklearn.config_context(enable_metadata_routing=True):
+        model.set_fit_request(groups=True)
+        found = GridSearchCV(model, {"alpha": [0.1]}, cv=folds)
+        found.fit(X, (X[:, 0] > 0).astype(int), groups=ids)
+    parts = privacy_statement(found).to_dict()["parts"]
+    named = [part for part in parts if "balanced by the private numbers" in str(part)]
+    assert len(named) == leaks
