@@ -13,7 +13,7 @@ from skdp.metrics.intervals import Figure, ratio
 from skdp.metrics.release import ScoreTable
 
 # Log odds beyond which the slope takes scores for equal, and slopes that are looked for.
-_LARGEST_LOGIT, _LARGEST_SLOPE = 5.0, 32.0
+_LARGEST_LOGIT, _LARGEST_SLOPE = 6.0, 32.0
 # Cells of the calibration curve and its error, each of consecutive bins.
 _CELLS = 10
 
@@ -33,10 +33,9 @@ class _SlopeScore:
 
     def __init__(self, table: ScoreTable) -> None:
         middle = np.clip(table.bins.parts.mean(axis=0), 1e-9, 1.0 - 1e-9)
-        # Beyond the outermost edges nobody knows where scores lie.
-        known = middle if table.bins.atoms is not None else table.bins.edges
-        odds = np.abs(logit(np.clip(known, 1e-9, 1.0 - 1e-9)))
-        largest = max(_LARGEST_LOGIT, odds.max(initial=0.0))
+        largest = _LARGEST_LOGIT
+        if table.bins.atoms is None:  # beyond the outermost edges nobody knows where scores lie
+            largest = max(largest, np.abs(logit(table.bins.edges)).max())
         self._odds = np.clip(logit(middle), -largest, largest)
         self._table, self._spread = table, table.bins.spreads[0]
         self._every = self._spread @ table.counts.sum(axis=0)
