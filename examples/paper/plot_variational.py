@@ -51,7 +51,7 @@ def draw(path: str) -> None:
 
     tables = results()["tables"]
     shape = (len(PANELS) + len(CURVES), len(tables))
-    figure, axes = pyplot.subplots(*shape, figsize=(8, 15), layout="constrained")
+    figure, axes = pyplot.subplots(*shape, figsize=(7, 13), layout="constrained")
     for column, (name, table) in enumerate(tables.items()):
         for row, (key, label) in enumerate(PANELS.items()):
             ax = axes[row][column]
@@ -73,7 +73,7 @@ def draw(path: str) -> None:
             ax.set_title(f"{name}, epsilon {epsilon}")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize="small")
-    figure.savefig(path, dpi=50)
+    figure.savefig(path, dpi=40)
     print(f"wrote {path}")
 
 

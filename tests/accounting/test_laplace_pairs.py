@@ -173,6 +173,7 @@ def test_spreading_a_shift_over_coordinates_reveals_less():
             assert two_releases(first, 1.2 - first, epsilon) <= one.profile(epsilon)[1]
 
 
+@pytest.mark.slow
 def test_replacements_are_dominated():
     """Whatever the record's two values, on a grid of outputs fine enough for the purpose."""
     x = np.linspace(-30.0, 30.0, 60_001)

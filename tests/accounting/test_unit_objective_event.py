@@ -200,7 +200,7 @@ def line_pair(rng, cap_curvature, adjacency, points):
     return p, q, weight, where, penalty, noise
 
 
-@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("outputs", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_pairs_of_releases_never_exceed_what_is_composed(adjacency, outputs):
     """Two events one after the other, or one of two outputs: the joint density is a product."""
@@ -272,7 +272,9 @@ def events(rows):
             )
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    "adjacency", [pytest.param("add-remove", marks=pytest.mark.slow), "replace-one"]
+)
 def test_profile_never_rises_and_stays_in_range(adjacency):
     for event in events(None):
         scale = event.outputs / event.noise_multiplier**2 + 1 / event.noise_multiplier

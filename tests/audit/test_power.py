@@ -206,7 +206,7 @@ class StopsEarly(OperaSVC):
         (SharedByClasses(**OUTPUT, classes=[0, 1, 2]), 200),
         (SharedByFits(**OUTPUT), 600),
         (NoClipping(**DESCENT), 200),
-        (NoClipping(**DESCENT, hidden_layer_sizes=(4,)), 200),
+        pytest.param(NoClipping(**DESCENT, hidden_layer_sizes=(4,)), 200, marks=pytest.mark.slow),
         pytest.param(
             HalfTheNoiseOfSteps(**DESCENT, hidden_layer_sizes=(4,)), 1000, marks=pytest.mark.slow
         ),
@@ -244,6 +244,7 @@ def test_a_clipped_sum_is_flagged():
     assert not flagged(DPSGDClassifier(**DESCENT), 200, tables, neighbour=neighbour)
 
 
+@pytest.mark.slow
 def test_the_realised_size_of_a_lot_is_flagged():
     """Over its size, a sum of equal gradients is the same for all lots, but for one opposite row.
 

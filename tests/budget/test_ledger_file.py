@@ -80,7 +80,7 @@ def test_a_ledger_is_one_file_in_use_and_at_rest(elsewhere, budget):
     budget.reserve(EVENT)  # closing takes nothing away
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_workers_leave_one_file(budget, method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"needs {method}")

@@ -400,6 +400,7 @@ def test_kernels_refuse_functions_that_they_cannot_tell_apart(thing):
         _ = scalar.ScalarFunctions("margin", used).tag
 
 
+@pytest.mark.slow
 def test_kernels_know_functions_by_the_same_name_in_all_processes():
     """Sets of texts have an order of their own in each; so would compiled code on disk."""
     program = (
