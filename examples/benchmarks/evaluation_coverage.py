@@ -23,8 +23,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from skdp.mechanisms import RandomStream
 from skdp.metrics import PrivateEvaluation, PrivateEvaluationResult
 from skdp.metrics.calibration import calibration_cells
+from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan
-from skdp.metrics.result import FIGURES
 
 FAST = "--fast" in sys.argv
 SIZES, EPSILONS, DRAWS = (500, 2000, 15_000, 50_000), (0.1, 1.0, 3.0), 1000

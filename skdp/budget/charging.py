@@ -92,7 +92,7 @@ class Account(ABC):
             Its parameters, for the record: described in plain values, seeds left out.
         seeded : bool, default=False
             Whether the noise comes from a seed.
-        unit : {"row", "group"}, default="row"
+        unit : {"row", "group", "mixed"}, default="row"
             What one record is: a row, or all rows that share an id in groups=.
 
         Returns

@@ -55,7 +55,7 @@ class BudgetEntry:
         Whether the noise came from a seed.
     plan : int or None
         Index of the plan that paid for this release.
-    unit : {"row", "group"}
+    unit : {"row", "group", "mixed"}
         What one record is: a row, or all rows that share an id in groups=.
     """
 

@@ -16,7 +16,8 @@ from skdp.budget.currencies.pairs import pair_of
 from skdp.budget.entries import CHARGE, describe_parameters, write_event
 from skdp.budget.ledger.chain import Row
 from skdp.mechanisms.contribution import ADJACENCIES
-from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.parameters import check_choice
+from skdp.reporting.privacy_spent import UNITS, PrivacySpent
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def prepare(
     adjacency = ledger_adjacency if adjacency is None else adjacency
     if adjacency not in ADJACENCIES:
         raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
+    check_choice("unit", unit, UNITS)
     guarantee = _guarantee(event, epsilon, delta, adjacency, needs_numbers)
     if by_hand and epsilon is not None and guarantee is not None and not needs_numbers:
         # Such a currency does not count the pair, but the ledger and its statement repeat it.

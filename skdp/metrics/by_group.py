@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from skdp.metrics.intervals import Figure
-from skdp.metrics.result import FIGURES, PrivateEvaluationResult
+from skdp.metrics.record import SHARES
+from skdp.metrics.result import PrivateEvaluationResult
 from skdp.parameters import check_choice
 
-_OF_SHARES = tuple(name for name in FIGURES if name[:12] != "calibration_")
 _FIGURES = ("accuracy", "sensitivity", "specificity", "ppv", "prevalence")
 
 
@@ -77,7 +77,7 @@ class PrivateMetricFrame:
         self._parts = {group: result.of(**{by: group}) for group in groups}
         self._metrics = tuple(metrics)
         for name in self._metrics:
-            check_choice("metrics", name, _OF_SHARES)
+            check_choice("metrics", name, SHARES)
         self.by_group: dict[Hashable, dict[str, Figure]] = {
             group: self._of(part) for group, part in self._parts.items()
         }

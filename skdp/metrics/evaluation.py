@@ -17,8 +17,9 @@ from skdp.estimators.labels import encode_labels
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded, resolve_random_state
+from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan
-from skdp.metrics.result import FIGURES, PrivateEvaluationResult
+from skdp.metrics.result import PrivateEvaluationResult
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.seeding import fit_context

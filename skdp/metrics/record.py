@@ -14,6 +14,7 @@ from skdp.parameters import plain
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.records import JsonRecord, html_table
 
+# Figures that are single numbers, and which of them are in [0, 1].
 _OF_ALL_CLASSES = ("accuracy", "balanced_accuracy")
 _OF_ONE_TABLE = (
     *_OF_ALL_CLASSES,
@@ -23,6 +24,8 @@ _OF_PROBABILITIES = (
     *("brier_score", "calibration_in_the_large", "calibration_slope"),
     "expected_calibration_error",
 )
+FIGURES = _OF_ONE_TABLE + _OF_PROBABILITIES
+SHARES = (*_OF_ONE_TABLE, "brier_score", "expected_calibration_error")
 
 
 class EvaluationRecord(JsonRecord):

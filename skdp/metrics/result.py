@@ -13,13 +13,6 @@ from skdp.metrics.record import EvaluationRecord
 from skdp.metrics.release import ScoreTable, ScoreTables
 from skdp.reporting.privacy_spent import PrivacySpent
 
-# Figures that are single numbers.
-FIGURES = (
-    *("accuracy", "balanced_accuracy", "sensitivity", "specificity", "ppv", "npv", "prevalence"),
-    *("roc_auc", "average_precision", "brier_score", "calibration_in_the_large"),
-    *("calibration_slope", "expected_calibration_error"),
-)
-
 
 class Point(NamedTuple):
     """One point of a curve.

@@ -28,6 +28,7 @@ from skdp.model_selection._steps import (
     assumptions_of,
     bounds_of_rows,
     check_first_steps,
+    check_no_ids,
     check_units,
     is_routed,
     private_steps,
@@ -167,13 +168,13 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             units = units_of(groups, number)
             number = units.n_units
             data = Table(X, y, fit_params, groups, units.codes, units.weights())
-        elif any(name.rpartition("__")[2] == "groups" for name in fit_params):
-            raise TypeError(f"{type(self).__name__}.fit takes ids for all steps, as groups=.")
         public = resolve_random_state(self.random_state, self._context(number))
         candidates = self._candidates(public.spawn("candidates"))
-        if groups is not None:
-            for candidate in candidates:
+        for candidate in candidates:
+            if groups is not None:
                 check_units(candidate.estimator, candidate.steps)
+            else:
+                check_no_ids(fit_params, candidate.steps)
         check_first_steps((candidate.estimator for candidate in candidates), X)
         parts = self._parts(number, public.spawn("parts"))
         self._warn_of_norm(X, candidates)

@@ -194,6 +194,14 @@ def check_units(estimator: Any, steps: tuple[PrivateStep, ...]) -> None:
             )
 
 
+def check_no_ids(names: Iterable[str], steps: tuple[PrivateStep, ...]) -> None:
+    """Refuse ids that would reach single steps, which the plan takes to protect rows."""
+    requests = [getattr(get_routing_for_object(step.estimator), "fit", None) for step in steps]
+    asked = {getattr(each, "requests", {}).get("groups") for each in requests}
+    if any(name.rpartition("__")[2] in {"groups", *asked} for name in names):
+        raise TypeError("A private search takes ids for all steps, as groups=, and no others.")
+
+
 def _check_private(where: str, part: Any) -> None:
     parameters = part.get_params(deep=False)
     missing = [name for name in _REQUIRED if name not in parameters]

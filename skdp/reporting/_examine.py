@@ -35,8 +35,9 @@ _STRATIFIED = (
 )
 _BALANCED = (
     "folds",
-    "the folds are balanced by the private numbers of rows: those of one unit decide to which "
-    "folds others go, so that the bound on what one unit changes fails for every fit",
+    "the folds are balanced by the private numbers of rows, or follow from all ids by a fixed "
+    "seed: one unit decides to which folds others go, so that the bound on what it changes fails "
+    "for every fit",
     "give cv=GroupKFold(n_splits, shuffle=True), which looks at ids alone, and no random_state, by "
     "which another id would move others",
 )
@@ -121,7 +122,7 @@ def _examine_search(search: Any, name: str) -> list[Finding]:
     if _is_stratified(search):
         leaks.append(_STRATIFIED)
     cv: Any = getattr(search, "cv", None)
-    if type(cv).__name__ == "GroupKFold" and not cv.shuffle:
+    if type(cv).__name__ == "GroupKFold" and (not cv.shuffle or cv.random_state is not None):
         leaks.append(_BALANCED)
     findings = [
         Finding(f"{name}: {part}", _class(search), "leaking", reason, remedy)

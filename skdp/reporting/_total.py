@@ -36,6 +36,8 @@ def total_of(records: Sequence[PrivacySpent], group_size: int | None) -> Total |
     adjacency, unit = records[0].adjacency, records[0].unit
     if any(record.adjacency != adjacency for record in records):
         return None
+    if "mixed" in {record.unit for record in records}:
+        return None
     if any(record.unit != unit for record in records):
         return None if group_size is None else _total_of_both(records, group_size)
     group_size = 1 if unit == "group" or group_size is None else group_size

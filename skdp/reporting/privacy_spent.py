@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from skdp.accounting import Accountant, Event, PrivacyValue
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.value import check_guarantee
 from skdp.mechanisms.contribution import Adjacency
+from skdp.parameters import check_choice
 from skdp.reporting.records import JsonRecord, html_table
 
 Unit = Literal["row", "group", "mixed"]
+UNITS = get_args(Unit)
 
 _RECORDS = {"row": "a row", "group": "all rows that share an id in groups="}
 _RECORDS["mixed"] = "of some charges a row, of others all rows that share an id in groups="
@@ -80,6 +82,7 @@ class PrivacySpent(JsonRecord):
     unit: Unit = "row"
 
     def __post_init__(self) -> None:
+        check_choice("unit", self.unit, UNITS)
         check_guarantee("epsilon", self.epsilon)
         check_guarantee("delta", self.delta)
         accountant = resolve_accountant(self.accountant)(adjacency=self.adjacency)

@@ -288,6 +288,21 @@ def test_profile_never_rises_and_stays_in_range(adjacency):
         assert event.profile_bound(math.inf, adjacency) == 0.0
 
 
+@pytest.mark.parametrize("rows", [2, 5, 40])
+@pytest.mark.parametrize("slope", ["known-sign", "any-sign"])
+def test_determinants_of_a_few_rows_cost_what_their_ranks_allow(rows, slope):
+    """At most ``r log(1 + c / r)`` where any number costs c; one rank would cost less than that."""
+    curvature = 0.3
+    few = ObjectivePerturbationEvent(4.0, curvature, slope, rows_per_unit=rows)
+    price = rows * math.log1p(curvature / rows)
+    same = ObjectivePerturbationEvent(4.0, price, slope, rows_per_unit=None)
+    for epsilon in (price + 0.1, price + 0.5):
+        for adjacency in ADJACENCIES:
+            found = few.profile_bound(epsilon, adjacency)
+            assert found == pytest.approx(same.profile_bound(epsilon, adjacency), rel=1e-9)
+            assert found > gaussian_profile.delta(0.25, epsilon - math.log1p(curvature))
+
+
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_several_rows_cost_a_little_more_than_one(adjacency):
     for one, some, any_number in zip(events(1), events(2), events(None), strict=True):

@@ -256,6 +256,22 @@ def test_units_not_rows_decide_the_plan():
         lots.set_params(batch_size=51).fit(X, y, groups=ids)
 
 
+@pytest.mark.parametrize("cls", [ObjectivePerturbationLogisticRegression, ObjectivePerturbationSVC])
+def test_minimisers_are_priced_for_units_of_any_number_of_rows(cls):
+    shape = (400, 6)
+    several, one, none = (
+        cls(1.0, alpha=0.05, data_norm=1.0, **weighting)._plan_shape(shape, 2, by_unit)
+        for weighting, by_unit in ((MEAN, True), (RANDOM, True), (MEAN, False))
+    )
+    assert several.event.rows_per_unit == 7 and one.event.rows_per_unit == 1  # an intercept too
+    assert one.event == none.event and several.tilt_sigma > one.tilt_sigma
+    pure = [
+        cls(1.0, 0.0, alpha=0.004, data_norm=1.0, **MEAN)._plan_shape(shape, 2, by_unit).tilt_sigma
+        for by_unit in (True, False)
+    ]
+    assert pure[0] > 1.005 * pure[1]
+
+
 def mean(estimator):
     return clone(estimator).set_params(**MEAN, max_unit_rows=None)
 
@@ -322,6 +338,12 @@ def test_other_groupings_share_no_noise():
     np.testing.assert_array_equal(fits[0], renamed)  # the same partition is the same fit
     gaps = [np.abs(fits[0] - other).max() for other in fits[1:]]
     assert min(gaps) > 1e-3
+    noises = []
+    for each in (ids, ids[::-1].copy()):
+        with record_releases() as trace:
+            clone(model).fit(X, y, groups=each)
+        noises.append(trace.releases[0].output - trace.releases[0].value)
+    assert np.abs(noises[0] - noises[1]).min() > 1e-9
 
 
 def test_each_estimator_takes_groups():

@@ -17,8 +17,8 @@ from skdp.metrics.bins import ScoreBins
 from skdp.metrics.calibration import calibration_cells
 from skdp.metrics.figures import AreaTest
 from skdp.metrics.intervals import average, not_ruled_out, ratio
+from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan, ScoreTable, ScoreTables
-from skdp.metrics.result import FIGURES
 
 Z = 1.959963984540054
 

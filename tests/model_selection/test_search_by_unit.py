@@ -209,7 +209,7 @@ def test_pipelines_and_ordinary_searches_route_ids():
         with BudgetAccountant(100.0, 1e-3) as budget:
             pipeline.fit(X, y, groups=ids)
             grid = {"operalogisticregression__alpha": [0.1, 1.0]}
-            folds = GroupKFold(4, shuffle=True, random_state=0)
+            folds = GroupKFold(4, shuffle=True)
             ordinary = GridSearchCV(pipeline, grid, cv=folds).fit(X, y, groups=ids)
             assert len(budget.entries()) == 2 + 2 * (2 * 4 + 1)
             private = search(pipeline).set_fit_request(groups=True)
@@ -227,6 +227,11 @@ def test_ids_for_single_steps_are_refused_before_the_charge():
         private = search(make_pipeline(BoundedScaler(), OperaLogisticRegression(classes=[0, 1])))
         with pytest.raises(TypeError, match="ids for all steps, as groups="):
             private.fit(X, y, operalogisticregression__groups=ids)
+        with sklearn.config_context(enable_metadata_routing=True):
+            leaf = OperaLogisticRegression(classes=[0, 1]).set_fit_request(groups="person")
+            for asked in (leaf, make_pipeline(BoundedScaler(), leaf)):
+                with pytest.raises(TypeError, match="ids for all steps, as groups="):
+                    search(asked).fit(X, y, person=ids)
     assert not budget.entries()
 
 

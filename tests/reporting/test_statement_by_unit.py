@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
+from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
@@ -96,9 +97,27 @@ def test_a_plan_by_units_has_the_unit_of_what_it_paid_for():
     assert privacy_statement(private, unit="patient").to_dict()["holds_for_the_whole"]
 
 
+def test_a_model_that_was_calibrated_counts_inside_of_wrappers_too():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.5, 0.5, (60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = OperaLogisticRegression(0.5, 1e-5, classes=[0, 1]).fit(X, y)
+    calibrator = PrivateCalibrator(FrozenEstimator(model), 0.5, 1e-5)
+    epsilons = [
+        privacy_statement(each.fit(X, y)).to_dict()["guarantee"]["epsilon"]
+        for each in (calibrator, VotingClassifier([("calibrated", calibrator)]))
+    ]
+    assert epsilons[0] == pytest.approx(epsilons[1]) and epsilons[0] > 0.6
+
+
 @pytest.mark.parametrize(
     ("folds", "leaks"),
-    [(KFold(3), True), (GroupKFold(3), True), (GroupKFold(3, shuffle=True), False)],
+    [
+        (KFold(3), True),
+        (GroupKFold(3), True),
+        (GroupKFold(3, shuffle=True, random_state=0), True),
+        (GroupKFold(3, shuffle=True), False),
+    ],
 )
 def test_folds_that_rows_decide_leak_where_units_are_protected(folds, leaks):
     rng = np.random.default_rng(0)
