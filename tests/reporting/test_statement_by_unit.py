@@ -1,5 +1,7 @@
 """Statements of fits by unit, and of pipelines and ledgers that have fits of both kinds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sklearn
@@ -9,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 
 from skdp import OperaLogisticRegression
-from skdp.accounting import group_epsilon
+from skdp.accounting import GaussianEvent, group_epsilon
 from skdp.budget import BudgetAccountant
 from skdp.metrics import PrivateCalibrator
 from skdp.preprocessing import DPStandardScaler, PrivacyUnit
@@ -81,6 +83,19 @@ def test_a_ledger_knows_whom_each_charge_protects():
         mixed = privacy_statement(budget, unit=PATIENT)
         assert mixed.to_dict()["guarantee"] is None and "no common figure" in str(mixed)
         assert budget.total.unit == "mixed"
+
+
+def test_records_are_rows_groups_or_mixed_and_nothing_else():
+    budget = BudgetAccountant(2.0, 1e-3)
+    with pytest.raises(ValueError, match="unit must be one of"):
+        budget.reserve(GaussianEvent(9.0), unit="patient")
+    assert not budget.entries()
+    spent = OperaLogisticRegression(0.5).privacy_plan(100, 2)
+    with pytest.raises(ValueError, match="unit must be one of"):
+        replace(spent, unit="patient")
+    budget.reserve(replace(spent, unit="mixed"))  # another ledger's total
+    assert budget.total.unit == "mixed"
+    assert privacy_statement(budget).to_dict()["guarantee"] is None
 
 
 def test_a_plan_by_units_has_the_unit_of_what_it_paid_for():
