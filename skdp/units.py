@@ -74,10 +74,39 @@ class Units:
         """Return what each row counts: a unit's rows alike, in all their number but `most`."""
         return np.minimum(1.0, most / self.counts)[self.codes]
 
-    def draw_rows(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return one row of each unit, by one uniform number of [0, 1) each."""
-        counts = self.counts
-        return self.order[self.starts[:-1] + np.minimum(uniforms * counts, counts - 1).astype(int)]
+    def draw(
+        self, stream: Any, most: int, padded: bool
+    ) -> tuple[NDArray[np.int64], Units | None, NDArray[np.float64] | None]:
+        """Draw up to `most` rows of each unit; return them, their units and what each row counts.
+
+        If one of each is drawn, rows are units. Padding gives each unit `most` places.
+        """
+        rows, shares = self.draw_rows(stream.uniform(most * self.n_units).reshape(most, -1))
+        if most == 1:
+            return rows, None, None
+        kept = slice(None) if padded else shares > 0.0
+        codes = np.repeat(np.arange(self.n_units), most)
+        return rows[kept], Units(codes[kept]), shares[kept]
+
+    def draw_rows(
+        self, uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return m places for rows of each unit, side by side, and what each row there counts.
+
+        Rows are drawn without replacement, by ``m x n_units`` uniform numbers of [0, 1). Of a unit
+        with fewer than m the last places repeat a row, which counts nothing there.
+        """
+        most, counts = len(uniforms), self.counts
+        order, first = self.order.copy(), self.starts[:-1]
+        for j, uniform in enumerate(uniforms):
+            left = np.maximum(counts - j, 1)
+            here = first + np.minimum(j, counts - 1)
+            there = here + np.minimum(uniform * left, left - 1).astype(int)
+            order[here], order[there] = order[there], order[here]
+        last = np.minimum(most, counts)[:, None] - 1
+        places = np.arange(most)
+        shares = np.where(places <= last, 1.0 / (last + 1), 0.0)
+        return order[first[:, None] + np.minimum(places, last)].ravel(), shares.ravel()
 
     def rows_of(
         self, indices: NDArray[np.int64], offsets: NDArray[np.int64]
@@ -146,10 +175,10 @@ def _as_array(ids: Any) -> NDArray[Any]:
 
 def _count_any(array: NDArray[Any]) -> tuple[Iterable[Any], NDArray[np.int64]]:
     """Return distinct ids, and the place of each row's among them."""
-    values = array.tolist()
+    places: dict[Any, int] = {}
     try:
-        places = {value: place for place, value in enumerate(dict.fromkeys(values))}
-        return places, np.fromiter(map(places.__getitem__, values), np.int64, len(values))
+        first = [places.setdefault(value, len(places)) for value in array.tolist()]
+        return places, np.array(first, dtype=np.int64)
     except TypeError:  # what cannot be hashed
         raise TypeError(_WRONG) from None
 
@@ -168,8 +197,10 @@ def _count_whole(array: NDArray[Any]) -> tuple[Iterable[Any], NDArray[np.int64]]
 
 def _key(value: Any) -> int | str | None:
     """Return what ids of one unit share, None if there is no id."""
-    if type(value) is int or (type(value) is str and value.isascii() and value.isalnum()):
+    if type(value) is int:
         return value
+    if type(value) is str and value.isascii() and value.isprintable():  # without forms of its own
+        return " ".join(value.split()) or None
     if isinstance(value, str):
         seen = (c for c in unicodedata.normalize("NFKC", value) if c.isspace() or _is_seen(c))
         # What stood on either side of a character without a form may compose, or be blanks.

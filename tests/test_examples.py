@@ -132,6 +132,7 @@ def load_script(path):
         "plot_first_names.py",
         "plot_composition.py",
         "plot_private_evaluation.py",
+        "plot_shape_functions.py",
         "plot_sparse_vector.py",
         "paper/plot_moments_accountant.py",
         "paper/plot_generic_epsilon.py",

@@ -142,6 +142,7 @@ def test_texts_are_equal_if_and_only_if_contents_are(recipe, other, number):
         assert (describe(make(another)) == text) == (another == recipe)
 
 
+@pytest.mark.slow
 def test_other_processes_have_the_same_texts():
     program = f"import {__name__} as t; print([t.describe(t.make(r)) for r in t.EVERYTHING])"
     paths = [str(pathlib.Path(__file__).parents[1]), *sys.path]

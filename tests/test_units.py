@@ -175,9 +175,25 @@ def test_weights_of_a_unit_add_up_to_its_public_bound():
 
 def test_a_random_row_is_any_of_its_unit():
     units = units_of(["b", "a", "b", "a", "b"])
-    np.testing.assert_array_equal(units.draw_rows(np.array([0.0, 0.99])), [1, 4])
-    np.testing.assert_array_equal(units.draw_rows(np.array([0.5, 0.4])), [3, 2])
-    np.testing.assert_array_equal(units.draw_rows(np.nextafter([1.0, 1.0], 0.0)), [3, 4])
+    np.testing.assert_array_equal(units.draw_rows(np.array([[0.0, 0.99]]))[0], [1, 4])
+    np.testing.assert_array_equal(units.draw_rows(np.array([[0.5, 0.4]]))[0], [3, 2])
+    np.testing.assert_array_equal(units.draw_rows(np.nextafter([[1.0, 1.0]], 0.0))[0], [3, 4])
+
+
+def test_rows_of_a_unit_are_drawn_without_replacement():
+    """Each pair of four rows alike: P(fails) < 1e-7, by normal tails at 6."""
+    units = units_of(np.repeat(np.arange(6001), [4] * 6000 + [1]))
+    rows, own, shares = units.draw(RandomStream.from_seed(0), 2, True)
+    assert own.counts.tolist() == [2] * 6001 and shares[-2:].tolist() == [1.0, 0.0]
+    np.testing.assert_array_equal(units.codes[rows], own.codes)
+    np.testing.assert_array_equal(np.bincount(own.codes, shares), 1.0)
+    pairs = np.sort(rows[:-2].reshape(-1, 2) % 4, axis=1)
+    assert (pairs[:, 0] < pairs[:, 1]).all()
+    found = np.bincount(pairs[:, 0] * 4 + pairs[:, 1])[[1, 2, 3, 6, 7, 11]]
+    assert np.abs(found - 1000).max() < 6 * np.sqrt(1000 * 5 / 6)
+    few, own, shares = units.draw(RandomStream.from_seed(0), 3, False)
+    assert own.counts.tolist() == [3] * 6000 + [1] and np.unique(few).size == few.size
+    np.testing.assert_allclose(np.bincount(own.codes, shares), 1.0)
 
 
 def test_lots_hold_whole_units_at_the_rate_of_units():

@@ -1,4 +1,4 @@
-"""Benchmark data sets, encoded by their ready schemas.
+"""Benchmark data sets, encoded as their ready schemas declare, or by the automatic encoding.
 
 Nothing in this module is fitted on the rows: the schemas hold bounds, cuts and categories from
 code books, and every transform works on one record at a time. So encoding a table costs no
@@ -86,9 +86,13 @@ def data_directory(directory: str | os.PathLike[str] | None = None) -> Path:
     return Path(directory or os.environ.get("SKDP_DATA") or DEFAULT_DIRECTORY)
 
 
-def _encode(schema: TableSchema, frame: Any) -> tuple[Array, NDArray[np.int64], list[str]]:
+def _encode(
+    schema: TableSchema, frame: Any, encoding: str
+) -> tuple[Array, NDArray[np.int64], list[str]]:
     """Return encoded rows, labels 0 and 1, and the names of the columns."""
     rows, labels = schema.split(frame)
+    if encoding != "declared":
+        schema = schema.with_encoding(encoding)
     preprocessor = schema.preprocessor()
     X = np.ascontiguousarray(preprocessor.fit_transform(rows))
     positive = schema.label.classes[1]
@@ -99,14 +103,17 @@ def _load(
     name: str,
     fetch: Callable[..., Any],
     directory: str | os.PathLike[str] | None,
+    encoding: str,
 ) -> Dataset:
     """Encode a table without a test split of its own."""
     table = fetch(path=data_directory(directory))
-    X, y, names = _encode(table.schema, table.frame)
+    X, y, names = _encode(table.schema, table.frame, encoding)
     return Dataset(name, X, y, None, None, table.schema.data_norm, names)
 
 
-def load_adult(directory: str | os.PathLike[str] | None = None) -> Dataset:
+def load_adult(
+    directory: str | os.PathLike[str] | None = None, encoding: str = "declared"
+) -> Dataset:
     """Adult (UCI, census income above 50,000 dollars), with the split that UCI gives.
 
     Rows with a missing value are dropped, as usual: 30,162 remain to train on and 15,060 to test
@@ -117,6 +124,8 @@ def load_adult(directory: str | os.PathLike[str] | None = None) -> Dataset:
     ----------
     directory : path-like, optional
         Directory of ``adult_train.csv.gz`` and ``adult_test.csv.gz``.
+    encoding : {"declared", "auto"}, default="declared"
+        What the schema declares, or waves for all columns of numbers that declare no other.
 
     Returns
     -------
@@ -131,40 +140,57 @@ def load_adult(directory: str | os.PathLike[str] | None = None) -> Dataset:
     halves = []
     for subset in ("train", "test"):
         table = datasets.fetch_adult(path=data_directory(directory), subset=subset)
-        halves.append(_encode(table.schema, table.frame.dropna()))
+        halves.append(_encode(table.schema, table.frame.dropna(), encoding))
     (X, y, names), (X_test, y_test, _) = halves
     return Dataset("adult", X, y, X_test, y_test, table.schema.data_norm, names)
 
 
-def load_bank(directory: str | os.PathLike[str] | None = None) -> Dataset:
+def load_bank(
+    directory: str | os.PathLike[str] | None = None, encoding: str = "declared"
+) -> Dataset:
     """Bank Marketing (UCI, 45,211 rows: does a client subscribe a deposit), for random splits.
 
     All columns are kept, as most published figures do. ``duration``, the length of the call, is
     known only afterwards: accuracies with it are for comparison, not for a realistic forecast.
     `directory` holds ``bank-full.csv.gz``; FileNotFoundError if it does not.
     """
-    return _load("bank", datasets.fetch_bank, directory)
+    return _load("bank", datasets.fetch_bank, directory, encoding)
 
 
-def load_cardio(directory: str | os.PathLike[str] | None = None) -> Dataset:
+def load_cardio(
+    directory: str | os.PathLike[str] | None = None, encoding: str = "declared"
+) -> Dataset:
     """Cardiovascular disease (Kaggle, S. Ulianova, 70,000 rows), for random splits.
 
     Implausible values, such as negative pressures, are kept and clipped to the clinical bounds.
     `directory` holds ``cardio_train.csv.gz``; FileNotFoundError if it does not.
     """
-    return _load("cardio", datasets.fetch_cardio, directory)
+    return _load("cardio", datasets.fetch_cardio, directory, encoding)
 
 
-def load_heart(directory: str | os.PathLike[str] | None = None) -> Dataset:
+def load_heart(
+    directory: str | os.PathLike[str] | None = None, encoding: str = "declared"
+) -> Dataset:
     """Heart disease (UCI, Cleveland, 303 rows: any narrowing against none), for random splits.
 
     A missing ``ca`` or ``thal`` (six rows) becomes zeros in its columns, so no row is lost.
     `directory` holds ``heart_cleveland.csv.gz``; FileNotFoundError if it does not.
     """
-    return _load("heart", datasets.fetch_heart, directory)
+    return _load("heart", datasets.fetch_heart, directory, encoding)
 
 
-def load_breast_cancer() -> Dataset:
+def load_support2(
+    directory: str | os.PathLike[str] | None = None, encoding: str = "declared"
+) -> Dataset:
+    """SUPPORT2 (UCI, 9,105 seriously ill patients: who dies in hospital), for random splits.
+
+    What is known only after the third day, and what other models foretell, is left out.
+    `directory` holds ``support2.csv.gz``; FileNotFoundError if it does not.
+    """
+    return _load("support2", datasets.fetch_support2, directory, encoding)
+
+
+def load_breast_cancer(encoding: str = "declared") -> Dataset:
     """Breast cancer Wisconsin (diagnostic), bundled with scikit-learn, for random splits.
 
     Every column is clipped to the public bounds of its measurement and its square root is mapped
@@ -178,5 +204,8 @@ def load_breast_cancer() -> Dataset:
         569 rows, 30 columns, without a test split.
     """
     table = datasets.load_breast_cancer()
-    X, y, names = _encode(table.schema, table.frame)
+    X, y, names = _encode(table.schema, table.frame, encoding)
     return Dataset("breast-cancer", X, y, None, None, table.schema.data_norm, names)
+
+
+LOADERS = (load_adult, load_bank, load_cardio, load_support2, load_heart)

@@ -6,6 +6,7 @@ of n are drawn from each with replacement, released with the noise that `Private
 and every interval is held against the figure of the population.
 
     python examples/benchmarks/evaluation_coverage.py          # about half an hour
+    python examples/benchmarks/evaluation_coverage.py --epsilon 0.5   # one of the four
     python examples/benchmarks/evaluation_coverage.py --fast   # one size and epsilon, 100 draws
     python examples/benchmarks/evaluation_coverage.py --width  # widths to expect, in seconds
 """
@@ -27,7 +28,9 @@ from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan
 
 FAST = "--fast" in sys.argv
-SIZES, EPSILONS, DRAWS = (500, 2000, 15_000, 50_000), (0.1, 1.0, 3.0), 1000
+SIZES, EPSILONS, DRAWS = (500, 2000, 15_000, 50_000), (0.1, 0.5, 1.0, 3.0), 1000
+if "--epsilon" in sys.argv:
+    EPSILONS = (float(sys.argv[-1]),)
 if FAST:
     SIZES, EPSILONS, DRAWS = (15_000,), (1.0,), 100
 

@@ -48,8 +48,9 @@ def score_sums(
 
     def columns(trace: ReleaseTrace, what: str) -> Array:
         """Return an array of shape (steps, outputs of a row, canaries)."""
-        shape = (len(trace.releases), -1, plan.model.n_weights_per_output)
-        table = np.reshape([getattr(release, what) for release in trace.releases], shape)
+        sums = trace.releases[: plan.steps]  # and no table of scores, which says little of a row
+        shape = (len(sums), -1, plan.model.n_weights_per_output)
+        table = np.reshape([getattr(release, what) for release in sums], shape)
         return table[:, :, plan.model.n_features - n_canaries : plan.model.n_features]
 
     with record_releases() as seen:

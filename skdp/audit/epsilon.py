@@ -31,6 +31,7 @@ def audit_epsilon(
     X: Any,
     y: Any = None,
     *,
+    groups: Any = None,
     neighbour: Any = "worst-case",
     n_trials: int = 10_000,
     confidence: float = 0.999,
@@ -56,13 +57,16 @@ def audit_epsilon(
         The rows that both tables share, or the first table where `neighbour` is given.
     y : array-like of shape (n_samples,) or None, default=None
         Their labels; None for transformers.
-    neighbour : "worst-case" or (X2, y2), default="worst-case"
+    groups : array-like of shape (n_samples,) or None, default=None
+        Ids, which fits are given as ``groups=``: the tables then differ in all rows of one id.
+    neighbour : "worst-case", (X2, y2) or (X2, y2, groups2), default="worst-case"
         ``"worst-case"`` adds to `X` one row at the public bound. A classifier's is in a column that
         is zero in all others, of either label (replace-one), or there and absent (add-remove;
         output and objective perturbation need ``fit_intercept=False`` then); a search's is that of
         what it fits; a transformer's is at either end of all ranges, or in either of two columns.
         A pair is the second table; it must differ from `X, y` in one row, which under add-remove it
-        may lack if steps are noisy gradients, and else replaces by zeros.
+        may lack if steps are noisy gradients, and else replaces by zeros. With `groups` it has the
+        same ids, and differs in the rows of one; absent rows are zeros.
     n_trials : int, default=10_000
         Number of runs on each of the two tables, at least 20. The bound on mu lies below what the
         attack achieves by about ``12 / sqrt(n_trials)``, or half as much again where mu is 3.
@@ -116,9 +120,9 @@ def audit_epsilon(
     check_integer("n_trials", n_trials, at_least=20)
     check_choice("method", method, ("gaussian-dp", "clopper-pearson"))
     if isinstance(neighbour, str) and neighbour == "worst-case":
-        *pair, changed = worst_case(estimator, X, y)
+        *pair, changed = worst_case(estimator, X, y, groups)
     else:
-        *pair, changed = given_pair(estimator, X, y, neighbour)
+        *pair, changed = given_pair(estimator, X, y, neighbour, groups)
     key = resolve_random_state(random_state, b"audit").words(4).tobytes()
     stream = RepeatableStream(key, seeded=False)
     tables = [

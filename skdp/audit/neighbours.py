@@ -10,6 +10,7 @@ from scipy import sparse
 
 from skdp.pipelines import walk
 from skdp.row_bounds import resolve_data_norm
+from skdp.units import units_of
 
 NO_NULL_ROW = (
     "Under add-remove, an absent row is stood for by a row of zeros, which contributes nothing "
@@ -25,16 +26,36 @@ class Table:
     X: Any
     y: np.ndarray
     absent: Any = None
+    groups: Any = None  # ids; then tables differ in the rows of one id
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What a fit is given beside rows and labels."""
+        return {} if self.groups is None else {"groups": self.groups}
 
 
-def worst_case(estimator: Any, X: Any, y: Any) -> tuple[Table, Table, int]:
-    """Add one row at the public bound, and its worst neighbour; of a search, for what it fits."""
+def worst_case(estimator: Any, X: Any, y: Any, groups: Any = None) -> tuple[Table, Table, int]:
+    """Add one row at the public bound, and its worst neighbour; of a search, for what it fits.
+
+    With ids the row is that of one more id, which has as many of it as may count.
+    """
     inner = getattr(estimator, "estimator", estimator)
     if hasattr(inner, "transform"):
-        return _worst_to_transform(inner, _table(X, y))
-    pair = (with_canaries(estimator, X, y, np.array([inside])) for inside in (True, False))
-    one, other = (replace(table, X=table.X.toarray()) for table in pair)
-    return one, other, len(one.X) - 1
+        one, other, changed = _worst_to_transform(inner, _table(X, y))
+    else:
+        pair = (with_canaries(estimator, X, y, np.array([inside])) for inside in (True, False))
+        one, other = (replace(table, X=table.X.toarray()) for table in pair)
+        changed = len(one.X) - 1
+    if groups is None:
+        return one, other, changed
+    if other.absent is not None:
+        raise ValueError(NO_NULL_ROW)
+    units = units_of(groups, changed)
+    several = inner.max_unit_rows if getattr(inner, "unit_weighting", "") == "sum" else 1
+    rows = np.append(np.arange(changed), np.repeat(changed, several))
+    ids = np.append(units.codes, np.repeat(units.n_units, several))
+    one, other = (Table(each.X[rows], each.y[rows], groups=ids) for each in (one, other))
+    return one, other, units.n_units
 
 
 def with_canaries(estimator: Any, X: Any, y: Any, inside: np.ndarray) -> Table:
@@ -91,13 +112,21 @@ def _worst_to_transform(estimator: Any, shared: Table) -> tuple[Table, Table, in
     return one, other, len(others)
 
 
-def given_pair(estimator: Any, X: Any, y: Any, neighbour: Any) -> tuple[Table, Table, int]:
+def given_pair(
+    estimator: Any, X: Any, y: Any, neighbour: Any, groups: Any = None
+) -> tuple[Table, Table, int]:
     """Check that two tables are neighbours in the estimator's relation."""
-    if isinstance(neighbour, str) or len(neighbour) != 2:
-        raise ValueError(f"neighbour must be 'worst-case' or a pair (X2, y2), got {neighbour!r}.")
-    one, other = _table(X, y), _table(*neighbour)
+    parts = 2 if groups is None else 3
+    if isinstance(neighbour, str) or len(neighbour) != parts:
+        raise ValueError(
+            "neighbour must be 'worst-case' or a pair (X2, y2), with groups= (X2, y2, groups2), "
+            f"got {neighbour!r}."
+        )
+    one, other = _table(X, y, groups), _table(*neighbour)
     relations = (getattr(step.estimator, "adjacency", None) for step in walk(estimator))
     add_remove = "add-remove" in relations
+    if groups is not None:
+        return _differing_in_a_unit(estimator, one, other, add_remove)
     if add_remove and len(one.X) == len(other.X) + 1:
         return _without_a_row(one, other)
     if one.X.shape != other.X.shape:
@@ -111,11 +140,39 @@ def given_pair(estimator: Any, X: Any, y: Any, neighbour: Any) -> tuple[Table, T
             f"Neighbours differ in one row; these tables differ in {differ.size} of them."
         )
     changed = int(differ[0])
-    if add_remove and not (
-        _zeros_are_nothing(estimator) and (not one.X[changed].any() or not other.X[changed].any())
-    ):
-        raise ValueError(f"{NO_NULL_ROW} One of the two differing rows must be zeros.")
+    if add_remove:
+        _check_null(estimator, one.X[changed], other.X[changed])
     return one, other, changed
+
+
+def _check_null(estimator: Any, one: np.ndarray, other: np.ndarray) -> None:
+    """Refuse pairs of which neither side contributes nothing."""
+    if not (_zeros_are_nothing(estimator) and (not one.any() or not other.any())):
+        raise ValueError(f"{NO_NULL_ROW} What differs must be zeros on one side.")
+
+
+def _differing_in_a_unit(
+    estimator: Any, one: Table, other: Table, add_remove: bool
+) -> tuple[Table, Table, int]:
+    """Find the id whose rows differ, which are any number in each table."""
+    sides = [(table, units_of(table.groups, len(table.X))) for table in (one, other)]
+    if sides[0][1].ids != sides[1][1].ids or one.X.shape[1] != other.X.shape[1]:
+        raise ValueError("The tables must have equally many columns, and the same ids.")
+    rows = [np.split(units.order, units.starts[1:-1]) for _, units in sides]
+    differ = [
+        (unit, one.X[first], other.X[second])
+        for unit, (first, second) in enumerate(zip(*rows, strict=True))
+        if not np.array_equal(one.X[first], other.X[second])
+        or not np.array_equal(one.y[first], other.y[second])
+    ]
+    if len(differ) != 1:
+        raise ValueError(
+            f"Neighbours differ in the rows of one id; these tables differ in {len(differ)} ids."
+        )
+    unit, first, second = differ[0]
+    if add_remove:
+        _check_null(estimator, first, second)
+    return one, other, unit
 
 
 def _zeros_are_nothing(estimator: Any) -> bool:
@@ -135,7 +192,7 @@ def _without_a_row(one: Table, other: Table) -> tuple[Table, Table, int]:
     raise ValueError("The second table is not the first one without a row.")
 
 
-def _table(X: Any, y: Any) -> Table:
+def _table(X: Any, y: Any, groups: Any = None) -> Table:
     rows = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
     labels = np.zeros(rows.shape[:1]) if y is None else np.asarray(y)
     if rows.ndim != 2 or labels.shape != rows.shape[:1]:
@@ -143,4 +200,4 @@ def _table(X: Any, y: Any) -> Table:
             f"X must be a table and y have one label a row, got shapes {rows.shape} and "
             f"{labels.shape}."
         )
-    return Table(rows, labels)
+    return Table(rows, labels, groups=groups)

@@ -159,7 +159,7 @@ class AuditedTable:
         )
         if self._stepwise:
             run._check_parameters()
-            self._rows = run._read(table.X, table.y, {})
+            self._rows = run._read(table.X, table.y, table.given)
             self.plan = run._plan(self._rows)
             self.spent = run._account(self.plan)
         if table.absent is not None:
@@ -168,6 +168,8 @@ class AuditedTable:
             self.plan = replace(self.plan, model=ModelWithoutRows(self.plan.model, table.absent))
         if not self._stepwise:
             self.spent = claim_of(self.fit(stream))
+        if (self.spent.unit == "group") != (table.groups is not None):
+            raise ValueError("With groups=, what is audited must protect all rows of an id.")
 
     def fit(self, stream: RandomStream, plan: Any = None) -> Any:
         """Return the estimator fitted with a stream; its attributes last until the next run."""
@@ -175,7 +177,7 @@ class AuditedTable:
         if not self._stepwise:
             for name in sorted(self._states):
                 run.set_params(**{name: int(stream.spawn(name).words(1)[0] >> np.uint64(32))})
-            return run.fit(self._given.X, self._given.y)
+            return run.fit(self._given.X, self._given.y, **self._given.given)
         for name in [name for name in vars(run) if name.endswith("_")]:
             delattr(run, name)
         run.random_state = stream
@@ -193,9 +195,10 @@ def claim_of(fitted: Any) -> PrivacySpent:
     steps = [step.estimator for step in walk(fitted)]
     steps = [step for step in steps if not isinstance(step, FrozenEstimator)]
     records = [step.privacy_spent_ for step in steps if hasattr(step, "privacy_spent_")]
-    if len({record.adjacency for record in records}) != 1:
+    if len({(record.adjacency, record.unit) for record in records}) != 1:
         raise ValueError(
-            "What is audited must say in privacy_spent_ what it spends, in one adjacency."
+            "What is audited must say in privacy_spent_ what it spends, in one adjacency and for "
+            "one unit."
         )
     if len(records) == 1:
         return records[0]

@@ -8,6 +8,7 @@ from skdp.datasets._loaders import (
     fetch_bank,
     fetch_cardio,
     fetch_heart,
+    fetch_support2,
     load_breast_cancer,
 )
 from skdp.datasets._schemas import load_schema
@@ -17,6 +18,7 @@ __all__ = [
     "fetch_bank",
     "fetch_cardio",
     "fetch_heart",
+    "fetch_support2",
     "load_breast_cancer",
     "load_schema",
 ]

@@ -31,6 +31,13 @@ _HEART = (
     *("age", "sex", "cp", "trestbps", "chol", "fbs", "restecg", "thalach", "exang", "oldpeak"),
     *("slope", "ca", "thal", "num"),
 )
+_SUPPORT2 = (
+    *("age", "death", "sex", "hospdead", "slos", "d.time", "dzgroup", "dzclass", "num.co", "edu"),
+    *("income", "scoma", "charges", "totcst", "totmcst", "avtisst", "race", "sps", "aps", "surv2m"),
+    *("surv6m", "hday", "diabetes", "dementia", "ca", "prg2m", "prg6m", "dnr", "dnrday", "meanbp"),
+    *("wblc", "hrt", "resp", "temp", "pafi", "alb", "bili", "crea", "sod", "ph", "glucose", "bun"),
+    *("urine", "adlp", "adls", "sfdm2", "adlsc"),
+)
 
 # OpenML's heart-c writes the code book's numbers as words.
 _HEART_WORDS = {
@@ -72,6 +79,7 @@ _SOURCES = {
         data_id=49,
         recoded=_HEART_WORDS,
     ),
+    "support2": Source(files=("support2.csv",), columns=_SUPPORT2, separator=",", data_id=None),
 }
 
 
@@ -186,6 +194,16 @@ fetch_heart = _fetcher(
     """``heart_cleveland.csv``, gzipped or not, with or without a line of names, or its folder.
         None looks in SKDP_DATA, then asks OpenML (number 49, heart-c, whose words are turned into
         the code book's numbers).""",
+)
+fetch_support2 = _fetcher(
+    "support2",
+    "Load SUPPORT2: does a seriously ill patient die in hospital? (9,105 rows, a quarter do).",
+    """``support2.csv``, gzipped or not, or its folder. None looks in SKDP_DATA. The file is that
+        of the UCI Machine Learning Repository (number 880); OpenML is not asked.""",
+    """
+    The schema leaves out what is known only later (length of stay, costs, orders not to
+    resuscitate, disability) and what other models or physicians foretell.
+""",
 )
 
 

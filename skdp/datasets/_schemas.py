@@ -6,7 +6,7 @@ from importlib import resources
 
 from skdp.preprocessing import TableSchema
 
-SCHEMAS = ("adult", "bank", "breast_cancer", "cardio", "heart")
+SCHEMAS = ("adult", "bank", "breast_cancer", "cardio", "heart", "support2")
 
 
 def load_schema(name: str) -> TableSchema:
@@ -14,7 +14,7 @@ def load_schema(name: str) -> TableSchema:
 
     Parameters
     ----------
-    name : {"adult", "bank", "breast_cancer", "cardio", "heart"}
+    name : {"adult", "bank", "breast_cancer", "cardio", "heart", "support2"}
         The table.
 
     Returns

@@ -23,7 +23,7 @@ class Source:
     files: tuple[str, ...]
     columns: tuple[str, ...]  # names of the columns, for files without a line of names
     separator: str
-    data_id: int
+    data_id: int | None  # of OpenML, which None does not ask
     renamed: Mapping[str, str] = field(default_factory=dict)  # our names by those of OpenML
     # For columns whose values others write otherwise: our values by theirs.
     recoded: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ def read_table(
         frame = pandas.concat(
             [_read_file(pandas, file, source) for file in files], ignore_index=True
         )
-    elif path is not None or not download:
+    elif path is not None or not download or source.data_id is None:
         raise FileNotFoundError(
             f"no {' and '.join(source.files)} (or .gz) in {given or 'any folder'}. Give path= the "
             "file or its folder, or set the environment variable SKDP_DATA to the folder."
@@ -79,7 +79,8 @@ def _read_file(pandas: Any, file: Path, source: Source) -> Any:
     opened = gzip.open(file, "rt") if file.suffix == ".gz" else file.open(encoding="utf-8")
     with opened as stream:
         first = stream.readline()
-    named = first.replace('"', "").strip().split(source.separator)[0] in source.columns
+    cells = first.replace('"', "").strip().split(source.separator)
+    named = not set(cells).isdisjoint(source.columns)
     frame = pandas.read_csv(
         file,
         sep=source.separator,

@@ -1,12 +1,11 @@
 """scikit-learn estimators that train under differential privacy."""
 
 from skdp.estimators._dpsgd import DPSGDClassifier
-from skdp.estimators._grpua import GrpuaLogisticRegression, GrpuaSVC
+from skdp.estimators._grpua import GrpuaLogisticRegression
 from skdp.estimators._grpua_mlp import GrpuaMLPClassifier
-from skdp.estimators._objective import (
-    ObjectivePerturbationLogisticRegression,
-    ObjectivePerturbationSVC,
-)
+from skdp.estimators._grpua_svc import GrpuaSVC
+from skdp.estimators._objective import ObjectivePerturbationLogisticRegression
+from skdp.estimators._objective_svc import ObjectivePerturbationSVC
 from skdp.estimators._opera import OperaLogisticRegression, OperaSVC
 from skdp.estimators._pate import PATEClassifier
 from skdp.estimators._variational import VariationalLogisticRegression

@@ -12,12 +12,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.accounting import Event
 from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_callbacks
 from skdp.inputs import canonical_rows, validate_private_data
 from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.models import LinearModel, Model, ScaledUnits
 from skdp.parameters import check_choice, check_integer, check_real
+from skdp.plans.beside import accountant_of, leave_room, together
+from skdp.plans.coefficient_noise import coefficient_noise
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
 from skdp.reporting import PrivacySpent
 from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE_NOISE
@@ -190,7 +193,16 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             adjacency=self.adjacency,
             by_unit=by_unit,
         )
-        return self._build_plan(self._make_model(numbers), numbers)
+        beside = self._events_beside(n_classes)
+
+        def build(own: PublicNumbers) -> Any:
+            return self._build_plan(self._make_model(own), own)
+
+        return leave_room(build, numbers, beside) if beside else build(numbers)
+
+    def _events_beside(self, n_classes: int) -> list[Event]:
+        """Return what a fit releases beside its plan; `leave_room` has shared out the target."""
+        return []
 
     def _make_model(self, numbers: PublicNumbers) -> Any:
         units = ScaledUnits(self._row_bound)
@@ -207,6 +219,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             units=units,
             heaviest=self._most if numbers.by_unit else 1.0,
             by_unit=numbers.by_unit,
+            rows_per_unit=self._rows_per_unit(numbers) or 1,
         )
 
     @property
@@ -214,36 +227,61 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         """Public bound on what all rows of one id count together."""
         return float(self.max_unit_rows or 1) if self.unit_weighting == "sum" else 1.0
 
-    def _uses_several_rows(self, numbers: PublicNumbers) -> bool:
-        return numbers.by_unit and self.unit_weighting != "random-row"
+    def _rows_per_unit(self, numbers: PublicNumbers) -> int | None:
+        """Return the public number of rows that are used of each id at most; None for all."""
+        return self._drawn if numbers.by_unit else 1
 
-    def _refuse_several_rows(self, numbers: PublicNumbers, what: str) -> None:
-        """Refuse to use more than one row of each id."""
-        if self._uses_several_rows(numbers):
+    @property
+    def _drawn(self) -> int | None:
+        """Public number of rows that are drawn of each id; None if all are used."""
+        if self.unit_weighting == "mean":
+            return self.max_unit_rows
+        return 1 if self.unit_weighting == "random-row" else None
+
+    def _refuse_any_number(self, numbers: PublicNumbers, what: str) -> None:
+        """Refuse to use all rows of each id."""
+        if self._rows_per_unit(numbers) is None:
             raise ValueError(
-                f"{what} is proved for one row of each id: with groups= give "
-                "unit_weighting='random-row'."
+                f"{what} is proved for a public number of rows of each id: with groups= give "
+                "unit_weighting='random-row', or unit_weighting='mean' with max_unit_rows=."
             )
 
     def _weights(self, model: Model) -> tuple[str, ...]:
         """Return the attributes for what the model's `unpack` returns."""
         return "coef_", "intercept_"
 
-    def _use_rows(self, plan: Any, table: Table, progress: FitProgress) -> np.ndarray:
+    def _use_rows(self, plan: Any, table: Table, progress: FitProgress) -> Any:
         X, targets, units = table.X, table.targets, table.units
         context = b""
         if is_seeded(self.random_state):
             context = fit_context(self, X, targets, *([] if units is None else [units.codes]))
         stream = resolve_random_state(self.random_state, context)
-        weights: dict[str, Any] = {}
-        if units is not None and self.unit_weighting == "random-row":
-            own = units.draw_rows(stream.spawn("rows of units").uniform(units.n_units))
-            X, targets, units = X[own], targets[own], None
-        elif units is not None:
-            weights = {"row_weight": units.weights(self._most), "n_units": units.n_units}
-        problems = plan.model.bind(X, targets, **weights)
+        shares = None if units is None else units.weights(self._most)
+        if units is not None and self._drawn is not None:
+            # Of networks a unit has as many places as any other, whatever its number of rows.
+            padded = hasattr(plan.model, "hidden")
+            own, units, shares = units.draw(stream.spawn("rows of units"), self._drawn, padded)
+            X, targets = X[own], targets[own]
+        weights = self._weigh_rows(plan, targets, shares, stream)
+        given: dict[str, Any] = {} if weights is None else {"row_weight": weights}
+        if units is not None:
+            given["n_units"] = units.n_units
+        problems = plan.model.bind(X, targets, **given)
         lots = {} if units is None or not hasattr(plan, "lots") else {"units": units}
-        return self._carry_out(plan, problems, stream, progress, **lots)
+        released = self._carry_out(plan, problems, stream, progress, **lots)
+        return self._finish(plan, released, (X, targets, weights), stream)
+
+    def _finish(
+        self, plan: Any, released: np.ndarray, used: tuple[Any, ...], stream: RandomStream
+    ) -> Any:
+        """Return what is released at last; `used` are rows, targets, weights of rows or None."""
+        return released
+
+    def _weigh_rows(
+        self, plan: Any, targets: np.ndarray, shares: np.ndarray | None, stream: RandomStream
+    ) -> np.ndarray | None:
+        """Return the weights of rows, None for all 1, from what they count of their units."""
+        return shares
 
     def _carry_out(
         self,
@@ -260,6 +298,8 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
         for name, value in zip(self._weights(plan.model), plan.model.unpack(released), strict=True):
             setattr(self, name, value)
+        # In units of `coef_`: what multiplies that multiplies this.
+        self._coef_noise_ = coefficient_noise(plan)
 
     def _record(
         self, plan: Any, epsilon: float, accountant: str, mechanism: str, *assumptions: str
@@ -267,12 +307,14 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         """Return the record of a fit; what it takes for granted begins with public inputs."""
         by_unit = getattr(plan.model, "by_unit", False)
         continuous = REAL_NUMBERS if self.delta > 0.0 else REAL_PURE_NOISE
+        # Models of two classes have one output.
+        beside = self._events_beside(max(2, getattr(plan.model, "n_outputs", 1)))
         return PrivacySpent(
-            epsilon=epsilon,
+            epsilon=float(self.epsilon) if beside else epsilon,
             delta=float(self.delta),
             adjacency=plan.adjacency,
-            event=plan.event,
-            accountant=accountant,
+            event=together(plan.event, beside),
+            accountant=accountant_of(plan) if beside else accountant,
             mechanism=mechanism,
             assumptions=(
                 f"rows are clipped to the public norm data_norm={self._row_bound:g}",
@@ -290,8 +332,9 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
 
     def _about_units(self) -> tuple[str, ...]:
         """Say what a record is, and what its rows count."""
+        drawn = f"{self._drawn} of them at most, drawn at random, count"
         counted = {
-            "mean": "they count alike, together as much as one",
+            "mean": f"{drawn if self._drawn else 'they count'} alike, together as much as one",
             "random-row": "one of them, drawn at random, is used",
             "sum": f"they count alike, together as many as there are, up to {self.max_unit_rows}",
         }

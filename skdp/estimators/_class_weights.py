@@ -1,4 +1,4 @@
-"""Public weights of labels: given by the user, or from a prevalence that is declared."""
+"""Weights of labels: given by the user, from a declared prevalence, or from a noisy count."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from typing import Any
 
 import numpy as np
 
+from skdp.accounting import Event
+from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import with_class_weights
-from skdp.parameters import check_real
+from skdp.parameters import check_choice, check_real
 from skdp.plans.defaults import PublicNumbers
+from skdp.plans.label_counts import LabelCountPlan
 
 _ASK = (
     "class_weight='balanced' needs the share of each label, and counting labels costs privacy: "
-    "declare prevalence={label: share}, or pay for skdp.statistics.private_histogram and give "
-    "its shares (docs/rare_outcomes.md)."
+    "declare prevalence={label: share}, or give prevalence='private' for a noisy count inside the "
+    "fit, at a small share of its budget (docs/rare_outcomes.md)."
 )
 
 
 class ClassWeightMixin:
     """Classifiers with weights of labels; comes before all that make the model."""
 
+    epsilon: Any
+    delta: float
+    adjacency: Any
     class_weight: Any
     prevalence: Any
 
@@ -29,7 +35,10 @@ class ClassWeightMixin:
         self._label_weights()
 
     def _label_weights(self) -> dict[Any, float] | None:
-        """Return the public weight of each label; None if all are 1."""
+        """Return the public weight of each label; None if all are 1, or counts decide."""
+        if isinstance(self.prevalence, str):
+            self._check_count()
+            return None
         shares = _checked("prevalence", self.prevalence, 1e-9)
         if shares is not None and abs(math.fsum(shares.values()) - 1.0) > 1e-6:
             raise ValueError(f"prevalence must add up to 1, got {self.prevalence!r}.")
@@ -38,6 +47,53 @@ class ClassWeightMixin:
         if shares is None:
             raise ValueError(_ASK)
         return {label: 1.0 / (len(shares) * share) for label, share in shares.items()}
+
+    def _check_count(self) -> None:
+        check_choice("prevalence", self.prevalence, ("private",))
+        if not (isinstance(self.class_weight, str) and self.class_weight == "balanced"):
+            raise ValueError("prevalence='private' pays for class_weight='balanced' only.")
+        if getattr(self, "noise_multiplier", None) is not None:
+            raise ValueError(
+                "prevalence='private' takes its share of epsilon: leave noise_multiplier out."
+            )
+
+    def _count_plan(self, n_classes: int) -> LabelCountPlan:
+        return LabelCountPlan.build(
+            float(self.epsilon), float(self.delta), self.adjacency, n_classes
+        )
+
+    def _events_beside(self, n_classes: int) -> list[Event]:
+        events: list[Event] = super()._events_beside(n_classes)  # type: ignore[misc]
+        counts = isinstance(self.prevalence, str)
+        return [*events, self._count_plan(n_classes).event] if counts else events
+
+    def _record(
+        self, plan: Any, epsilon: float, accountant: str, mechanism: str, *about: str
+    ) -> Any:
+        if isinstance(self.prevalence, str):
+            count = self._count_plan(max(2, plan.model.n_outputs))
+            law = "discrete Gaussian" if self.delta > 0.0 else "discrete Laplace"
+            mechanism = (
+                f"a noisy count of labels ({law} noise, sensitivity {count.sensitivity:.6g}, noise "
+                f"multiplier {count.sigma / count.sensitivity:.6g}); then {mechanism}"
+            )
+        return super()._record(plan, epsilon, accountant, mechanism, *about)  # type: ignore[misc]
+
+    def _weigh_rows(
+        self, plan: Any, targets: np.ndarray, shares: np.ndarray | None, stream: RandomStream
+    ) -> np.ndarray | None:
+        weights = super()._weigh_rows(plan, targets, shares, stream)  # type: ignore[misc]
+        if not isinstance(self.prevalence, str):
+            return weights
+        from skdp.plans.carry_out import carry_out
+
+        n_classes = max(2, plan.model.n_outputs)
+        counting = self._count_plan(n_classes)
+        parts = None if shares is None else shares / self._most  # type: ignore[attr-defined]
+        counts = counting.count(targets, n_classes, parts)
+        released = carry_out(counting, [counts], stream.spawn("label counts"))
+        own = counting.weights(released)[targets]
+        return own if weights is None else own * weights
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         codes, labels = super()._encode_targets(y)  # type: ignore[misc]
@@ -64,6 +120,11 @@ class ClassWeightMixin:
 
     def _about_targets(self) -> str:
         about: str = super()._about_targets()  # type: ignore[misc]
+        if isinstance(self.prevalence, str):
+            return (
+                f"{about}; weights of labels are at most 1 and follow from a noisy count of labels,"
+                " one more release of the fit, whose price is included"
+            )
         weights = self._label_weights()
         if weights is None:
             return about

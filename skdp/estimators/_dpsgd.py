@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.estimators._calibrated import CalibratedMixin
 from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._mixins import GivenNoiseMixin
 from skdp.estimators._networks import NetworkMixin
@@ -24,6 +25,7 @@ class _DPSGDModel(GivenNoiseMixin, NoisyGradientModel):
     """Clipped noisy gradients, with the noise that meets a target, or with the user's."""
 
     max_grad_norm: Any
+    sampling: Any
     solver: Any
     momentum: Any
     beta_1: float
@@ -36,6 +38,7 @@ class _DPSGDModel(GivenNoiseMixin, NoisyGradientModel):
         super()._check_parameters()
         remedy = "A record's gradient has norm up to about data_norm."
         self._check_length("max_grad_norm", 1e-6, 1e50, remedy, ("adaptive",))
+        check_choice("sampling", self.sampling, ("poisson", "allocation"))
         check_choice("solver", self.solver, ("sgd", "adam"))
         check_choice("learning_rate", self.learning_rate, ("constant", "linear", "cosine"))
         check_real("momentum", self.momentum, at_least=0.0, below=1.0, allowed=("auto",))
@@ -68,6 +71,7 @@ class _DPSGDModel(GivenNoiseMixin, NoisyGradientModel):
             final_share=self.learning_rate_final,
             decay_share=self.decay_share,
             average=self.average,
+            sampling=self.sampling,
             adaptive=adapts,
         )
         return self._set_execution(build_dpsgd(model, numbers, choices))
@@ -77,7 +81,7 @@ class _DPSGDModel(GivenNoiseMixin, NoisyGradientModel):
         self.noise_multiplier_ = plan.noise_multiplier
 
 
-class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
+class DPSGDClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, _DPSGDModel):
     r"""Logistic or softmax regression, or a network with such an output, trained by DP-SGD.
 
     In each step, true Poisson lots are drawn, every record's gradient is clipped to
@@ -104,8 +108,8 @@ class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
         Public label set. None reads it from `y`, which the statement then says.
     class_weight : dict, "balanced" or None, default=None
         Public weights of labels; see `OperaLogisticRegression`.
-    prevalence : dict or None, default=None
-        Public shares of labels for ``"balanced"``.
+    prevalence : dict, "private" or None, default=None
+        Shares of labels for ``"balanced"``; see `OperaLogisticRegression`.
     hidden_layer_sizes : int or sequence of int, default=()
         Number of units of each hidden layer. Empty is a linear model: networks are never chosen for
         you, since under noise they often lose to the line; see ``docs/networks.md``.
@@ -137,6 +141,12 @@ class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
     batch_size : int or "auto", default="auto"
         Expected lot size, at most n; the sample rate is ``batch_size / n``. n means that every
         step reads all rows.
+    sampling : {"poisson", "allocation"}, default="poisson"
+        How lots are drawn: each row independently into each lot; or each row into one random lot of
+        each epoch, which has ``n / batch_size`` lots, rounded, and at least 2. The number of steps
+        is then rounded up to whole epochs. For few epochs under add-remove that needs less noise,
+        for many or under replace-one as much; noise takes seconds to calibrate,
+        and minutes for thousands of lots an epoch.
     max_iter : int or "auto", default="auto"
         Number of steps (lots).
     solver : {"sgd", "adam"}, default="sgd"
@@ -163,10 +173,15 @@ class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
         the default share is short. Averaging is free: all iterates are paid for.
     physical_batch_size : int or None, default=None
         At most so many rows, or 288, are handled at once; it bounds memory, not the lots.
+    calibrate : {"auto", "private"} or None, default="auto"
+        Whether probabilities are set right by an intercept and a slope of log odds, of several
+        classes by the slope alone. ``"private"`` reads them off a noisy histogram of scores by
+        label that takes a twentieth of the budget; ``"auto"`` does where n is large enough for
+        epsilon; None never does. See ``docs/probabilities.md``.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
     max_unit_rows : int or None, default=None
-        Public bound of ``unit_weighting="sum"``.
+        Public bound on rows of each id; see `OperaLogisticRegression`.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -193,6 +208,8 @@ class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
         Number of a network's layers, the columns included, and of its outputs.
     classes_ : ndarray of shape (n_classes,)
         Labels.
+    calibration_ : tuple of float
+        Intercept and slope that were applied to the scores; (0, 1) where none were.
     n_iter_ : int
         Number of steps, from public numbers.
     noise_multiplier_ : float
@@ -256,6 +273,7 @@ class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
         coefs_init: Any = None,
         intercepts_init: Any = None,
         batch_size: int | str = "auto",
+        sampling: str = "poisson",
         max_iter: int | str = "auto",
         solver: Any = "sgd",
         momentum: Any = "auto",
@@ -267,6 +285,7 @@ class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
         decay_share: float = 0.5,
         average: bool | float | str = True,
         physical_batch_size: int | None = None,
+        calibrate: str | None = "auto",
         unit_weighting: str = "mean",
         max_unit_rows: int | None = None,
         accountant: Any = None,
@@ -291,6 +310,7 @@ class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
         self.coefs_init = coefs_init
         self.intercepts_init = intercepts_init
         self.batch_size = batch_size
+        self.sampling = sampling
         self.max_iter = max_iter
         self.solver = solver
         self.momentum = momentum
@@ -302,6 +322,7 @@ class DPSGDClassifier(ClassWeightMixin, NetworkMixin, _DPSGDModel):
         self.decay_share = decay_share
         self.average = average
         self.physical_batch_size = physical_batch_size
+        self.calibrate = calibrate
         self.unit_weighting = unit_weighting
         self.max_unit_rows = max_unit_rows
         self.accountant = accountant

@@ -1,69 +1,23 @@
-"""Gradient perturbation estimators: GRPUA logistic regression and smoothed-hinge SVC."""
+"""Gradient perturbation: GRPUA logistic regression."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from skdp.estimators._calibrated import CalibratedMixin
 from skdp.estimators._class_weights import ClassWeightMixin
-from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
-from skdp.estimators._noisy_gradient import NoisyGradientModel
+from skdp.estimators._mixins import LogisticMixin
+from skdp.estimators._noisy_gradient import GrpuaModel
 from skdp.models import Model
-from skdp.parameters import check_choice, check_real
-from skdp.plans.choices import GradientPerturbationChoices
-from skdp.plans.defaults import PublicNumbers
-from skdp.plans.gradient_perturbation import (
-    build_gradient_perturbation,
-)
-from skdp.plans.noisy_gradient import NoisyGradientPlan
+from skdp.plans.defaults import PublicNumbers, default_bounded_clip
 
 
-class GrpuaModel(NoisyGradientModel):
-    """Gradient perturbation with public gradient bounds."""
-
-    learning_rate: Any
-    radius: float | None
-    sampling: Any
-    calibration: Any
-    max_grad_norm: float | None = None  # nothing is clipped that the loss bounds
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("learning_rate", self.learning_rate, ("constant", "strongly-convex", "convex"))
-        check_choice("sampling", self.sampling, ("poisson", "uniform"))
-        check_choice("calibration", self.calibration, ("pld", "composition", "hidden-state"))
-        check_real("radius", self.radius, above=0.0, allowed=(None,))
-        if self.sampling == "uniform" and self.adjacency != "replace-one":
-            raise ValueError(
-                "sampling='uniform' draws lots of fixed size, which add-remove neighbours cannot "
-                "both do: use adjacency='replace-one' or sampling='poisson'."
-            )
-
-    def _clipping_norm(self, model: Model, numbers: PublicNumbers) -> float | None:
-        return self.max_grad_norm
-
-    def _build_plan(self, model: Model, numbers: PublicNumbers) -> NoisyGradientPlan:
-        self._check_batch_size(numbers.n_rows)
-        choices = GradientPerturbationChoices(
-            penalty=self._choose("alpha", model.units.penalty),
-            batch_size=self._choose("batch_size"),
-            max_iter=self._choose("max_iter"),
-            step_sizes=self.learning_rate,
-            initial_step=self._choose("learning_rate_init", model.units.step),
-            radius=self._choose("radius", model.units.weight),
-            average=self.average,
-            sampling=self.sampling,
-            calibration=self.calibration,
-            max_grad_norm=self._clipping_norm(model, numbers),
-        )
-        return self._set_execution(build_gradient_perturbation(model, numbers, choices))
-
-
-class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
+class GrpuaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, GrpuaModel):
     r"""Logistic regression with gradient perturbation (GRPUA, repaired).
 
     Runs gradient descent on ``mean(log-loss) + alpha / 2 * |weights|^2`` with Gaussian noise on
-    every step's sum of gradients. Rows of bounded norm bound the gradients, so that none is
-    clipped. More than two classes are fitted by softmax regression.
+    every step's sum of gradients. Rows of bounded norm bound the gradients; where noise is large
+    they are clipped below that bound. More than two classes are fitted by softmax regression.
 
     Parameters
     ----------
@@ -80,10 +34,14 @@ class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
         Public label set. None reads it from `y`, which the statement then says.
     class_weight : dict, "balanced" or None, default=None
         Public weights of labels; see `OperaLogisticRegression`.
-    prevalence : dict or None, default=None
-        Public shares of labels for ``"balanced"``.
+    prevalence : dict, "private" or None, default=None
+        Shares of labels for ``"balanced"``; see `OperaLogisticRegression`.
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included.
+    max_grad_norm : float, "auto" or None, default="auto"
+        Norm to which each record's gradient is clipped; None clips nothing. ``"auto"`` takes at
+        least half of the bound that `data_norm` gives, and more the larger n and epsilon are; it
+        clips nothing unless steps are constant and ``calibration="pld"``.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"
@@ -118,10 +76,15 @@ class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
         growing with the number of steps; see Notes.
     physical_batch_size : int or None, default=None
         At most so many rows, or 288, are handled at once; it bounds memory, not the lots.
+    calibrate : {"auto", "private"} or None, default="auto"
+        Whether probabilities are set right by an intercept and a slope of log odds, of several
+        classes by the slope alone. ``"private"`` reads them off a noisy histogram of scores by
+        label that takes a twentieth of the budget; ``"auto"`` does where n is large enough for
+        epsilon; None never does. See ``docs/probabilities.md``.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
     max_unit_rows : int or None, default=None
-        Public bound of ``unit_weighting="sum"``.
+        Public bound on rows of each id; see `OperaLogisticRegression`.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -140,6 +103,8 @@ class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
         Private intercepts.
     classes_ : ndarray of shape (n_classes,)
         Labels.
+    calibration_ : tuple of float
+        Intercept and slope that were applied to the scores; (0, 1) where none were.
     n_iter_ : int
         Number of steps, from public numbers.
     privacy_spent_ : PrivacySpent
@@ -192,6 +157,7 @@ class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
         class_weight: Any = None,
         prevalence: Any = None,
         alpha: float | str = "auto",
+        max_grad_norm: float | str | None = "auto",
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
         batch_size: int | str = "auto",
@@ -203,6 +169,7 @@ class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
         sampling: str = "poisson",
         calibration: str = "pld",
         physical_batch_size: int | None = None,
+        calibrate: str | None = "auto",
         unit_weighting: str = "mean",
         max_unit_rows: int | None = None,
         accountant: Any = None,
@@ -217,6 +184,7 @@ class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
         self.class_weight = class_weight
         self.prevalence = prevalence
         self.alpha = alpha
+        self.max_grad_norm = max_grad_norm
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.batch_size = batch_size
@@ -228,168 +196,20 @@ class GrpuaLogisticRegression(ClassWeightMixin, LogisticMixin, GrpuaModel):
         self.sampling = sampling
         self.calibration = calibration
         self.physical_batch_size = physical_batch_size
+        self.calibrate = calibrate
         self.unit_weighting = unit_weighting
         self.max_unit_rows = max_unit_rows
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_length("max_grad_norm", 1e-6, 1e50, "A share of it is usual.", allowed=(None,))
 
-class GrpuaSVC(ClassWeightMixin, SmoothedHingeMixin, GrpuaModel):
-    r"""Linear support vector classifier with gradient perturbation (GRPUA, repaired).
-
-    Runs gradient descent on ``mean(H(margin)) + alpha / 2 * |weights|^2``, where H is the hinge
-    loss with its kink smoothed over ``1 +- half_width``, with Gaussian noise on every step's sum
-    of gradients. More than two classes are fitted one against the rest in one joint descent,
-    whose sensitivity is ``sqrt(K)`` times the binary one.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter of one fit, positive.
-    delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one added or removed.
-    data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
-        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
-    classes : array-like or None, default=None
-        Public label set. None reads it from `y`, which the statement then says.
-    class_weight : dict, "balanced" or None, default=None
-        Public weights of labels; see `OperaLogisticRegression`.
-    prevalence : dict or None, default=None
-        Public shares of labels for ``"balanced"``.
-    alpha : float or "auto", default="auto"
-        L2 penalty on all weights, the intercept included.
-    half_width : float, default=0.5
-        Half-width h of the smoothed kink; the loss is ``1/(2h)``-smooth in the margin.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
-        takes a fixed share of `data_norm`.
-    batch_size : int or "auto", default="auto"
-        Expected lot size; see `GrpuaLogisticRegression`.
-    max_iter : int or "auto", default="auto"
-        Number of steps; see `GrpuaLogisticRegression`.
-    learning_rate : {"constant", "strongly-convex", "convex"}, default="constant"
-        Step sizes; see `GrpuaLogisticRegression`.
-    learning_rate_init : float or None, default=None
-        Constant step on the mean loss; None follows the noise level.
-    radius : float or None, default=None
-        Radius of the ball that each binary problem's weights are projected onto.
-    average : bool or float, default=True
-        Share of the last iterates that are averaged.
-    sampling : {"poisson", "uniform"}, default="poisson"
-        How lots smaller than n are drawn.
-    calibration : {"pld", "composition", "hidden-state"}, default="pld"
-        How the noise is found; see `GrpuaLogisticRegression`.
-    physical_batch_size : int or None, default=None
-        At most so many rows, or 288, are handled at once; it bounds memory, not the lots.
-    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
-        What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
-    max_unit_rows : int or None, default=None
-        Public bound of ``unit_weighting="sum"``.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used. None charges that of the ``with`` block in which it
-        is made or fitted; without one the fit is not counted, or refused where `set_config`
-        requires a budget.
-    random_state : int, RandomState or None, default=None
-        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
-        is for tests: the guarantee does not hold against whoever knows it.
-    verbose : int, default=0
-        If positive, print what the fit will spend.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Private coefficients.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Private intercepts.
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    n_iter_ : int
-        Number of steps, from public numbers.
-    privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
-
-    Notes
-    -----
-    ``calibration="hidden-state"`` charges for the last iterate alone, under the conditions that
-    `GrpuaLogisticRegression` lists; the smoothness of the loss is the squared row norm over twice
-    `half_width`, so that a narrow kink means short steps.
-
-    References
-    ----------
-    Ding et al., "Private Empirical Risk Minimization with Analytic Gaussian Mechanism for
-    Healthcare System", Algorithm 2 and section V-C, with the noise of
-    ``docs/proofs/gradient_perturbation.md``.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from skdp import GrpuaSVC
-    >>> X, y = make_blobs(500, centers=3, random_state=0)
-    >>> GrpuaSVC(epsilon=2.0, delta=1e-5, data_norm=15.0).fit(X, y).coef_.shape
-    (3, 2)
-    """
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        adjacency: str = "replace-one",
-        data_norm: float | None = None,
-        classes: Any = None,
-        class_weight: Any = None,
-        prevalence: Any = None,
-        alpha: float | str = "auto",
-        half_width: float = 0.5,
-        fit_intercept: bool = True,
-        intercept_scaling: float | str = "auto",
-        batch_size: int | str = "auto",
-        max_iter: int | str = "auto",
-        learning_rate: str = "constant",
-        learning_rate_init: float | None = None,
-        radius: float | None = None,
-        average: bool | float = True,
-        sampling: str = "poisson",
-        calibration: str = "pld",
-        physical_batch_size: int | None = None,
-        unit_weighting: str = "mean",
-        max_unit_rows: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.data_norm = data_norm
-        self.classes = classes
-        self.class_weight = class_weight
-        self.prevalence = prevalence
-        self.alpha = alpha
-        self.half_width = half_width
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.learning_rate_init = learning_rate_init
-        self.radius = radius
-        self.average = average
-        self.sampling = sampling
-        self.calibration = calibration
-        self.physical_batch_size = physical_batch_size
-        self.unit_weighting = unit_weighting
-        self.max_unit_rows = max_unit_rows
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    def _clipping_norm(self, model: Model, numbers: PublicNumbers) -> float | None:
+        if self.max_grad_norm != "auto":
+            return self._choose("max_grad_norm", model.units.feature)
+        if (self.learning_rate, self.calibration) != ("constant", "pld"):
+            return None  # these are theorems about the loss itself
+        return default_bounded_clip(model, numbers.signal_to_noise)

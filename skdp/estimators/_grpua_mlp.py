@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from skdp.estimators._calibrated import CalibratedMixin
 from skdp.estimators._class_weights import ClassWeightMixin
-from skdp.estimators._grpua import GrpuaModel
 from skdp.estimators._networks import NetworkMixin, layer_sizes
+from skdp.estimators._noisy_gradient import GrpuaModel
 from skdp.parameters import check_real
 from skdp.plans.defaults import DEFAULT_RADIUS, PublicNumbers, default_clip
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 
 
-class GrpuaMLPClassifier(ClassWeightMixin, NetworkMixin, GrpuaModel):
+class GrpuaMLPClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, GrpuaModel):
     r"""Network of dense layers trained by gradient perturbation (GRPUA, repaired).
 
     Each step adds Gaussian noise to the sum of a lot's gradients, which are clipped, or bounded by
@@ -35,8 +36,8 @@ class GrpuaMLPClassifier(ClassWeightMixin, NetworkMixin, GrpuaModel):
         Public label set. None reads it from `y`, which the statement then says.
     class_weight : dict, "balanced" or None, default=None
         Public weights of labels; see `OperaLogisticRegression`.
-    prevalence : dict or None, default=None
-        Public shares of labels for ``"balanced"``.
+    prevalence : dict, "private" or None, default=None
+        Shares of labels for ``"balanced"``; see `OperaLogisticRegression`.
     hidden_layer_sizes : int or sequence of int, default=(100,)
         Number of units of each hidden layer, at least one.
     activation : {"relu", "tanh", "identity"}, default="relu"
@@ -76,6 +77,11 @@ class GrpuaMLPClassifier(ClassWeightMixin, NetworkMixin, GrpuaModel):
         convex loss.
     physical_batch_size : int or None, default=None
         At most so many rows, or 288, are handled at once; it bounds memory, not the lots.
+    calibrate : {"auto", "private"} or None, default="auto"
+        Whether probabilities are set right by an intercept and a slope of log odds, of several
+        classes by the slope alone. ``"private"`` reads them off a noisy histogram of scores by
+        label that takes a twentieth of the budget; ``"auto"`` does where n is large enough for
+        epsilon; None never does. See ``docs/probabilities.md``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -98,6 +104,8 @@ class GrpuaMLPClassifier(ClassWeightMixin, NetworkMixin, GrpuaModel):
         Number of layers, the columns included, and of outputs.
     classes_ : ndarray of shape (n_classes,)
         Labels.
+    calibration_ : tuple of float
+        Intercept and slope that were applied to the scores; (0, 1) where none were.
     n_iter_ : int
         Number of steps, from public numbers.
     privacy_spent_ : PrivacySpent
@@ -162,6 +170,7 @@ class GrpuaMLPClassifier(ClassWeightMixin, NetworkMixin, GrpuaModel):
         sampling: str = "poisson",
         calibration: str = "pld",
         physical_batch_size: int | None = None,
+        calibrate: str | None = "auto",
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -189,6 +198,7 @@ class GrpuaMLPClassifier(ClassWeightMixin, NetworkMixin, GrpuaModel):
         self.sampling = sampling
         self.calibration = calibration
         self.physical_batch_size = physical_batch_size
+        self.calibrate = calibrate
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose

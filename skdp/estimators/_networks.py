@@ -86,7 +86,7 @@ class NetworkMixin(LogisticMixin):
         hidden = layer_sizes(self.hidden_layer_sizes)
         if not hidden:
             return super()._make_model(numbers)
-        self._refuse_several_rows(numbers, "A network")
+        self._refuse_any_number(numbers, "A network")
         loss = self._loss(numbers.n_classes)
         bias = 1.0 if self.intercept_scaling == "auto" else float(self.intercept_scaling)
         model = NetworkModel(
@@ -100,6 +100,7 @@ class NetworkMixin(LogisticMixin):
             bias_value=bias if self.fit_intercept else 0.0,
             data_norm=self._row_bound,
             by_unit=numbers.by_unit,
+            rows_per_unit=self._rows_per_unit(numbers) or 1,
         )
         if model.n_weights > _MOST_WEIGHTS:
             raise ValueError(

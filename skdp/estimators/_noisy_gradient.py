@@ -10,13 +10,18 @@ import numpy as np
 from skdp.accounting import Accountant
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.estimators._base import PrivateModel
-from skdp.parameters import check_integer, check_real
+from skdp.models import Model
+from skdp.parameters import check_choice, check_integer, check_real
+from skdp.plans.choices import GradientPerturbationChoices
+from skdp.plans.defaults import PublicNumbers
+from skdp.plans.gradient_perturbation import build_gradient_perturbation
 from skdp.plans.noisy_gradient import Execution, NoisyGradientPlan
 from skdp.reporting import PrivacySpent
 
 _SAMPLING_TEXT = {
     "full": "every step reads all rows",
     "poisson": "each step draws each {record} independently (Poisson sampling)",
+    "allocation": "in each epoch each {record} is independently put into one random lot",
     "uniform": "each step draws a uniform subset of fixed size without replacement",
 }
 
@@ -25,6 +30,8 @@ _THEOREM = {
     ("full", "replace-one"): "Gaussian composition (Dong, Roth & Su 2022)",
     ("poisson", "add-remove"): "Poisson-subsampled Gaussian (Zhu, Dong & Wang 2022)",
     ("poisson", "replace-one"): "Poisson-subsampled Gaussian, antiparallel pair (docs/proofs)",
+    ("allocation", "add-remove"): "random allocation, mean of Gaussians (docs/proofs)",
+    ("allocation", "replace-one"): "random allocation, antiparallel pair (docs/proofs)",
     ("uniform", "replace-one"): "uniformly subsampled Gaussian, symmetric pair (docs/proofs)",
 }
 _LAST_ITERATE_THEOREM = (
@@ -117,3 +124,44 @@ class NoisyGradientModel(PrivateModel):
     def _publish(self, plan: Any, table: Any, released: np.ndarray, spent: PrivacySpent) -> None:
         super()._publish(plan, table, released, spent)
         self.n_iter_ = plan.steps
+
+
+class GrpuaModel(NoisyGradientModel):
+    """Gradient perturbation with public gradient bounds."""
+
+    learning_rate: Any
+    radius: float | None
+    sampling: Any
+    calibration: Any
+    max_grad_norm: Any = None  # nothing is clipped that the loss bounds
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("learning_rate", self.learning_rate, ("constant", "strongly-convex", "convex"))
+        check_choice("sampling", self.sampling, ("poisson", "uniform"))
+        check_choice("calibration", self.calibration, ("pld", "composition", "hidden-state"))
+        check_real("radius", self.radius, above=0.0, allowed=(None,))
+        if self.sampling == "uniform" and self.adjacency != "replace-one":
+            raise ValueError(
+                "sampling='uniform' draws lots of fixed size, which add-remove neighbours cannot "
+                "both do: use adjacency='replace-one' or sampling='poisson'."
+            )
+
+    def _clipping_norm(self, model: Model, numbers: PublicNumbers) -> float | None:
+        return self.max_grad_norm
+
+    def _build_plan(self, model: Model, numbers: PublicNumbers) -> NoisyGradientPlan:
+        self._check_batch_size(numbers.n_rows)
+        choices = GradientPerturbationChoices(
+            penalty=self._choose("alpha", model.units.penalty),
+            batch_size=self._choose("batch_size"),
+            max_iter=self._choose("max_iter"),
+            step_sizes=self.learning_rate,
+            initial_step=self._choose("learning_rate_init", model.units.step),
+            radius=self._choose("radius", model.units.weight),
+            average=self.average,
+            sampling=self.sampling,
+            calibration=self.calibration,
+            max_grad_norm=self._clipping_norm(model, numbers),
+        )
+        return self._set_execution(build_gradient_perturbation(model, numbers, choices))

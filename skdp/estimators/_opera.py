@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skdp.estimators._base import PrivateModel
+from skdp.estimators._calibrated import CalibratedMixin
 from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
@@ -37,7 +38,7 @@ class _OperaModel(PrivateModel):
 
     def _build_plan(self, model: LinearModel, numbers: PublicNumbers) -> OutputPerturbationPlan:
         if self.numerics == "discrete":  # rounding errors grow with the number of rows
-            self._refuse_several_rows(numbers, "numerics='discrete'")
+            self._refuse_any_number(numbers, "numerics='discrete'")
         penalty = self._choose("alpha", model.units.penalty)
         return OutputPerturbationPlan.build(
             model,
@@ -53,13 +54,15 @@ class _OperaModel(PrivateModel):
 
     def _account(self, plan: OutputPerturbationPlan) -> PrivacySpent:
         # The noise is certified for the target; the inverse may round up beyond it.
+        # What a table costs beside is in the plan's epsilon.
         achieved, accountant, proof = plan.epsilon, "pld", "docs/proofs/pure.md"
         if plan.delta == 0.0:
             law = "independent Laplace" if plan.grid > 0.0 else "one norm-exponential"
             law = f"{law} vector of scale {plan.sigma:.6g}"
         else:
             multiplier = Noise(plan.sensitivity, plan.sigma, plan.grid).multiplier
-            achieved = min(analytic_gaussian_epsilon(multiplier, plan.delta), plan.epsilon)
+            if plan.table is None:
+                achieved = min(analytic_gaussian_epsilon(multiplier, plan.delta), achieved)
             accountant, law = "gdp", f"one Gaussian vector of standard deviation {plan.sigma:.6g}"
             proof = "analytic Gaussian mechanism, Balle & Wang 2018, Theorem 8"
         if plan.solver == "gd":
@@ -76,7 +79,7 @@ class _OperaModel(PrivateModel):
         )
 
 
-class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
+class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, _OperaModel):
     r"""Logistic regression with output perturbation (OPERA).
 
     Minimises ``mean(log-loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` and
@@ -101,9 +104,10 @@ class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
     class_weight : dict, "balanced" or None, default=None
         Public weight of each label, as ``{label: weight}``. The largest multiplies every bound on
         one record, and so the noise. ``"balanced"`` takes ``1 / (n_classes * prevalence)``.
-    prevalence : dict or None, default=None
-        Public share of each label for ``"balanced"``, as ``{label: share}``: declared, or from a
-        noisy count that is paid for. See ``docs/rare_outcomes.md``.
+    prevalence : dict, "private" or None, default=None
+        Share of each label for ``"balanced"``: declared, as ``{label: share}``, or ``"private"``
+        for a noisy count inside the fit, which takes 2 % of its squared mu (5 % of epsilon without
+        a delta). The largest weight is 1 then. See ``docs/rare_outcomes.md``.
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included. ``"auto"`` chooses it from n, epsilon,
         delta, adjacency and `data_norm`. 0 needs ``solver="gd"``.
@@ -124,11 +128,18 @@ class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, with delta=0
         discrete Laplace noise, drawn exactly; the guarantee then does not take doubles for real
         numbers. See ``docs/security.md``.
+    calibrate : {"auto", "private"} or None, default="auto"
+        Whether probabilities are set right by an intercept and a slope of log odds, of several
+        classes by the slope alone. ``"private"`` reads them off a noisy histogram of scores by
+        label that takes a twentieth of the budget; ``"auto"`` does where n is large enough for
+        epsilon; None never does. See ``docs/probabilities.md``.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count: together as one row, one of them alone, or each as
         one up to `max_unit_rows`, by which all noise grows.
     max_unit_rows : int or None, default=None
-        Public bound of ``unit_weighting="sum"``: of a unit with more rows each counts less.
+        Public bound on rows of each id. ``"mean"`` takes no more, drawn at random, or all without
+        one, which ``numerics="discrete"`` and networks do not allow. ``"sum"`` needs it: of a unit
+        with more rows each counts less.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -147,6 +158,8 @@ class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
         Private intercepts.
     classes_ : ndarray of shape (n_classes,)
         Labels.
+    calibration_ : tuple of float
+        Intercept and slope that were applied to the scores; (0, 1) where none were.
     privacy_spent_ : PrivacySpent
         The guarantee, its mechanism and its assumptions.
     n_features_in_ : int
@@ -199,6 +212,7 @@ class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
         max_iter: int = 100,
         learning_rate_init: float | None = None,
         numerics: str = "float",
+        calibrate: str | None = "auto",
         unit_weighting: str = "mean",
         max_unit_rows: int | None = None,
         accountant: Any = None,
@@ -219,6 +233,7 @@ class OperaLogisticRegression(ClassWeightMixin, LogisticMixin, _OperaModel):
         self.max_iter = max_iter
         self.learning_rate_init = learning_rate_init
         self.numerics = numerics
+        self.calibrate = calibrate
         self.unit_weighting = unit_weighting
         self.max_unit_rows = max_unit_rows
         self.accountant = accountant
@@ -251,8 +266,8 @@ class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
         Public label set. None reads it from `y`, which the statement then says.
     class_weight : dict, "balanced" or None, default=None
         Public weights of labels; see `OperaLogisticRegression`.
-    prevalence : dict or None, default=None
-        Public shares of labels for ``"balanced"``.
+    prevalence : dict, "private" or None, default=None
+        Shares of labels for ``"balanced"``; see `OperaLogisticRegression`.
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included. See `OperaLogisticRegression`.
     half_width : float, default=0.5
@@ -275,7 +290,7 @@ class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
     max_unit_rows : int or None, default=None
-        Public bound of ``unit_weighting="sum"``.
+        Public bound on rows of each id; see `OperaLogisticRegression`.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`

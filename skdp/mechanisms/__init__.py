@@ -10,7 +10,7 @@ from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_mechanism
 from skdp.mechanisms.laplace import laplace_accuracy, laplace_mechanism
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
-from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
+from skdp.mechanisms.samplers import AllocationSampler, PoissonSampler, UniformSubsetSampler
 from skdp.mechanisms.selection import (
     exponential_mechanism,
     permute_and_flip,
@@ -21,6 +21,7 @@ from skdp.mechanisms.stopping import RandomStopping
 from skdp.mechanisms.trace import ReleaseTrace, active_trace, record_releases
 
 __all__ = [
+    "AllocationSampler",
     "ContributionBound",
     "GaussianMechanism",
     "PoissonSampler",

@@ -67,8 +67,15 @@ def secret_on_grid(sigma: float, count: int) -> tuple[float, float, float]:
     """
     grid = math.ldexp(1.0, math.frexp(sigma)[1] - 1 - _SECRET_DIGITS)
     scale = math.ceil(math.hypot(sigma / grid, _RANDOM_ROUNDING) * (1.0 + _MARGIN)) + 1
-    near = _REACH * _RANDOM_ROUNDING * grid * math.sqrt(count) * ROUND_UP
-    return float(scale) * grid, grid, near
+    return float(scale) * grid, grid, distance_on_grid(grid, count)
+
+
+def distance_on_grid(grid: float, count: int) -> float:
+    """Return how near noise on a grid is to continuous noise of no larger variance.
+
+    So are `count` numbers that are rounded to the grid, noise included; the distance is Euclidean.
+    """
+    return _REACH * _RANDOM_ROUNDING * grid * math.sqrt(count) * ROUND_UP
 
 
 def discrete_gaussians(stream: RandomStream, scale: int | Fraction, count: int) -> list[int]:

@@ -134,3 +134,52 @@ class UniformSubsetSampler:
         )
         self._step += steps
         return indices, offsets
+
+
+@plain_arguments
+class AllocationSampler:
+    """Put each row, in every epoch anew, into one of the lots of the epoch.
+
+    Rows are allocated independently of each other and uniformly, so that lots may be empty. Lots
+    are drawn one after another, however many at once.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows to sample from.
+    lots : int
+        Number of lots in an epoch, at least 1.
+    stream : RandomStream
+        Source of randomness; each epoch has a child of its own.
+    """
+
+    def __init__(self, n_rows: int, lots: int, stream: RandomStream) -> None:
+        if n_rows < 1 or lots < 1:
+            raise ValueError(f"n_rows and lots must be positive, got {n_rows}, {lots}.")
+        self.n_rows = n_rows
+        self.lots = lots
+        self._stream = stream
+        self._step = 0
+
+    @property
+    def expected_lot_size(self) -> float:
+        """Mean number of rows in a lot."""
+        return self.n_rows / self.lots
+
+    def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw the lots of the next `steps` steps; see :meth:`PoissonSampler.draw`."""
+        drawn = [np.empty(0, dtype=np.int64)]
+        for step in range(self._step, self._step + steps):
+            epoch, lot = divmod(step, self.lots)
+            if lot == 0:
+                self._allocate(self._stream.spawn(f"epoch {epoch}"))
+            drawn.append(self._order[self._ends[lot] : self._ends[lot + 1]])
+        self._step += steps
+        return np.concatenate(drawn), np.cumsum([lot.size for lot in drawn], dtype=np.int64)
+
+    def _allocate(self, stream: RandomStream) -> None:
+        """Allocate all rows; of lot t are ``order[ends[t]:ends[t + 1]]``, ascending."""
+        numbers = (stream.uniform(self.n_rows) * self.lots).astype(np.int64)
+        numbers = np.minimum(numbers, self.lots - 1)  # a product may be rounded up
+        self._order = np.argsort(numbers, kind="stable")
+        self._ends = np.searchsorted(numbers[self._order], np.arange(self.lots + 1))

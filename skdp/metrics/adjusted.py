@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.budget.charging import ChargesBudget
 from skdp.metrics.evaluation import PrivateEvaluation
 from skdp.metrics.release import ScoreTables
-from skdp.metrics.score_curve import log_odds
 from skdp.parameters import check_integer
 from skdp.reporting.privacy_spent import PrivacySpent, spending_of
+from skdp.scores.curve import log_odds
 from skdp.statistics.noise import UNIT
 
 

@@ -8,9 +8,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
-from skdp.metrics.bins import ScoreBins
 from skdp.metrics.intervals import Figure, ratio
-from skdp.metrics.release import ScoreTable
+from skdp.scores.bins import ScoreBins, ScoreTable
 
 # Log odds beyond which the slope takes scores for equal, and slopes that are looked for.
 _LARGEST_LOGIT, _LARGEST_SLOPE = 6.0, 32.0

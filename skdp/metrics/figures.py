@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from skdp.metrics.intervals import Figure, Interval, not_ruled_out, ratio, widened
-from skdp.metrics.release import ScoreTable
+from skdp.scores.bins import ScoreTable
 
 # What is counted inside what, from label and prediction.
 _SHARES: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.special import ndtri
 
-from skdp.metrics.bins import ScoreBins
+from skdp.scores.bins import ScoreBins
 
 Interval = tuple[float, float]
 

@@ -11,24 +11,12 @@ import numpy as np
 from skdp.accounting import ComposedEvent, Event, calibrate_event
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.contribution import Adjacency
-from skdp.metrics.bins import ScoreBins, number_of_bins
+from skdp.scores.bins import ScoreBins, ScoreTable, number_of_bins
 from skdp.statistics.counts import table_of
 from skdp.statistics.noise import Noise, Query
 
 # Parts of the budget of a table: for bins, for cells between thresholds, for confusions.
 _TWO_CLASSES, _MORE_CLASSES = (0.6, 0.4), (0.48, 0.32, 0.2)
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreTable:
-    """One table of label (0, 1) by bin: noisy counts, and the public covariance of their noise.
-
-    Counts are as they were released, below zero too. The covariance is that of the flat table.
-    """
-
-    counts: np.ndarray
-    covariance: np.ndarray
-    bins: ScoreBins
 
 
 @dataclass(frozen=True, eq=False)

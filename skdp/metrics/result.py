@@ -10,8 +10,9 @@ import numpy as np
 from skdp.metrics import calibration, figures
 from skdp.metrics.intervals import Figure, average, quantile, ratio
 from skdp.metrics.record import EvaluationRecord
-from skdp.metrics.release import ScoreTable, ScoreTables
+from skdp.metrics.release import ScoreTables
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.scores.bins import ScoreTable
 
 
 class Point(NamedTuple):

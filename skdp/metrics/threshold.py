@@ -8,8 +8,8 @@ import numpy as np
 
 from skdp.metrics.adjusted import AdjustsModel
 from skdp.metrics.release import ScoreTables
-from skdp.metrics.score_curve import best_bin, log_odds, smoothed
 from skdp.parameters import check_choice, check_real
+from skdp.scores.curve import best_bin, log_odds, smoothed
 
 
 class PrivateThreshold(AdjustsModel):

@@ -68,7 +68,7 @@ def strip_secrets(estimator: Any) -> Any:
     return estimator
 
 
-def restore_parameters(estimator: Any, template: Any, spent: Any) -> Any:
+def restore_parameters(estimator: Any, template: Any, spent: Any, *, refitted: bool) -> Any:
     """Give a fitted model its own parameters back, and have it say what it really cost.
 
     Of one model out of a search, the price is that of the whole search.
@@ -86,6 +86,8 @@ def restore_parameters(estimator: Any, template: Any, spent: Any) -> Any:
                 if parameter in own
             },
         )
+        if not refitted:  # chosen by its score, in which the noise has had a say
+            vars(part).pop("_coef_noise_", None)
         if hasattr(part, "privacy_spent_"):
             part.privacy_spent_ = spent
             # The statement counts a record that several steps share in this way once.

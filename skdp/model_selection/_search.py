@@ -385,8 +385,9 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             if plan.design.method != "random-stopping":
                 self.noisy_scores_ = scores
         if model is not None:
+            template = candidates[choice.number].estimator
             self.best_estimator_ = restore_parameters(
-                model, candidates[choice.number].estimator, spent
+                model, template, spent, refitted=plan.design.refit
             )
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_

@@ -90,6 +90,7 @@ class LinearModel:
     units: ScaledUnits = field(default_factory=ScaledUnits)
     heaviest: float = 1.0
     by_unit: bool = False  # whether a record is all rows of an id
+    rows_per_unit: int = 1  # public bound, where rounding errors rest on it
     class_weights: tuple[float, ...] | None = None  # in `heaviest` already
 
     def __post_init__(self) -> None:
@@ -144,6 +145,11 @@ class LinearModel:
     def n_weights(self) -> int:
         """Length of the whole weight vector."""
         return self.n_outputs * self.n_weights_per_output
+
+    @property
+    def most_rows(self) -> int:
+        """Public number of rows, on which bounds on rounding errors rest."""
+        return self.n_rows * self.rows_per_unit
 
     @property
     def lipschitz(self) -> float:

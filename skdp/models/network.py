@@ -68,7 +68,8 @@ class NetworkModel:
     # Public matrices to start from; None takes those of `public_start`.
     given_start: list[Weights] | None = field(default=None, compare=False, repr=False)
     heaviest: float = 1.0  # bound on the total weight of a unit's rows
-    by_unit: bool = False  # whether a record is one row of an id
+    by_unit: bool = False  # whether a record is all rows of an id
+    rows_per_unit: int = 1  # public number of places for rows of a unit, side by side
     class_weights: tuple[float, ...] | None = None  # in `heaviest` already
 
     # Steps and norms are taken as they are given, on rows of norm `gain`.
@@ -186,9 +187,9 @@ class NetworkProblem:
     @cached_property
     def _sums(self) -> LayerSums:
         matrix = self.rows.matrix[0] if self.rows.is_sparse else self.rows.matrix
-        return LayerSums(
-            self.rows, self.model.loss, self.model.layers, matrix.dtype, self.model.start
-        )
+        model = self.model
+        most_rows = self.rows.n_units * model.rows_per_unit
+        return LayerSums(self.rows, model.loss, model.layers, matrix.dtype, model.start, most_rows)
 
     def sum_clipped(
         self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights

@@ -14,11 +14,11 @@ from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.norm_exponential import NormExponentialMechanism
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
 from skdp.mechanisms.trace import active_trace
 from skdp.models import LinearModel, LinearProblem, Model, Problem
 from skdp.plans.adaptive_clip import pack_sum, unpack_sum
-from skdp.plans.noisy_gradient import NoisyGradientPlan
+from skdp.plans.label_counts import LabelCountPlan
+from skdp.plans.noisy_gradient import NoisyGradientPlan, Sampler
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.solvers import StepState, apply_update, gradient_descent, minimise
@@ -49,7 +49,7 @@ def _check_rows(model: LinearModel, problems: Sequence[LinearProblem], grid: flo
     With noise on a grid rounding is bounded too, and rests on the number of terms of a sum.
     """
     for rows in (problem.rows for problem in problems):
-        if rows.n_units != model.n_rows or (grid > 0.0 and rows.n_rows > model.n_rows):
+        if rows.n_units != model.n_rows or (grid > 0.0 and rows.n_rows > model.most_rows):
             raise ValueError(
                 f"{model.name} was bound to a table that has not n_rows={model.n_rows}."
             )
@@ -150,6 +150,18 @@ def carry_out_objective_perturbation(
     return _release(noise, model, np.concatenate(parts))
 
 
+@carry_out.register(LabelCountPlan)
+def carry_out_label_counts(
+    plan: LabelCountPlan,
+    problems: Sequence[Any],
+    stream: RandomStream,
+    on_step: StepObserver | None = None,
+) -> np.ndarray:
+    """Release the counts, which are the only problem."""
+    (counts,) = problems
+    return _noise(plan, stream, "label counts").release(counts)
+
+
 @carry_out.register(NoisyGradientPlan)
 def carry_out_noisy_gradient(
     plan: NoisyGradientPlan,
@@ -182,7 +194,7 @@ def _run_at_once(
     plan: NoisyGradientPlan,
     loops: Sequence[Any],
     states: Sequence[StepState],
-    sampler: PoissonSampler | UniformSubsetSampler | LotsOfUnits,
+    sampler: Sampler | LotsOfUnits,
     mechanism: AdditiveMechanism,
     on_step: StepObserver | None,
 ) -> None:
@@ -216,7 +228,7 @@ def _run_stepwise(
     plan: NoisyGradientPlan,
     problems: Sequence[Problem],
     states: Sequence[StepState],
-    sampler: PoissonSampler | UniformSubsetSampler | LotsOfUnits | None,
+    sampler: Sampler | LotsOfUnits | None,
     mechanism: AdditiveMechanism,
     on_step: StepObserver | None,
 ) -> None:

@@ -48,4 +48,5 @@ class DPSGDChoices:
     final_share: float
     decay_share: float
     average: Averaging
+    sampling: Sampling = "poisson"
     adaptive: bool = False  # whether the clipping norm changes; max_grad_norm is where it starts

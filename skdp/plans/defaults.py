@@ -3,8 +3,8 @@
 All of them follow from one number, the signal-to-noise ratio ``n mu``: n records are summed, and
 ``mu`` is the Gaussian-DP parameter (sensitivity over noise) that the whole fit may spend; once
 the noise multiplier z of T steps on lots of size b is known, it is ``b sqrt(T) / z``. Lengths
-and step sizes are in scaled units, in which rows have norm at most 1. The constants were chosen
-once on five public tables and synthetic blobs; see ``docs/defaults.md`` for how they fare.
+and step sizes are in scaled units, in which rows have norm at most 1. See ``docs/defaults.md`` for
+the tables on which the constants were chosen, and how they fare on others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from skdp.accounting.numerics import gaussian_profile
 from skdp.mechanisms.contribution import Adjacency
 from skdp.models import LinearModel, Model
-from skdp.plans.objective_perturbation import rank_of_unit, smallest_penalty
+from skdp.plans.objective_perturbation import smallest_penalty
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,13 @@ _RELAXATIONS = 3.0
 # Standard deviation that the noise of all steps together may give to the margin of a row, and the
 # signal-to-noise ratio from which it grows: weights get larger where there is much to learn.
 _MARGIN_NOISE = 2.0
-_MARGIN_NOISE_UNCLIPPED = 1.0
+_MARGIN_NOISE_OF_BOUNDED = 1.0  # where the loss bounds gradients, and few are cut
 _MUCH_SIGNAL = 1000.0
+# Ratio for each column below which objective perturbation keeps weights smaller, down to a third:
+# yet smaller ones rank no worse, but the intercept is then far from a rare class's share.
+_LITTLE_SIGNAL_PER_COLUMN = 10.0
+# At weights of zero no gradient of the log-loss is longer than half of the bound on all of them.
+_CLIP_AT_START = 0.5
 # Standard deviation that the noise of all steps together may give to each weight of a network with
 # one hidden layer. It reaches a margin through all units: much signal is no reason for more.
 _NETWORK_NOISE = 0.2
@@ -120,19 +125,29 @@ def default_objective_clip(model: LinearModel, numbers: PublicNumbers) -> float 
 
 
 def default_objective_penalty(
-    model: LinearModel, numbers: PublicNumbers, rows_per_unit: int | None = 1
+    model: LinearModel,
+    numbers: PublicNumbers,
+    rows_per_unit: int | None = 1,
+    columns: int | None = None,
 ) -> float:
-    """Return the L2 penalty of objective perturbation, in scaled units."""
+    """Return the L2 penalty of objective perturbation, in scaled units.
+
+    A number of columns makes it the larger. The fit is priced without: private searches do not
+    know how many columns a step behind others sees.
+    """
     # Without any rows the noise in a weight would be that of the linear term over the penalty; it
     # is fixed at a value that grows with the signal-to-noise ratio, as it is large only in
-    # directions about which the rows say nothing. And the curvature of one record may cost a fifth
-    # of epsilon.
+    # directions about which the rows say nothing; there are more of these the more columns there
+    # are. And the curvature of one record may cost a fifth of epsilon.
     ratio = _ratio_of_part(model, numbers)
     straight = model.part_loss.piecewise_quadratic
     noise = max(0.5, 0.3 * ratio**0.3 if straight else 0.2 * ratio**0.4)
+    if columns is not None:
+        enough = _LITTLE_SIGNAL_PER_COLUMN * columns
+        noise *= min(1.0, max(1.0 / 3.0, math.sqrt(ratio / enough)))
     wanted = model.part_loss.lipschitz(model.row_norm) / (noise * ratio)
-    rank = rank_of_unit(model, rows_per_unit)
-    floor = smallest_penalty(model, numbers.target_epsilon, _SHARE_OF_CURVATURE, rank)
+    target = numbers.target_epsilon
+    floor = smallest_penalty(model, target, _SHARE_OF_CURVATURE, rows_per_unit)
     return max(wanted, floor, _SMALLEST_DEFAULT_PENALTY)
 
 
@@ -154,6 +169,13 @@ def default_clip(model: Model, ratio: float) -> float:
     bounded = math.isfinite(model.lipschitz)
     longest = model.lipschitz / model.heaviest if bounded else _NETWORK_GRADIENT
     return longest * min(1.0, 0.09 * ratio**0.2)
+
+
+def default_bounded_clip(model: Model, ratio: float) -> float | None:
+    """Return the clipping norm where the loss bounds gradients anyway, or None for no clipping."""
+    longest = model.lipschitz / model.heaviest
+    clip = max(default_clip(model, ratio), _CLIP_AT_START * longest)
+    return clip if clip < longest else None
 
 
 def default_steps(model: Model, numbers: PublicNumbers, batch_size: int | None) -> int:
@@ -205,16 +227,16 @@ def _rule_steps(model: Model, numbers: PublicNumbers) -> int:
         return _FEWEST_STEPS
     ratio = numbers.signal_to_noise
     bound = model.heaviest * default_clip(model, ratio)
-    travel = _weight_noise(model, ratio, clipped=True) * ratio / bound
+    travel = _weight_noise(model, ratio) * ratio / bound
     steps = math.ceil((1.0 - _MOMENTUM) * travel / _longest_step(model, 0.0, _MOMENTUM))
     return min(_MOST_STEPS, max(_FEWEST_STEPS, steps))
 
 
-def _weight_noise(model: Model, ratio: float, *, clipped: bool) -> float:
+def _weight_noise(model: Model, ratio: float, bounded: bool = False) -> float:
     """Return the noise that all steps may give to a weight; of rows of norm 1, to a margin too."""
     if "linear" not in model.facts:
         return _NETWORK_NOISE / _hidden_layers(model)
-    base = _MARGIN_NOISE if clipped else _MARGIN_NOISE_UNCLIPPED
+    base = _MARGIN_NOISE_OF_BOUNDED if bounded else _MARGIN_NOISE
     return base * math.sqrt(max(1.0, ratio / _MUCH_SIGNAL))
 
 
@@ -235,20 +257,21 @@ def noisy_descent_defaults(
     steps: int,
     signal_to_noise: float,
     bound: float,
-    clipped: bool,
+    bounded: bool = False,
     momentum: float | None = None,
     penalty: float | None = None,
     mean_rate: float = 1.0,
 ) -> DescentDefaults:
     """Return step size, momentum, penalty and averaging of a noisy descent.
 
-    `bound` is what one record may contribute; momentum and penalty are the user's, or None. The
-    mean step is `mean_rate` times the first, so that schedules differ in nothing but their shape.
+    `bound` is what one record may contribute, and `bounded` whether the loss or a ball bounds
+    gradients too; momentum and penalty are the user's, or None. The mean step is `mean_rate` times
+    the first, so that schedules differ in nothing but their shape.
     """
     # After T steps of size eta with momentum m the iterates have travelled for T eta / (1 - m), and
     # the noise in each weight is about that times the bound over the signal-to-noise ratio, however
     # many steps there are and whatever their lots.
-    noise = _weight_noise(model, signal_to_noise, clipped=clipped)
+    noise = _weight_noise(model, signal_to_noise, bounded)
     momentum = _MOMENTUM if momentum is None else momentum
     penalty = 0.15 * bound / signal_to_noise if penalty is None else penalty
     step = (1.0 - momentum) * noise * signal_to_noise / (bound * steps * mean_rate)

@@ -1,7 +1,8 @@
 """Plan of differentially private stochastic gradient descent (Abadi et al. 2016).
 
-Each record's gradient is clipped, in closed form, to a public norm; true Poisson lots are drawn,
-noise is added to the clipped sum, and the sum is divided by the public expected lot size.
+Each record's gradient is clipped, in closed form, to a public norm; true Poisson lots are drawn, or
+each record falls into one random lot of each epoch, noise is added to the clipped sum, and the sum
+is divided by the public expected lot size.
 Proofs: ``docs/proofs/dpsgd.md``.
 """
 
@@ -38,8 +39,9 @@ from skdp.solvers import UpdateRule
 def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> NoisyGradientPlan:
     """Derive lots, steps, noise and step sizes from public numbers and the user's choices."""
     require(model, "DP-SGD")
-    lots = choose_lots(model, numbers, "poisson", choices.batch_size, choices.max_iter)
+    lots = choose_lots(model, numbers, choices.sampling, choices.batch_size, choices.max_iter)
     steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)
+    steps = -(-steps // lots.epoch) * lots.epoch
     clipped = ContributionBound.from_clipping
     contribution = adaptive_contribution if choices.adaptive else clipped
     multiplier = choices.noise_multiplier or _calibrated_multiplier(
@@ -53,7 +55,6 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
         steps=steps,
         signal_to_noise=ratio,
         bound=model.heaviest * clip,
-        clipped=True,
         momentum=choices.momentum,
         penalty=choices.penalty,
         mean_rate=mean_rate,

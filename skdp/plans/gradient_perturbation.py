@@ -76,7 +76,7 @@ def build_gradient_perturbation(
         steps=steps,
         signal_to_noise=ratio,
         bound=bound.norm,
-        clipped=clip == choices.max_grad_norm,
+        bounded=True,
         penalty=_penalty(choices, bound.norm / ratio),
     )
     if choices.step_sizes == "convex" and choices.radius is None:
@@ -131,6 +131,8 @@ def choose_lots(
     size = default_lot_size(model, numbers, max_iter) if batch_size is None else batch_size
     if size >= numbers.n_rows:
         return Lots("full", numbers.n_rows, float(numbers.n_rows))
+    if sampling == "allocation":  # the number of lots is whole
+        return Lots(sampling, numbers.n_rows, numbers.n_rows / max(2, round(numbers.n_rows / size)))
     return Lots(sampling, numbers.n_rows, float(size))
 
 

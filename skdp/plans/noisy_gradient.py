@@ -20,20 +20,24 @@ from skdp.accounting import (
     GaussianEvent,
     LastIterateEvent,
     PoissonSampledEvent,
+    RandomAllocationEvent,
     RepeatedEvent,
     UniformSampledEvent,
     calibrate_event,
     composition_noise_multiplier,
 )
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
+from skdp.mechanisms.discrete_gaussian import Noise
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.mechanisms.samplers import PoissonSampler, UniformSubsetSampler
+from skdp.mechanisms.samplers import AllocationSampler, PoissonSampler, UniformSubsetSampler
 from skdp.models import Model
 from skdp.plans.adaptive_clip import MOST_ROWS, adaptive_contribution
 from skdp.plans.schedules import LearningRateSchedule
+from skdp.plans.score_table import beside
 from skdp.solvers import UpdateRule
 
-Sampling = Literal["full", "poisson", "uniform"]
+Sampling = Literal["full", "poisson", "uniform", "allocation"]
+Sampler = PoissonSampler | UniformSubsetSampler | AllocationSampler
 Calibration = Literal["pld", "composition", "hidden-state"]
 
 # Weights are kept in this ball on every table: far beyond any use, and far from overflow.
@@ -42,7 +46,10 @@ LARGEST_WEIGHTS = 1e100
 
 @dataclass(frozen=True)
 class Lots:
-    """How the rows of each step are chosen: all, each independently, or a subset of fixed size."""
+    """How the rows of each step are chosen: all, each independently, or a subset of fixed size.
+
+    By "allocation" each row is in one step of each epoch.
+    """
 
     sampling: Sampling
     n_rows: int
@@ -58,6 +65,8 @@ class Lots:
 
         So is the sensitivity of the full sum (1 to 2), which matters for full lots only.
         """
+        if self.sampling == "allocation":
+            raise ValueError("Steps on allocated lots have no event of their own: epochs have.")
         if self.sampling == "full":
             return GaussianEvent(noise_multiplier / sensitivity_ratio)
         step = GaussianEvent(noise_multiplier)
@@ -65,12 +74,29 @@ class Lots:
             return PoissonSampledEvent(self.sample_rate, step)
         return UniformSampledEvent(int(self.size), self.n_rows, step)
 
-    def sampler(self, stream: RandomStream) -> PoissonSampler | UniformSubsetSampler | None:
+    @property
+    def epoch(self) -> int:
+        """Number of steps that are sampled, and accounted for, together."""
+        return round(self.n_rows / self.size) if self.sampling == "allocation" else 1
+
+    def run_event(self, noise_multiplier: float, sensitivity_ratio: float, steps: int) -> Event:
+        """Return the event of a number of steps, which must be whole epochs."""
+        if steps % self.epoch:
+            raise ValueError(f"{steps} steps are not whole epochs of {self.epoch} lots.")
+        if self.sampling == "allocation":
+            step: Event = RandomAllocationEvent(self.epoch, GaussianEvent(noise_multiplier))
+        else:
+            step = self.event(noise_multiplier, sensitivity_ratio)
+        return RepeatedEvent(step, steps // self.epoch)
+
+    def sampler(self, stream: RandomStream) -> Sampler | None:
         """Return the sampler that draws these lots; None if every lot holds all rows."""
         if self.sampling == "full":
             return None
         if self.sampling == "poisson":
             return PoissonSampler(self.n_rows, self.sample_rate, stream)
+        if self.sampling == "allocation":
+            return AllocationSampler(self.n_rows, self.epoch, stream)
         return UniformSubsetSampler(self.n_rows, int(self.size), stream)
 
 
@@ -104,6 +130,7 @@ class NoisyGradientPlan:
     adaptive: bool = False
     # Whether the event relies on earlier iterates staying hidden.
     last_iterate_only: bool = False
+    table: Noise | None = None  # of a table of scores that is released too
     # Plans that differ only here are equal.
     execution: Execution = field(default=Execution(), compare=False)
 
@@ -119,10 +146,10 @@ class NoisyGradientPlan:
             )
         if not self.adaptive:
             return
-        if self.model.heaviest != 1.0:
+        if self.model.heaviest != 1.0 or getattr(self.model, "rows_per_unit", 1) != 1:
             raise ValueError(
-                "Adaptive clipping is proved for rows of weight 1: give a fixed max_grad_norm, or "
-                "no class_weight."
+                "Adaptive clipping is proved for one row of weight 1 of each record: give a fixed "
+                "max_grad_norm, or no class_weight and unit_weighting='random-row'."
             )
         if "counts cut gradients" not in self.model.facts or self.model.n_parts != 1:
             raise ValueError(
@@ -160,10 +187,14 @@ class NoisyGradientPlan:
     @property
     def event(self) -> Event:
         """What the fit releases, for the accountants: all steps, or the last iterate alone."""
+        return beside(self._descent, self.table)
+
+    @property
+    def _descent(self) -> Event:
         ratio = self.sensitivity / self.bound.norm
-        step = self.lots.event(self.noise_multiplier, ratio)
         if not self.last_iterate_only:
-            return RepeatedEvent(step, self.steps)
+            return self.lots.run_event(self.noise_multiplier, ratio, self.steps)
+        step = self.lots.event(self.noise_multiplier, ratio)
         penalty = self.rule.penalty
         return LastIterateEvent.from_units(
             step,
@@ -229,7 +260,7 @@ def calibrate_sigma(
         return _composition_sigma(lots, bound, adjacency, epsilon, delta, steps)
     ratio = bound.sensitivity(adjacency) / bound.norm
     return bound.norm * calibrate_event(
-        lambda noise_multiplier: RepeatedEvent(lots.event(noise_multiplier, ratio), steps),
+        lambda noise_multiplier: lots.run_event(noise_multiplier, ratio, steps),
         epsilon,
         delta,
         adjacency=adjacency,

@@ -44,10 +44,12 @@ def curvature_ratio(model: LinearModel, penalty: float) -> float:
 
 
 def smallest_penalty(
-    model: LinearModel, epsilon: float, share: float = 1.0, rank: int = 1
+    model: LinearModel, epsilon: float, share: float = 1.0, rows: int | None = 1
 ) -> float:
     """Return the penalty on the mean loss at which determinants may cost a share of epsilon."""
-    allowed = rank * math.expm1(min(700.0, share * epsilon / (model.n_parts * rank)))
+    allowed = share * epsilon / model.n_parts
+    if rows is not None:
+        allowed = rows * math.expm1(min(700.0, allowed / rows))
     return model.part_loss.smoothness(model.row_norm) / (model.n_rows * allowed)
 
 
@@ -69,6 +71,7 @@ class ObjectivePerturbationPlan:
     grid: float
     tilt_grid: float
     event: ObjectivePerturbationEvent | PureDPEvent
+    table: Noise | None = None  # of a table of scores that is released too; the event has it
 
     @classmethod
     def build(
@@ -83,20 +86,24 @@ class ObjectivePerturbationPlan:
         max_iter: int = 100,
         numerics: Numerics = "float",
         rows_per_unit: int | None = 1,
+        priced_penalty: float | None = None,
     ) -> ObjectivePerturbationPlan:
         """Derive both noises and the tolerance from public numbers.
 
         `rows_per_unit` bounds how many rows a protected unit has, None for any number; then the
-        model's n counts units, and a unit's loss is a convex combination of its rows' losses.
+        model's n counts units, and a unit's loss is a convex combination of its rows' losses. No
+        use is made of the number of columns, which would hardly help: searches do not know it. The
+        event may be that of a smaller penalty, which costs more.
         """
         facts = ("linear", "convex", "Lipschitz", "smooth", "of a slope of known sign")
         require(model, "Objective perturbation", *facts)
         check_penalty(model, penalty)
         share = _APPROXIMATION if model.n_parts == 1 else _APPROXIMATION_JOINT
-        rank = rank_of_unit(model, rows_per_unit)
-        event = _calibrate(model, penalty, adjacency, epsilon, delta, share, rank)
+        rows = rows_per_unit
+        priced = penalty if priced_penalty is None else min(penalty, priced_penalty)
+        event = _calibrate(model, priced, adjacency, epsilon, delta, share, rows)
         if event is None:
-            raise ValueError(too_small(model, penalty, epsilon, rank))
+            raise ValueError(too_small(model, priced, epsilon, rows))
         most = _COSTLY * event.noise_multiplier
         lipschitz = model.part_loss.lipschitz(model.row_norm)
         while True:
@@ -111,7 +118,7 @@ class ObjectivePerturbationPlan:
             share *= _MORE
             if distance <= 1.01 * wanted or share > _MOST:
                 break
-            other = _calibrate(model, penalty, adjacency, epsilon, delta, share, rank)
+            other = _calibrate(model, priced, adjacency, epsilon, delta, share, rows)
             if other is None or other.noise_multiplier > most:
                 break
             event = other
@@ -205,7 +212,7 @@ def _calibrate(
     epsilon: float,
     delta: float,
     share: float,
-    rank: int,
+    rows: int | None,
 ) -> ObjectivePerturbationEvent | None:
     """Return the event of a model with the least noise; None if the penalty allows none."""
     return least_noise_event(
@@ -216,25 +223,17 @@ def _calibrate(
         delta,
         outputs=model.n_parts,
         approximation=share,
-        rows_per_unit=rank,
+        rows_per_unit=rows,
     )
 
 
-def rank_of_unit(model: LinearModel, rows_per_unit: int | None) -> int:
-    """Return a bound on the rank of a unit's second derivative; 1 if and only if it is one row."""
-    if rows_per_unit == 1:
-        return 1
-    most = max(2, model.n_weights_per_output)
-    return most if rows_per_unit is None else min(rows_per_unit, most)
-
-
 def too_small(
-    model: LinearModel, penalty: float, epsilon: float, rank: int, share: float = 1.0
+    model: LinearModel, penalty: float, epsilon: float, rows: int | None, share: float = 1.0
 ) -> str:
     """Say that a penalty leaves nothing of epsilon beside determinants, and which one does."""
-    least = smallest_penalty(model, epsilon, share, rank)
+    least = smallest_penalty(model, epsilon, share, rows)
     alpha, needed = _alpha(model, penalty), _alpha(model, least)
-    whose = "record" if rank == 1 else "unit"
+    whose = "record" if rows == 1 else "unit"
     return (
         f"alpha={alpha:.6g} is too small for epsilon={epsilon:g}: the curvature of one {whose}'s "
         f"loss may then use all of epsilon, whatever the noise. alpha must exceed {needed:.6g}, "

@@ -20,6 +20,7 @@ from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid
 from skdp.mechanisms.norm_exponential import pure_event, pure_noise
 from skdp.models import LinearModel, require
 from skdp.plans.noisy_gradient import contribution_in_ball
+from skdp.plans.score_table import beside
 from skdp.solvers.objective import smallest_tolerance
 from skdp.solvers.rounding import certified_tolerance, gradient_rounding
 
@@ -48,7 +49,7 @@ def default_tolerance(model: LinearModel, penalty: float) -> float:
 
 def proved_tolerance(model: LinearModel, penalty: float, tilt_norm: float = 0.0) -> float:
     """Return the least norm of the joint gradient that the solver proves, rounding included."""
-    shape = (model.n_rows, model.n_weights_per_output)
+    shape = (model.most_rows, model.n_weights_per_output)
     least = certified_tolerance(model.part_loss, model.row_norm, penalty, shape, tilt_norm)
     if least == math.inf:
         raise ValueError(
@@ -105,7 +106,7 @@ def descent_sensitivity(
 
 def _step_error(model: LinearModel, penalty: float, step_size: float, walked: float) -> float:
     """Bound a step's rounding errors over its size; `walked` is the sum of contracted steps."""
-    shape = (model.n_rows, model.n_weights_per_output)
+    shape = (model.most_rows, model.n_weights_per_output)
     rounding = gradient_rounding(model.part_loss, model.row_norm, penalty, shape)
     fixed = math.sqrt(model.n_parts) * rounding.fixed + _STEP_ROUNDING * model.lipschitz
     share = walked * (rounding.slope + _STEP_ROUNDING / step_size)
@@ -144,6 +145,7 @@ class OutputPerturbationPlan:
     sensitivity: float
     sigma: float
     grid: float
+    table: Noise | None = None  # of a table of scores that is released too
 
     @classmethod
     def build(
@@ -206,4 +208,6 @@ class OutputPerturbationPlan:
     def event(self) -> Event:
         """One release with Gaussian noise, or without a delta with norm-exponential noise."""
         noise = Noise(self.sensitivity, self.sigma, self.grid)
-        return GaussianEvent(noise.multiplier) if self.delta > 0.0 else pure_event(noise)
+        if self.delta == 0.0:
+            return pure_event(noise)
+        return beside(GaussianEvent(noise.multiplier), self.table)

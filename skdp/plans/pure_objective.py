@@ -19,7 +19,6 @@ from skdp.plans.objective_perturbation import (
     check_penalty,
     curvature_ratio,
     final_distance,
-    rank_of_unit,
     too_small,
 )
 from skdp.plans.output_perturbation import Numerics
@@ -30,15 +29,17 @@ _SHARES = (0.005, 0.02, 0.08, 0.32)
 
 
 def secret_scale(
-    model: LinearModel, penalty: float, adjacency: Adjacency, epsilon: float, ranks: int = 1
+    model: LinearModel, penalty: float, adjacency: Adjacency, epsilon: float, rows: int | None = 1
 ) -> float:
     """Return the least scale of the linear term on the sum of losses; infinite if there is none.
 
-    A unit's losses of one score have a second derivative of up to so many ranks; 1 for one row.
+    A unit has up to so many rows, or any number.
     """
     times = 2 if adjacency == "replace-one" else 1
     lipschitz = model.part_loss.lipschitz(model.row_norm)
-    each = ranks * math.log1p(curvature_ratio(model, penalty) / ranks)
+    each = curvature_ratio(model, penalty)
+    if rows is not None:
+        each = rows * math.log1p(each / rows)
     left = epsilon - model.n_parts * each * ROUND_UP
     if model.part_loss.slope_law == "logistic":
         # The curvature is none where the gradient is longest. Exact, as this may be an equality.
@@ -72,12 +73,11 @@ def pure_objective_plan(
             "term is drawn in doubles. Take an Opera estimator, or numerics='float'."
         )
     smoothness = model.part_loss.smoothness(model.row_norm) + penalty
-    ranks = rank_of_unit(model, rows_per_unit)
     found = []
     for share in _SHARES:
         final = epsilon * share
         main = math.nextafter(epsilon - final, 0.0)  # both together are at most epsilon
-        tilt = secret_scale(model, penalty, adjacency, main, ranks) / model.n_rows
+        tilt = secret_scale(model, penalty, adjacency, main, rows_per_unit) / model.n_rows
         if math.isfinite(tilt):
             wanted = FINAL_NOISE * tilt / smoothness * final
             longest = LARGEST_LENGTH * model.n_weights * tilt
@@ -85,7 +85,7 @@ def pure_objective_plan(
             sigma = distance / final * ROUND_UP
             found.append((math.hypot(tilt / smoothness, sigma), tilt, sigma, tolerance))
     if not found:
-        raise ValueError(too_small(model, penalty, epsilon, ranks, 1.0 - _SHARES[0]))
+        raise ValueError(too_small(model, penalty, epsilon, rows_per_unit, 1.0 - _SHARES[0]))
     _, tilt, sigma, tolerance = min(found)
     gap = math.sqrt(model.n_parts) * model.part_loss.lipschitz(model.row_norm)
     gap *= 2.0 if adjacency == "replace-one" else 1.0

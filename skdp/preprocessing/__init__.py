@@ -9,6 +9,7 @@ from skdp.preprocessing.images.scattering import ScatteringTransform
 from skdp.preprocessing.row_norm_clipper import RowNormClipper
 from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
 from skdp.preprocessing.schema.encoder import SchemaEncoder
+from skdp.preprocessing.schema.interaction import Interaction
 from skdp.preprocessing.schema.label import LabelColumn, PrivacyUnit
 from skdp.preprocessing.schema.lists import BooleanColumn, CategoricalColumn, OrdinalColumn
 from skdp.preprocessing.schema.table import TableSchema
@@ -21,6 +22,7 @@ __all__ = [
     "DPQuantileClipper",
     "DPStandardScaler",
     "IgnoredColumn",
+    "Interaction",
     "LabelColumn",
     "NumericColumn",
     "OrdinalColumn",

@@ -78,7 +78,7 @@ def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
     spent = getattr(fitted, "privacy_spent_", None)
     if isinstance(spent, PrivacySpent):
         shared = getattr(fitted, "_shares_record_of_search", False) is True
-        verdict = "private", spent.mechanism, "", private_claim(fitted)
+        verdict = "private", spent.mechanism + _afterwards(fitted), "", private_claim(fitted)
         findings = [Finding(name, _class(fitted), *verdict, spent, shared)]
         # A model that was fitted before, and paid for by itself.
         below = getattr(fitted, getattr(fitted, "_stands_on", ""), None)
@@ -96,6 +96,13 @@ def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
         part = f"fit {number} inside {name}"
         findings.append(Finding(part, _class(fit), "private", record.mechanism, spent=record))
     return findings
+
+
+def _afterwards(fitted: Any) -> str:
+    """Say what was done to released coefficients without rows."""
+    model = getattr(fitted, "best_estimator_", fitted)
+    linear = model[-1] if isinstance(model, Pipeline) else model
+    return getattr(getattr(linear, "_coef_noise_", None), "afterwards", "")
 
 
 def _class(part: Any) -> str:

@@ -65,6 +65,7 @@ _NOT_COVERED_BY_A_LEDGER = (
 _SAMPLERS = {
     "PoissonSampledEvent": "independent Poisson lots",
     "UniformSampledEvent": "fixed-size lots without replacement",
+    "RandomAllocationEvent": "one independent random lot in each epoch",
 }
 _FRESH_KEYS = "ChaCha20 stream with a fresh key from the operating system"
 _SEEDED = (

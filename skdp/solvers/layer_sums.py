@@ -70,7 +70,7 @@ class Layers:
         """
         unit = float(np.finfo(dtype).eps) / 2.0
         # In double precision blocks may hold other rows than before, and all round anew.
-        renewed = max(n_rows, self.block) if unit == 2.0**-53 else self.block
+        renewed = max(n_rows, self.block) if unit == 2.0**-53 else self.block + 1
         longest = max(outputs + columns for outputs, columns in self.shapes)
         stored = 3.0 * unit + (longest + 3.0 * len(self.shapes) + 8.0) * 2.0**-53
         products = 2.0 * renewed * _gamma(self.block, unit)
@@ -124,9 +124,16 @@ class LayerSums:
     """
 
     def __init__(
-        self, rows: Rows, loss: Loss, layers: Layers, dtype: Any, start: Weights | None = None
+        self,
+        rows: Rows,
+        loss: Loss,
+        layers: Layers,
+        dtype: Any,
+        start: Weights | None = None,
+        most_rows: int = 0,
     ) -> None:
         self.rows, self.layers = rows, layers
+        self._most_rows = most_rows or rows.n_units
         self.dtype = np.dtype(dtype)
         self._loss = check_targets(rows, loss)
         self._limits = (_LIMITS[self.dtype.char], float(np.finfo(self.dtype).tiny))
@@ -174,7 +181,7 @@ class LayerSums:
             return 0, 0.0
         index = ALL_ROWS if index is None else check_index(index, self.rows.n_rows)
         self._kernels.add_start(self._start, weights, self._weights)
-        margin = self.layers.rounding_margin(self.dtype, self.rows.n_units)
+        margin = self.layers.rounding_margin(self.dtype, self._most_rows)
         clips = (clip, clip / (1.0 + margin))
         n_blocks = math.ceil(count / self.layers.block)
         if not self._whole_blocks and n_blocks > 1:

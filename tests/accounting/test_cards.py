@@ -1,5 +1,6 @@
 """The contract of cards: what has none is refused by name, and answers agree with each other."""
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,6 +25,7 @@ from skdp.accounting import (
     PoissonSampledEvent,
     ProfileEvent,
     PureDPEvent,
+    RandomAllocationEvent,
     RDPAccountant,
     RenyiEvent,
     RepeatAndSelectEvent,
@@ -126,24 +128,22 @@ STRANGERS = [
 ]
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("cls", accountants().values())
-@pytest.mark.parametrize("event", STRANGERS, ids=repr)
-def test_what_has_no_card_is_refused_by_name(event, cls, adjacency):
-    assert not cls(adjacency).supports(event)
-    with pytest.raises(UnsupportedEventError, match=type(event).__name__):
-        cls(adjacency).compose(ComposedEvent((GaussianEvent(1.0), event)))
+def test_what_has_no_card_is_refused_by_name(cls):
+    for event, adjacency in itertools.product(STRANGERS, ADJACENCIES):
+        assert not cls(adjacency).supports(event), event
+        with pytest.raises(UnsupportedEventError, match=type(event).__name__):
+            cls(adjacency).compose(ComposedEvent((GaussianEvent(1.0), event)))
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("composition", sorted({*COMPOSITIONS} - {"auto"}))
-@pytest.mark.parametrize("event", STRANGERS, ids=repr)
-def test_what_has_no_card_is_refused_by_budgets(event, composition, adjacency):
-    budget = make_filter(composition, 10.0, 1e-4, adjacency)
-    with pytest.raises(UnsupportedEventError):
-        budget.price(Charge(event, 1.0, 1e-6), budget.nothing)
-    with pytest.raises((UnsupportedEventError, ValueError)):  # some ask for numbers first
-        budget.price(Charge(event, None, None), budget.nothing)
+def test_what_has_no_card_is_refused_by_budgets(composition):
+    for event, adjacency in itertools.product(STRANGERS, ADJACENCIES):
+        budget = make_filter(composition, 10.0, 1e-4, adjacency)
+        with pytest.raises(UnsupportedEventError):
+            budget.price(Charge(event, 1.0, 1e-6), budget.nothing)
+        with pytest.raises((UnsupportedEventError, ValueError)):  # some ask for numbers first
+            budget.price(Charge(event, None, None), budget.nothing)
 
 
 @pytest.mark.parametrize("value", [math.nan, -1.0])
@@ -166,6 +166,7 @@ EXAMPLES = [
     PoissonSampledEvent(0.1, PureDPEvent(1.0)),
     UniformSampledEvent(1, 20, GaussianEvent(2.0)),
     UniformSampledEvent(1, 20, LaplaceEvent(2.0)),
+    RandomAllocationEvent(20, GaussianEvent(2.0)),
     PureDPEvent(0.7),
     BoundedRangeEvent(0.7),
     ApproxDPEvent(0.7, 1e-5),

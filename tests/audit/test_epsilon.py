@@ -82,7 +82,10 @@ def test_sound_classifiers_are_not_disproved(cls, adjacency):
         estimator(OperaSVC, solver="gd", max_iter=5),
         estimator(GrpuaSVC, batch_size=11),
         estimator(DPSGDClassifier, batch_size=11, max_grad_norm=0.1),
-        estimator(DPSGDClassifier, batch_size=5, max_iter=8, max_grad_norm=0.1),
+        pytest.param(
+            estimator(DPSGDClassifier, batch_size=5, max_iter=8, max_grad_norm=0.1),
+            marks=pytest.mark.slow,
+        ),
         estimator(GrpuaSVC, batch_size=8, max_iter=3, sampling="uniform"),
         estimator(
             DPSGDClassifier,
@@ -526,3 +529,60 @@ def test_what_claims_nothing_or_not_all_is_refused(refused):
 def test_transcripts_without_a_known_likelihood_are_refused(model, message):
     with pytest.raises(ValueError, match=message):
         audit_epsilon(model, X, Y, n_trials=20, release="all")
+
+
+def patients(seed=0):
+    rng = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(30), rng.integers(1, 5, 30))
+    return np.zeros((ids.size, 2)), rng.integers(0, 2, ids.size), ids
+
+
+BY_PATIENT = [
+    (OperaSVC, {"alpha": 5.0}, "model"),
+    (OperaSVC, {"alpha": 5.0, "unit_weighting": "sum", "max_unit_rows": 3}, "model"),
+    (DPSGDClassifier, {"adjacency": "replace-one", "max_iter": 2}, "all"),
+    (DPStandardScaler, {"lower": -1.0, "upper": 1.0}, "model"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cls", "settings", "release"), BY_PATIENT)
+def test_audits_by_patients_come_near_the_claim_and_not_beyond(cls, settings, release):
+    """The bounds fail with probability 1e-7; seeded."""
+    X, y, ids = patients()
+    common = {"data_norm": 1.0, "classes": [0, 1]} if "lower" not in settings else {}
+    model = cls(20.0, 1e-5, **common, **settings)
+    options = {"n_trials": 400, "confidence": 1.0 - 1e-7, "release": release, "random_state": 0}
+    result = audit_epsilon(model, X, y, groups=ids, **options)
+    assert not result.violated and result.mu_lower > 0.25 * result.mu_claimed
+
+
+def test_a_pair_of_tables_may_differ_in_all_rows_of_a_patient():
+    X, y, ids = patients()
+    model = OperaSVC(20.0, 1e-5, data_norm=1.0, alpha=5.0, classes=[0, 1], fit_intercept=False)
+    one, other = X.copy(), X.copy()
+    one[ids == 7, 0] = 1.0
+    other[ids == 7, 0] = -1.0
+    labels = np.where(ids == 7, 1, y)
+    more = np.append(np.arange(ids.size), np.flatnonzero(ids == 7))
+    pair = other[more], labels[more], ids[more]
+    settings = {"n_trials": 120, "confidence": 1.0 - 1e-7, "random_state": 0}
+    result = audit_epsilon(model, one, labels, groups=ids, neighbour=pair, **settings)
+    assert not result.violated and result.mu_lower > 0.25 * result.mu_claimed
+    for wrong, message in (
+        ((other, labels), "groups2"),
+        ((other, labels, ids[::-1]), "one id; these tables differ"),
+        ((other[ids != 7], labels[ids != 7], ids[ids != 7]), "the same ids"),
+        ((one, labels, ids), "differ in 0 ids"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            audit_epsilon(model, one, labels, groups=ids, neighbour=wrong)
+    removal = DPSGDClassifier(data_norm=1.0, classes=[0, 1], fit_intercept=False)
+    with pytest.raises(ValueError, match="zeros on one side"):
+        audit_epsilon(removal, one, labels, groups=ids, neighbour=pair)
+    with pytest.raises(ValueError, match="fit_intercept=False"):
+        audit_epsilon(DPSGDClassifier(data_norm=1.0), X, y, groups=ids)
+    pair = np.zeros_like(one)[more], labels[more], ids[more]
+    settings["n_trials"] = 20
+    removal.set_params(max_iter=3)
+    assert not audit_epsilon(removal, one, labels, groups=ids, neighbour=pair, **settings).violated

@@ -73,7 +73,7 @@ def test_models_are_audited_with_an_intercept_and_with_many_classes(fit_intercep
         model = estimator(DPSGDClassifier, fit_intercept=fit_intercept, **settings)
         for release in ("model", "all"):
             found = audit(model, release=release)
-            assert not found.violated and found.n_right > 60
+            assert not found.violated and found.n_right > 55
 
 
 def test_classifiers_without_noisy_gradients_show_their_model():

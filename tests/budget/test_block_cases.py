@@ -280,6 +280,7 @@ def check_loky(budget, before):
     assert charges(budget) == (2,)
 
 
+@pytest.mark.slow
 def test_joblibs_workers_that_are_older_than_the_block(budget):
     before = set()
     while len(before) < 2:  # one may take all tasks while the other starts

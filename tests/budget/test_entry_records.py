@@ -17,6 +17,7 @@ from skdp.accounting import (
     GaussianEvent,
     PoissonSampledEvent,
     PureDPEvent,
+    RandomAllocationEvent,
     RenyiEvent,
     RepeatedEvent,
     UniformSampledEvent,
@@ -38,6 +39,7 @@ EVENTS = [
     ApproxDPEvent(0.1, 1e-7),
     RepeatedEvent(PoissonSampledEvent(0.1, GaussianEvent(1.5)), 7),
     UniformSampledEvent(10, 100, GaussianEvent(2.0)),
+    RandomAllocationEvent(10, GaussianEvent(2.0)),
     ComposedEvent((DiscreteGaussianEvent(3.0, 2), PureDPEvent(5e-324))),
     RenyiEvent(Gamma(2.5, 0.8), Gamma(2.5, 1.0)),
 ]

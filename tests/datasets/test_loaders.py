@@ -9,7 +9,7 @@ import sklearn.datasets
 from sklearn.utils import Bunch
 
 from skdp import datasets
-from skdp.datasets._loaders import _ADULT, _BANK, _CARDIO, _HEART
+from skdp.datasets._loaders import _ADULT, _BANK, _CARDIO, _HEART, _SUPPORT2
 
 pandas = pytest.importorskip("pandas", reason="needs pandas")
 
@@ -29,12 +29,19 @@ HEART_ROWS = [
     "63.0,1.0,1.0,145.0,233.0,1.0,2.0,150.0,0.0,2.3,3.0,0.0,6.0,0",
     "67.0,1.0,4.0,160.0,286.0,0.0,2.0,108.0,1.0,1.5,2.0,?,?,2",
 ]
+SUPPORT2_ROWS = [
+    "62.8,0,male,0,5,2029,Lung Cancer,Cancer,0,11,$11-$25k,0,9715,,,7,other,33.9,20,0.26,0.04,1,0,"
+    "0,metastatic,0.5,0.25,no dnr,5,97,6,69,22,36,388,1.8,0.2,1.2,141,7.46,,,,7,7,,7",
+    "60.3,1,female,1,4,4,Cirrhosis,COPD/CHF/Cirrhosis,2,12,,44,34496,,,29,white,52.7,74,0.001,0,3,"
+    "0,0,no,0,0,,,43,17.1,112,34,34.6,98,,,5.5,132,7.25,,,,,1,<2 mo. follow-up,1",
+]
 FILES = {
     "adult_train.csv": (",", _ADULT, ADULT_ROWS),
     "adult_test.csv": (",", _ADULT, ADULT_ROWS[::-1]),
     "bank-full.csv": (";", _BANK, BANK_ROWS),
     "cardio_train.csv": (";", _CARDIO, CARDIO_ROWS),
     "heart_cleveland.csv": (",", _HEART, HEART_ROWS),
+    "support2.csv": (",", _SUPPORT2, SUPPORT2_ROWS),
 }
 
 
@@ -65,6 +72,7 @@ FETCHERS = [
     (datasets.fetch_bank, ["no", "yes"]),
     (datasets.fetch_cardio, [0, 1]),
     (datasets.fetch_heart, [0, 1]),
+    (datasets.fetch_support2, [0, 1]),
     (datasets.fetch_adult, ["<=50K", ">50K", ">50K", "<=50K"]),
 ]
 
@@ -93,6 +101,15 @@ def test_subsets_and_single_files(folder):
         datasets.fetch_adult(path=folder, subset="valid")
     with pytest.raises(FileNotFoundError, match=r"no adult_train\.csv .*SKDP_DATA"):
         datasets.fetch_adult(subset="train")
+
+
+def test_numbers_of_rows_are_left_out_and_openml_is_not_asked(tmp_path):
+    lines = [",".join(["", *_SUPPORT2]), *(f"{j},{row}" for j, row in enumerate(SUPPORT2_ROWS))]
+    (tmp_path / "support2.csv").write_text("\n".join(lines) + "\n")
+    table = datasets.fetch_support2(path=tmp_path)
+    assert table.data["age"].tolist() == [62.8, 60.3] and "surv2m" not in table.data
+    with pytest.raises(FileNotFoundError, match=r"no support2\.csv"):
+        datasets.fetch_support2()
 
 
 def test_the_original_test_file_of_adult(tmp_path):

@@ -66,6 +66,11 @@ def test_bounds_are_not_those_of_the_breast_cancer_rows():
         ),
         (datasets.fetch_cardio, set()),
         (datasets.fetch_heart, {("oldpeak", 0)}),
+        (
+            datasets.fetch_support2,
+            {("num.co", 0), ("edu", 0), ("scoma", 0), ("scoma", 100), ("hday", 1), ("resp", 0)}
+            | {("urine", 0), ("adlp", 0), ("adlp", 7), ("adls", 0), ("adls", 7)},
+        ),
     ],
 )
 def test_bounds_are_not_those_of_the_rows(fetch, reached_by_rule):

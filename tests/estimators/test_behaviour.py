@@ -139,6 +139,8 @@ def test_nothing_unexpected_is_released(estimator, table):
         "n_features_in_",
         "n_iter_",
         "noise_multiplier_",
+        *(("calibration_",) if "calibrate" in parameters else ()),
+        "_coef_noise_",
     }
     assert set(vars(model)) - parameters <= released
 

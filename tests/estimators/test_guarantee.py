@@ -19,6 +19,7 @@ from skdp import (
 from skdp.mechanisms import ContributionBound, analytic_gaussian_sigma
 from skdp.testing import replay_on_neighbour
 
+ALLOCATED = {"sampling": "allocation", "epsilon": None, "noise_multiplier": 1.0}
 CASES = [
     (OperaLogisticRegression, {}),
     (OperaLogisticRegression, {"solver": "gd", "alpha": 0.0}),
@@ -34,6 +35,7 @@ CASES = [
     (DPSGDClassifier, {"max_iter": 12, "adjacency": "replace-one"}),
     (DPSGDClassifier, {"max_iter": 40, "batch_size": 20, "adjacency": "replace-one"}),
     (DPSGDClassifier, {"max_iter": 12, "solver": "adam", "adjacency": "replace-one"}),
+    (DPSGDClassifier, {"max_iter": 42, "batch_size": 20, "adjacency": "replace-one", **ALLOCATED}),
 ]
 
 
@@ -129,7 +131,7 @@ def test_opera_logistic_regression_equals_scikit_learn(solver, n_classes):
     X, y = rows(n=20_000, n_classes=n_classes)
     alpha = 0.5
     model = OperaLogisticRegression(
-        1e8, 1e-5, alpha=alpha, fit_intercept=False, solver=solver, max_iter=2000
+        1e8, 1e-5, alpha=alpha, fit_intercept=False, solver=solver, max_iter=2000, calibrate=None
     ).fit(X, y)
     peer = LogisticRegression(
         C=1 / (alpha * len(y)), fit_intercept=False, tol=1e-12, max_iter=10_000
@@ -185,7 +187,10 @@ def test_opera_minimises_the_stated_objective(cls, loss, n_classes):
     X, y = rows(n=5000, n_classes=n_classes)
     X = 7.0 * X
     alpha, scaling = 20.0, 2.0
-    model = cls(1e8, 1e-5, data_norm=7.0, alpha=alpha, intercept_scaling=scaling).fit(X, y)
+    model = cls(1e8, 1e-5, data_norm=7.0, alpha=alpha, intercept_scaling=scaling)
+    if "calibrate" in model.get_params():
+        model.set_params(calibrate=None)
+    model.fit(X, y)
     value, width = objective_of(loss, X, y, alpha, scaling)
     n_outputs = 1 if n_classes == 2 else n_classes
     best = minimize(value, np.zeros(n_outputs * width), options={"gtol": 1e-8}).x
@@ -207,7 +212,7 @@ def test_dpsgd_with_negligible_noise_reaches_the_optimum(settings):
     X, y = rows(n=2000)
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.2, 1 - y, y)
     model = DPSGDClassifier(
-        1e9, 0.1, alpha=0.01, max_grad_norm=10.0, intercept_scaling=1.0, **settings
+        1e9, 0.1, alpha=0.01, max_grad_norm=10.0, intercept_scaling=1.0, calibrate=None, **settings
     ).fit(X, y)
     value, width = objective_of(logistic, X, y, 0.01, 1.0)
     best = minimize(value, np.zeros(width), tol=1e-12)

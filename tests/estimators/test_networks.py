@@ -112,6 +112,7 @@ def test_public_weights_are_where_training_starts(table, data_norm):
     coefs, intercepts = public_weights(4, 3, 1)
     settings = {"data_norm": data_norm, "coefs_init": coefs, "intercepts_init": intercepts}
     held = {"epsilon": 1e6, "alpha": 1e3, "max_iter": 100, "learning_rate_init": 1e-4}
+    settings["calibrate"] = None
     for other in (STANDING, STANDING | {"intercept_scaling": 3.0}, held):
         model = network(3, **{**settings, **other}).fit(data_norm * X, y)
         tolerance = 1e-2 if other is held else 1e-12
@@ -206,7 +207,7 @@ def test_a_plan_needs_no_rows(table):
     model = network(7, 3, clipping="per-layer", **settings)
     assert model.privacy_plan(*X.shape) == model.fit(X, y).privacy_spent_
     spent = model.privacy_spent_
-    assert spent.released == ("coefs_", "intercepts_", "classes_")
+    assert spent.released == ("coefs_", "intercepts_", "classes_", "calibration_")
     assert PrivacySpent.from_dict(json.loads(spent.to_json())) == spent
 
 

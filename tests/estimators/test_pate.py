@@ -359,6 +359,7 @@ def test_teachers_of_one_name_share_no_noise():
     assert np.array_equal(noise(1), noise(1)) and not np.isin(noise(0), noise(1)).any()
 
 
+@pytest.mark.slow
 def test_processes_train_the_same_teachers():
     one, other = (
         counts_of(pate(DecisionTreeClassifier(max_features=1), n_jobs=jobs), X, Y)

@@ -43,6 +43,7 @@ from skdp.units import units_of
 
 MEAN = {"unit_weighting": "mean"}
 RANDOM = {"unit_weighting": "random-row"}
+FEW = {"unit_weighting": "mean", "max_unit_rows": 2}
 SUM = {"unit_weighting": "sum", "max_unit_rows": 3}
 REPLACED = {"adjacency": "replace-one"}
 LOTS = {"max_iter": 30, "batch_size": 20}
@@ -50,6 +51,7 @@ CASES = [
     (OperaLogisticRegression, MEAN),
     (OperaLogisticRegression, {"solver": "gd", **SUM}),
     (OperaLogisticRegression, {"numerics": "discrete", **RANDOM}),
+    (OperaLogisticRegression, {"numerics": "discrete", **FEW}),
     (OperaSVC, {"adjacency": "add-remove", "fit_intercept": False, **SUM}),
     (GrpuaLogisticRegression, {"max_iter": 12, **MEAN}),
     (GrpuaLogisticRegression, {"sampling": "uniform", **LOTS, **SUM}),
@@ -62,7 +64,10 @@ CASES = [
     (DPSGDClassifier, {**REPLACED, **LOTS, **MEAN}),
     (DPSGDClassifier, {"physical_batch_size": 300, **REPLACED, **LOTS, **SUM}),
     (DPSGDClassifier, {**REPLACED, "hidden_layer_sizes": (3,), **LOTS, **RANDOM}),
+    (DPSGDClassifier, {**REPLACED, "hidden_layer_sizes": (3,), **LOTS, **FEW}),
+    (GrpuaSVC, {"max_iter": 12, **FEW}),
     (ObjectivePerturbationLogisticRegression, RANDOM),
+    (ObjectivePerturbationLogisticRegression, {"numerics": "discrete", **FEW}),
     (ObjectivePerturbationLogisticRegression, MEAN),
     (ObjectivePerturbationSVC, {"class_weight": {0: 1.0, 1: 2.5}, **SUM}),
     (GrpuaMLPClassifier, {"hidden_layer_sizes": (3,), **LOTS}),
@@ -170,7 +175,14 @@ def test_without_noise_it_is_the_weighted_regression(weighting):
     X, y, ids = patients(n_units=100)
     alpha, counts = 0.02, np.bincount(ids)[ids]
     model = OperaLogisticRegression(
-        1e9, 1e-2, data_norm=1.0, alpha=alpha, intercept_scaling=1.0, random_state=0, **weighting
+        1e9,
+        1e-2,
+        data_norm=1.0,
+        alpha=alpha,
+        intercept_scaling=1.0,
+        random_state=0,
+        calibrate=None,
+        **weighting,
     ).fit(X, y, groups=ids)
     share = 1.0 / counts if weighting is MEAN else np.minimum(1.0, 3.0 / counts)
     signs, Z = 2 * y - 1, np.column_stack([X, np.ones(len(X))])
@@ -263,7 +275,7 @@ def test_minimisers_are_priced_for_units_of_any_number_of_rows(cls):
         cls(1.0, alpha=0.05, data_norm=1.0, **weighting)._plan_shape(shape, 2, by_unit)
         for weighting, by_unit in ((MEAN, True), (RANDOM, True), (MEAN, False))
     )
-    assert several.event.rows_per_unit == 7 and one.event.rows_per_unit == 1  # an intercept too
+    assert several.event.rows_per_unit is None and one.event.rows_per_unit == 1
     assert one.event == none.event and several.tilt_sigma > one.tilt_sigma
     pure = [
         cls(1.0, 0.0, alpha=0.004, data_norm=1.0, **MEAN)._plan_shape(shape, 2, by_unit).tilt_sigma
@@ -291,6 +303,24 @@ def test_all_noise_is_for_the_largest_sum():
     assert ungrouped.sigma == plans[1].sigma
 
 
+def test_bounds_on_rounding_rest_on_the_public_number_of_rows():
+    opera = OperaLogisticRegression(data_norm=1.0, numerics="discrete", unit_weighting="mean")
+    few, many = (
+        clone(opera).set_params(max_unit_rows=most)._plan_shape((10**5, 4), 2, True)
+        for most in (1, 10**6)
+    )
+    assert many.model.most_rows == 10**11 and many.tolerance > 2.0 * few.tolerance
+    network = DPSGDClassifier(data_norm=1.0, hidden_layer_sizes=(3,), **FEW)
+    model = network._plan_shape((60, 4), 2, True).model
+    X, y, ids = patients()
+    units, rows_of = units_of(ids), np.repeat(np.arange(60), 2)
+    own, drawn, shares = units.draw(FrozenStream.from_seed(0), 2, True)
+    (problem,) = model.bind(X[own], y[own], row_weight=shares, n_units=60)
+    np.testing.assert_array_equal(drawn.codes, rows_of)
+    margin, found = model.layers.rounding_margin, problem._sums
+    assert margin(np.float64, found._most_rows) == margin(np.float64, 120)
+
+
 ERRORS = [
     (OperaLogisticRegression, {"unit_weighting": "median"}, "unit_weighting must be"),
     (OperaLogisticRegression, {"unit_weighting": "sum"}, "max_unit_rows must be an integer"),
@@ -298,6 +328,11 @@ ERRORS = [
     (OperaLogisticRegression, {"numerics": "discrete"}, "unit_weighting='random-row'"),
     (ObjectivePerturbationLogisticRegression, {"numerics": "discrete"}, "unit_weighting='random"),
     (DPSGDClassifier, {"hidden_layer_sizes": (3,)}, "unit_weighting='random-row'"),
+    (
+        DPSGDClassifier,
+        {"hidden_layer_sizes": (3,), "max_grad_norm": "adaptive", **FEW},
+        "Adaptive clipping is proved for one row",
+    ),
 ]
 
 

@@ -147,7 +147,7 @@ def test_noisy_sums_take_the_heaviest_record():
         assert heavy.sigma == pytest.approx(OMEGA * plain.sigma, rel=1e-9)
         assert heavy.steps == plain.steps
     assert "multiplied by its weight, 8 at most" in heavy.bound.reason
-    with pytest.raises(ValueError, match="Adaptive clipping is proved for rows of weight 1"):
+    with pytest.raises(ValueError, match="Adaptive clipping is proved for one row of weight 1"):
         build_dpsgd(plans[OMEGA], NUMBERS, replace(SGD, adaptive=True, max_grad_norm=0.4))
 
 

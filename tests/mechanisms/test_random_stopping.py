@@ -81,7 +81,13 @@ class Law:
         return 1.0 - self.cdf(k)
 
 
-@pytest.mark.parametrize(("mean", "shape"), CASES)
+@pytest.mark.parametrize(
+    ("mean", "shape"),
+    [
+        pytest.param(*case, marks=[] if j % 3 == 0 else pytest.mark.slow)
+        for j, case in enumerate(CASES)
+    ],
+)
 def test_draws_have_the_distribution_and_no_other(mean, shape):
     stream = RandomStream.from_seed(5)
     runs = RandomStopping(mean, shape)

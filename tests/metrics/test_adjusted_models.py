@@ -20,10 +20,9 @@ from skdp import DPSGDClassifier, OperaLogisticRegression, OperaSVC
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import BudgetExceededError
 from skdp.metrics import PrivateCalibrator, PrivateThreshold
-from skdp.metrics.bins import ScoreBins
-from skdp.metrics.release import ScoreTable
-from skdp.metrics.score_curve import best_bin, fit_logistic, log_odds, smoothed
 from skdp.reporting import privacy_statement
+from skdp.scores.bins import ScoreBins, ScoreTable
+from skdp.scores.curve import best_bin, fit_logistic, log_odds, smoothed
 from skdp.statistics import noise
 from skdp.testing import check_private_estimator
 

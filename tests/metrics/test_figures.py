@@ -13,12 +13,12 @@ from sklearn import metrics
 from sklearn.linear_model import LogisticRegression
 
 from skdp.metrics import Figure, PrivateEvaluationResult
-from skdp.metrics.bins import ScoreBins
 from skdp.metrics.calibration import calibration_cells
 from skdp.metrics.figures import AreaTest
 from skdp.metrics.intervals import average, not_ruled_out, ratio
 from skdp.metrics.record import FIGURES
-from skdp.metrics.release import ReleasePlan, ScoreTable, ScoreTables
+from skdp.metrics.release import ReleasePlan, ScoreTables
+from skdp.scores.bins import ScoreBins, ScoreTable
 
 Z = 1.959963984540054
 

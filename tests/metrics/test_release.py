@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.accounting import DiscreteGaussianEvent, PLDAccountant, RepeatedEvent
-from skdp.metrics.bins import ScoreBins, number_of_bins
 from skdp.metrics.release import ReleasePlan, fuse, with_total
+from skdp.scores.bins import ScoreBins, number_of_bins
 
 ADJACENCIES = ["add-remove", "replace-one"]
 

@@ -47,7 +47,14 @@ def private(accountant, **options):
     return OperaLogisticRegression(epsilon=0.1, accountant=accountant, **options)
 
 
-@pytest.mark.parametrize(("backend", "jobs"), [("sequential", 1), ("loky", 2), ("threading", 2)])
+@pytest.mark.parametrize(
+    ("backend", "jobs"),
+    [
+        ("sequential", 1),
+        pytest.param("loky", 2, marks=pytest.mark.slow),
+        ("threading", 2),
+    ],
+)
 def test_a_grid_search_charges_every_candidate_fold_and_the_refit(backend, jobs, table):
     accountant = budget()
     with joblib.parallel_config(backend=backend, n_jobs=jobs):

@@ -174,6 +174,7 @@ def test_no_two_fits_share_their_noise():
     assert len(np.unique(rounded)) == len(rounded) > 20
 
 
+@pytest.mark.slow
 def test_random_stopping_draws_the_number_that_is_accounted_for(table, monkeypatch):
     """A chi-square test over 250 searches; the 1e-7 quantile of 4 degrees of freedom is 39.5.
 

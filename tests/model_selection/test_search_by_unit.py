@@ -9,7 +9,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 
-from skdp import OperaLogisticRegression
+from skdp import ObjectivePerturbationLogisticRegression, OperaLogisticRegression
 from skdp.budget import BudgetAccountant
 from skdp.mechanisms import RandomStream
 from skdp.model_selection import PrivateGridSearchCV
@@ -150,11 +150,16 @@ def test_nothing_tells_how_many_rows_there_are(method):
     assert not [each for each in said if each[0] != "warning"]
 
 
-def test_the_plan_is_what_a_fit_spends():
+@pytest.mark.parametrize(
+    "cls",
+    [
+        OperaLogisticRegression,
+        pytest.param(ObjectivePerturbationLogisticRegression, marks=pytest.mark.slow),
+    ],
+)
+def test_the_plan_is_what_a_fit_spends(cls):
     X, y, ids = table()
-    pipeline = make_pipeline(
-        DPStandardScaler(lower=-0.5, upper=0.5), OperaLogisticRegression(classes=[0, 1])
-    )
+    pipeline = make_pipeline(DPStandardScaler(lower=-0.5, upper=0.5), cls(classes=[0, 1]))
     fitted = search(pipeline).fit(X, y, groups=ids)
     spent = fitted.privacy_spent_
     assert spent == search(pipeline).privacy_plan(N_UNITS, 4, groups=True)

@@ -42,7 +42,7 @@ def searches(method, **options):
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [pytest.param(METHODS[0], marks=pytest.mark.slow), *METHODS[1:]])
 @pytest.mark.parametrize("noisy_scores", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_replay_on_neighbours(method, noisy_scores):
     """Only declared releases differ on a neighbour, each by no more than it declares."""

@@ -311,7 +311,7 @@ def test_the_released_weights_are_the_last_projected_iterate(sizes, n_classes):
     np.testing.assert_allclose(model.intercept_, 0.2 * expected[:, -1], rtol=1e-8)
 
 
-@pytest.mark.parametrize("sampling", ["poisson", "uniform"])
+@pytest.mark.parametrize("sampling", ["poisson", pytest.param("uniform", marks=pytest.mark.slow)])
 def test_the_compiled_run_releases_the_same_iterate(sampling):
     """Without a trace many steps run in one compiled loop; lots and noise are drawn alike."""
     X, y = rows(n=100)

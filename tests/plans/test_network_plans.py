@@ -139,7 +139,5 @@ def test_defaults_are_finite_without_constants(epsilon):
     assert 0.0 < default_clip(model, 50.0) <= 5.7
     assert 150 <= default_steps(model, numbers, None) <= 400
     assert default_lot_size(model, numbers, None) == 60
-    numbers = noisy_descent_defaults(
-        model, steps=100, signal_to_noise=50.0, bound=1.0, clipped=True
-    )
+    numbers = noisy_descent_defaults(model, steps=100, signal_to_noise=50.0, bound=1.0)
     assert all(0.0 < value < math.inf for value in vars(numbers).values())

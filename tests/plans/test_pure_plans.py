@@ -55,7 +55,7 @@ def test_scales_have_the_reference_values(row):
     n, penalty, epsilon, *expected = row
     model = make_model("logistic", n, 5000)
     found = [secret_scale(model, penalty, adjacency, epsilon) for adjacency in ADJACENCIES]
-    found.append(secret_scale(model, penalty, "replace-one", epsilon, ranks=5000))
+    found.append(secret_scale(model, penalty, "replace-one", epsilon, rows=5000))
     assert found == pytest.approx(expected, rel=1e-5)
     assert found[:2] == pytest.approx(expected[:2], rel=1e-9)
 
@@ -84,7 +84,7 @@ def test_other_losses_pay_for_determinants_once_under_either_relation(loss):
         expected = times * lipschitz / (1.0 - determinant)
         assert secret_scale(model, 0.05, adjacency, 1.0) == pytest.approx(expected, rel=1e-12)
     more = [make_plan(model, rows_per_unit=rows).tilt_sigma for rows in (1, 2, 3, 9, None)]
-    assert more[0] < more[1] < more[2] == more[3] == more[4], "no more rows than columns count"
+    assert more == sorted(set(more))
 
 
 def worst_loss(rng, kind, outputs, adjacency, epsilon, penalty, factor=1.0):

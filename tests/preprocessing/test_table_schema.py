@@ -12,8 +12,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-from skdp import OperaLogisticRegression
+from skdp import DPSGDClassifier, OperaLogisticRegression
 from skdp.exceptions import PrivacyWarning
+from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
     BooleanColumn,
     CategoricalColumn,
@@ -78,10 +79,10 @@ policies = st.sampled_from(["ignore", "indicator", "fill"])
 @st.composite
 def numeric_columns(draw, name):
     lower = draw(st.floats(-1e6, 1e6))
-    scale = draw(st.sampled_from(["linear", "sqrt", "log"]))
-    lower = abs(lower) + 1e-3 if scale != "linear" else lower
+    scale = draw(st.sampled_from(["auto", "linear", "sqrt", "log"]))
+    lower = abs(lower) + 1e-3 if scale in ("sqrt", "log") else lower
     cuts = sorted(set(draw(st.lists(st.floats(-1e9, 1e9), max_size=4))))
-    parts = ["scaled", *(["steps", "cells", "scaled+steps"] if cuts else [])]
+    parts = ["scaled", "waves", *(["steps", "cells", "scaled+steps"] if cuts else [])]
     missing = draw(policies)
     return NumericColumn(
         name,
@@ -391,3 +392,19 @@ def test_labels_are_grouped_and_unlisted_ones_refused_unquoted():
         CLINIC.replace(label=None).split(clinic())
     with pytest.raises(ValueError, match="label 'y': classes: not given"):
         LabelColumn("y").encode(np.array([1]))
+
+
+def test_a_declared_prevalence_reaches_whoever_has_none():
+    label = LabelColumn("ill", ["no", "yes"], prevalence={"yes": 0.05, "no": 0.95})
+    schema = TableSchema([NumericColumn("age", 0, 100)], label=label)
+    assert hash(schema) == hash(TableSchema.from_json(schema.to_json()))
+    for own in (None, {"no": 0.9, "yes": 0.1}, "private"):
+        model = schema.pipeline(DPSGDClassifier(class_weight="balanced", prevalence=own))[-1]
+        assert model.prevalence == (label.prevalence if own is None else own)
+    search = PrivateGridSearchCV(OperaLogisticRegression(), {"class_weight": ["balanced", None]})
+    search = schema.pipeline(search)[-1]
+    assert search.estimator.prevalence == {"no": 0.95, "yes": 0.05}
+    weights = schema.pipeline(OperaLogisticRegression(class_weight="balanced"))[-1].privacy_plan(
+        1000, 1
+    )
+    assert "the heaviest, 10," in str(weights.assumptions)

@@ -50,12 +50,19 @@ def columns(draw, name):
     return cls(name, listed[:2] if kind == "boolean" else listed, **words)
 
 
+VALUES = LabelColumn("y", [0, 1], values=[["no", 0], [1, 2]])
+RARE = [
+    LabelColumn("y", classes, prevalence=dict(zip(reversed(classes), [0.3, 0.7], strict=True)))
+    for classes in ([0, 1], [False, True], ["no", "yes"], [0.5, 1e22])
+]
+
+
 @st.composite
 def schemas(draw):
     count = draw(st.integers(1, 4))
     return TableSchema(
         [draw(columns(f"column {j}")) for j in range(count)],
-        label=draw(st.sampled_from([None, LabelColumn("y", [0, 1], values=[["no", 0], [1, 2]])])),
+        label=draw(st.sampled_from([None, VALUES, *RARE])),
         unit=draw(st.sampled_from([PrivacyUnit(), PrivacyUnit("visit", 4, "id")])),
         name=draw(text),
         clip_norm=draw(st.one_of(st.none(), st.floats(1e-3, 1e3))),
@@ -95,6 +102,7 @@ def test_files(tmp_path, suffix):
     assert path.read_text(encoding="utf-8").startswith("{") == (suffix == "json")
 
 
+ILL = {"name": "y", "classes": [0, 1]}
 WELL = {"version": 1, "columns": [{"name": "age", "kind": "numeric", "lower": 0, "upper": 9}]}
 
 
@@ -119,6 +127,13 @@ def changed(**fields):
         ({**WELL, "label": {"name": "y", "classes": [0]}}, "classes: must be at least two"),
         ({**WELL, "label": {"name": "y", "classes": [0, 1], "values": [[0]]}}, "one list for each"),
         ({**WELL, "label": {"name": "y", "classes": [0, 1], "values": [[0], [0]]}}, "value twice"),
+        ({**WELL, "label": {**ILL, "prevalence": [0.9, 0.1]}}, "share for each of"),
+        ({**WELL, "label": {**ILL, "prevalence": {"0": 1.0}}}, "share for each of"),
+        ({**WELL, "label": {**ILL, "prevalence": {"0": 0.5, "1": 0.4}}}, "add up to 1"),
+        ({**WELL, "label": {**ILL, "prevalence": {"0": 1.0, "1": 0.0}}}, "must be positive"),
+        ({**WELL, "label": {**ILL, "prevalence": {"0": "much", "1": 0.0}}}, "must be a number"),
+        ({**WELL, "label": {**ILL, "prevalence": {0: 0.5, "0": 0.5, "1": 0.5}}}, "share for each"),
+        ({**WELL, "label": {"name": "y", "prevalence": {"0": 1.0}}}, "prevalence: goes with"),
         ({**WELL, "unit": {"max_rows": 0}}, "unit: max_rows: must be a positive integer"),
         ({**WELL, "unit": {"column": "age"}}, "unit: its column 'age' is a feature|is a feature"),
         (changed(kind="number"), "column 'age': kind: must be one of numeric"),

@@ -33,7 +33,11 @@ from skdp.accounting.events.noise import (
     NormExponentialEvent,
 )
 from skdp.accounting.events.objective import ObjectivePerturbationEvent
-from skdp.accounting.events.samples import PoissonSampledEvent, UniformSampledEvent
+from skdp.accounting.events.samples import (
+    PoissonSampledEvent,
+    RandomAllocationEvent,
+    UniformSampledEvent,
+)
 from skdp.accounting.events.selection import RepeatAndSelectEvent
 
 __all__ = [
@@ -52,6 +56,7 @@ __all__ = [
     "PoissonSampledEvent",
     "ProfileEvent",
     "PureDPEvent",
+    "RandomAllocationEvent",
     "RenyiEvent",
     "RepeatAndSelectEvent",
     "RepeatedEvent",

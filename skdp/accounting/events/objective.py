@@ -36,6 +36,8 @@ class ObjectivePerturbationEvent(ProfileEvent):
     approximation : float, default=0.0
         If the minimiser is reached to a gradient norm tau, guaranteed on every data set, and normal
         noise of standard deviation s is added to it: ``2 tau / (Lam s)``. 0 for exact minimisers.
+        A mu-GDP release that follows, such as a noisy table of scores by these weights, adds mu in
+        squares.
     outputs : int, default=1
         Number of objectives with the same rows and independent noise that are released together,
         as in one-vs-rest. More than one needs a known sign. `approximation` is about them jointly.

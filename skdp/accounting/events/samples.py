@@ -73,3 +73,49 @@ class UniformSampledEvent(Event):
         if b > n:
             raise ValueError(f"{owner}: batch_size must not exceed dataset_size={n}, got {b}.")
         check_event(owner, "event", self.event)
+
+
+@dataclass(frozen=True)
+class RandomAllocationEvent(Event):
+    """One epoch of releases on random lots: each record is in exactly one of them.
+
+    Each record independently falls into one of the lots, all equally likely, and on each lot one
+    after another the release is made. An epoch has all its lots; several epochs, each with an
+    allocation of its own, are a ``RepeatedEvent``.
+
+    Parameters
+    ----------
+    lots : int
+        Number of lots of the epoch, at least 1.
+    event : Event
+        What is done with each lot: a ``GaussianEvent(z)`` with ``z = sigma / C``, C the largest
+        norm of one record's contribution to the sum of its lot.
+
+    Notes
+    -----
+    What records contribute may depend on earlier releases, of this epoch too; the allocation may
+    not. The divisor of a released mean must not depend on the realised size of a lot. With
+    ``mu = 1/z`` and unit vectors ``e_t`` the dominating pair is the mean over the lots t of
+    ``N(mu e_t, I)`` against ``N(0, I)`` under add-remove and against the mean of ``N(-mu e_t, I)``
+    under replace-one: ``docs/proofs/random_allocation.md``. Lots of equal size, cut from a
+    permutation of the records, are something else, and are not covered.
+
+    References
+    ----------
+    Chua et al. (2025), "Balls-and-Bins Sampling for DP-SGD". Feldman and Shenfeld (2025), "Privacy
+    amplification by random allocation".
+
+    Examples
+    --------
+    >>> from skdp.accounting import GaussianEvent, PLDAccountant, RandomAllocationEvent
+    >>> epoch = RandomAllocationEvent(100, GaussianEvent(2.0))
+    >>> round(PLDAccountant().compose(epoch, 40).epsilon(1e-5), 2)
+    1.29
+    """
+
+    lots: int
+    event: Event
+
+    def __post_init__(self) -> None:
+        store_integer(self, "lots", 1)
+        check_event("RandomAllocationEvent", "event", self.event)

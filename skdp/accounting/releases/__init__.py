@@ -4,6 +4,7 @@ Importing this package fills the table of `skdp.accounting.analysis.analysis_of`
 """
 
 from skdp.accounting.releases import (  # noqa: F401
+    allocation,
     choice,
     discrete,
     gaussian,

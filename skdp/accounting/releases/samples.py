@@ -32,6 +32,7 @@ from skdp.accounting.events import (
     LaplaceEvent,
     LastIterateEvent,
     PoissonSampledEvent,
+    RandomAllocationEvent,
     UniformSampledEvent,
 )
 from skdp.accounting.numerics.floats import Array, log_mixture
@@ -120,7 +121,7 @@ def of_two_records(event: Event) -> Event:
     card = analysis_of(event, "add-remove")
     if isinstance(card, Noise):
         return card.of_two()
-    if isinstance(event, PoissonSampledEvent | UniformSampledEvent):
+    if isinstance(event, PoissonSampledEvent | UniformSampledEvent | RandomAllocationEvent):
         return event
     changed: dict[str, Any] = {}
     for name, value in _fields(event):

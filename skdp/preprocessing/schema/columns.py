@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,22 @@ import numpy as np
 from skdp.preprocessing.schema.base import Column, FeatureColumn, centre
 from skdp.preprocessing.schema.values import as_numbers, dtype_family
 
-_SCALES: dict[str, Callable[[Any], Any]] = {"linear": lambda x: x, "sqrt": np.sqrt, "log": np.log}
+
+def _root(x: Any) -> Any:
+    return np.sign(x) * np.sqrt(np.abs(x))
+
+
+# Functions of the value, and their inverses.
+_SCALES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "linear": (lambda x: x, lambda x: x),
+    "sqrt": (_root, lambda x: x * abs(x)),
+    "log": (np.log, np.exp),
+}
+# Numbers of half waves between the bounds, and their amplitudes: sum of squares one for each point.
+_WAVES = np.arange(1, 16, 2)
+_AMPLITUDES = 1.0 / (_WAVES * math.sqrt(np.sum(1.0 / _WAVES**2)))
+
+_ENCODINGS = ("scaled", "steps", "cells", "waves", "scaled+steps")
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,14 +49,18 @@ class NumericColumn(FeatureColumn):
         None leaves them to be filled in; they are needed unless `cuts` are used alone.
     unit : str, default=""
         Unit of the numbers and bounds.
-    scale : {"linear", "sqrt", "log"}, default="linear"
-        Function of the value that is mapped from the bounds to [-1, 1].
-    cuts : sequence of float, default=()
-        Public thresholds, increasing, such as the stages of hypertension.
-    encoding : {"auto", "scaled", "steps", "cells", "scaled+steps"}, default="auto"
+    scale : {"auto", "linear", "sqrt", "log"}, default="auto"
+        Function of the value that is mapped from the bounds to [-1, 1]. ``"auto"`` is linear for
+        scaled features, and else the square root (of the size, with the sign).
+    cuts : sequence of float, int, "auto" or None, default=()
+        Public thresholds, increasing, such as the stages of hypertension; or how many are spaced
+        equally between the bounds, on the scale. ``"auto"`` and None are none.
+    encoding : {"auto", "scaled", "steps", "cells", "waves", "scaled+steps"}, default="auto"
         ``"scaled"`` is one feature in [-1, 1]. ``"steps"`` has one feature a cut, positive from the
         cut on and negative below, which lets a linear model follow any curve. ``"cells"`` is one
-        feature an interval between cuts. ``"auto"`` takes steps if there are cuts.
+        feature an interval between cuts. ``"waves"`` are 16 features that let it follow any smooth
+        curve between the bounds and need no cuts. ``"auto"`` takes steps if there are cuts, waves
+        if there are spikes alone; and waves in ``TableSchema.pipeline(..., encoding="auto")``.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
         What becomes of a missing cell, or one that is no number: an error; zeros; zeros and a
         feature that says so; or `fill_value`. Text counts as the number that Python's ``float``
@@ -56,6 +75,10 @@ class NumericColumn(FeatureColumn):
         What the column means.
     source : str, default=""
         Where the bounds come from.
+    spikes : sequence of float or None, default=None
+        Public amounts, increasing, at which values pile up or their meaning jumps, such as the
+        steps of a tariff. Half of the squared norm of waves then goes to cells, each from one
+        amount to the next.
 
     Examples
     --------
@@ -71,30 +94,54 @@ class NumericColumn(FeatureColumn):
     lower: float | None = None
     upper: float | None = None
     unit: str = ""
-    scale: str = "linear"
+    scale: str = "auto"
     cuts: tuple[float, ...] = ()
     encoding: str = "auto"
+    spikes: tuple[float, ...] | None = field(default=None, kw_only=True)
 
     def _check(self) -> None:
         self._check_text("unit")
-        self._check_choice("scale", tuple(_SCALES))
-        self._check_choice("encoding", ("auto", "scaled", "steps", "cells", "scaled+steps"))
-        for field in ("lower", "upper", "fill_value"):
-            value = getattr(self, field)
+        self._check_choice("scale", ("auto", *_SCALES))
+        self._check_choice("encoding", ("auto", *_ENCODINGS))
+        for name in ("lower", "upper", "fill_value"):
+            value = getattr(self, name)
             if value is not None:
-                self._set(field, self._plain_number(field, value, "Write down a public bound."))
+                self._set(name, self._plain_number(name, value, "Write down a public bound."))
         self._check_bounds()
-        cuts = tuple(self._plain_number("cuts", c) for c in self._plain_values("cuts", self.cuts))
-        if list(cuts) != sorted(cuts):
-            raise self._fail("cuts", f"must be increasing, got {list(cuts)!r}.")
-        self._set("cuts", cuts)
-        if self.encoding in ("steps", "cells", "scaled+steps") and not cuts:
+        self._set("cuts", self._check_cuts())
+        if self.spikes is not None:
+            self._set("spikes", self._increasing("spikes", self.spikes))
+            if not self.spikes or self.encoding not in ("auto", "waves"):
+                raise self._fail("spikes", "must hold amounts, and goes with waves.")
+        if {"steps", "cells"} & set(self.encoding.split("+")) and not self.cuts:
             raise self._fail("cuts", f"encoding={self.encoding!r} needs public thresholds.")
         self._check_common()
 
+    def _check_cuts(self) -> tuple[float, ...]:
+        cuts: Any = self.cuts
+        if cuts is None or (isinstance(cuts, str) and cuts == "auto"):
+            return ()
+        if not isinstance(cuts, int | np.integer) or isinstance(cuts, bool):
+            return self._increasing("cuts", cuts)
+        if not 1 <= cuts <= 1000 or self.lower is None or self.upper is None:
+            raise self._fail("cuts", f"a number of cuts is 1 to 1000 and needs bounds, got {cuts}.")
+        return tuple(self.spaced(int(cuts) + 2)[1:-1])
+
+    def spaced(self, count: int) -> list[float]:
+        """Return numbers from bound to bound, spaced equally on the scale."""
+        function, inverse = _SCALES[self._scale]
+        spaced = inverse(np.linspace(function(self.lower), function(self.upper), count))
+        return [float(number) for number in np.clip(spaced, self.lower, self.upper)]
+
+    def _increasing(self, name: str, values: Any) -> tuple[float, ...]:
+        found = tuple(self._plain_number(name, v) for v in self._plain_values(name, values))
+        if list(found) != sorted(found):
+            raise self._fail(name, f"must be increasing, got {list(found)!r}.")
+        return found
+
     def _check_bounds(self) -> None:
-        lower, upper, function = self.lower, self.upper, _SCALES[self.scale]
-        least = {"linear": -math.inf, "sqrt": 0.0, "log": 5e-324}[self.scale]
+        lower, upper, function = self.lower, self.upper, _SCALES[self._scale][0]
+        least = {"sqrt": 0.0, "log": 5e-324}.get(self.scale, -math.inf)
         if lower is not None and lower < least:
             positive = "positive" if self.scale == "log" else "at least 0"
             raise self._fail(
@@ -109,11 +156,19 @@ class NumericColumn(FeatureColumn):
             raise self._fail("upper", "the bounds are too close or too far apart for doubles.")
 
     @property
+    def _scale(self) -> str:
+        if self.scale != "auto":
+            return self.scale
+        return "linear" if "scaled" in self.parts else "sqrt"
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The encodings that share the column's block."""
-        if self.encoding == "auto":
-            return ("steps",) if self.cuts else ("scaled",)
-        return tuple(self.encoding.split("+"))
+        declared = "steps" if self.cuts else "waves" if self.spikes else "scaled"
+        encoding = declared if self.encoding == "auto" else self.encoding
+        if encoding == "waves" and self.spikes:
+            return ("waves", "spikes")
+        return tuple(encoding.split("+"))
 
     def listed(self) -> tuple[Any, ...]:
         """Return the values that a cell may hold: none are listed for numbers."""
@@ -121,7 +176,7 @@ class NumericColumn(FeatureColumn):
 
     def left_open(self) -> tuple[str, ...]:
         """Return the fields that a draft leaves to be filled in."""
-        return super().left_open() if "scaled" in self.parts else ()
+        return super().left_open() if {"scaled", "waves"} & set(self.parts) else ()
 
     def check_dtype(self, dtype: Any) -> str | None:
         """Say what is wrong with the type of a table's column, if anything is."""
@@ -135,6 +190,8 @@ class NumericColumn(FeatureColumn):
             "scaled": [self.name],
             "steps": [f"{self.name}>={cut:.15g}" for cut in self.cuts],
             "cells": _cell_names(self.name, self.cuts),
+            "waves": [f"{self.name} {wave}{k}" for wave in ("cos", "sin") for k in _WAVES],
+            "spikes": _cell_names(f"{self.name} amount", self.spikes or ()),
         }
         indicator = [f"{self.name} missing"] if self.missing == "indicator" else []
         return [name for part in self.parts for name in names[part]] + indicator
@@ -153,26 +210,30 @@ class NumericColumn(FeatureColumn):
         """Return the features of numbers; each row has norm at most the weight."""
         absent = np.isnan(found)
         numbers = np.where(absent, 0.0, found)
-        encoders = {"scaled": self._scaled, "steps": self._steps, "cells": self._cells}
-        block = np.hstack([encoders[part](numbers) for part in self.parts])
+        encoders = {
+            "scaled": lambda: 2.0 * self._share(numbers)[:, None] - 1.0,
+            "steps": lambda: self._steps(numbers),
+            "cells": lambda: _cells(numbers, self.cuts),
+            "waves": lambda: _waves(self._share(numbers)),
+            "spikes": lambda: _cells(numbers, self.spikes or ()),
+        }
+        block = np.hstack([encoders[part]() for part in self.parts])
         block *= self.weight / math.sqrt(len(self.parts))
         block[absent] = 0.0
         if self.missing == "indicator":
             block = np.column_stack([block, self.weight * absent])
         return block
 
-    def _scaled(self, numbers: np.ndarray) -> np.ndarray:
-        function = _SCALES[self.scale]
+    def _share(self, numbers: np.ndarray) -> np.ndarray:
+        """Return where numbers lie between the bounds on the scale, from 0 to 1."""
+        function = _SCALES[self._scale][0]
         low, high = float(function(self.lower)), float(function(self.upper))
         share = (function(np.clip(numbers, self.lower, self.upper)) - low) / (high - low)
-        return np.clip(2.0 * share - 1.0, -1.0, 1.0)[:, None]
+        return np.clip(share, 0.0, 1.0)
 
     def _steps(self, numbers: np.ndarray) -> np.ndarray:
         reached = numbers[:, None] >= np.array(self.cuts)
         return np.where(reached, 1.0, -1.0) / math.sqrt(len(self.cuts))
-
-    def _cells(self, numbers: np.ndarray) -> np.ndarray:
-        return centre(np.digitize(numbers, self.cuts), len(self.cuts) + 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,6 +253,16 @@ class IgnoredColumn(Column):
 
     def _check(self) -> None:
         self._check_text("description")
+
+
+def _waves(share: np.ndarray) -> np.ndarray:
+    """Return cosines and sines of odd numbers of half waves; the squared norm is 1."""
+    turns = np.pi * share[:, None] * _WAVES
+    return np.hstack([_AMPLITUDES * np.cos(turns), _AMPLITUDES * np.sin(turns)])
+
+
+def _cells(numbers: np.ndarray, edges: tuple[float, ...]) -> np.ndarray:
+    return centre(np.digitize(numbers, edges), len(edges) + 1)
 
 
 def _cell_names(name: str, cuts: tuple[float, ...]) -> list[str]:

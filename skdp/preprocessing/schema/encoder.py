@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp.exceptions import SchemaError
 from skdp.parameters import PlainParameters
 from skdp.preprocessing.schema.base import FeatureColumn, refuse_misfits
+from skdp.preprocessing.schema.interaction import Interaction, coarsen, multiply
 from skdp.preprocessing.schema.values import (
     UNKNOWN,
     column_arrays,
@@ -34,6 +35,9 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
     ----------
     columns : sequence of NumericColumn, CategoricalColumn, OrdinalColumn or BooleanColumn
         One description for each column of the table, in its order.
+    product : bool, default=False
+        Make one block of the columns: the products of their features, in which numbers are coarse
+        cells. Its rows have norm at most 1.
 
     Attributes
     ----------
@@ -56,8 +60,9 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
     # The fitted state follows from the parameters; a privacy statement may rely on it.
     _learns_from_rows = False
 
-    def __init__(self, columns: Sequence[FeatureColumn] = ()) -> None:
+    def __init__(self, columns: Sequence[FeatureColumn] = (), product: bool = False) -> None:
         self.columns = columns
+        self.product = product
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check that the table has the described columns; no cell is used.
@@ -96,10 +101,14 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
             raise SchemaError(
                 f"columns describes {names}, X has {list(found)}: give them in the same order."
             )
+        if self.product and len(columns) < 2:
+            raise SchemaError("product=True needs two or more columns.")
         for column in columns:
             column.refuse_open()
         refuse_misfits(zip(columns, column_dtypes(X), strict=True))
-        self._columns, self.data_norm_ = columns, norm_of(columns)
+        self._product = bool(self.product)
+        self._columns = tuple(map(coarsen, columns)) if self._product else columns
+        self.data_norm_ = 1.0 if self._product else norm_of(columns)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -156,6 +165,8 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
             if predicting and column.listed():
                 _warn_of_strangers(column, found)
             blocks.append(column._features(found))
+        if self._product:
+            return note_bound(multiply(blocks), self.data_norm_)
         rows = np.hstack(blocks) if blocks else np.zeros((len(X), 0))
         return note_bound(rows, self.data_norm_)
 
@@ -173,6 +184,8 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
             Names.
         """
         columns = getattr(self, "_columns", self.columns)
+        if getattr(self, "_product", self.product):
+            return np.array(Interaction(tuple(columns)).feature_names(), dtype=object)
         names = [name for column in columns for name in column.feature_names()]
         return np.array(names, dtype=object)
 

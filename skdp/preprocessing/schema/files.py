@@ -18,6 +18,7 @@ from skdp.preprocessing.schema.frames import import_pandas
 from skdp.preprocessing.schema.io import (
     FORMAT,
     VERSION,
+    as_plain,
     column_from_dict,
     column_to_dict,
     parse_json,
@@ -58,10 +59,10 @@ class SchemaFiles(SchemaPart):
         """
         given = self.given()
         tree: dict[str, Any] = {"format": FORMAT, "version": VERSION}
-        for key in ("name", "description", "source", "unit", "label", "clip_norm"):
+        for key in ("name", "description", "source", "unit", "label", "clip_norm", "interactions"):
             if key in given:
                 part = given[key]
-                tree[key] = part_to_dict(part) if isinstance(part, SchemaPart) else part
+                tree[key] = part_to_dict(part) if isinstance(part, SchemaPart) else as_plain(part)
         return {**tree, "columns": [column_to_dict(column) for column in self.columns]}
 
     @classmethod

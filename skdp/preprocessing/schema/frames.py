@@ -42,14 +42,16 @@ def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
 
 
 def draft_columns(table: Any) -> list[Column]:
-    """Return columns with names and kinds, of a frame or mapping, and everything else left open."""
+    """Return columns with names and kinds, of a frame, mapping or list of (name, type)."""
     if isinstance(table, Mapping):
         kinds = list(table.items())
     else:
+        if isinstance(table, list) and any(isinstance(entry, str) for entry in table):
+            raise TypeError("names alone need dtypes=, a list of their types.")
         families = {"number": "numeric", "boolean": "boolean", "text": "categorical"}
         kinds = [
             (name, families.get(dtype_family(dtype), "categorical"))
-            for name, dtype in column_types(table)
+            for name, dtype in (table if isinstance(table, list) else column_types(table))
         ]
     for name, kind in kinds:
         if kind not in KINDS:

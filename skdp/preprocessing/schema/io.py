@@ -23,7 +23,7 @@ KINDS: dict[str, type[Column]] = {
 
 def part_to_dict(part: SchemaPart) -> dict[str, Any]:
     """Return the fields of a part that differ from their defaults, as plain values."""
-    return {name: _plain(value) for name, value in part.given().items()}
+    return {name: as_plain(value) for name, value in part.given().items()}
 
 
 def column_to_dict(column: Column) -> dict[str, Any]:
@@ -145,7 +145,10 @@ def _import_yaml() -> Any:
     return yaml
 
 
-def _plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
+    """Return a value, or tuples of values as lists, in plain types."""
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [as_plain(item) for item in value]
+    if isinstance(value, dict):  # whose keys JSON takes as texts only
+        return {str(key): as_plain(item) for key, item in value.items()}
     return plain(value)

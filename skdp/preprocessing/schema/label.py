@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +30,9 @@ class LabelColumn(CellPart):
         ``classes=[0, 1], values=[[0], [1, 2, 3, 4]]`` makes ill of every degree of illness.
     description, source : str, default=""
         What the label means and where its classes come from.
+    prevalence : dict or None, default=None
+        Public share of each class, as ``{label: share}``: what `TableSchema.pipeline` hands to
+        ``prevalence=`` of private classifiers, for ``class_weight="balanced"``.
 
     Examples
     --------
@@ -43,12 +48,14 @@ class LabelColumn(CellPart):
     values: tuple[tuple[Any, ...], ...] | None = None
     description: str = ""
     source: str = ""
+    prevalence: dict[Any, float] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         self._check_text("name", "description", "source")
         if self.classes is None:
-            if self.values is not None:
-                raise self._fail("values", "goes with classes; give those too.")
+            for name in ("values", "prevalence"):
+                if getattr(self, name) is not None:
+                    raise self._fail(name, "goes with classes; give those too.")
             return
         self._set("classes", self._plain_values("classes", self.classes))
         kinds = {isinstance(label, str) for label in self.classes}
@@ -63,6 +70,23 @@ class LabelColumn(CellPart):
             if len(self.values) != len(self.classes):
                 raise self._fail("values", "needs one list for each class.")
             self._plain_values("values", [cell for cells in self.values for cell in cells])
+        if self.prevalence is not None:
+            self._set("prevalence", self._shares(self.classes, self.prevalence))
+
+    def _shares(self, classes: tuple[Any, ...], given: Any) -> dict[Any, float]:
+        """Return the share of each class; in JSON their names are texts."""
+        named = {str(label): label for label in classes} | {label: label for label in classes}
+        shares = {}
+        if isinstance(given, Mapping):
+            shares = {named.get(key): share for key, share in given.items()}
+        if set(shares) != set(classes) or len(shares) != len(given):
+            raise self._fail(
+                "prevalence", f"must give a share for each of {list(classes)!r}, got {given!r}."
+            )
+        found = {label: self._plain_number("prevalence", shares[label]) for label in classes}
+        if min(found.values()) <= 0.0 or abs(math.fsum(found.values()) - 1.0) > 1e-6:
+            raise self._fail("prevalence", f"must be positive and add up to 1, got {given!r}.")
+        return found
 
     def _place(self) -> str:
         return f"label {self.name!r}"

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp.pipelines import behind_others
-from skdp.preprocessing.schema.base import Column, FeatureColumn
-from skdp.preprocessing.schema.columns import IgnoredColumn
+from skdp.preprocessing.schema.base import Column
+from skdp.preprocessing.schema.changes import SchemaChanges
+from skdp.preprocessing.schema.drafts import SchemaDrafts
 from skdp.preprocessing.schema.encoder import SchemaEncoder, norm_of
 from skdp.preprocessing.schema.files import SchemaFiles
-from skdp.preprocessing.schema.frames import check_frame, draft_columns
-from skdp.preprocessing.schema.io import KINDS, refuse_unknown
+from skdp.preprocessing.schema.frames import check_frame
+from skdp.preprocessing.schema.io import KINDS
 from skdp.preprocessing.schema.label import LabelColumn, PrivacyUnit
 from skdp.preprocessing.schema.sampling import SchemaSampling
 from skdp.preprocessing.schema.values import series_cells
 
 
 @dataclass(frozen=True, repr=False)
-class TableSchema(SchemaFiles, SchemaSampling):
+class TableSchema(SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
     """A public description of a table: its columns, their bounds, its label, its unit of privacy.
 
     Everything in it comes from a code book, a device or physiology; nothing is read off the rows.
@@ -47,6 +48,10 @@ class TableSchema(SchemaFiles, SchemaSampling):
     clip_norm : float or None, default=None
         Public norm that most rows keep to. The private estimator shortens longer rows to it, and
         adds the less noise. None takes `norm_bound`, which no row exceeds.
+    interactions : sequence of tuples of names, default=()
+        Columns that act together, such as ``[("day", "month")]``: the products of their features
+        are one more block of norm 1, in which numbers are cells at their cuts, or eight spaced
+        equally on their scale.
 
     See Also
     --------
@@ -77,6 +82,7 @@ class TableSchema(SchemaFiles, SchemaSampling):
     description: str = ""
     source: str = ""
     clip_norm: float | None = None
+    interactions: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         self._check_text("name", "description", "source")
@@ -97,12 +103,28 @@ class TableSchema(SchemaFiles, SchemaSampling):
             if norm <= 0.0:
                 raise self._fail("clip_norm", f"must be positive or None, got {norm:g}.")
             self._set("clip_norm", norm)
+        self._check_interactions()
         self._check_names()
+
+    def _check_interactions(self) -> None:
+        groups = self.interactions
+        if isinstance(groups, str) or not isinstance(groups, Iterable):
+            raise self._fail("interactions", f"must be a list of tuples of names, got {groups!r}.")
+        found = tuple(self._plain_values("interactions", names) for names in groups)
+        for names in found:
+            if len(names) < 2 or not set(names) <= set(self.features):
+                raise self._fail(
+                    "interactions", f"needs two or more features in each, got {list(names)!r}."
+                )
+        if len({frozenset(names) for names in found}) < len(found):
+            raise self._fail("interactions", "names the same columns twice.")
+        self._set("interactions", found)
 
     def _check_names(self) -> None:
         names = [column.name for column in self.columns]
         if self.label is not None:
             names.append(self.label.name)
+        names += [" * ".join(group) for group in self.interactions]
         if twice := _repeated(names):
             raise self._fail("columns", f"these names occur twice: {twice}.")
         if self.unit.column in {column.name for column in self._features}:
@@ -118,18 +140,9 @@ class TableSchema(SchemaFiles, SchemaSampling):
     # What the description says.
 
     @property
-    def _features(self) -> tuple[FeatureColumn, ...]:
-        return tuple(column for column in self.columns if isinstance(column, FeatureColumn))
-
-    @property
-    def features(self) -> list[str]:
-        """Names of the columns that become features."""
-        return [column.name for column in self._features]
-
-    @property
     def norm_bound(self) -> float:
-        """Largest norm of a preprocessed row: the root of the sum of the squared weights."""
-        return norm_of(self._features)
+        """Largest norm of a row: the root of the sum of squared weights, 1 an interaction."""
+        return math.hypot(norm_of(self._features), math.sqrt(len(self.interactions)))
 
     @property
     def data_norm(self) -> float:
@@ -147,86 +160,6 @@ class TableSchema(SchemaFiles, SchemaSampling):
         parts: list[Any] = [*self._features, *([] if self.label is None else [self.label])]
         return {part.name: part.left_open() for part in parts if part.left_open()}
 
-    def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(f"{name!r} is no column of the schema: {[c.name for c in self.columns]}.")
-
-    # Other schemas from this one.
-
-    def replace(self, *columns: Column, **fields: Any) -> Self:
-        """Return a schema with some columns replaced by name, or other fields changed.
-
-        Parameters
-        ----------
-        *columns : Column
-            Columns to put in the place of those of the same name.
-        **fields : dict
-            Other fields, such as ``label`` or ``clip_norm``.
-
-        Returns
-        -------
-        TableSchema
-            The changed schema.
-        """
-        new = {column.name: column for column in columns}
-        for name in new:
-            self[name]
-        changed = tuple(new.get(column.name, column) for column in self.columns)
-        return dataclasses.replace(self, **{"columns": changed, **fields})
-
-    def select(self, names: Iterable[str]) -> Self:
-        """Return a schema that uses only some columns as features and ignores the others.
-
-        Choose by public knowledge: a choice that looks at the rows is a release.
-
-        Parameters
-        ----------
-        names : iterable of str
-            Columns to keep.
-
-        Returns
-        -------
-        TableSchema
-            The smaller schema.
-        """
-        kept = {self[name].name for name in names}
-        dropped = [
-            IgnoredColumn(column.name)
-            for column in self.columns
-            if column.is_feature and column.name not in kept
-        ]
-        return self.replace(*dropped)
-
-    def with_weights(self, **weights: float) -> Self:
-        """Return a schema with other weights, by the name of a column or by kind.
-
-        A column's weight is the share of the row norm that it may take: ``numeric=2.0`` doubles
-        the features of all numeric columns beside the others.
-
-        Parameters
-        ----------
-        **weights : float
-            Weights by column name or by kind: numeric, categorical, ordinal, boolean. A column's
-            own name comes first.
-
-        Returns
-        -------
-        TableSchema
-            The changed schema, with its new `data_norm`.
-        """
-        kinds = [kind for kind in KINDS if kind != IgnoredColumn.kind]
-        refuse_unknown("weights", weights, [*self.features, *kinds])
-        return self.replace(
-            *(
-                dataclasses.replace(column, weight=weights[key])
-                for column in self._features
-                for key in [column.name if column.name in weights else column.kind]
-                if key in weights
-            )
-        )
-
     # Preprocessing.
 
     def preprocessor(self, *, positions: bool = False) -> ColumnTransformer:
@@ -242,7 +175,7 @@ class TableSchema(SchemaFiles, SchemaSampling):
         Returns
         -------
         ColumnTransformer
-            One `SchemaEncoder` for each kind of column.
+            One `SchemaEncoder` for each kind of column and each interaction.
 
         Raises
         ------
@@ -254,15 +187,26 @@ class TableSchema(SchemaFiles, SchemaSampling):
             raise self._fail("columns", "no column is a feature.")
         for column in features:
             column.refuse_open()
-        groups = []
+        groups: list[tuple[str, SchemaEncoder, list[Any]]] = []
         for kind in KINDS:
             chosen = [(j, column) for j, column in enumerate(features) if column.kind == kind]
             if chosen:
                 keys = [j if positions else column.name for j, column in chosen]
                 groups.append((kind, SchemaEncoder(tuple(c for _, c in chosen)), keys))
+        for number, names in enumerate(self.interactions, 1):
+            places = [self.features.index(name) for name in names]
+            encoder = SchemaEncoder(tuple(features[j] for j in places), product=True)
+            groups.append((f"interaction {number}", encoder, places if positions else list(names)))
         return ColumnTransformer(groups, remainder="drop", verbose_feature_names_out=False)
 
-    def pipeline(self, estimator: Any, *, positions: bool = False) -> Pipeline:
+    def pipeline(
+        self,
+        estimator: Any,
+        *,
+        positions: bool = False,
+        encoding: str = "declared",
+        interactions: Iterable[Any] | None = None,
+    ) -> Pipeline:
         """Return a pipeline of the preprocessor and a clone of an estimator that knows its norm.
 
         Parameters
@@ -270,9 +214,13 @@ class TableSchema(SchemaFiles, SchemaSampling):
         estimator : estimator
             A private classifier, a search over one, or any other estimator. Every parameter
             ``data_norm`` in it that is None is set to `data_norm`, but not those of steps behind
-            others, which see other rows; and every such ``classes`` to the label's classes.
+            others, which see other rows; every such ``classes`` and ``prevalence`` to the label's.
         positions : bool, default=False
             See `preprocessor`.
+        encoding : {"declared", "auto"}, default="declared"
+            See `with_encoding`.
+        interactions : sequence of tuples of names or None, default=None
+            Takes the place of the schema's own.
 
         Returns
         -------
@@ -285,25 +233,33 @@ class TableSchema(SchemaFiles, SchemaSampling):
             If a ``data_norm`` was given for the schema's rows and is another.
         """
         self.unit.warn_of_rows(stacklevel=3)
+        schema = self.with_encoding(encoding)
+        if interactions is not None:
+            schema = schema.replace(interactions=interactions)
         estimator = clone(estimator)
         found = estimator.get_params(deep=True)
-        classes = None if self.label is None else self.label.classes
+        of_label: dict[str, Any] = {}
+        if schema.label is not None and schema.label.classes is not None:
+            of_label = {
+                "classes": list(schema.label.classes),
+                "prevalence": schema.label.prevalence,
+            }
         elsewhere = behind_others(estimator)
         for key, value in found.items():
             last = key.rpartition("__")[2]
             if last == "data_norm" and key.startswith(elsewhere):
                 continue
             if last == "data_norm" and value is None:
-                estimator.set_params(**{key: self.data_norm})
-            elif last == "data_norm" and value != self.data_norm:
+                estimator.set_params(**{key: schema.data_norm})
+            elif last == "data_norm" and value != schema.data_norm:
                 raise ValueError(
                     f"{key}={value!r} was given, while the schema's rows are bounded by data_norm="
-                    f"{self.data_norm!r}. Leave it out; for shorter rows, give the schema a "
+                    f"{schema.data_norm!r}. Leave it out; for shorter rows, give the schema a "
                     "clip_norm: schema.replace(clip_norm=...)."
                 )
-            elif last == "classes" and value is None and classes is not None:
-                estimator.set_params(**{key: list(classes)})
-        return make_pipeline(self.preprocessor(positions=positions), estimator)
+            elif last in of_label and value is None:
+                estimator.set_params(**{key: of_label[last]})
+        return make_pipeline(schema.preprocessor(positions=positions), estimator)
 
     # Tables.
 
@@ -358,36 +314,6 @@ class TableSchema(SchemaFiles, SchemaSampling):
         y = self.label.encode(series_cells(frame[self.label.name]))
         ids = (series_cells(frame[self.unit.column]),) if groups else ()
         return frame[self.features], y, *ids
-
-    @classmethod
-    def draft(cls, table: Any, *, label: str | None = None, name: str = "") -> Self:
-        """Return a schema with the columns of a table and everything else left open.
-
-        Only names and types are read: bounds and lists are for you to fill in from public
-        sources, and `preprocessor` refuses until they are.
-
-        Parameters
-        ----------
-        table : DataFrame or mapping
-            A frame, or a kind of column (such as "numeric") for each name.
-        label : str or None, default=None
-            Name of the column to predict.
-        name : str, default=""
-            Name of the table.
-
-        Returns
-        -------
-        TableSchema
-            The draft; see `left_open`.
-        """
-        columns = draft_columns(table)
-        if label is not None and label not in [column.name for column in columns]:
-            raise ValueError(f"label: {label!r} is no column of the table.")
-        return cls(
-            tuple(column for column in columns if column.name != label),
-            label=None if label is None else LabelColumn(label),
-            name=name,
-        )
 
 
 def _repeated(names: list[str]) -> str:

@@ -193,7 +193,7 @@ def choose_nodes(bound: Bound, end: float) -> tuple[Array, Array]:
         for a, b, depth in pending:
             middle = 0.5 * (a + b)
             known[middle] = value = min(1.0, bound(middle))
-            chord = known[a] + (known[b] - known[a]) * _share(a, middle, b)
+            chord = known[a] + (known[b] - known[a]) * share(a, middle, b)
             tolerance = _LIMITS.tolerance if value > _LIMITS.deep else _LIMITS.deep_tolerance
             if abs(chord - value) > tolerance * value and depth < _LIMITS.largest_depth:
                 following += [(a, middle, depth + 1), (middle, b, depth + 1)]
@@ -202,7 +202,7 @@ def choose_nodes(bound: Bound, end: float) -> tuple[Array, Array]:
     return np.array(epsilons), np.array([known[epsilon] for epsilon in epsilons])
 
 
-def _share(low: float, middle: float, high: float) -> float:
+def share(low: float, middle: float, high: float) -> float:
     """Return where ``e^middle`` is between ``e^low`` and ``e^high``, as a share."""
     return math.exp(middle - high) * math.expm1(low - middle) / math.expm1(low - high)
 
@@ -228,7 +228,7 @@ def hull_atoms(epsilons: Array, values: Array) -> Atoms:
         after = np.append(drops / np.expm1(gaps), 0.0)
     masses = np.maximum(before - after, 0.0) * (1.0 + _LIMITS.raised)
     infinite = min(1.0, float(curve[-1]) * (1.0 + _LIMITS.raised))
-    masses *= _lacking_factor(losses, masses, curve, infinite)
+    masses *= lacking_factor(losses, masses, curve, infinite)
     positive = losses > 0.0
     return mirrored(losses[positive], masses[positive], infinite)
 
@@ -253,10 +253,10 @@ def hull(epsilons: Array, values: Array) -> tuple[Array, Array]:
             continue
         while at:
             if len(at) > 1:
-                base, share = heights[-2], _share(at[-2], at[-1], epsilon)
+                base, place = heights[-2], share(at[-2], at[-1], epsilon)
             else:
-                base, share = 1.0, _share_of_all(at[-1], epsilon)
-            if heights[-1] < base + (value - base) * share:
+                base, place = 1.0, _share_of_all(at[-1], epsilon)
+            if heights[-1] < base + (value - base) * place:
                 break
             at.pop()
             heights.pop()
@@ -265,7 +265,7 @@ def hull(epsilons: Array, values: Array) -> tuple[Array, Array]:
     return np.array(at), np.array(heights)
 
 
-def _lacking_factor(losses: Array, masses: Array, curve: Array, infinite: float) -> float:
+def lacking_factor(losses: Array, masses: Array, curve: Array, infinite: float) -> float:
     """Return by what factor masses must grow for their profile to reach what they stand for."""
     value, under_q, factor = infinite, 0.0, 1.0
     for k in range(len(losses) - 2, -1, -1):

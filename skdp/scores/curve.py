@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.special import expit, logit
 
-from skdp.metrics.release import ScoreTable
+from skdp.scores.bins import ScoreTable
 
 # Where a probability of 0 or 1 lies: log odds of 27.6.
 _LEAST = 1e-12

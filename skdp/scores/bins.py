@@ -116,3 +116,15 @@ class ScoreBins:
         sloped = flat.copy()
         sloped[PARTS:-PARTS, 1:-1] += moved.reshape(-1, widths.size)
         return sloped, flat
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """One table of label (0, 1) by bin: noisy counts, and the public covariance of their noise.
+
+    Counts are as they were released, below zero too. The covariance is that of the flat table.
+    """
+
+    counts: np.ndarray
+    covariance: np.ndarray
+    bins: ScoreBins

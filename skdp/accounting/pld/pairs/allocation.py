@@ -1,0 +1,251 @@
+"""The profile of one epoch of random allocation with Gaussian noise, from above.
+
+With m lots, ``X(z) = e^(mu z - mu^2/2)`` and independent standard normals z, an epoch's divergence
+at ``g = e^epsilon`` is the mean of ``(sum of Y)_+ / m``, where Y is ``X(z) - g`` if a record is
+removed, ``1 - g X(-z)`` if one is added and ``X(z) - g X(-z)`` if one is replaced
+(``docs/proofs/random_allocation.md``).
+
+Y goes on a grid by a mean-preserving split, which raises the mean of every convex function. The
+law of the sum on the grid, tilted, comes from the m-th power of a transform: of the option prices
+``E(Y - y)_+`` at the nodes, not of their second differences, so that the error of a power of one
+plus little does not grow with m (section 4 of the page). All errors are added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import fft
+from scipy.special import ndtr, ndtri
+
+from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF
+from skdp.accounting.pld.pairs.base import Array, Indices, log_one_plus
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """How fine the grid is, and what is cut off."""
+
+    step: float = 0.08  # of the deviation of Y; the sum's variance grows by a sixth of its square
+    coarse: float = 0.15  # the same, where otherwise transforms would be long
+    size: int = 2**13  # of a transform, wherever that allows the coarse step
+    largest_size: int = 2**15  # of a transform
+    smallest: float = 1e-15  # divergences below, where those of a known lot will do
+    cut: float = 1e-5  # of the divergence, what cutting Y off may add, at first or ...
+    largest_cut: float = 1e-3  # ... at last, about
+    reach: float = 9.0  # deviations of the sum on either side of one large Y that a window holds
+    negligible: float = -60.0  # log modulus of a power that counts as zero
+    tilts: int = 24  # that are tried
+    sketched: int = 100  # nodes on either side on which tilts are compared
+    rounded: float = 1.0 + 1e-9  # above the rounding of sums of positive terms
+
+
+_LIMITS = _Limits()
+
+
+class _Prices(NamedTuple):
+    """Y on a grid: ``E(Y - y)_+`` above its mean and ``E(y - Y)_+`` below, in units of the step.
+
+    Node k is at ``mean + k step``; ``doubts`` bounds the rounding of each price, and ``failure`` is
+    the probability of what was cut off.
+    """
+
+    nodes: Indices
+    prices: Array
+    doubts: Array
+    mean: float
+    step: float
+    failure: float
+
+    def log_moment(self, tilt: float) -> float:
+        """Return log E[e^(tilt (Y - mean))]."""
+        total = float(np.dot(self.prices + self.doubts, np.exp(tilt * self.step * self.nodes)))
+        return math.log1p((2.0 * math.sinh(0.5 * tilt * self.step)) ** 2 * total)
+
+    def sketch(self) -> _Prices:
+        """Return few nodes, each with the prices of those around it, for estimates."""
+        far = np.geomspace(1.0, max(-self.nodes[0], self.nodes[-1]), _LIMITS.sketched)
+        far = np.clip(np.concatenate([-far, far]), self.nodes[0], self.nodes[-1])
+        chosen = np.unique(far.astype(np.int64))
+        middles = 0.5 * (chosen[1:] + chosen[:-1])
+        counts = np.diff(np.concatenate([chosen[:1], middles, chosen[-1:]]))
+        places = chosen - self.nodes[0]
+        prices, doubts = self.prices[places] * counts, self.doubts[places] * counts
+        return self._replace(nodes=chosen, prices=prices, doubts=doubts)
+
+
+class AllocatedEpoch:
+    """An epoch of ``lots`` lots in one direction: "remove", "add" or "replace".
+
+    ``mu`` is one record's contribution over the noise.
+    """
+
+    def __init__(self, mu: float, lots: int, direction: str) -> None:
+        self.mu, self.lots, self.direction = mu, lots, direction
+        self._own, self._other = direction != "add", direction != "remove"  # which parts are X
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the loss, about."""
+        told = (self._own + self._other) * self.mu  # that of a known lot, far below for large mu
+        return min(told, math.sqrt(self._variance(1.0) / self.lots))
+
+    def profile(self, epsilon: float, most: float = 1.0) -> float:
+        """Return an upper bound on the divergence at an ``epsilon >= 0`` in nats.
+
+        It is one at any smaller epsilon; ``most`` is one that is known.
+        """
+        # Whoever is told a record's lot sees one Gaussian release.
+        told = gaussian_profile.delta((self._own + self._other) * self.mu, epsilon)
+        most = min(most, told)
+        if self.lots == 1 or told < _LIMITS.smallest:
+            return most
+        tail = math.inf
+        while tail > max(_LIMITS.largest_cut * most, _LIMITS.smallest):
+            tail = max(_LIMITS.cut * most, _LIMITS.smallest)
+            most = min(most, self._composed(math.exp(epsilon), tail))
+        return most
+
+    def _variance(self, ratio: float) -> float:
+        """Return the variance of Y at a ratio g."""
+        spread, both = math.expm1(self.mu**2), self._own and self._other
+        covariance = -ratio * math.expm1(-(self.mu**2)) if both else 0.0
+        return (self._own + ratio**2 * self._other) * spread + 2.0 * covariance
+
+    def _threshold(self, y: Array, ratio: float) -> Array:
+        """Return where Y, which rises with z, crosses y."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if not self._other:
+                log_x = np.log(np.maximum(y + ratio, 0.0))
+            elif not self._own:
+                log_x = math.log(ratio) - self.mu**2 - np.log(np.maximum(1.0 - y, 0.0))
+            else:
+                square = 4.0 * ratio * math.exp(-(self.mu**2))
+                root = np.sqrt(y * y + square)
+                log_x = np.log(0.5 * np.where(y > 0.0, y + root, square / (root - y)))
+        return np.asarray(log_x / self.mu + 0.5 * self.mu)
+
+    def _value(self, z: float, ratio: float) -> float:
+        """Return Y at z."""
+        own = math.exp(self.mu * z - 0.5 * self.mu**2) if self._own else 1.0
+        other = math.exp(-self.mu * z - 0.5 * self.mu**2) if self._other else 1.0
+        return own - ratio * other
+
+    def _priced(self, y: Array, ratio: float, side: float) -> tuple[Array, Array]:
+        """Return ``E(side (Y - y))_+``, and bounds on its error."""
+        z = self._threshold(y, ratio)
+        own = ndtr(side * (self.mu - z)) if self._own else 0.0
+        other = ratio * ndtr(side * (-self.mu - z)) if self._other else 0.0
+        still = ndtr(-side * z)
+        level = (0.0 if self._own else 1.0) - (0.0 if self._other else ratio) - y
+        sizes = own + other + (np.abs(y) + 1.0 + ratio) * still
+        square = np.minimum(z * z, 1e4)
+        return side * (own - other + level * still), 16.0 * UNIT_ROUNDOFF * (1.0 + square) * sizes
+
+    def _on_grid(self, ratio: float, tail: float) -> _Prices:
+        """Cut Y off where it is hardly ever, and split it among the nodes of a grid."""
+        far = max(self.mu - float(ndtri(tail)), -float(ndtri(tail / self.lots)))
+        # A z above counts as an infinite loss, and as one at the end besides, all moved up so that
+        # the mean remains; one below is raised to the end, and the mean with it.
+        end = self._value(far, ratio) if self._own else 1.0
+        # If a record is added, one Y of 1 - lots makes the sum negative: no matter how low it is.
+        start = max(self._value(-far, ratio), -math.inf if self._own else 1.0 - self.lots)
+        top, top_doubt = self._priced(np.array([end]), ratio, 1.0)
+        bottom, bottom_doubt = self._priced(np.array([start]), ratio, -1.0)
+        slack = float(top_doubt[0] + bottom_doubt[0]) if self._own else float(bottom_doubt[0])
+        lost = float(top[0] + top_doubt[0]) if self._own else 0.0
+        raised = float(bottom[0] + bottom_doubt[0])
+        failure = float(ndtr(self.mu - far) + self.lots * ndtr(-far)) if self._own else 0.0
+        mean = 1.0 - ratio + raised
+        deviation = math.sqrt(self._variance(ratio))
+        width = end - start + 2.0 * _LIMITS.reach * deviation * math.sqrt(self.lots)
+        step = max(width / _LIMITS.size, _LIMITS.step * deviation)
+        step = max(width / _LIMITS.largest_size, min(step, _LIMITS.coarse * deviation))
+        first, last = math.floor((start - mean) / step), math.ceil((end + lost - mean) / step)
+        nodes = np.arange(first, last + 1, dtype=np.int64)
+        levels = mean + step * nodes - lost
+        below, above = np.split(levels, [-first])
+        puts, put_doubts = self._priced(below, ratio, -1.0)
+        calls, call_doubts = self._priced(above, ratio, 1.0)
+        prices = np.concatenate([puts - raised, calls - lost])
+        doubts = np.concatenate([put_doubts, call_doubts]) + slack
+        return _Prices(nodes, np.maximum(prices, 0.0) / step, doubts / step, mean, step, failure)
+
+    def _composed(self, ratio: float, tail: float) -> float:
+        """Return a bound on the divergence at g, by the law of the sum of Y."""
+        grid = self._on_grid(ratio, tail)
+        deviation = math.sqrt(self._variance(ratio) * self.lots)
+        width = grid.step * max(-grid.nodes[0], grid.nodes[-1])
+        tilts = np.geomspace(min(0.01 / deviation, 1.0 / width), 20.0 / deviation, _LIMITS.tilts)
+        tilts = np.minimum(tilts, 0.9 * LARGEST_EXPONENT / width)
+        sketch = grid.sketch()
+        moments = self.lots * np.array([sketch.log_moment(tilt) for tilt in tilts])
+        moments += tilts * self.lots * grid.mean
+        rounding = 32.0 * UNIT_ROUNDOFF * (1.0 + ratio)  # of the mean of Y
+        total = _mean_above(grid, self.lots, deviation, tilts, moments)
+        return min(1.0, total / self.lots * _LIMITS.rounded + grid.failure + rounding)
+
+
+def _mean_above(grid: _Prices, lots: int, deviation: float, tilts: Array, moments: Array) -> float:
+    """Bound the mean of the positive part of a sum of independent copies of Y.
+
+    Tilts are compared by their estimated log moments of the sum; any tilt gives a bound.
+    """
+    # Half of the best for Chernoff's bound, at which large Y would be all that there is.
+    tilt = 0.5 * float(tilts[np.argmin(moments)])
+    reach = math.ceil(_LIMITS.reach * deviation / grid.step)
+    # From one large Y below to two large ones above.
+    size = fft.next_fast_len(len(grid.nodes) + int(grid.nodes[-1]) + 2 * reach, real=True)
+    weights, error, log_moment = _tilted_law(grid, lots, tilt, size)
+    base = lots * grid.mean
+    first = math.floor(-base / grid.step) + int(grid.nodes[0]) - reach
+    values = grid.step * (first + np.arange(size, dtype=np.float64)) + base
+    above = values > 0.0
+    terms = values[above] * np.exp(-tilt * values[above])
+    inside = float(np.dot(terms, np.roll(weights, -first % size)[above] + error))
+    inside *= math.exp(min(log_moment + tilt * base, LARGEST_EXPONENT))
+    if first + size > lots * int(grid.nodes[-1]):
+        return inside
+    # What the window misses, by Chernoff's bound.
+    end = float(values[-1])
+    other = float(tilts[np.argmin(moments - tilts * end)])
+    log_tail = lots * grid.log_moment(other) * (1.0 + 1e-9) + other * (base - end)
+    return inside + max(end, 1.0 / other) * math.exp(min(log_tail, LARGEST_EXPONENT))
+
+
+def _tilted_law(grid: _Prices, lots: int, tilt: float, size: int) -> tuple[Array, float, float]:
+    """Return the tilted law of a sum of nodes, wrapped; a bound on its errors; the log moment.
+
+    With s the exponent, the moment of one node's law is ``1 + 4 sinh^2(s/2)`` times that of the
+    prices, whose second differences are its masses.
+    """
+    eta = UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
+    exponents = tilt * grid.step * grid.nodes
+    growth = np.exp(exponents)
+    prices = np.zeros(size)
+    prices[grid.nodes % size] = grid.prices * growth
+    rounded = (eta + 4.0 * UNIT_ROUNDOFF * np.abs(exponents)) * grid.prices + grid.doubts
+    doubt = float(np.dot(rounded, growth))
+    half = math.pi / size * np.arange(size // 2 + 1)
+    shift = 0.5 * tilt * grid.step
+    factor = 4.0 * (math.sinh(shift) * np.cos(half) - 1j * math.cosh(shift) * np.sin(half)) ** 2
+    added = factor * fft.rfft(prices)
+    log_mean = math.log1p(float(added[0].real))
+    # Where the power vanishes it is set to zero.
+    largest = lots * (np.log(np.abs(1.0 + added) + np.abs(factor) * doubt) - log_mean)
+    kept = np.flatnonzero(largest > _LIMITS.negligible)
+    logs = log_one_plus(added[kept])
+    relative = np.abs(factor[kept]) * doubt * np.exp(-logs.real)
+    errors = lots * (np.log1p(relative) + 16.0 * UNIT_ROUNDOFF * (np.abs(logs) + log_mean))
+    modulus = np.exp(lots * (logs.real - log_mean))
+    small = modulus * np.expm1(np.minimum(errors, 1.0))
+    wrong = float(np.sum(np.where(errors < 1.0, small, np.exp(largest[kept] + 1.0))))
+    wrong += eta * float(np.sum(modulus)) + size * math.exp(_LIMITS.negligible + 1.0)
+    product = np.zeros(len(half), dtype=np.complex128)
+    product[kept] = modulus * np.exp(1j * lots * logs.imag)
+    weights = np.maximum(fft.irfft(product, size), 0.0)
+    return weights, 2.0 * wrong / size, lots * log_mean + float(errors[0])

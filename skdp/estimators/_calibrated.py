@@ -1,0 +1,130 @@
+"""Classifiers that set their probabilities right inside the fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from skdp.estimators._base import Table
+from skdp.models import network_scores
+from skdp.parameters import check_choice
+from skdp.plans.defaults import PublicNumbers
+from skdp.plans.recalibration import (
+    ENOUGH_SIGNAL,
+    SHARE,
+    count_scores,
+    plan_with_table,
+    release_line,
+    score_rows,
+)
+from skdp.reporting import PrivacySpent
+
+
+class CalibratedMixin:
+    """An intercept and a slope of log odds, folded into the weights; comes before all else."""
+
+    calibrate: Any
+    delta: float
+    fit_intercept: bool
+    _most: float
+    _coef_noise_: Any
+
+    _public: tuple[str, ...] = ("classes_", "calibration_")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()  # type: ignore[misc]
+        if self.calibrate == "noise":
+            raise ValueError(
+                "calibrate='noise' is not offered: by the noise that is public, scores would be "
+                "shrunk where the penalty has shrunk them too far already, or the noise is not "
+                "public (docs/probabilities.md). Take 'auto', 'private' or None."
+            )
+        check_choice("calibrate", self.calibrate, ("auto", "private", None))
+
+    def _no_table(self, numbers: PublicNumbers) -> str:
+        """Say why no table can be released, if so."""
+        if numbers.delta == 0.0:
+            return "its noise is Gaussian, and delta=0 allows none"
+        if getattr(self, "calibration", "pld") == "composition":
+            return "calibration='composition' finds noise for the steps alone"
+        return ""
+
+    def _is_worth_it(self, numbers: PublicNumbers) -> bool:
+        """Tell whether the default releases a table: never beside noise that the user has fixed."""
+        if numbers.epsilon is None or getattr(self, "noise_multiplier", None) is not None:
+            return False
+        return numbers.signal_to_noise >= ENOUGH_SIGNAL
+
+    def _build_plan(self, model: Any, numbers: PublicNumbers) -> Any:
+        build = partial(super()._build_plan, model)  # type: ignore[misc]
+        reason = self._no_table(numbers) if self.calibrate is not None else "it is off"
+        if self.calibrate == "private" and reason:
+            raise ValueError(f"calibrate='private' is not offered here: {reason}.")
+        worth = model.n_parts == 1 and self._is_worth_it(numbers)
+        if reason or not (self.calibrate == "private" or worth):
+            return build(numbers)
+        fixed = getattr(self, "noise_multiplier", None) is not None
+        target = None if fixed else numbers.target_epsilon
+        try:
+            return plan_with_table(build, numbers, target, _share(model))
+        except ValueError:
+            if self.calibrate == "private":
+                raise
+            return build(numbers)  # a default refuses nothing that is possible without it
+
+    def _record(self, plan: Any, *about: Any) -> PrivacySpent:
+        spent: PrivacySpent = super()._record(plan, *about)  # type: ignore[misc]
+        if plan.table is None:
+            return spent
+        table = (
+            "a histogram of scores by label, whose line is folded into the weights, with discrete "
+            f"Gaussian noise, L2 sensitivity {plan.table.sensitivity:.6g}, noise multiplier "
+            f"{plan.table.multiplier:.6g}, for {_share(plan.model):.0%} of mu^2 "
+            "(docs/proofs/recalibration.md)"
+        )
+        return replace(spent, mechanism=f"{spent.mechanism}; then {table}")
+
+    def _finish(self, plan: Any, released: np.ndarray, used: tuple[Any, ...], stream: Any) -> Any:
+        """Return the weights, and the intercept and slope that a noisy table tells."""
+        if plan.table is None:
+            return released, (0.0, 1.0)
+        X, targets, weights = used
+        model, unpacked = plan.model, plan.model.unpack(released)
+        # By its attribute: audits hand in stand-ins for models.
+        if hasattr(model, "hidden"):
+            score = partial(network_scores, X, unpacked[0], unpacked[1], model.activation)
+        else:
+            score = partial(score_rows, X, *unpacked)
+        if weights is not None and getattr(model, "by_unit", True):
+            weights = weights / self._most  # what a unit counts is at most 1 in the table
+        if model.class_weights is not None:  # probabilities are to be of the weighted table
+            share = np.array(model.class_weights) / max(model.class_weights)
+            weights = share[targets] * (1.0 if weights is None else weights)
+        with np.errstate(all="ignore"):  # a warning of a huge row would tell of it, un-noised
+            scores = score()
+            table = count_scores(scores, targets, weights)
+        with_intercept = self.fit_intercept and scores.shape[1] == 1
+        return released, release_line(table, plan.table, stream.spawn("scores"), with_intercept)
+
+    def _publish(self, plan: Any, table: Table, released: Any, spent: PrivacySpent) -> None:
+        weights, self.calibration_ = released
+        super()._publish(plan, table, weights, spent)  # type: ignore[misc]
+        self._fold(plan, *self.calibration_)
+
+    def _fold(self, plan: Any, intercept: float, slope: float) -> None:
+        """Multiply scores by the slope and move them; all that has their scale is changed here."""
+        for name, shift in zip(self._weights(plan.model), (0.0, intercept), strict=True):  # type: ignore[attr-defined]
+            weights = getattr(self, name)
+            if isinstance(weights, list):  # of a network the last layer
+                weights[-1] = slope * weights[-1] + shift
+            else:
+                setattr(self, name, slope * weights + shift)
+        self._coef_noise_ = self._coef_noise_ * slope
+
+
+def _share(model: Any) -> float:
+    """Return the table's part of mu^2; beside several problems at once it costs more epsilon."""
+    return SHARE if model.n_parts == 1 else SHARE / 5.0

@@ -1,0 +1,182 @@
+"""Read a fitted pipeline as a sum of functions, one of each column; nothing else is accepted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.plans.coefficient_noise import CoefficientNoise
+from skdp.preprocessing import BoundedScaler, RowNormClipper, SchemaEncoder
+from skdp.preprocessing.schema.base import FeatureColumn
+
+Array = NDArray[np.float64]
+
+_UNKNOWN_NOISE = CoefficientNoise(
+    "the model is none of skdp's, or was chosen among several by a score in which its noise has "
+    "had a say"
+)
+# At so many public rows scores are compared with those of coefficients, and so closely.
+_TRIED, _CLOSE = 3, 1e-8
+
+
+@dataclass(frozen=True)
+class Part:
+    """A declared column, or several whose features are multiplied, and the places of features."""
+
+    columns: tuple[FeatureColumn, ...]
+    encoder: SchemaEncoder
+    places: slice
+
+    @property
+    def name(self) -> str:
+        """Name of the column, or names with a star between."""
+        return " * ".join(column.name for column in self.columns)
+
+    @property
+    def kind(self) -> str:
+        """Kind of the column."""
+        return self.columns[0].kind if len(self.columns) == 1 else "interaction"
+
+    def encode(self, cells: Any) -> Array:
+        """Return the features of cells, of several columns in one row for each."""
+        if len(self.columns) == 1:
+            kept = None if hasattr(cells, "dtype") else object
+            return self.columns[0].encode(np.asarray(cells, dtype=kept))
+        return np.asarray(clone(self.encoder).fit_transform(np.asarray(cells, dtype=object)))
+
+
+@dataclass(frozen=True)
+class AdditiveModel:
+    """A linear model of features each of which depends on one column."""
+
+    parts: tuple[Part, ...]
+    steps: tuple[Any, ...]  # between encoder and model; each treats every feature by itself
+    linear: Any
+
+    @property
+    def coef(self) -> Array:
+        """Coefficients of shape (n_outputs, n_features)."""
+        return np.atleast_2d(np.asarray(self.linear.coef_, dtype=np.float64))
+
+    @property
+    def intercept(self) -> Array:
+        """Intercepts of shape (n_outputs,)."""
+        return np.atleast_1d(np.asarray(self.linear.intercept_, dtype=np.float64))
+
+    @property
+    def noise(self) -> CoefficientNoise:
+        """What is known of the privacy noise in the coefficients."""
+        return getattr(self.linear, "_coef_noise_", _UNKNOWN_NOISE)
+
+    def features(self, part: Part, cells: Any) -> Array:
+        """Return the part's features of cells, as the linear model sees them."""
+        block = part.encode(cells)
+        rows = np.zeros((len(block), self.parts[-1].places.stop))
+        rows[:, part.places] = block
+        for step in self.steps:
+            rows = step._apply(rows)
+        return rows[:, part.places]
+
+    def __getitem__(self, name: str) -> Part:
+        parts = {part.name: part for part in self.parts}
+        if name not in parts:
+            raise KeyError(f"{name!r} is no column of the model: {list(parts)}.")
+        return parts[name]
+
+
+def read_additive(model: Any) -> AdditiveModel:
+    """Return the sum that a fitted pipeline computes, or refuse it by name."""
+    check_is_fitted(model)
+    all_steps = _steps_of(model)
+    encoders = _encoders_of(all_steps[0])
+    parts = tuple(_parts_of(encoders))
+    between, linear = all_steps[1:-1], all_steps[-1]
+    bound = math.hypot(*(encoder.data_norm_ for encoder in encoders))
+    for step in between:
+        _refuse_mixing(step, bound)
+        bound = step.data_norm_
+    _refuse_others(linear, parts[-1].places.stop if parts else 0)
+    # Rows that the clipper leaves as they are need no step, and not the rounding of its norms.
+    steps = tuple(step for step in between if not isinstance(step, RowNormClipper))
+    return AdditiveModel(parts, steps, linear)
+
+
+def _steps_of(model: Any) -> list[Any]:
+    """Return the fitted steps of a pipeline, those of a search's chosen one among them."""
+    while type(model) is FrozenEstimator:
+        model = model.estimator
+    model = getattr(model, "best_estimator_", model)
+    if not isinstance(model, Pipeline):
+        return [model]
+    own = [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
+    return [*own, *_steps_of(model.steps[-1][1])]
+
+
+def _encoders_of(first: Any) -> list[SchemaEncoder]:
+    found: list[Any] = [("", first, [])]
+    if isinstance(first, ColumnTransformer):
+        if first.transformer_weights:
+            raise TypeError("transformer_weights multiply features: give columns a weight instead.")
+        found = [group for group in first.transformers_ if group[1] != "drop"]
+    for _, encoder, columns in found:
+        if not isinstance(encoder, SchemaEncoder):
+            raise TypeError(
+                f"the columns {list(columns)} go through {type(encoder).__name__} and are not "
+                "declared: functions are those of schema.pipeline(private linear classifier)."
+            )
+    return [encoder for _, encoder, _ in found]
+
+
+def _parts_of(encoders: list[SchemaEncoder]) -> Iterator[Part]:
+    stop = 0
+    for encoder in encoders:
+        if encoder.product:
+            start, stop = stop, stop + len(encoder.get_feature_names_out())
+            yield Part(tuple(encoder.columns), encoder, slice(start, stop))
+            continue
+        for column in encoder.columns:
+            start, stop = stop, stop + len(column.feature_names())
+            yield Part((column,), encoder, slice(start, stop))
+
+
+def _refuse_mixing(step: Any, bound: float) -> None:
+    """Refuse a step whose features are not functions of one feature each."""
+    if isinstance(step, BoundedScaler):
+        return
+    if not isinstance(step, RowNormClipper):
+        raise TypeError(
+            f"behind {type(step).__name__} a feature may depend on several columns, so that the "
+            "score is no sum of functions of one column: leave the step out."
+        )
+    if step.method != "clip" or step.data_norm_ < bound * (1.0 - 1e-12):
+        raise TypeError(
+            f"RowNormClipper(norm={step.norm:g}, method={step.method!r}) divides rows by their "
+            "norm, to which all columns contribute: the score is no sum of functions of one "
+            f"column. Take a norm of at least {bound:.6g}, which no row exceeds, or leave the step "
+            "out: the estimator's own data_norm clips in the fit alone."
+        )
+
+
+def _refuse_others(linear: Any, n_features: int) -> None:
+    """Refuse a model whose scores are not its coefficients times features, by public rows."""
+    if hasattr(linear, "coef_") and hasattr(linear, "decision_function"):
+        rows = np.cos(np.arange(_TRIED * n_features)).reshape(_TRIED, n_features)
+        wanted = rows @ np.atleast_2d(linear.coef_).T + linear.intercept_
+        found = np.asarray(linear.decision_function(rows)).reshape(wanted.shape)
+        if np.allclose(found, wanted, rtol=_CLOSE, atol=_CLOSE):
+            return
+    raise TypeError(
+        f"the scores of {type(linear).__name__} are not coef_ times features plus intercept_, and "
+        "so no sum of functions of one column: networks and votes have none. Fit a linear private "
+        "classifier."
+    )

@@ -1,0 +1,197 @@
+"""The functions whose sum a private linear model computes, and the bands of their noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.inspection.additive import AdditiveModel, Part, read_additive
+from skdp.inspection.grids import cross, other_cells, public_grids
+from skdp.parameters import check_real
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeFunction:
+    """What a column adds to the scores, read on a public grid; `shape_functions` makes them.
+
+    So do columns of a declared interaction together, beside what each adds alone.
+
+    Parameters
+    ----------
+    name, kind, unit : str
+        The declared column; the names of an interaction have stars between.
+    grid : ndarray of shape (n_grid,) or (n_grid, n_columns)
+        Numbers from the declared range, or the declared list; of an interaction all combinations.
+    axes : tuple of ndarray
+        What each column of the grid is combined from.
+    weights : ndarray of shape (n_grid,)
+        The uniform law on ranges and lists; their sum is 1.
+    values : ndarray of shape (n_grid, n_outputs)
+        The function, of mean 0 under that law: one column for two classes, else one a class.
+    half_width : ndarray of shape (n_grid,) or None
+        The band is ``values +- half_width``, for each cell by itself.
+    others : dict
+        By "missing" and "unknown", where cells may be so: the value, of shape (n_outputs,), and the
+        half-width of its band, or None.
+    importance : ndarray of shape (n_outputs,)
+        Standard deviation of the function under the uniform law.
+    importance_half_width : float or None
+        The same of its band.
+    _model, _centre : object
+        For `evaluate`.
+    """
+
+    name: str
+    kind: str
+    unit: str
+    grid: NDArray[Any] = field(repr=False)
+    axes: tuple[NDArray[Any], ...] = field(repr=False)
+    weights: Array = field(repr=False)
+    values: Array = field(repr=False)
+    half_width: Array | None = field(repr=False)
+    others: dict[str, tuple[Array, float | None]] = field(repr=False)
+    importance: Array
+    importance_half_width: float | None
+    _model: AdditiveModel = field(repr=False)
+    _centre: Array = field(repr=False)
+
+    def evaluate(self, cells: Any) -> Array:
+        """Return what the column adds to the scores of rows.
+
+        Parameters
+        ----------
+        cells : array-like of shape (n_samples,) or (n_samples, n_columns)
+            Cells of the column, or of the interaction's columns.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_outputs)
+            Values of the centred function.
+        """
+        part = self._model[self.name]
+        rows = self._model.features(part, cells) - self._centre
+        return rows @ self._model.coef[:, part.places].T
+
+
+class ShapeFunctions(dict[str, ShapeFunction]):
+    """Functions by the name of the column; with `intercept` they add up to the decision function.
+
+    Attributes
+    ----------
+    intercept : ndarray of shape (n_outputs,)
+        What the scores are beside the functions.
+    intercept_half_width : float or None
+        Half the width of its band.
+    classes : ndarray
+        The labels, as the model has them.
+    exact : bool
+        Whether the bands hold the functions without the noise; if not, their medians over it.
+    about_band : str
+        Where the bands come from, or why there is none.
+    """
+
+    intercept: Array
+    intercept_half_width: float | None
+    classes: NDArray[Any]
+    exact: bool
+    about_band: str
+
+
+def shape_functions(model: Any, *, level: float = 0.95) -> ShapeFunctions:
+    """Return the functions of single columns whose sum a private linear model computes.
+
+    They follow from released coefficients and the public schema alone: no row is read, and nothing
+    is spent. The bands are about the *known privacy noise* alone; see Notes.
+
+    Parameters
+    ----------
+    model : Pipeline
+        A fitted ``schema.pipeline(private linear classifier)``, or one of a search.
+        `BoundedScaler` may stand between, and `RowNormClipper` with a norm that no row exceeds.
+    level : float, default=0.95
+        Probability of each band, in (0, 1).
+
+    Returns
+    -------
+    ShapeFunctions
+        A dictionary from names of columns to functions.
+
+    Raises
+    ------
+    TypeError
+        If the scores are no sum of functions of one column: a network, a step that normalises
+        rows or mixes features, such as `DPPCA`, or columns that no schema declares.
+    ValueError
+        If `level` is out of range.
+
+    Notes
+    -----
+    Output perturbation: with probability `level` over the noise, and for each cell by itself,
+    ``values +- half_width`` holds the function without privacy noise. Objective perturbation, and
+    gradient perturbation without momentum on lots of a public size: it holds the function's median
+    over the noise; the width is an upper bound, often a generous one. Of other fits nothing is
+    proved, half-widths are None and `about_band` says why. No band says how far the function would
+    be off on another sample of rows. Proofs: ``docs/inspection.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.inspection import shape_functions
+    >>> from skdp.preprocessing import LabelColumn, NumericColumn, TableSchema
+    >>> schema = TableSchema(
+    ...     [NumericColumn("age", 0, 100, cuts=[40, 60])], label=LabelColumn("ill", [0, 1])
+    ... )
+    >>> ages = np.random.default_rng(0).uniform(0, 100, (4000, 1))
+    >>> model = schema.pipeline(OperaLogisticRegression(epsilon=1.0), positions=True)
+    >>> functions = shape_functions(model.fit(ages, (ages[:, 0] > 60).astype(int)))
+    >>> young, old = functions["age"].evaluate([20.0, 80.0]).ravel()
+    >>> bool(young < old)
+    True
+    """
+    check_real("level", level, above=0.0, below=1.0)
+    found = read_additive(model)
+    functions = ShapeFunctions({part.name: _shape(found, part, level) for part in found.parts})
+    centre = np.concatenate([function._centre for function in functions.values()])
+    functions.intercept = found.intercept + found.coef @ centre
+    length = np.linalg.norm([*centre, found.noise.constant])
+    functions.intercept_half_width = found.noise.half_width(length, level)
+    functions.classes = found.linear.classes_
+    functions.exact, functions.about_band = found.noise.exact, found.noise.about
+    return functions
+
+
+def _shape(model: AdditiveModel, part: Part, level: float) -> ShapeFunction:
+    noise, coef = model.noise, model.coef[:, part.places]
+    grids = public_grids(part.columns)
+    grid, weights = cross(grids)
+    rows = model.features(part, grid)
+    centre = weights @ rows
+    rows = rows - centre
+    others = {name: model.features(part, c)[0] for name, c in other_cells(part.columns).items()}
+    values = rows @ coef.T
+    return ShapeFunction(
+        name=part.name,
+        kind=part.kind,
+        unit=getattr(part.columns[0], "unit", "") if len(part.columns) == 1 else "",
+        grid=grid,
+        axes=tuple(cells for cells, _ in grids),
+        weights=weights,
+        values=values,
+        half_width=noise.half_width(np.linalg.norm(rows, axis=1), level),
+        others={
+            name: (coef @ (row - centre), noise.half_width(np.linalg.norm(row - centre), level))
+            for name, row in others.items()
+        },
+        importance=np.sqrt(weights @ values**2),
+        importance_half_width=noise.half_width_of_root_mean_square(
+            np.linalg.eigvalsh((rows.T * weights) @ rows).clip(0.0), level
+        ),
+        _model=model,
+        _centre=centre,
+    )

@@ -1,0 +1,113 @@
+"""Probabilities set right by one noisy table of scores by label, paid for inside the same fit.
+
+The table is counted with the weights that are released already, so that the two compose. An
+intercept and a slope of log odds are read off it. Proof: ``docs/proofs/recalibration.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from skdp.accounting.numerics import gaussian_profile
+from skdp.mechanisms.discrete_gaussian import Noise
+from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.plans.beside import cost, leave_room
+from skdp.plans.defaults import PublicNumbers
+from skdp.plans.score_table import BINS, beside, table_noise
+from skdp.scores.bins import ScoreTable
+from skdp.scores.curve import fit_logistic
+
+# The table's part of the square of mu.
+SHARE = 0.05
+# The signal-to-noise ratio from which the table is worth its part.
+ENOUGH_SIGNAL = 300.0
+_UNIT = 2.0**22
+# Rows that are scored at once.
+_BLOCK = 4096
+
+
+def plan_with_table(
+    build: Callable[[PublicNumbers], Any],
+    numbers: PublicNumbers,
+    epsilon: float | None,
+    share: float = SHARE,
+) -> Any:
+    """Return the plan that releases a table too, and meets the target epsilon with it.
+
+    Without a target the plan stays as it is, and the table comes on top.
+    """
+    if epsilon is None:
+        plan = build(numbers)
+        mu = gaussian_profile.mu(cost(plan, numbers.delta), numbers.delta)
+        part = mu * math.sqrt(share / (1.0 - share))
+        return replace(plan, table=table_noise(numbers.adjacency, part))
+    mu = gaussian_profile.mu(epsilon, numbers.delta)
+    noise = table_noise(numbers.adjacency, mu * math.sqrt(share))
+    return leave_room(lambda own: _with_table(build(own), noise, epsilon), numbers)
+
+
+def _with_table(plan: Any, noise: Noise, epsilon: float) -> Any:
+    """Return a plan whose event and epsilon are of both releases."""
+    fields: dict[str, Any] = {"table": noise}
+    if hasattr(plan, "epsilon"):
+        fields["epsilon"] = epsilon
+    if "event" in vars(plan):
+        fields["event"] = beside(plan.event, noise)
+    return replace(plan, **fields)
+
+
+def score_rows(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """Return scores of which each is a function of its row alone, to the last bit."""
+    if not isinstance(X, np.ndarray):  # sparse products go row by row
+        return np.asarray(X @ coef.T) + intercept
+    # Those of dense matrices round by a row's place; sums along an axis in memory do not.
+    scores = np.empty((X.shape[0], coef.shape[0]))
+    for start in range(0, X.shape[0], _BLOCK):
+        for k, weights in enumerate(coef):
+            block = slice(start, start + _BLOCK)
+            scores[block, k] = np.add.reduce(X[block] * weights, axis=1)
+    return scores + intercept
+
+
+def count_scores(scores: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return a table of label (0, 1) by bin of the score.
+
+    Of several classes a row counts if it is of one of the two with the largest scores: then the
+    later one is the label 1, and the score is how much it is ahead. A row of equal scores says
+    nothing of their scale, and a row of zeros without an intercept is as good as none.
+    """
+    if scores.shape[1] == 1:
+        margins, labels, counted = scores[:, 0], codes == 1, True
+    else:
+        first, second = np.sort(np.argpartition(-scores, 1, axis=1)[:, :2], axis=1).T
+        rows = np.arange(codes.size)
+        margins = scores[rows, second] - scores[rows, first]
+        labels, counted = codes == second, (codes == first) | (codes == second)
+    kept = counted & (margins != 0.0)
+    cells = labels[kept] * BINS.count + BINS.places(expit(margins[kept]))
+    # Whole numbers of a small unit, rounded down: sums are exact, and of a record at most 1.
+    share = None if weights is None else np.floor(weights[kept] * _UNIT) / _UNIT
+    return np.bincount(cells, share, 2 * BINS.count).reshape(2, -1).astype(np.float64)
+
+
+def release_line(
+    table: np.ndarray, noise: Noise, stream: RandomStream, with_intercept: bool
+) -> tuple[float, float]:
+    """Release a table, and return the intercept and the positive slope that it tells."""
+    mechanism = GaussianMechanism(
+        sensitivity=noise.sensitivity,
+        sigma=noise.sigma,
+        stream=stream,
+        label="scores by label",
+        grid=noise.grid,
+    )
+    counts = mechanism.release(table)
+    covariance = noise.sigma**2 * np.eye(table.size)
+    return fit_logistic(ScoreTable(counts, covariance, BINS), with_intercept)

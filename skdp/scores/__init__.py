@@ -1,0 +1,1 @@
+"""Scores by label: bins, noisy tables of counts, and the curves that follow from them."""
