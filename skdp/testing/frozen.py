@@ -52,7 +52,7 @@ def fit_frozen(
     replayed: ReleaseTrace | None = None,
     expected: tuple[type[Exception], ...] = (),
 ) -> Run:
-    """Fit an object; what it draws without a seed is the same in all such fits of one `seed`.
+    """Fit an object; what it draws without a seed is the same for one `seed` in all processes.
 
     The third part of a table is the ids of its rows.
     """
@@ -92,6 +92,7 @@ def _seeded_generator() -> Iterator[None]:
 def _freeze(seed: int) -> Iterator[None]:
     """Fix the keys that take the place of entropy, in this thread's recorded fits and no others."""
     fresh, numbers = RandomStream.from_entropy, itertools.count()
+    own_entropy = RandomStream._own_entropy
 
     def from_entropy(cls: type[RandomStream]) -> RandomStream:
         if active_trace() is None:
@@ -99,10 +100,14 @@ def _freeze(seed: int) -> Iterator[None]:
         key = cls.from_seed(seed, f"frozen {next(numbers)}".encode()).words(4).tobytes()
         return cls(key, seeded=False)
 
+    def entropy_of_no_process(stream: RandomStream) -> bytes:
+        return own_entropy(stream) if active_trace() is None else b""
+
     with (
         _one_at_a_time,
         _seeded_generator(),
         mock.patch.object(RandomStream, "from_entropy", classmethod(from_entropy)),
+        mock.patch.object(RandomStream, "_own_entropy", entropy_of_no_process),
     ):
         yield
 
