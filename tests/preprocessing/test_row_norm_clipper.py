@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from skdp.preprocessing import RowNormClipper
-from skdp.preprocessing._row_norms import bound_rows, scale_norms
+from skdp.solvers.row_norms import bound_rows, scale_norms
 
 tables = st.sampled_from([np.float64, np.float32]).flatmap(
     lambda dtype: hnp.arrays(
