@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
-from skdp.solvers.row_norms import share_rows
+from skdp.plans.row_norms import share_rows
 
 
 def second_moment_bound(n_features: int, squared_mean_weight: float = 0.0) -> ContributionBound:

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
 from skdp.parameters import check_real
+from skdp.plans.row_norms import round_towards_zero
 from skdp.preprocessing._intervals import feature_bounds
 from skdp.preprocessing.row_transformer import RowTransformer
-from skdp.solvers.row_norms import round_towards_zero
 
 
 class BoundedScaler(OneToOneFeatureMixin, RowTransformer):

@@ -14,10 +14,10 @@ from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.row_norms import bound_rows, row_blocks
 from skdp.plans.second_moments import packed_moments, second_moment_bound, unpack_matrix
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
 from skdp.row_bounds import resolve_data_norm
-from skdp.solvers.row_norms import bound_rows, row_blocks
 
 # With centring a record contributes (x / sqrt(2), x x^T) for rows of norm at most 1: near the
 # weight that disturbs the leading eigenvectors of the covariance least.

@@ -13,6 +13,7 @@ from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.row_norms import bound_rows, row_blocks, share_number, share_rows
 from skdp.preprocessing._group_moments import (
     group_moment_bound,
     group_moment_sums,
@@ -20,7 +21,6 @@ from skdp.preprocessing._group_moments import (
 )
 from skdp.preprocessing._intervals import feature_bounds, middle_and_half, to_unit_interval
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
-from skdp.solvers.row_norms import bound_rows, row_blocks, share_number, share_rows
 
 # Weight w of the squares in the pair (u, w (u^2 - c)), c = (1 + 1/w^2) / 2, u in [-1, 1]. Both
 # minimise the noise of the two moments together. Under replace-one the pairs then lie no further

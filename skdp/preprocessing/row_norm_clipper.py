@@ -7,8 +7,8 @@ from typing import Any, Self
 from sklearn.base import OneToOneFeatureMixin
 
 from skdp.parameters import check_choice, check_real
+from skdp.plans.row_norms import bound_rows
 from skdp.preprocessing.row_transformer import RowTransformer
-from skdp.solvers.row_norms import bound_rows
 
 
 class RowNormClipper(OneToOneFeatureMixin, RowTransformer):
