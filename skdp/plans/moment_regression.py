@@ -22,8 +22,8 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
 from skdp.once import cached_property
 from skdp.plans.noisy_sums import NoisySums
-from skdp.plans.row_norms import bound_rows, row_blocks
 from skdp.plans.second_moments import packed_moments, second_moment_bound, unpack_matrix
+from skdp.solvers import Rows
 
 Array = NDArray[np.float64]
 
@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 _SQUARED_TARGET_VALUE = 0.5
 # Rows that are shortened to norm 1 exceed it by a few roundings at most.
 _ROUNDING = 1.0 + 1e-12
+# A block of records fits the cache.
+_BLOCK_ENTRIES = 1 << 16
 # Below this share of the edge of the noise's spectrum an eigenvalue is taken for noise.
 _FLOOR = 0.5
 
@@ -84,26 +86,28 @@ class MomentPlan:
     def bind(
         self, X: Any, targets: Array, row_weight: Array | None = None, n_units: int | None = None
     ) -> list[Any]:
-        """Return the table as `carry_out` takes it."""
-        if (X.shape[0] if n_units is None else n_units) != self.n_rows:
+        """Return the rows of a table, and their weights, as `carry_out` takes them."""
+        rows = Rows.from_matrix(X, targets, self.units.data_norm, 0.0, "real", row_weight, n_units)
+        if rows.n_units != self.n_rows:
             raise ValueError(f"The plan is for a table of n_rows={self.n_rows}.")
-        return [X, targets, row_weight]
+        return [X, rows]
 
     def carry_out(self, table: list[Any], stream: RandomStream) -> Array:
         """Return noisy sums over the records of a table."""
-        X, targets, shares = table
+        X, rows = table
         weight = mean_weight(self.constant)
         size = (self.n_features + 1) * (self.n_features + 2) // 2
         total = np.zeros(size + (self.n_features + 1 if weight > 0.0 else 0))
-        start = 0
-        for block, counted in row_blocks(X, shares):
-            rows = np.empty((block.shape[0], self.n_features + 1))
-            short = bound_rows(block.astype(np.float64, copy=False), self.units.data_norm)
-            rows[:, :-1] = short.toarray() if hasattr(short, "toarray") else short
-            rows[:, :-1] /= self.units.data_norm * length()
-            rows[:, -1] = targets[start : start + block.shape[0]] * (target_value() / length())
-            total += packed_moments(rows, weight, counted)
-            start += block.shape[0]
+        scale = (rows.row_scale / length())[:, np.newaxis]
+        target = rows.targets * (target_value() / length())
+        step = max(1, _BLOCK_ENTRIES // (self.n_features + 1))
+        for block in (slice(k, k + step) for k in range(0, rows.n_rows, step)):
+            record = np.empty((target[block].size, self.n_features + 1))
+            part = X[block].toarray() if rows.is_sparse else X[block]
+            np.multiply(part, scale[block], out=record[:, :-1])
+            record[:, -1] = target[block]
+            shares = None if rows.row_weight is None else rows.row_weight[block]
+            total += packed_moments(record, weight, shares)
         return self.sums.mechanism(stream, "second moments").release(total)
 
     def read(self, released: Array) -> SecondMoments:
