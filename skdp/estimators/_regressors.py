@@ -16,6 +16,7 @@ class PrivateRegressorMixin(RegressorMixin):
     """Targets of regressors; comes before their base."""
 
     target_bounds: Any
+    _fitted_bounds: tuple[float, float]
 
     def privacy_plan(self, n_samples: int, n_features: int, groups: bool = False) -> PrivacySpent:
         """Return what `fit` would spend on a table of a given public shape.
@@ -60,7 +61,7 @@ class PrivateRegressorMixin(RegressorMixin):
         ndarray of shape (n_samples,)
             Numbers.
         """
-        return np.clip(self._scores(X), *self._bounds)
+        return np.clip(self._scores(X), *self._fitted_bounds)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -80,12 +81,6 @@ class PrivateRegressorMixin(RegressorMixin):
     def _bounds(self) -> tuple[float, float]:
         return float(self.target_bounds[0]), float(self.target_bounds[1])
 
-    @property
-    def _target_scale(self) -> tuple[float, float]:
-        """Middle and half of the range of targets."""
-        low, high = self._bounds
-        return low + (high - low) / 2.0, (high - low) / 2.0
-
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, None]:
         try:
             numbers = np.asarray(y, dtype=np.float64)
@@ -93,9 +88,18 @@ class PrivateRegressorMixin(RegressorMixin):
             raise ValueError("y must hold numbers: a regressor predicts no labels.") from None
         if not np.isfinite(numbers).all():
             raise ValueError("Input y contains NaN or infinity: drop such rows by a public rule.")
-        middle, half = self._target_scale
+        middle, half = scale_of(self._bounds)
         return np.clip((np.clip(numbers, *self._bounds) - middle) / half, -1.0, 1.0), None
 
     def _about_targets(self) -> str:
         low, high = self._bounds
         return f"targets are clipped to the public target_bounds=({low:g}, {high:g})"
+
+    def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
+        self._fitted_bounds = self._bounds
+
+
+def scale_of(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return middle and half of a range."""
+    low, high = bounds
+    return low + (high - low) / 2.0, (high - low) / 2.0

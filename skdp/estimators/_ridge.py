@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.estimators._base import PrivateModel, Table
-from skdp.estimators._regressors import PrivateRegressorMixin
+from skdp.estimators._regressors import PrivateRegressorMixin, scale_of
 from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
@@ -174,7 +174,11 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
             model.alpha = check_real("alpha", alpha, at_least=0.0, at_most=1e50)
         kept = vars(self).items()
         vars(model).update({name: value for name, value in kept if name.endswith("_")})
-        model._set_solution(self._units, self._positions(features))
+        model._units, model._fitted_bounds = self._units, self._fitted_bounds
+        penalty = self._solution.penalty
+        if alpha is not None:
+            penalty = model._units.penalty(model.alpha) * self.second_moments_.n_rows
+        model._set_solution(penalty, self._positions(features))
         return model
 
     def _positions(self, features: Any) -> list[int]:
@@ -238,21 +242,21 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
     def _publish(
         self, plan: MomentPlan, table: Table, released: np.ndarray, spent: PrivacySpent
     ) -> None:
-        self.second_moments_ = plan.read(released)
-        self._set_solution(plan.units, list(range(plan.n_features)))
+        super()._publish(plan, table, released, spent)
+        self.second_moments_, self._units = plan.read(released), plan.units
+        penalty = plan.units.penalty(float(self.alpha)) * plan.n_rows
+        self._set_solution(penalty, list(range(plan.n_features)))
 
-    def _set_solution(self, units: ScaledUnits, kept: list[int]) -> None:
+    def _set_solution(self, penalty: float, kept: list[int]) -> None:
         """Set the attributes that follow from the released moments."""
         full = self.second_moments_
-        alpha = units.penalty(float(self.alpha)) * full.n_rows
-        solution = Solution(full.keep(kept), alpha)
-        middle, half = self._target_scale
+        solution = Solution(full.keep(kept), penalty)
+        middle, half = scale_of(self._fitted_bounds)
         # What multiplies scaled weights: of features, and of the intercept's column last.
-        scale = np.full(len(kept) + (full.constant > 0.0), half / units.data_norm)
+        scale = np.full(len(kept) + (full.constant > 0.0), half / self._units.data_norm)
         scale[len(kept) :] = half * full.constant
         weights = solution.weights * scale
-        self._units, self._kept = units, kept
-        self._solution, self._weight_scale = solution, scale
+        self._kept, self._solution, self._weight_scale = kept, solution, scale
         self.coef_ = np.zeros(self.n_features_in_)
         self.coef_[kept] = weights[: len(kept)]
         self.intercept_ = float(middle + weights[len(kept) :].sum())
@@ -262,12 +266,16 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
         count = solution.weights.size
         self.cp_ = float(solution.residual_sum / least - full.n_rows + 2 * count)
 
+    @property
+    def _penalised(self) -> bool:
+        return bool(self._solution.penalty > 0.0)
+
     def _standard_errors(self, of_noise: bool = False) -> np.ndarray:
         """Return those of coefficients and intercept; of noise alone, or NaN if not estimable."""
         found = np.full(self.n_features_in_ + 1, np.nan)
         places = [*self._kept, self.n_features_in_][: self._weight_scale.size]
-        if self._solution.estimable or of_noise:
-            solution = self._solution
+        solution = self._solution
+        if solution.estimable or of_noise:
             square = solution.noise_covariance if of_noise else solution.covariance
             found[places] = np.sqrt(np.diag(square)) * self._weight_scale
         return found

@@ -143,22 +143,12 @@ def mean_weight(constant: float) -> float:
 class SecondMoments:
     """Released sums of ``z z^T`` in scaled units; everything here is a function of them.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (p + 1, p + 1)
-        The sums; of the intercept's column, if there is one, the second to last, the entry on the
-        diagonal is public and exact.
-    n_rows : int
-        Public number of records.
-    noise : float
-        Standard deviation of the noise on the diagonal; off it, it is less by ``sqrt(2)``.
-    constant : float
-        Value of the intercept's column, 0 without.
+    The entry of the constant column on the diagonal, second to last, is public and exact.
     """
 
     matrix: Array
     n_rows: int
-    noise: float
+    noise: float  # deviation on the diagonal; off it, it is less by sqrt(2)
     constant: float
 
     def keep(self, columns: Sequence[int]) -> SecondMoments:

@@ -126,7 +126,7 @@ def coefficient_intervals(model: Any, level: float = 0.95) -> dict[str, np.ndarr
             f"{type(linear).__name__} has released no second moments: PrivateRidge has "
             "intervals; coefficient_table gives the privacy noise of others."
         )
-    if linear.alpha > 0.0:
+    if linear._penalised:
         raise ValueError(
             "A penalty biases coefficients, so that intervals around them would not cover: take "
             "model.variant(alpha=0.0), which costs nothing."
