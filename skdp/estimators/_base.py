@@ -80,7 +80,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
             Ids, whole numbers or texts. All rows of one id are one record then, which the
             guarantee protects whole: n is the public number of ids, and the number of rows is
             private. They count as `unit_weighting` says; without this parameter one of them is
-            drawn at random. None takes each row for a record. See :doc:`/patients`.
+            drawn at random. None takes each row for a record. See ``docs/patients.md``.
         **fit_params : dict
             Must be empty. `sample_weight` is refused: a weight multiplies one record's
             influence, and with it the sensitivity, without bound.

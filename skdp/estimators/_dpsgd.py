@@ -112,7 +112,7 @@ class DPSGDClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, _DPSGDMod
         Shares of labels for ``"balanced"``; see `OperaLogisticRegression`.
     hidden_layer_sizes : int or sequence of int, default=()
         Number of units of each hidden layer. Empty is a linear model: networks are never chosen for
-        you, since under noise they often lose to the line; see :doc:`/networks`.
+        you, since under noise they often lose to the line; see ``docs/networks.md``.
     activation : {"relu", "tanh", "identity"}, default="relu"
         Activation of the hidden layers.
     alpha : float or "auto", default="auto"
@@ -177,7 +177,7 @@ class DPSGDClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, _DPSGDMod
         Whether probabilities are set right by an intercept and a slope of log odds, of several
         classes by the slope alone. ``"private"`` reads them off a noisy histogram of scores by
         label that takes a twentieth of the budget; ``"auto"`` does where n is large enough for
-        epsilon; None never does. See :doc:`/probabilities`.
+        epsilon; None never does. See ``docs/probabilities.md``.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
     max_unit_rows : int or None, default=None
@@ -226,7 +226,7 @@ class DPSGDClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, _DPSGDMod
     Everything left to ``"auto"`` follows from n, epsilon, delta, the adjacency and the number of
     classes: all rows in each of 150 to 400 steps while the table is small, Poisson lots beyond;
     a clipping norm that grows with the signal-to-noise ratio. The rules are in
-    :doc:`/defaults`.
+    ``docs/defaults.md``.
 
     Of a network `max_grad_norm`, `alpha`, `learning_rate_init` and `intercept_scaling` refer to its
     own inputs: rows divided by `data_norm` and multiplied by 4, so that they have norm at most 4,

@@ -80,7 +80,7 @@ class GrpuaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
         Whether probabilities are set right by an intercept and a slope of log odds, of several
         classes by the slope alone. ``"private"`` reads them off a noisy histogram of scores by
         label that takes a twentieth of the budget; ``"auto"`` does where n is large enough for
-        epsilon; None never does. See :doc:`/probabilities`.
+        epsilon; None never does. See ``docs/probabilities.md``.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
     max_unit_rows : int or None, default=None
@@ -124,7 +124,7 @@ class GrpuaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
     rows, weights are projected onto a ball that holds every minimiser, and ``average=True`` means
     the last iterate. Poisson lots need shorter steps where they are small. Parameters that
     contradict the theorem raise a ValueError that names each failed condition. The gain is large
-    for many steps, and none where steps are too few to forget: see :doc:`/hidden_state`.
+    for many steps, and none where steps are too few to forget: see ``docs/hidden_state.md``.
 
     See Also
     --------

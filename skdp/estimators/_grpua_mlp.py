@@ -54,7 +54,7 @@ class GrpuaMLPClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, GrpuaM
         Norm to which each record's gradient is clipped; ``"auto"`` follows the noise level. None
         clips none: noise is then for the
         largest gradient at weights inside the ball of `radius`, by a bound that grows quickly with
-        radius and depth: that costs accuracy, see :doc:`/networks`.
+        radius and depth: that costs accuracy, see ``docs/networks.md``.
     radius : float or None, default=None
         Radius of the ball around the start that weights are projected onto after each step. None
         takes 1 where nothing is clipped, and else does not project.
@@ -81,7 +81,7 @@ class GrpuaMLPClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, GrpuaM
         Whether probabilities are set right by an intercept and a slope of log odds, of several
         classes by the slope alone. ``"private"`` reads them off a noisy histogram of scores by
         label that takes a twentieth of the budget; ``"auto"`` does where n is large enough for
-        epsilon; None never does. See :doc:`/probabilities`.
+        epsilon; None never does. See ``docs/probabilities.md``.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`

@@ -116,7 +116,7 @@ class ObjectivePerturbationLogisticRegression(
     Minimises ``mean(log-loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus a
     random linear function of the coefficients, and releases the minimiser with a little more noise.
     The noise is large only in directions in which the rows say little, and there is nothing to
-    tune; :doc:`/choosing` compares the private classifiers.
+    tune; ``docs/choosing.md`` compares the private classifiers.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class ObjectivePerturbationLogisticRegression(
         Privacy parameter of one fit, positive.
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n. 0 takes norm-exponential
-        noise instead of Gaussian noise, which is more in many dimensions: see :doc:`/pure`.
+        noise instead of Gaussian noise, which is more in many dimensions: see ``docs/pure.md``.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
         nothing, while the public n stays the divisor.
@@ -157,13 +157,13 @@ class ObjectivePerturbationLogisticRegression(
         Limit on the fast phase, after which a slower method with a guarantee takes over.
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
-        the guarantee then does not take doubles for real numbers. See :doc:`/security`. Not
+        the guarantee then does not take doubles for real numbers. See ``docs/security.md``. Not
         with delta=0.
     calibrate : {"auto", "private"} or None, default="auto"
         Whether probabilities are set right by an intercept and a slope of log odds, of several
         classes by the slope alone. ``"private"`` reads them off a noisy histogram of scores by
         label that takes a twentieth of the budget; ``"auto"`` does where n is large enough for
-        epsilon; None never does. See :doc:`/probabilities`.
+        epsilon; None never does. See ``docs/probabilities.md``.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
     max_unit_rows : int or None, default=None

@@ -23,7 +23,7 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, ObjectiveMo
         Privacy parameter of one fit, positive.
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n. 0 takes norm-exponential
-        noise instead of Gaussian noise, which is more in many dimensions: see :doc:`/pure`.
+        noise instead of Gaussian noise, which is more in many dimensions: see ``docs/pure.md``.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
         nothing, while the public n stays the divisor.
@@ -57,7 +57,7 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, ObjectiveMo
         See `ObjectivePerturbationLogisticRegression`.
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
-        the guarantee then does not take doubles for real numbers. See :doc:`/security`. Not
+        the guarantee then does not take doubles for real numbers. See ``docs/security.md``. Not
         with delta=0.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.

@@ -92,7 +92,7 @@ class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
         Privacy parameter of one fit, positive.
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n. 0 takes norm-exponential
-        noise instead of Gaussian noise, which is more in many dimensions: see :doc:`/pure`.
+        noise instead of Gaussian noise, which is more in many dimensions: see ``docs/pure.md``.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
         nothing, while the public n stays the divisor.
@@ -107,7 +107,7 @@ class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
     prevalence : dict, "private" or None, default=None
         Share of each label for ``"balanced"``: declared, as ``{label: share}``, or ``"private"``
         for a noisy count inside the fit, which takes 2 % of its squared mu (5 % of epsilon without
-        a delta). The largest weight is 1 then. See :doc:`/rare_outcomes`.
+        a delta). The largest weight is 1 then. See ``docs/rare_outcomes.md``.
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included. ``"auto"`` chooses it from n, epsilon,
         delta, adjacency and `data_norm`. 0 needs ``solver="gd"``.
@@ -127,12 +127,12 @@ class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, with delta=0
         discrete Laplace noise, drawn exactly; the guarantee then does not take doubles for real
-        numbers. See :doc:`/security`.
+        numbers. See ``docs/security.md``.
     calibrate : {"auto", "private"} or None, default="auto"
         Whether probabilities are set right by an intercept and a slope of log odds, of several
         classes by the slope alone. ``"private"`` reads them off a noisy histogram of scores by
         label that takes a twentieth of the budget; ``"auto"`` does where n is large enough for
-        epsilon; None never does. See :doc:`/probabilities`.
+        epsilon; None never does. See ``docs/probabilities.md``.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count: together as one row, one of them alone, or each as
         one up to `max_unit_rows`, by which all noise grows.
@@ -255,7 +255,7 @@ class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
         Privacy parameter of one fit, positive.
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n. 0 takes norm-exponential
-        noise instead of Gaussian noise, which is more in many dimensions: see :doc:`/pure`.
+        noise instead of Gaussian noise, which is more in many dimensions: see ``docs/pure.md``.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
         nothing, while the public n stays the divisor.
@@ -286,7 +286,7 @@ class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
     numerics : {"float", "discrete"}, default="float"
         ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, with delta=0
         discrete Laplace noise, drawn exactly; the guarantee then does not take doubles for real
-        numbers. See :doc:`/security`.
+        numbers. See ``docs/security.md``.
     unit_weighting : {"mean", "random-row", "sum"}, default="mean"
         What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
     max_unit_rows : int or None, default=None

@@ -102,7 +102,7 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
     is post-processing. The noise-aware posterior is exact for linear steps with the released
     curvatures, one weight at a time: where columns are strongly correlated, a label is rare,
     `data_norm` is far above the norms of the rows, or gradients are cut much, its intervals are too
-    short. How much stands in :doc:`/variational`.
+    short. How much stands in ``docs/variational.md``.
 
     See Also
     --------

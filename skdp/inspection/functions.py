@@ -136,7 +136,7 @@ def shape_functions(model: Any, *, level: float = 0.95) -> ShapeFunctions:
     gradient perturbation without momentum on lots of a public size: it holds the function's median
     over the noise; the width is an upper bound, often a generous one. Of other fits nothing is
     proved, half-widths are None and `about_band` says why. No band says how far the function would
-    be off on another sample of rows. Proofs: :doc:`/inspection`.
+    be off on another sample of rows. Proofs: ``docs/inspection.md``.
 
     Examples
     --------

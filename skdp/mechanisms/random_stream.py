@@ -187,7 +187,7 @@ class RandomStream:
 
         Up to rounding to a double they have the density ``phi(x) e^h(x)``, where phi is the normal
         one and ``|h(x)| <= (2 + x^2) 2^-49``, which is less than 2e-14 of an epsilon a number.
-        No tail is cut off. The proof is in :doc:`/security`.
+        No tail is cut off. The proof is in ``docs/security.md``.
         """
         _, ziggurat = _load_generator()
         normals, table = np.empty(shape), ziggurat.ziggurat()

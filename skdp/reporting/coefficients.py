@@ -35,7 +35,7 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
     Notes
     -----
     Where the noise comes from, and what an upper bound on it is worth, is in
-    :doc:`/inspection`. If a recalibration has multiplied coefficients by a released factor,
+    ``docs/inspection.md``. If a recalibration has multiplied coefficients by a released factor,
     "noise_std" is that of the multiplied noise, given the factor.
 
     Examples
