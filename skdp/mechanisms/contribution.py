@@ -28,6 +28,13 @@ class ContributionBound:
         sum by at most this; never more than twice `norm`.
     reason : str
         Where the bound comes from, for the privacy statement.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import ContributionBound
+    >>> bound = ContributionBound.from_clipping(1.5)
+    >>> bound.sensitivity("add-remove"), bound.sensitivity("replace-one")
+    (1.5, 3.0)
     """
 
     norm: float

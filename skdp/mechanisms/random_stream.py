@@ -70,6 +70,16 @@ class RandomStream:
     seeded : bool
         Whether the key can be recomputed from a seed. A differential-privacy guarantee does not
         hold against whoever knows the seed, so this flag follows the stream into the report.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import RandomStream
+    >>> stream = RandomStream.from_entropy()
+    >>> stream.seeded, stream.standard_normal(3).shape
+    (False, (3,))
+    >>> replayed = RandomStream.from_seed(0, b"a test"), RandomStream.from_seed(0, b"a test")
+    >>> bool((replayed[0].words(4) == replayed[1].words(4)).all()), replayed[0].seeded
+    (True, True)
     """
 
     __slots__ = ("_counter", "_key", "_waiting", "seeded")
@@ -280,6 +290,12 @@ def resolve_random_state(random_state: Any, context: bytes = b"") -> RandomStrea
     ------
     ValueError
         If `random_state` is of another kind.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import resolve_random_state
+    >>> resolve_random_state(None).seeded, resolve_random_state(42).seeded
+    (False, True)
     """
     if not is_seeded(random_state) and not isinstance(random_state, RandomStream):
         return RandomStream.from_entropy()

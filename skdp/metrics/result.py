@@ -26,6 +26,13 @@ class Point(NamedTuple):
         How high, with an interval for this point by itself.
     threshold : float
         The score that rows beyond it reach.
+
+    Examples
+    --------
+    >>> from skdp.metrics import Figure, Point
+    >>> point = Point(x=0.1, y=Figure(0.6, (0.55, 0.65), "sensitivity"), threshold=0.5)
+    >>> point.x, point.y.interval
+    (0.1, (0.55, 0.65))
     """
 
     x: float
@@ -54,6 +61,19 @@ class PrivateEvaluationResult(EvaluationRecord):
         Declared threshold that figures of predictions are for; see `at`.
     subgroup, label : object or None
         Part of the rows, and class against the others, that figures are for; see `of`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp.metrics import PrivateEvaluation
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(4000, 2))
+    >>> y = (X[:, 0] + rng.normal(size=4000) > 0).astype(int)
+    >>> public_model = LogisticRegression().fit(X[:500], y[:500])  # stands for a private fit
+    >>> result = PrivateEvaluation(epsilon=1.0, thresholds=(0.5, 0.8)).evaluate(public_model, X, y)
+    >>> result.at(0.8).specificity > result.specificity  # read from what was released already
+    True
     """
 
     tables: ScoreTables

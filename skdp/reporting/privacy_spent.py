@@ -67,6 +67,17 @@ class PrivacySpent(JsonRecord):
     ValueError
         If epsilon or delta say of themselves that they are no guarantee, or the accountant is one
         that gives none.
+
+    Examples
+    --------
+    >>> from skdp import OperaLogisticRegression
+    >>> classifier = OperaLogisticRegression(epsilon=1.0, delta=1e-6, data_norm=1.0, classes=[0, 1])
+    >>> spent = classifier.fit([[0.1], [0.9], [0.2], [0.8]], [0, 1, 0, 1]).privacy_spent_
+    >>> epsilon, delta = spent
+    >>> round(epsilon, 6), delta, spent.adjacency
+    (1.0, 1e-06, 'replace-one')
+    >>> bool(spent.epsilon_at(1e-9) > epsilon)
+    True
     """
 
     epsilon: float

@@ -35,6 +35,16 @@ class PrivateStatistic:
         Probability of the intervals.
     privacy_spent_ : PrivacySpent
         The guarantee, its mechanism and its assumptions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.statistics import private_mean
+    >>> ages = np.random.default_rng(0).uniform(20.0, 90.0, 5000)
+    >>> result = private_mean(ages, lower=0.0, upper=120.0, epsilon=1.0)
+    >>> low, high = result.interval
+    >>> low < result.value < high, result.privacy_spent_.epsilon
+    (True, 1.0)
     """
 
     name: str
@@ -88,6 +98,16 @@ class PrivateCounts(PrivateStatistic):
         Law of the noise.
     released : ndarray or None
         The counts before they were rounded or the like; None takes `values`.
+
+    Examples
+    --------
+    >>> from skdp.statistics import private_histogram
+    >>> wards = ["A"] * 300 + ["B"] * 200
+    >>> counts = private_histogram(wards, categories=["A", "B", "C"], epsilon=1.0)
+    >>> counts.categories
+    ('A', 'B', 'C')
+    >>> round(float(counts.consistent_with(500).values.sum()), 6)  # a public total
+    500.0
     """
 
     categories: tuple[Any, ...] = ()
@@ -180,6 +200,14 @@ class PrivateTopK:
         Probability of `shortfall`, and of the intervals of `counts`, each by itself.
     privacy_spent_ : PrivacySpent
         The guarantee, its mechanism and its assumptions.
+
+    Examples
+    --------
+    >>> from skdp.statistics import private_top_k
+    >>> wards = ["A"] * 300 + ["B"] * 200 + ["C"] * 10
+    >>> top = private_top_k(wards, categories=["A", "B", "C"], k=2, epsilon=5.0)
+    >>> top.categories
+    ('A', 'B')
     """
 
     categories: tuple[Any, ...]

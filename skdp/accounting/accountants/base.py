@@ -37,6 +37,16 @@ class Accountant(ABC):
     Every number returned is an upper bound on the true cost, unless it says otherwise
     (`PrivacyValue.is_guarantee`). The list of events must not depend on earlier results (the
     queries themselves may): stopping when a bound is reached needs a privacy filter instead.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Accountant, GaussianEvent, PLDAccountant
+    >>> accountant = PLDAccountant(adjacency="replace-one")
+    >>> isinstance(accountant, Accountant)
+    True
+    >>> epsilon = accountant.compose(GaussianEvent(4.0)).epsilon(1e-5)
+    >>> round(epsilon, 3), epsilon.is_guarantee
+    (0.926, True)
     """
 
     name: ClassVar[str]
