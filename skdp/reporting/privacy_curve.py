@@ -71,7 +71,7 @@ class PrivacyCurveDisplay:
     >>> accountant = PLDAccountant().compose(step, count=10_000)
     >>> display = PrivacyCurveDisplay.from_accountant(accountant)
     >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
-    ...
+    ('delta', 'epsilon (nats)')
     """
 
     def __init__(
