@@ -7,11 +7,13 @@ import inspect
 import os
 import pkgutil
 import re
+import warnings
 
 import pytest
 from reachable import PUBLIC, exported, reachable, with_sections
 
 import skdp
+from skdp.exceptions import PrivacyWarning
 
 PUBLIC_MODULES = [importlib.import_module(f"skdp{name}") for name in PUBLIC]
 # Where docstrings of what nobody outside can reach are still longer than they need to be.
@@ -89,7 +91,9 @@ def failed_examples(name, *, with_files):
         assert not any("+SKIP" in line for line in lines), f"{test.name} shows what nobody runs"
         draws = any("Display" in line for line in lines)
         if any(NEEDS_FILES in line for line in lines) is with_files and draw_in_memory(draws):
-            failed += runner.run(test).failed
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", PrivacyWarning)  # they teach the honest use
+                failed += runner.run(test).failed
     return failed
 
 

@@ -116,6 +116,13 @@ class RandomStream:
         -------
         RandomStream
             A stream with ``seeded=True``.
+
+        Examples
+        --------
+        >>> from skdp.mechanisms import RandomStream
+        >>> one, other = (RandomStream.from_seed(0, context) for context in (b"one", b"other"))
+        >>> bool(one.words(1)[0] == other.words(1)[0]), one.seeded
+        (False, True)
         """
         material = seed if isinstance(seed, bytes) else str(int(seed)).encode()
         digest = hashlib.blake2b(digest_size=_KEY_BYTES, person=b"skdp-seed")
@@ -125,7 +132,16 @@ class RandomStream:
         return cls(digest.digest(), seeded=True)
 
     def spawn(self, label: str) -> Self:
-        """Return an independent child stream; the same label gives the same child."""
+        """Return an independent child stream; the same label gives the same child.
+
+        Examples
+        --------
+        >>> from skdp.mechanisms import RandomStream
+        >>> stream = RandomStream.from_entropy()
+        >>> lots, noise = stream.spawn("lots"), stream.spawn("noise")
+        >>> bool(lots.words(1)[0] == noise.words(1)[0]), stream.spawn("lots").seeded
+        (False, False)
+        """
         digest = hashlib.blake2b(
             self._own_entropy(), digest_size=_KEY_BYTES, key=self._key, person=b"skdp-spawn"
         )

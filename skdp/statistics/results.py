@@ -153,7 +153,15 @@ class PrivateCounts(PrivateStatistic):
         return replace(self, values=base * np.round(self.values / base))
 
     def nonnegative(self) -> Self:
-        """Return counts and intervals with 0 in place of what is negative."""
+        """Return counts and intervals with 0 in place of what is negative.
+
+        Examples
+        --------
+        >>> from skdp.statistics import private_histogram
+        >>> counts = private_histogram(["A"] * 300, categories=["A", "B"], epsilon=1.0)
+        >>> bool((counts.nonnegative().values >= 0).all())
+        True
+        """
         low, high = (np.maximum(bound, 0.0) for bound in self.interval)
         return replace(self, values=np.maximum(self.values, 0.0), interval=(low, high))
 
