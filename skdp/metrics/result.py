@@ -95,6 +95,19 @@ class PrivateEvaluationResult(EvaluationRecord):
         -------
         PrivateEvaluationResult
             The same tables, read at that threshold.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from skdp.metrics import PrivateEvaluation
+        >>> X = np.random.default_rng(0).normal(size=(4000, 2))
+        >>> y = (X[:, 0] > 0).astype(int)
+        >>> public_model = LogisticRegression().fit(X[:500], y[:500])  # stands for a private fit
+        >>> evaluation = PrivateEvaluation(epsilon=1.0, thresholds=(0.5, 0.9))
+        >>> result = evaluation.evaluate(public_model, X[500:], y[500:])
+        >>> bool(result.at(0.9).sensitivity < result.sensitivity)
+        True
         """
         declared = self.tables.bins.thresholds
         if threshold not in declared:

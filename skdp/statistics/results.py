@@ -130,6 +130,15 @@ class PrivateCounts(PrivateStatistic):
         -------
         tuple of two arrays
             Lower and upper bounds, around the released counts as they are.
+
+        Examples
+        --------
+        >>> from skdp.statistics import private_histogram
+        >>> wards = ["A"] * 300 + ["B"] * 200
+        >>> counts = private_histogram(wards, categories=["A", "B"], epsilon=1.0)
+        >>> low, high = counts.simultaneous_interval(0.99)
+        >>> bool((low < counts.interval[0]).all())  # wider than one by one
+        True
         """
         level = self.confidence if confidence is None else confidence
         check_real("confidence", level, at_least=1e-12, at_most=1.0 - 1e-12)
@@ -148,6 +157,14 @@ class PrivateCounts(PrivateStatistic):
         -------
         PrivateCounts
             The changed counts.
+
+        Examples
+        --------
+        >>> from skdp.statistics import private_histogram
+        >>> wards = ["A"] * 300 + ["B"] * 200
+        >>> counts = private_histogram(wards, categories=["A", "B"], epsilon=1.0)
+        >>> set(counts.rounded(5).values % 5) == {0}
+        True
         """
         base = check_integer("base", base, at_least=1)
         return replace(self, values=base * np.round(self.values / base))
@@ -177,6 +194,14 @@ class PrivateCounts(PrivateStatistic):
         -------
         PrivateCounts
             The changed counts, no longer whole numbers.
+
+        Examples
+        --------
+        >>> from skdp.statistics import private_histogram
+        >>> wards = ["A"] * 300 + ["B"] * 200
+        >>> counts = private_histogram(wards, categories=["A", "B"], epsilon=1.0)
+        >>> round(float(counts.consistent_with(500).values.sum()), 6)
+        500.0
         """
         check_real("total", total)
         excess = float(self.values.sum()) - total

@@ -287,6 +287,17 @@ class TableSchema(SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
         ValueError
             With everything that is amiss: missing columns, columns that the schema does not
             mention, types that do not fit.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120), NumericColumn("height", 50, 250)])
+        >>> schema.check(pd.DataFrame({"age": [61, 47]}))
+        Traceback (most recent call last):
+            ...
+        skdp.exceptions.SchemaError: the table does not fit the schema:
+        - column 'height' is missing.
         """
         check_frame(self, frame, label=label)
 
