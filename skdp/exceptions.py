@@ -218,13 +218,14 @@ class PrivacyWarning(UserWarning):
     Examples
     --------
     >>> import warnings
+    >>> from skdp import OperaLogisticRegression
     >>> from skdp.exceptions import PrivacyWarning
-    >>> from skdp.preprocessing import PrivacyUnit
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     PrivacyUnit("patient", max_rows=3).warn_of_rows()
-    >>> issubclass(caught[0].category, PrivacyWarning)
-    True
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", PrivacyWarning)  # none passes unnoticed
+    ...     OperaLogisticRegression(classes=[0, 1]).fit([[0.1], [0.9]], [0, 1])
+    Traceback (most recent call last):
+        ...
+    skdp.exceptions.PrivacyWarning: OperaLogisticRegression was given no data_norm ...
     """
 
 

@@ -83,10 +83,10 @@ NEEDS_FILES = "fetch_"
 
 
 def failed_examples(name, *, with_files):
-    """Run the examples of a module; pictures are drawn where there is matplotlib."""
+    """Run the examples of a module, each by itself; pictures are drawn where there is matplotlib."""
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     failed = 0
-    for test in doctest.DocTestFinder().find(importlib.import_module(name), name):
+    for test in doctest.DocTestFinder().find(importlib.import_module(name), name, globs={}):
         lines = [example.source for example in test.examples]
         assert not any("+SKIP" in line for line in lines), f"{test.name} shows what nobody runs"
         draws = any("Display" in line for line in lines)

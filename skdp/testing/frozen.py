@@ -30,7 +30,6 @@ class FrozenStream(RandomStream):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from skdp.mechanisms import gaussian_mechanism
     >>> from skdp.testing import FrozenStream
     >>> target = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": 1.0}
