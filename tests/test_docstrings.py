@@ -83,7 +83,7 @@ NEEDS_FILES = "fetch_"
 
 
 def failed_examples(name, *, with_files):
-    """Run the examples of a module, each by itself; pictures are drawn where there is matplotlib."""
+    """Run the examples of a module, each by itself; draw pictures where there is matplotlib."""
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     failed = 0
     for test in doctest.DocTestFinder().find(importlib.import_module(name), name, globs={}):
@@ -102,7 +102,8 @@ def draw_in_memory(draws):
     if draws and importlib.util.find_spec("matplotlib"):
         import matplotlib.pyplot as plt
 
-        plt.switch_backend("Agg")  # which closes the pictures of the example before
+        plt.switch_backend("Agg")
+        plt.close("all")  # of the examples before
         return True
     return not draws
 
@@ -115,4 +116,5 @@ def test_examples_run(name):
 @pytest.mark.slow
 @pytest.mark.skipif("SKDP_DATA" not in os.environ, reason="needs the data files (SKDP_DATA)")
 def test_examples_that_read_files_run():
-    assert failed_examples("skdp.datasets._loaders", with_files=True) == 0
+    failed = {name: failed_examples(name, with_files=True) for name in ALL_MODULES}
+    assert not any(failed.values()), failed
