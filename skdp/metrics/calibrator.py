@@ -75,7 +75,7 @@ class PrivateCalibrator(AdjustsModel):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.7, 0.7, size=(6000, 2))
     >>> y = (rng.random(6000) < 1 / (1 + np.exp(-6 * X[:, 0]))).astype(int)
-    >>> model = OperaLogisticRegression(epsilon=1.0, alpha=0.1, calibrate=None)
+    >>> model = OperaLogisticRegression(data_norm=1.0, alpha=0.1, calibrate=None)
     >>> model = model.fit(X[:3000], y[:3000])
     >>> calibrated = PrivateCalibrator(FrozenEstimator(model), epsilon=1.0)
     >>> bool(calibrated.fit(X[3000:], y[3000:]).slope_[0] > 2)  # strong ridge is underconfident

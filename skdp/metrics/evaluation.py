@@ -214,6 +214,13 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
             The widths of 95 % intervals by the names of figures, at the first threshold, for a
             calibrated model whose log odds are normal in each class; without the expected
             calibration error, whose interval depends on the noise that is drawn.
+
+        Examples
+        --------
+        >>> from skdp.metrics import PrivateEvaluation
+        >>> widths = PrivateEvaluation(epsilon=1.0).expected_widths(n=2000, prevalence=0.2)
+        >>> bool(widths["roc_auc"] < 0.1)
+        True
         """
         self._check_parameters()
         n = check_integer("n", n, at_least=1)

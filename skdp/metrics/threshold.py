@@ -78,7 +78,7 @@ class PrivateThreshold(AdjustsModel):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.7, 0.7, size=(9000, 2))
     >>> y = (rng.random(9000) < 1 / (1 + np.exp(4 - 6 * X[:, 0]))).astype(int)  # one in ten
-    >>> model = ObjectivePerturbationLogisticRegression(epsilon=1.0).fit(X[:3000], y[:3000])
+    >>> model = ObjectivePerturbationLogisticRegression(data_norm=1.0).fit(X[:3000], y[:3000])
     >>> chosen = PrivateThreshold(FrozenEstimator(model)).fit(X[3000:6000], y[3000:6000])
     >>> recalls = [recall_score(y[6000:], found.predict(X[6000:])) for found in (model, chosen)]
     >>> bool(recalls[1] > recalls[0] + 0.2)

@@ -102,6 +102,13 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         ------
         ValueError, TypeError
             For bad parameters, as `fit` does.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import DPStandardScaler
+        >>> scaler = DPStandardScaler(lower=0.0, upper=200.0, epsilon=0.5)
+        >>> round(scaler.privacy_plan(n_samples=1000, n_features=5).epsilon, 6)
+        0.5
         """
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)

@@ -9,7 +9,17 @@ from skdp.accounting.checks import Described
 
 @dataclass(frozen=True)
 class Event(Described):
-    """Base class of all events."""
+    """Base class of all events.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Event, GaussianEvent
+    >>> event = GaussianEvent(noise_multiplier=2.0)
+    >>> isinstance(event, Event), event.to_dict()
+    (True, {'type': 'GaussianEvent', 'noise_multiplier': 2.0})
+    >>> Event.from_dict(event.to_dict()) == event
+    True
+    """
 
 
 def check_event(owner: str, name: str, value: object) -> None:
