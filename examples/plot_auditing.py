@@ -2,10 +2,10 @@
 Auditing a claim
 ================
 
-A claim of privacy is a theorem about code, and code has mistakes. An audit attacks the code: it fits
-many times on two tables that differ in one row, tells them apart by what is released, and works out
-how much privacy must have been lost for the attack to succeed as often as it did. Here DP-SGD is
-audited, and beside it a careless copy that adds half of the noise it accounts for.
+A claim of privacy is a theorem about code, and code has mistakes. An audit attacks the code: it
+fits many times on two tables that differ in one row, tells them apart by what is released, and
+works out how much privacy must have been lost for the attack to succeed as often as it did. Here
+DP-SGD is audited, and beside it a careless copy that adds half of the noise it accounts for.
 
 The rows are made up. **Audit made-up rows only**: the result is a function of the rows without
 noise, and no budget covers what it says of private ones.
@@ -36,8 +36,8 @@ class Careless(DPSGDClassifier):
 # The default pair of tables is the worst case that skdp knows for a classifier: one row at the
 # public bound, in a column of its own, with one label or the other, or absent. With
 # ``release="all"`` the attacker sees every noisy sum, which is what DP-SGD pays for. A bound below
-# the claim proves nothing by itself; one above it proves, with the stated confidence, that the claim
-# is false.
+# the claim proves nothing by itself; one above it proves, with the stated confidence, that the
+# claim is false.
 
 CLAIM = {"epsilon": 8.0, "delta": 1e-5, "data_norm": 1.0, "fit_intercept": False}
 STEPS = {"batch_size": 11, "max_iter": 2, "max_grad_norm": 0.1}
@@ -74,6 +74,7 @@ left.minorticks_off()
 left.legend()
 AuditDisplay(found["half the noise"][-1]).plot(ax=right)
 right.set(title="half the noise, 800 fits")
+right.legend(fontsize="small", loc="upper right")
 plt.show()
 
 # %%

@@ -2,13 +2,13 @@
 Probabilities that mean what they say
 =====================================
 
-Noise, the penalty against it and clipped gradients all distort the scale of scores. Models rank rows
-as well as they can, but "a risk of 30 %" may be 20 or 40. A private classifier sets that right
+Noise, the penalty against it and clipped gradients all distort the scale of scores. Models rank
+rows as well as they can, but "a risk of 30 %" may be 20 or 40. A private classifier sets that right
 inside its fit: 5 % of the budget buys a noisy table of labels by scores, from which a slope and an
 intercept follow. Here three methods are fitted with it, which is the default, and without it.
 
-The table is simulated, with 15 columns; one row in five is ill. Probabilities are compared with fresh
-rows, which are free.
+The table is simulated, with 15 columns; one row in five is ill. Probabilities are compared with
+fresh rows, which are free.
 """
 
 import matplotlib.pyplot as plt

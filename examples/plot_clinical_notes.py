@@ -2,9 +2,9 @@
 Clinical notes: TF-IDF over a fixed vocabulary
 ==============================================
 
-Which notes speak of heart failure? A linear model of weighted word counts answers that well, and can
-be private, if the weighting is: a vocabulary that is learned from notes holds every name that is
-in one of them, and inverse document frequencies are counts of private notes. So both have to be
+Which notes speak of heart failure? A linear model of weighted word counts answers that well, and
+can be private, if the weighting is: a vocabulary that is learned from notes holds every name that
+is in one of them, and inverse document frequencies are counts of private notes. So both have to be
 public. Here the vocabulary is a fixed list of words, and the frequencies come from notes that are
 nobody's.
 
@@ -68,8 +68,8 @@ print(notes[0])
 # What a learned vocabulary gives away
 # ------------------------------------
 #
-# One note with a surname in it, and the name is an attribute of the model. The statement finds the
-# step, and a private search would refuse it.
+# One note with a surname in it, and the name is an attribute of the model. The privacy statement
+# calls the step leaking, and a private search refuses it.
 
 careless = TfidfVectorizer().fit([*notes, "seen with mrs featherstonehaugh, reports wheeze"])
 print("the name is in the vocabulary:", "featherstonehaugh" in careless.vocabulary_)
@@ -78,7 +78,7 @@ leaking = make_pipeline(
 )
 leaking.fit(notes, y)
 for line in str(privacy_statement(leaking)).splitlines():
-    if line.startswith(("Guarantee", "  - tfidf")):
+    if line.startswith(("Guarantee", "  - step 'tfidf")):
         print(line)
 
 # %%
@@ -86,16 +86,18 @@ for line in str(privacy_statement(leaking)).splitlines():
 # ------------------------------------------------------
 #
 # A fixed vocabulary without document frequencies; the same with frequencies of public notes; and
-# hashed words, which need no vocabulary. In all of them a row is a function of its own note, and has
-# norm 1, which is the public bound that the fit needs. A ``TfidfVectorizer`` with frequencies is
-# fitted to public notes **before** it meets private ones: ``fit`` in a pipeline would learn them
-# again, so that the vectorizer is kept outside.
+# hashed words, which need no vocabulary. In all of them a row is a function of its own note, and
+# has norm 1, which is the public bound that the fit needs. A ``TfidfVectorizer`` with frequencies
+# is fitted to public notes **before** it meets private ones. The ``fit`` of a pipeline would learn
+# them again, so that it is kept outside; the statement calls every ``TfidfVectorizer`` inside one
+# leaking, whatever its parameters. A ``HashingVectorizer`` learns nothing, which the statement
+# knows.
 
-VOCABULARY = sorted({word for phrase in FINDINGS for word in phrase.split()} | {"no", "history"})
+VOCABULARY = sorted({word for name in FINDINGS for word in name.split() if len(word) > 3})
 VECTORIZERS = {
     "fixed vocabulary": TfidfVectorizer(vocabulary=VOCABULARY, use_idf=False).fit(public_notes),
     "fixed, public idf": TfidfVectorizer(vocabulary=VOCABULARY).fit(public_notes),
-    "hashed words": HashingVectorizer(n_features=2**10, alternate_sign=False),
+    "hashed words": HashingVectorizer(n_features=2**9, alternate_sign=False),
 }
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 

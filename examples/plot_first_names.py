@@ -43,8 +43,8 @@ print(f"  whole noise  {laplace_accuracy(1.0, BETA, NAMES, noise='discrete'):.0f
 # --------------------
 #
 # To report the largest count only, its index, is a release of its own. Of three mechanisms with the
-# same privacy, permute-and-flip (exponential noise) is right most often. Below: how often the second
-# of two names is reported, by the gap between their counts.
+# same privacy, permute-and-flip (exponential noise) is right most often. Below: how often the
+# second of two names is reported, by the gap between their counts.
 
 MECHANISMS = {"laplace": "Laplace", "gumbel": "Gumbel", "exponential": "permute-and-flip"}
 GAPS, CHOICES = range(0, 7), 1600

@@ -38,8 +38,9 @@ EPSILON, DELTA = 3.0, 1e-5
 # The table and its public description
 # ------------------------------------
 #
-# The schema says what everybody may know: columns, units, bounds, labels. Its encoder learns nothing
-# from rows. The rows that are held out stand for public ones, so that the accuracy below is free.
+# The schema says what everybody may know: columns, units, bounds, labels. Its encoder learns
+# nothing from rows. The rows that are held out stand for public ones, so that the accuracy below is
+# free.
 
 folder = os.environ.get("SKDP_DATA", "")
 if folder and list(Path(folder).glob("cardio_train.csv*")):

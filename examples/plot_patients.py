@@ -107,7 +107,7 @@ epsilons = [analytic_gaussian_epsilon(sigma / count, DELTA) for count in counts]
 left.plot(counts, epsilons, "ks--", ms=3, label="fit by rows")
 left.plot(counts, np.ones(MOST_ROWS), "ko-", ms=3, label="fit with groups=ids")
 left.set(xlabel="rows of a patient", ylabel="epsilon of the patient", ylim=0)
-left.set(title="both fits say epsilon = 1")
+left.set(title="both fits say epsilon = 1", xticks=[1, 5, 10, 15, 20])
 left.legend()
 for (name, found), style in zip(areas.items(), ("ko-", "ks--"), strict=True):
     middle = np.mean(found, axis=1)

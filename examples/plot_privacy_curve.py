@@ -2,10 +2,10 @@
 The privacy curve behind one epsilon
 ====================================
 
-A pair (epsilon, delta) is one point of a curve. Models that were asked for the same point may differ
-elsewhere, and ``privacy_spent_`` knows the whole curve of each. This page draws the curves of three
-models, in both of the usual ways. Nothing in it depends on the rows: what a fit guarantees follows
-from its plan.
+A pair (epsilon, delta) is one point of a curve. Models that were asked for the same point may
+differ elsewhere, and ``privacy_spent_`` knows the whole curve of each. This page draws the curves
+of three models, in both of the usual ways. Nothing in it depends on the rows: what a fit guarantees
+follows from its plan.
 """
 
 import matplotlib.pyplot as plt
@@ -49,6 +49,7 @@ for (name, model), style in zip(models.items(), look, strict=True):
     PrivacyCurveDisplay.from_estimator(model, name=name, kind="trade-off", ax=right, **style)
 left.plot([1e-6], [1.0], "ko", zorder=5)
 left.set(title="all were asked for the dot")
+left.legend(loc="lower left", fontsize="small")
 right.plot([0, 1], [1, 0], "k:", lw=1)
 right.set(title="dotted: nothing can be learned")
 right.get_legend().remove()

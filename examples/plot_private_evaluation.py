@@ -45,8 +45,8 @@ fitting, calibrating, testing = ((X[part] / 16.0, y[part] % 2) for part in parts
 # Three charges to one budget
 # ---------------------------
 #
-# Rows are shortened to the public bound ``data_norm``, which no picture has shaped. A second look at
-# the test rows, at the model before its calibration, is a charge of its own; it is made for the
+# Rows are shortened to the public bound ``data_norm``, which no picture has shaped. A second look
+# at the test rows, at the model before its calibration, is a charge of its own; it is made for the
 # picture below.
 
 settings = {"delta": DELTA, "adjacency": "replace-one", "random_state": SEED}
@@ -74,12 +74,14 @@ print(privacy_statement(calibrated, unit="picture"))
 #
 # Bands are pointwise: each interval holds by itself.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
 PrivateRocCurveDisplay.from_result(result, ax=left)
-PrivateCalibrationDisplay.from_result(raw, ax=right, color="grey", linestyle="--")
+PrivateCalibrationDisplay.from_result(raw, ax=middle)
 PrivateCalibrationDisplay.from_result(result, ax=right)
 left.set_title(f"one release, n = {result.tables.n}, epsilon {EPSILONS[2]:g}")
-right.set_title("before (grey) and after private calibration")
+middle.set_title("before private calibration")
+right.set_title("after private calibration")
+middle.get_legend().remove()
 right.get_legend().remove()
 plt.show()
 

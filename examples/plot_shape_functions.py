@@ -7,8 +7,8 @@ the released coefficients, so that looking at them costs nothing; and since the 
 noise is public, output perturbation draws them with a band that is exactly as wide as that noise.
 What is known of a function may then be put in: here that risk does not fall with age.
 
-The table is simulated, so that everybody can see what the functions should have been, and fresh rows
-to test on are free.
+The table is simulated, so that everybody can see what the functions should have been, and fresh
+rows to test on are free.
 """
 
 from functools import partial

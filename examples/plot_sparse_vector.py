@@ -3,9 +3,10 @@ Watching daily counts: only alarms cost privacy
 ===============================================
 
 A hospital watches the daily number of cases for outbreaks, all year. To publish every count with
-noise would divide the budget by 365. The sparse vector technique answers every day whether the count
-is above a threshold, for one epsilon that is charged beforehand, and ends after three alarms. How
-many cases there were on a day with an alarm is another release, with noise and a charge of its own.
+noise would divide the budget by 365. The sparse vector technique answers every day whether the
+count is above a threshold, for one epsilon that is charged beforehand, and ends after three alarms.
+How many cases there were on a day with an alarm is another release, with noise and a charge of its
+own.
 
 A patient is in one day's count, so that counts are monotone and change by at most one. Cases are
 made up.
