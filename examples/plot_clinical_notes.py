@@ -77,9 +77,7 @@ leaking = make_pipeline(
     TfidfVectorizer(), ObjectivePerturbationLogisticRegression(1.0, DELTA, data_norm=1.0)
 )
 leaking.fit(notes, y)
-for line in str(privacy_statement(leaking)).splitlines():
-    if line.startswith(("Guarantee", "  - step 'tfidf")):
-        print(line)
+print("\n".join(str(privacy_statement(leaking)).splitlines()[2:4]))
 
 # %%
 # Three weightings that learn nothing from private notes

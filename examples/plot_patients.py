@@ -11,6 +11,8 @@ Studies are simulated, by patients with 1 to 20 rows that lie around a centre of
 are read off other patients, and are free.
 """
 
+import re
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -49,7 +51,7 @@ by_rows = OperaLogisticRegression(1.0, **SETTINGS, random_state=0).fit(X, y)
 by_patients = OperaLogisticRegression(1.0, **SETTINGS, random_state=0).fit(X, y, groups=ids)
 for model in (by_rows, by_patients):
     statement = str(privacy_statement(model, unit="patient", rows_per_unit=MOST_ROWS))
-    print("\n".join(line for line in statement.splitlines() if line.startswith(("G", "U", "  G"))))
+    print(*re.findall(r"^(?:Guarantee|Unit).*(?:\n  .*)*", statement, re.MULTILINE), sep="\n")
 
 # %%
 # What the same guarantee costs
