@@ -102,7 +102,6 @@ for ax, name in zip(axes, METHODS, strict=True):
     ax.plot(*reliability(models[name, "without"][0]), "s--", color="0.6", ms=4, label="without")
     ax.plot(*reliability(models[name, "with"][0]), "ko-", ms=4, label="with the table")
     ax.set(title=name, xlabel="predicted probability", ylabel="share of ill")
-    ax.label_outer()
 axes[0].legend()
 plt.show()
 
