@@ -109,9 +109,8 @@ for place, found in enumerate(accuracies.values()):
     axes.plot([np.mean(found)], [place], "k|", ms=18)
     axes.annotate(f"{np.mean(found):.3f}", (max(found) + 0.004, place), va="center")
 axes.set_yticks(range(len(WAYS)), WAYS)
-axes.set(
-    xlabel=f"accuracy on fresh rows, epsilon {EPSILON:g} in total", ylabel="", ylim=(4.5, -0.5)
-)
+axes.set(xlabel=f"accuracy on fresh rows, epsilon {EPSILON:g} in total", ylabel="way to choose")
+axes.set(xlim=(0.48, 0.76), ylim=(4.5, -0.5))
 plt.show()
 
 # %%

@@ -161,7 +161,9 @@ def test_gallery_pages_have_a_title_cells_and_a_picture(page):
 @pytest.mark.parametrize("page", GALLERY, ids=lambda page: page.stem)
 def test_gallery_runs(page):
     pytest.importorskip("matplotlib", reason="needs the plot extra")
-    subprocess.run([sys.executable, "-c", RUN_PAGE, str(page)], check=True, capture_output=True)
+    command = [sys.executable, "-c", RUN_PAGE, str(page)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.slow
