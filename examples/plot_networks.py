@@ -3,9 +3,9 @@ When a private network beats a private line
 ===========================================
 
 Noise goes into every weight, and a network has many more of them than a line. So on tables of the
-usual kind a private network draws level with the private line at best. It wins where the line fails
-without noise as well. Here two vital signs are harmless by themselves, and a risk if one is high
-while the other is low: no sum of functions of single columns says that.
+usual kind a private network draws level with the private line, unless epsilon is large. It wins
+where the line fails without noise as well. Here two vital signs are harmless by themselves, and a
+risk if one is high while the other is low: no sum of functions of single columns says that.
 
 The table is simulated. Fresh rows to test on are free, and so are several fits to the same rows.
 """
