@@ -49,7 +49,7 @@ for (name, model), style in zip(models.items(), look, strict=True):
     PrivacyCurveDisplay.from_estimator(model, name=name, kind="trade-off", ax=right, **style)
 left.plot([1e-6], [1.0], "ko", zorder=5)
 left.set(title="all were asked for the dot")
-left.legend(loc="lower left", fontsize="small")
+left.legend(loc="upper right", fontsize="small")
 right.plot([0, 1], [1, 0], "k:", lw=1)
 right.set(title="dotted: nothing can be learned")
 right.get_legend().remove()
