@@ -1,22 +1,19 @@
-"""What many releases of 0.1-DP cost together, by the textbook's theorems and by what is known.
+"""
+What many releases cost together
+================================
 
-Basic and advanced composition ask only for the epsilon of each release. Privacy-loss distributions
-say the least that follows from it, and less where more is known: of Laplace noise, or of choices by
-the exponential mechanism, whose privacy loss varies by no more than epsilon. Groups of k records
-pay k times as much (`group_privacy`). Needs matplotlib (``pip install ".[plot]"``).
-
-    python examples/plot_composition.py composition.png
+One release is (0.1, 0)-private. What are two hundred of them? The textbook's theorems, basic and
+advanced composition, ask for the epsilon of each release only. Privacy-loss distributions say the
+least that follows from it, and less where more is known: of Laplace noise, or of choices by the
+exponential mechanism, whose privacy loss varies by no more than epsilon. All of it is arithmetic on
+public numbers: no data are involved.
 """
 
-import sys
 from collections.abc import Callable
 from functools import partial
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
+from cycler import cycler
 
 from skdp.accounting import (
     Accountant,
@@ -33,12 +30,17 @@ from skdp.accounting import (
 
 STEP, DELTA = 0.1, 1e-6
 COUNTS = (1, 3, 10, 20, 40, 70, 100, 150, 200)
+
+# %%
+# Events and accountants
+# ----------------------
+#
+# An event says what happened, an accountant what it costs. Each line of the picture is an event
+# with the accountants that bound it; the smallest of their bounds holds.
+
 PURE = PureDPEvent(STEP)
 CHOICE = BoundedRangeEvent(STEP)
-
 PRINTED = partial(AdvancedCompositionAccountant, mean_term="printed")
-
-# An epsilon is the smallest of those that the accountants of a line give.
 LINES: dict[str, tuple[Event, tuple[Callable[[], Accountant], ...]]] = {
     "basic composition": (PURE, (BasicCompositionAccountant,)),
     "advanced composition, original mean": (PURE, (PRINTED,)),
@@ -53,19 +55,30 @@ def epsilon(event: Event, accountants: tuple[Callable[[], Accountant], ...], cou
     return min(float(each().compose(event, count=count).epsilon(DELTA)) for each in accountants)
 
 
-def main(path: str) -> None:
-    figure, axes = plt.subplots(figsize=(6, 4.2), layout="constrained")
-    print(f"epsilon at delta = {DELTA:g} of {', '.join(map(str, COUNTS))} releases")
-    for name, (event, accountants) in LINES.items():
-        epsilons = [epsilon(event, accountants, count) for count in COUNTS]
-        axes.plot(COUNTS, epsilons, label=name)
-        print(f"{name:<38}", *(f"{each:7.3f}" for each in epsilons))
-    print(f"a group of ten: {group_privacy(STEP, 0.0, 10)[0]:.1f} for each release")
-    axes.set(xlabel="releases", ylabel=f"epsilon at delta = {DELTA:g}")
-    axes.legend(fontsize="small")
-    figure.savefig(path, dpi=75)
-    print(f"wrote {path}")
+# %%
+# The bill
+# --------
 
+curves = {name: [epsilon(*line, count) for count in COUNTS] for name, line in LINES.items()}
+print(f"{'releases':<38}", *(f"{count:7d}" for count in COUNTS))
+for name, epsilons in curves.items():
+    print(f"{name:<38}", *(f"{each:7.3f}" for each in epsilons))
 
-if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "composition.png")
+look = cycler(color=["0.0", "0.6"]) * cycler(linestyle=["-", "--", ":"])
+figure, axes = plt.subplots(figsize=(6, 4.2), layout="constrained")
+for (name, epsilons), style in zip(curves.items(), look, strict=True):
+    axes.plot(COUNTS, epsilons, label=name, **style)
+axes.set(xlabel="releases", ylabel=f"epsilon at delta = {DELTA:g}")
+axes.legend(fontsize="small")
+plt.show()
+
+# %%
+# Groups
+# ------
+#
+# The other way to add up: if one person has several records, a guarantee for one record is k times
+# weaker for k of them. A fit with ``groups=`` avoids this price: see the example on patients with
+# several rows.
+
+for size in (2, 5, 10):
+    print(f"a group of {size:2d}: epsilon {group_privacy(STEP, 0.0, size)[0]:.1f} for each release")

@@ -1,4 +1,6 @@
-"""What may be published of a model: weights, calibrated probabilities, and figures with intervals.
+"""
+Publishing how good a model is
+==============================
 
 Whoever fits a private model wants to print how good it is. Read off private rows, an accuracy, an
 AUC or a calibration curve is a release like any other, and nobody has paid for it. Here one budget
@@ -6,17 +8,8 @@ pays for three releases: the model, its calibration, and one noisy table of scor
 which every figure follows with an interval that counts the noise as well as the sampling.
 
 The table ships with scikit-learn: is a handwritten digit odd? It is small: a third of it, 599 rows,
-is what figures are read off, and the intervals say what that is worth. ``expected_widths`` says
-beforehand how many rows make them narrow. Needs matplotlib (``pip install ".[plot]"``).
-
-    python examples/plot_private_evaluation.py [picture.png]
+is what figures are read off, and the intervals say what that is worth.
 """
-
-import sys
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,53 +31,67 @@ EPSILONS, DELTA = (2.0, 1.0, 1.0), 1e-5
 # Every random number below is fixed, so that the picture does not wander: for a release, None.
 SEED = 0
 
+# %%
+# Three equal parts
+# -----------------
+#
+# Drawn at random, without looking at labels. That pixels are between 0 and 16 is public.
 
-def load_parts():
-    """Return three equal parts at random, without looking at labels; pixels are public bounds."""
-    X, y = load_digits(return_X_y=True)
-    parts = np.array_split(np.random.default_rng(SEED).permutation(len(y)), 3)
-    return [(X[part] / 16.0, y[part] % 2) for part in parts]
+X, y = load_digits(return_X_y=True)
+parts = np.array_split(np.random.default_rng(SEED).permutation(len(y)), 3)
+fitting, calibrating, testing = ((X[part] / 16.0, y[part] % 2) for part in parts)
 
+# %%
+# Three charges to one budget
+# ---------------------------
+#
+# Rows are shortened to the public bound ``data_norm``, which no picture has shaped. A second look
+# at the test rows, at the model before its calibration, is a charge of its own; it is made for the
+# picture below.
 
-def draw(raw, calibrated, picture):
-    """Draw the ROC curve, and calibration before and after."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-    PrivateRocCurveDisplay.from_result(calibrated, ax=left)
-    PrivateCalibrationDisplay.from_result(raw, ax=right, color="grey")
-    PrivateCalibrationDisplay.from_result(calibrated, ax=right)
-    left.set_title(f"one release, n = {calibrated.tables.n}, epsilon {EPSILONS[2]:g}")
-    right.set_title("before (grey) and after private calibration")
-    right.get_legend().remove()
-    figure.savefig(picture, dpi=80)
+settings = {"delta": DELTA, "adjacency": "replace-one", "random_state": SEED}
+budget = BudgetAccountant(sum(EPSILONS) + EPSILONS[2], 4 * DELTA, adjacency="replace-one")
+with budget:
+    model = OperaLogisticRegression(EPSILONS[0], **settings, data_norm=4.0, classes=[0, 1])
+    model.fit(*fitting)
+    calibrated = PrivateCalibrator(FrozenEstimator(model), EPSILONS[1], **settings)
+    calibrated.fit(*calibrating)
+    evaluation = PrivateEvaluation(EPSILONS[2], **settings)
+    result = evaluation.evaluate(calibrated, *testing)
+    raw = evaluation.evaluate(model, *testing)
+print(result)
+print(f"\nslope {calibrated.slope_[0]:.2f}, intercept {calibrated.intercept_[0]:.2f}")
+print(f"spent in total: epsilon {budget.spent()[0]:.2f} of {budget.epsilon:g}")
 
+# %%
+# All of it may be published, with this statement of the calibrated model:
 
-def main(picture: str | None = None) -> None:
-    fitted, calibrating, testing = load_parts()
-    budget = BudgetAccountant(sum(EPSILONS), 4 * DELTA, adjacency="replace-one")
-    settings = {"delta": DELTA, "adjacency": "replace-one", "random_state": SEED}
-    with budget:
-        # A public bound, which no picture has shaped: longer rows are shortened to it.
-        model = OperaLogisticRegression(EPSILONS[0], **settings, data_norm=4.0, classes=[0, 1])
-        frozen = FrozenEstimator(model.fit(*fitted))
-        calibrated = PrivateCalibrator(frozen, EPSILONS[1], **settings).fit(*calibrating)
-        evaluation = PrivateEvaluation(EPSILONS[2], **settings)
-        result = evaluation.evaluate(calibrated, *testing)
-        # A second look at the same rows is a second charge. Here it is for the picture alone.
-        raw = evaluation.evaluate(model, *testing) if picture else None
+print(privacy_statement(calibrated, unit="picture"))
 
-    print(result)
-    print(f"\nslope {calibrated.slope_[0]:.2f}, intercept {calibrated.intercept_[0]:.2f}")
-    print(f"\n{privacy_statement(calibrated, unit='picture')}")
-    print(f"\nspent in total: epsilon {budget.spent()[0]:.2f} of {budget.epsilon:g}")
+# %%
+# Curves with bands
+# -----------------
+#
+# Bands are pointwise: each interval holds by itself.
 
-    print("\nhow wide intervals will be, by the number of rows:")
-    for n in (600, 6_000, 60_000):
-        widths = evaluation.expected_widths(n, prevalence=0.5, auc=0.93)
-        shown = {name: f"{width:.3f}" for name, width in widths.items()}
-        print(f"{n:6d} rows: AUC {shown['roc_auc']}, sensitivity {shown['sensitivity']}")
-    if picture:
-        draw(raw, result, picture)
+figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
+PrivateRocCurveDisplay.from_result(result, ax=left)
+PrivateCalibrationDisplay.from_result(raw, ax=middle)
+PrivateCalibrationDisplay.from_result(result, ax=right)
+left.set_title(f"one release, n = {result.tables.n}, epsilon {EPSILONS[2]:g}")
+middle.set_title("before private calibration")
+right.set_title("after private calibration")
+left.legend(fontsize="small", loc="lower right")
+middle.get_legend().remove()
+right.get_legend().remove()
+plt.show()
 
+# %%
+# How many rows are enough?
+# -------------------------
+#
+# Asked beforehand, this costs nothing: no row is read.
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+for n in (600, 6_000, 60_000):
+    widths = evaluation.expected_widths(n, prevalence=0.5, auc=0.93)
+    print(f"{n:6d} rows: AUC {widths['roc_auc']:.3f}, sensitivity {widths['sensitivity']:.3f}")

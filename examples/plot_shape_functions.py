@@ -1,24 +1,19 @@
-"""A private model that can be read: what each column adds to the score, and how sure that is.
+"""
+A private model that can be read
+================================
 
 A linear model of a schema's features is a sum of functions, one of each column. They follow from
 the released coefficients, so that looking at them costs nothing; and since the law of the privacy
 noise is public, output perturbation draws them with a band that is exactly as wide as that noise.
 What is known of a function may then be put in: here that risk does not fall with age.
 
-The table is simulated, so that everybody can see what the functions should have been. Printed are
-importances with their bands, what changed functions do on fresh rows, and how wide the bands are
-beside the noise of twenty fits. Needs matplotlib and pandas.
-
-    python examples/plot_shape_functions.py [picture.png]
+The table is simulated, so that everybody can see what the functions should have been, and fresh
+rows to test on are free.
 """
 
-import sys
 from functools import partial
 
-import matplotlib
-
-matplotlib.use("Agg")
-
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.metrics import log_loss, roc_auc_score
@@ -43,6 +38,12 @@ EPSILON, DELTA, ROWS, FITS = 0.2, 1e-6, 8_000, 20
 # Every random number below is fixed, so that the picture does not wander: for a release, None.
 SEED = 0
 
+# %%
+# A public description
+# --------------------
+#
+# Numeric columns are cut into public bins, so that their functions may bend.
+
 SCHEMA = TableSchema(
     [
         NumericColumn("age", 20, 100, unit="years", cuts=range(25, 100, 5)),
@@ -54,6 +55,11 @@ SCHEMA = TableSchema(
     ],
     label=LabelColumn("ill", [0, 1]),
 )
+
+
+# %%
+# A simulated table
+# -----------------
 
 
 def simulate(n, rng):
@@ -76,61 +82,71 @@ def simulate(n, rng):
     return frame, (rng.logistic(size=n) < score).astype(int)
 
 
-def print_importances(functions):
-    """Print the standard deviation of each function under the uniform law on its range."""
-    print(f"{'column':12s} importance, with 95 % for the privacy noise")
-    for function in sorted(functions.values(), key=lambda each: -each.importance[0]):
-        size, width = function.importance[0], function.importance_half_width
-        print(
-            f"{function.name:12s} {size:6.3f}   {max(0.0, size - width):.3f} to {size + width:.3f}"
-        )
+rng = np.random.default_rng(SEED)
+(X, y), (X_new, y_new) = simulate(ROWS, rng), simulate(100_000, rng)
 
+# %%
+# What was learned, column by column
+# ----------------------------------
+#
+# Importance is the standard deviation of a column's function under the uniform law on its public
+# range. No row is read for it, nor for the picture.
 
-def print_bands(X, y):
-    """Print the stated deviation of the noise in coefficients beside that of twenty fits."""
-    estimators = {
-        "output perturbation": OperaLogisticRegression,
-        "output perturbation, delta=0": partial(OperaLogisticRegression, delta=0.0),
-        "objective perturbation": ObjectivePerturbationLogisticRegression,
-        "GRPUA, hidden state": partial(GrpuaLogisticRegression, calibration="hidden-state"),
-        "GRPUA": GrpuaLogisticRegression,
-    }
-    print(f"\n{'noise of one coefficient':30s} {'stated':>17s}   in {FITS} fits")
-    for name, make in estimators.items():
-        model = SCHEMA.pipeline(make(epsilon=EPSILON))
-        rows, found = model[0].fit_transform(X), []
-        for seed in range(FITS):
-            model[-1].set_params(random_state=seed).fit(rows, y)
-            found.append(model[-1].coef_)
-        table = coefficient_table(model)
-        stated = f"{table['noise_is'][0]} {table['noise_std'][0]:.3f}"
-        print(f"{name:30s} {stated:>17s}   {np.sqrt(np.var(found, axis=0, ddof=1).mean()):.3f}")
+estimator = OperaLogisticRegression(EPSILON, DELTA, random_state=SEED)
+model = SCHEMA.pipeline(estimator).fit(X, y)
+functions = shape_functions(model)
+print(f"{'column':12s} importance, with 95 % for the privacy noise")
+for function in sorted(functions.values(), key=lambda each: -each.importance[0]):
+    size, width = function.importance[0], function.importance_half_width
+    print(f"{function.name:12s} {size:6.3f}   {max(0.0, size - width):.3f} to {size + width:.3f}")
 
+# %%
+# Putting in what is known
+# ------------------------
+#
+# Risk rises with age and stage; the function of pressure is smooth. Changes by public numbers are
+# post-processing, which the statement records.
 
-def main(picture: str | None = None) -> None:
-    rng = np.random.default_rng(SEED)
-    (X, y), (X_new, y_new) = simulate(ROWS, rng), simulate(100_000, rng)
-    estimator = OperaLogisticRegression(EPSILON, DELTA, random_state=SEED)
-    model = SCHEMA.pipeline(estimator).fit(X, y)
-    print_importances(shape_functions(model))
+rising = reshape_functions(model, {"age": "increasing", "stage": "increasing"})
+smooth = reshape_functions(model, {"pressure": 8.0})
+print("on fresh rows              AUC   log loss")
+for name, fitted in (("as released", model), ("monotone", rising), ("smoothed", smooth)):
+    share = fitted.predict_proba(X_new)[:, 1]
+    print(f"{name:22s} {roc_auc_score(y_new, share):7.4f}   {log_loss(y_new, share):.4f}")
+line = next(line for line in str(privacy_statement(rising)).splitlines() if "after" in line)
+print(f"the statement: ...{line.strip()}...")
 
-    rising = reshape_functions(model, {"age": "increasing", "stage": "increasing"})
-    smooth = reshape_functions(model, {"pressure": 8.0})
-    print("\non fresh rows              AUC   log loss")
-    for name, fitted in (("as released", model), ("monotone", rising), ("smoothed", smooth)):
-        share = fitted.predict_proba(X_new)[:, 1]
-        print(f"{name:22s} {roc_auc_score(y_new, share):7.4f}   {log_loss(y_new, share):.4f}")
-    line = next(line for line in str(privacy_statement(rising)).splitlines() if "after" in line)
-    print(f"the statement: ...{line.strip()}...")
-    print_bands(X, y)
+# %%
+# Bands are as wide as the noise; the dashed black lines are the changed functions.
 
-    display = ShapeFunctionDisplay.from_estimator(model)
-    for name, changed in (("age", rising), ("pressure", smooth)):
-        function = shape_functions(changed)[name]
-        axes = display.axes_[display.columns.index(name)]
-        axes.plot(function.grid, function.values[:, 0], color="black", lw=1)
-    display.figure_.savefig(picture or "shape_functions.png", dpi=80)
+display = ShapeFunctionDisplay.from_estimator(model)
+for name, changed in (("age", rising), ("pressure", smooth)):
+    function = shape_functions(changed)[name]
+    axes = display.axes_[display.columns.index(name)]
+    axes.plot(function.grid, function.values[:, 0], color="black", ls="--", lw=1)
+plt.show()
 
+# %%
+# Is the stated noise the noise?
+# ------------------------------
+#
+# The standard deviation that is stated for one coefficient, beside that of twenty fits to the same
+# rows. Nobody can do this with private rows, who has to pay for each fit.
 
-if __name__ == "__main__":
-    main(*sys.argv[1:2])
+ESTIMATORS = {
+    "output perturbation": OperaLogisticRegression,
+    "output perturbation, delta=0": partial(OperaLogisticRegression, delta=0.0),
+    "objective perturbation": ObjectivePerturbationLogisticRegression,
+    "GRPUA, hidden state": partial(GrpuaLogisticRegression, calibration="hidden-state"),
+    "GRPUA": GrpuaLogisticRegression,
+}
+print(f"{'noise of one coefficient':30s} {'stated':>17s}   in {FITS} fits")
+for name, make in ESTIMATORS.items():
+    model = SCHEMA.pipeline(make(epsilon=EPSILON))
+    rows, found = model[0].fit_transform(X), []
+    for seed in range(FITS):
+        model[-1].set_params(random_state=seed).fit(rows, y)
+        found.append(model[-1].coef_)
+    table = coefficient_table(model)
+    stated = f"{table['noise_is'][0]} {table['noise_std'][0]:.3f}"
+    print(f"{name:30s} {stated:>17s}   {np.sqrt(np.var(found, axis=0, ddof=1).mean()):.3f}")

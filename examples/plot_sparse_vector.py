@@ -1,19 +1,16 @@
-"""A year of daily counts, watched for outbreaks: only alarms cost privacy.
-
-The sparse vector technique answers every day whether a count is above a threshold, for one epsilon
-that is charged beforehand; after three alarms it ends. How many cases there were on a day with an
-alarm is another release, with noise and a charge of its own. A patient is in one day's count, so
-that counts are monotone and change by at most one. Cases are made up. Needs matplotlib
-(``pip install ".[plot]"``).
-
-    python examples/plot_sparse_vector.py sparse_vector.png
 """
+Watching daily counts: only alarms cost privacy
+===============================================
 
-import sys
+A hospital watches the daily number of cases for outbreaks, all year. To publish every count with
+noise would divide the budget by 365. The sparse vector technique answers every day whether the
+count is above a threshold, for one epsilon that is charged beforehand, and ends after three alarms.
+How many cases there were on a day with an alarm is another release, with noise and a charge of its
+own.
 
-import matplotlib
-
-matplotlib.use("Agg")
+A patient is in one day's count, so that counts are monotone and change by at most one. Cases are
+made up.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,58 +19,65 @@ from skdp.accounting import LaplaceEvent
 from skdp.budget import BudgetAccountant
 from skdp.mechanisms import RandomStream, SparseVector, laplace_accuracy, laplace_mechanism
 
-THRESHOLD, ALARMS = 90.0, 3
+THRESHOLD, ALARMS, OUTBREAKS = 90.0, 3, (95, 203, 310)
 WATCHING, COUNTING = 1.0, 0.25  # epsilon of all alarms, and of each count
 
+expected = np.full(365, 30.0)
+expected[list(OUTBREAKS)] += 130.0
+counts = np.random.default_rng(4).poisson(expected).astype(float)
 
-def daily_counts() -> np.ndarray:
-    """Return made-up cases of a year with three outbreaks."""
-    rng = np.random.default_rng(4)
-    expected = np.full(365, 30.0)
-    expected[[95, 203, 310]] += 130.0
-    return rng.poisson(expected).astype(float)
+# %%
+# A year under one budget
+# -----------------------
 
+budget = BudgetAccountant(
+    WATCHING + ALARMS * COUNTING, 1e-9, adjacency="add-remove", composition="basic"
+)
+watch = SparseVector(
+    WATCHING,
+    1.0,
+    RandomStream.from_seed(2),
+    max_positives=ALARMS,
+    monotone=True,
+    accountant=budget,
+)
+alarms: dict[int, float] = {}
+for day, count in enumerate(counts):
+    if watch.is_above(count, THRESHOLD):
+        budget.reserve(
+            LaplaceEvent(1.0 / COUNTING),
+            label=f"cases on day {day}",
+            epsilon=COUNTING,
+            delta=0,
+            seeded=True,
+        )
+        alarms[day] = float(laplace_mechanism(count, 1.0, COUNTING, random_state=day))
+    if watch.positives_left == 0:
+        break
 
-def main(path: str) -> None:
-    counts = daily_counts()
-    everything = WATCHING + ALARMS * COUNTING
-    budget = BudgetAccountant(everything, 1e-9, adjacency="add-remove", composition="basic")
-    watch = SparseVector(
-        WATCHING,
-        1.0,
-        RandomStream.from_seed(2),
-        max_positives=ALARMS,
-        monotone=True,
-        accountant=budget,
-    )
-    alarms: dict[int, float] = {}
-    for day, count in enumerate(counts):
-        if watch.positives_left == 0:
-            break
-        if watch.is_above(count, THRESHOLD):
-            budget.reserve(
-                LaplaceEvent(1.0 / COUNTING),
-                label=f"cases on day {day}",
-                epsilon=COUNTING,
-                delta=0,
-                seeded=True,
-            )
-            alarms[day] = float(laplace_mechanism(count, 1.0, COUNTING, random_state=day))
-    error = laplace_accuracy(COUNTING, 0.05, ALARMS)
-    print(f"alarms on days {', '.join(map(str, alarms))}; days with outbreaks: 95, 203, 310")
-    print(f"their counts are off by at most {error:.1f}, with probability 95 %")
-    print(f"spent: epsilon {budget.total.epsilon:.2f} on {day + 1} answers, {len(alarms)} counts")
+error = laplace_accuracy(COUNTING, 0.05, ALARMS)
+print(f"alarms on days {', '.join(map(str, alarms))}")
+print(f"days with outbreaks: {', '.join(map(str, OUTBREAKS))}")
+print(f"their counts are off by at most {error:.1f}, with probability 95 %")
+print(f"spent: epsilon {budget.total.epsilon:.2f} on {day + 1} answers, {len(alarms)} counts")
 
-    figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
-    axes.plot(counts, lw=0.8, color="0.6", label="cases (private)")
-    axes.axhline(THRESHOLD, color="k", ls=":", lw=1, label="threshold")
-    days, cases = zip(*alarms.items(), strict=True)
-    axes.errorbar(days, cases, yerr=error, fmt="o", capsize=3, label="alarm, its count")
-    axes.set(xlabel="day", ylabel="cases")
-    axes.legend(fontsize="small", loc="upper left")
-    figure.savefig(path, dpi=75)
-    print(f"wrote {path}")
+# %%
+# What the public sees
+# --------------------
+#
+# The dots with their bars are released. The grey line is private, and drawn here because it is made
+# up; so is the sentence about days with outbreaks above.
 
+figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
+axes.plot(counts, lw=0.8, color="0.6", label="cases (private)")
+axes.axhline(THRESHOLD, color="k", ls=":", lw=1, label="threshold")
+axes.errorbar(
+    list(alarms), list(alarms.values()), yerr=error, fmt="ko", capsize=3, label="alarm, its count"
+)
+axes.set(xlabel="day", ylabel="cases")
+axes.legend(fontsize="small", loc="upper left")
+plt.show()
 
-if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "sparse_vector.png")
+# %%
+# After the third alarm the watch is over: a further answer would raise an error, and a new watch is
+# a new charge. ``day`` in the loop above is public, since each answer is.
