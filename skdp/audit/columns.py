@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -57,7 +56,7 @@ def score_sums(
         tables[0].fit(stream)
     outputs, variance = columns(seen, "output"), plan.sigma**2
     # What a canary adds where it is drawn: all rows in all lots.
-    everyone = SimpleNamespace(n_rows=plan.lots.n_rows, sampler=lambda stream: None)
+    everyone = replace(plan.lots, sampling="full")
     with np.errstate(divide="ignore"):
         drawn, left_out = np.log([plan.lots.sample_rate, 1.0 - plan.lots.sample_rate])
     ratios, steady = [], True
