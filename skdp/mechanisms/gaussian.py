@@ -24,7 +24,7 @@ class GaussianMechanism(AdditiveMechanism):
 
     With a `grid`, values are rounded to its multiples and noise is a discrete Gaussian on them,
     drawn exactly; no real arithmetic is assumed then. What it costs, and by how much rounding
-    raises a sensitivity: ``docs/proofs/discrete_noise.md``.
+    raises a sensitivity: :ref:`Theorems 2 and 3 of discrete numerics <discrete-noise-2>`.
 
     Parameters
     ----------

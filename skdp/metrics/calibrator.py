@@ -56,11 +56,11 @@ class PrivateCalibrator(AdjustsModel):
     Notes
     -----
     The rows enter through one released table of labels by scores, as in `PrivateEvaluation`
-    (discrete Gaussian noise, L2 sensitivity 1 or the root of 2; ``docs/proofs/evaluation.md``);
-    all else is post-processing. A logistic curve is fitted to the noisy counts by their known
-    covariance and shrunk towards the identity, so that noise alone changes little: with few rows
-    and a small epsilon probabilities stay as they were, at best. Of more than two classes each is
-    calibrated against the others, and probabilities are scaled to sum to 1.
+    (discrete Gaussian noise, L2 sensitivity 1 or the root of 2; :ref:`Theorem 2 of evaluation
+    <evaluation-2>`); all else is post-processing. A logistic curve is fitted to the noisy counts by
+    their known covariance and shrunk towards the identity, so that noise alone changes little: with
+    few rows and a small epsilon probabilities stay as they were, at best. Of more than two classes
+    each is calibrated against the others, and probabilities are scaled to sum to 1.
 
     References
     ----------

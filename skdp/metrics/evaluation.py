@@ -90,7 +90,8 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
     A row lies in one cell of the table of each class (of one table, for two classes). Bins, and
     cells between thresholds, are released as integers with discrete Gaussian noise, as one event
     that the accountant prices exactly. The L2 sensitivity of each table is 1, or the root of 2
-    under replace-one. Proof: ``docs/proofs/evaluation.md``. Intervals count sampling and noise.
+    under replace-one: :ref:`Theorems 1 to 3 of evaluation <evaluation-1>`. Intervals count sampling
+    and noise.
 
     References
     ----------

@@ -58,10 +58,10 @@ class PrivateThreshold(AdjustsModel):
     Notes
     -----
     One released table of labels by scores, as in `PrivateEvaluation` and with its guarantee
-    (``docs/proofs/evaluation.md``); the choice is post-processing. Counts are drawn towards those
-    of a logistic curve by as much as noise explains of their distance, and the best edge of them is
-    taken. A threshold that costs alone decide is public: for a calibrated model it is
-    ``costs[0] / sum(costs)``, which needs no rows and no budget.
+    (:ref:`Theorem 2 of evaluation <evaluation-2>`); the choice is post-processing. Counts are drawn
+    towards those of a logistic curve by as much as noise explains of their distance, and the best
+    edge of them is taken. A threshold that costs alone decide is public: for a calibrated model it
+    is ``costs[0] / sum(costs)``, which needs no rows and no budget.
 
     References
     ----------

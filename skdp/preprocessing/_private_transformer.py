@@ -11,8 +11,8 @@ import numpy as np
 from skdp.fitting import FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.parameters import check_integer
-from skdp.preprocessing._noisy_sums import NoisySums
-from skdp.preprocessing._row_norms import bound_rows
+from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.row_norms import bound_rows
 from skdp.preprocessing.row_transformer import RowTransformer
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_bounds import warn_of_unbounded_rows

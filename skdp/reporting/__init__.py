@@ -1,6 +1,6 @@
 """What was spent, said in numbers, in words and in pictures."""
 
-from skdp.reporting.coefficients import coefficient_table
+from skdp.reporting.coefficients import coefficient_intervals, coefficient_table
 from skdp.reporting.privacy_curve import PrivacyCurveDisplay
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.statement import PrivacyStatement, privacy_statement
@@ -9,6 +9,7 @@ __all__ = [
     "PrivacyCurveDisplay",
     "PrivacySpent",
     "PrivacyStatement",
+    "coefficient_intervals",
     "coefficient_table",
     "privacy_statement",
 ]
