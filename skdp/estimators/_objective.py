@@ -211,8 +211,8 @@ class ObjectivePerturbationLogisticRegression(
     ----------
     Chaudhuri, Monteleoni & Sarwate (2011), "Differentially Private Empirical Risk Minimization".
     Kifer, Smith & Thakurta (2012). Iyengar et al. (2019) for approximate minima. Redberg, Koskela
-    & Wang (2023) for the privacy profile, which is smaller here; theorem and proof are in
-    ``docs/proofs/objective_perturbation.md``.
+    & Wang (2023) for the privacy profile, which is smaller here. Proofs: :ref:`Theorems 2 to 6 of
+    objective perturbation <objective-perturbation-2>`.
 
     Examples
     --------

@@ -90,8 +90,8 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, ObjectiveMo
 
     References
     ----------
-    Chaudhuri, Monteleoni & Sarwate (2011). Theorem and proof: see
-    ``docs/proofs/objective_perturbation.md``.
+    Chaudhuri, Monteleoni & Sarwate (2011). Proofs: :ref:`Theorems 2, 3, 5 and 6 of objective
+    perturbation <objective-perturbation-2>`.
 
     Examples
     --------

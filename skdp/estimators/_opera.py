@@ -175,8 +175,9 @@ class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
     Notes
     -----
     Under replace-one the sensitivity is ``(G + 2 n tau) / (n alpha)`` with G the largest
-    distance of two records' gradients and tau the solver's fixed tolerance; the proof is in
-    ``docs/proofs/output_perturbation.md``.
+    distance of two records' gradients and tau the solver's fixed tolerance: :ref:`Theorem 1 of
+    output perturbation <output-perturbation-1>`; of the whole fit, :ref:`Theorem 8
+    <output-perturbation-8>`.
 
     References
     ----------
@@ -320,7 +321,7 @@ class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
     ----------
     Ding et al., "Private Empirical Risk Minimization with Analytic Gaussian Mechanism for
     Healthcare System", Algorithm 1 and section V-C. Balle & Wang (2018), Theorem 8. Proof:
-    ``docs/proofs/output_perturbation.md``.
+    :ref:`Theorem 8 of output perturbation <output-perturbation-8>`.
 
     Examples
     --------

@@ -136,7 +136,7 @@ class PATEClassifier(
     ----------
     Papernot et al. (2017), "Semi-supervised Knowledge Transfer for Deep Learning from Private
     Training Data"; Papernot et al. (2018), "Scalable Private Learning with PATE", Algorithm 1, both
-    without their data-dependent epsilons, which are no guarantees. Proof: ``docs/proofs/pate.md``.
+    without data-dependent epsilons, no guarantees. Proofs: :ref:`Theorems 1 to 3 of PATE <pate-1>`.
 
     Examples
     --------

@@ -113,7 +113,7 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
     ----------
     Jalko, Dikmen & Honkela (2017), "Differentially Private Variational Inference for Non-conjugate
     Models". Khan & Lin (2017) for natural gradients. Zhu, Dong & Wang (2022) for the dominating
-    pairs that are composed. Proof: ``docs/proofs/variational.md``.
+    pairs that are composed. Proof: :ref:`Theorem 1 of variational inference <variational-1>`.
 
     Examples
     --------
@@ -288,7 +288,7 @@ def log_expected_share(means: np.ndarray, deviations: np.ndarray) -> np.ndarray:
 
     The trapezoidal rule, whose error falls exponentially, is taken over the score where that is
     narrow; else over the logistic variable whose distribution that function is. Both add up to one
-    with the other label's and are exact to about 1e-8 (docs/proofs/variational.md).
+    with the other label's and are exact to about 1e-8 (``docs/proofs/variational.md``, section 4).
     """
     # sigma(z) = e^z sigma(-z): what is tiny is read off a shifted normal.
     squares = deviations**2

@@ -1,7 +1,7 @@
 """Noise without a delta: of norm-exponential law, or discrete Laplace on a grid.
 
-Theorems are in ``docs/proofs/pure.md``. Scales are rounded up so that the events that price them
-have the target's epsilon exactly, also as ledgers read it: in decimal.
+Proofs: Theorems 1 and 2 of ``docs/proofs/pure.md``. Scales are rounded up so that the events that
+price them have the target's epsilon exactly, also as ledgers read it: in decimal.
 """
 
 from __future__ import annotations

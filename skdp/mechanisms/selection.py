@@ -4,7 +4,8 @@ Scores must be such that one record changes each of them by at most the sensitiv
 mechanisms here are epsilon-DP. If in addition a record can only change all of them in the same
 direction (counts under add-remove), they are ``monotone`` and half the noise suffices. Real
 arithmetic is assumed: chances are computed in double precision, about 1e-15 of themselves away.
-Proofs are in ``docs/proofs/private_selection.md`` and ``selection_mechanisms.md``.
+Proofs: Theorem 9 of ``docs/proofs/private_selection.md``; Theorems 3 and 4 of
+``docs/proofs/selection_mechanisms.md``.
 """
 
 from __future__ import annotations

@@ -71,8 +71,9 @@ class SparseVector:
 
     Noise is a discrete Laplace variable on a grid, drawn exactly, and comparisons are between
     integers, so that the guarantee assumes no real arithmetic; rounding values to the grid adds a
-    millionth to the noise. The proof is in ``docs/proofs/selection_mechanisms.md``. The object
-    keeps the noise of its threshold, which must stay secret, and belongs to one process.
+    millionth to the noise. Proof: :ref:`Theorem 5 of selection mechanisms
+    <selection-mechanisms-5>`. The object keeps the noise of its threshold, which must stay secret,
+    and belongs to one process.
 
     References
     ----------

@@ -129,7 +129,8 @@ class PrivateGridSearchCV(PrivateSearch):
     ----------
     Papernot & Steinke (2022), "Hyperparameter Tuning with Renyi Differential Privacy". Koskela,
     Redberg & Wang (2024), "Privacy Profiles for Private Selection". McKenna & Sheldon (2020),
-    "Permute-and-Flip". Proof: ``docs/proofs/private_selection.md``.
+    "Permute-and-Flip". Proofs: :ref:`Theorems 1, 4, 10 and 11 of private selection
+    <private-selection-1>`.
 
     Examples
     --------

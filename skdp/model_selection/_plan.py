@@ -1,6 +1,6 @@
 """The plan of a search: what its fits may spend so that the whole of it meets one target.
 
-Nothing here sees a row. The proofs are in ``docs/proofs/private_selection.md``.
+Nothing here sees a row. Proofs: Theorems 1, 4, 10 and 11 of ``docs/proofs/private_selection.md``.
 """
 
 from __future__ import annotations

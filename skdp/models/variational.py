@@ -4,7 +4,7 @@ Weights have means m and precisions ``tau + n c``: tau is the prior's, and c is 
 ``E[l''] x^2`` of the rows at the optimum. Trained are m and, from a public start, a multiple of
 ``-c``, whose natural gradient is that of the evidence bound in the variances. Of a row they are
 ``E[l'] x`` and ``E[l''] x^2 / 2``, expectations over the margin, which is normal: the same as with
-infinitely many draws of the weights. Proofs: ``docs/proofs/variational.md``.
+infinitely many draws of the weights (``docs/proofs/variational.md``, section 1).
 """
 
 from __future__ import annotations

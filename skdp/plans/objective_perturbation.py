@@ -1,8 +1,8 @@
 """Plan of objective perturbation: tilt the objective at random, minimise, add a little noise.
 
-The theorem and its proof are in ``docs/proofs/objective_perturbation.md``. Objectives are sums
-over the records there, means here: the theorem's penalty ``Lam`` is n times `penalty`, and the
-linear term is the secret noise over n.
+Proofs: Theorems 2 to 6 of ``docs/proofs/objective_perturbation.md``. Objectives are sums over the
+records there, means here: the theorems' penalty ``Lam`` is n times `penalty`, and the linear term
+is the secret noise over n.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Plan of output perturbation (OPERA): minimise, then add noise once.
 
-The proofs, theorem by theorem, are in ``docs/proofs/output_perturbation.md``. The idea and the
-name are from Ding et al., "Private empirical risk minimization with analytic Gaussian mechanism
-for healthcare system"; the sensitivities here are smaller than the paper's and proved anew.
+Proofs: Theorems 1 to 8 of ``docs/proofs/output_perturbation.md``. The idea and the name are from
+Ding et al., "Private empirical risk minimization with analytic Gaussian mechanism for healthcare
+system"; the sensitivities here are smaller than the paper's and proved anew.
 """
 
 from __future__ import annotations

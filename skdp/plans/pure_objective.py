@@ -1,6 +1,6 @@
 """Objective perturbation without a delta: the secret linear term has a norm-exponential law.
 
-Theorems and proofs, with the units of sums that are used there, are in ``docs/proofs/pure.md``.
+Proofs, in the units of sums that are used there: Theorems 3 to 5 of ``docs/proofs/pure.md``.
 """
 
 from __future__ import annotations

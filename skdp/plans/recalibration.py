@@ -1,7 +1,8 @@
 """Probabilities set right by one noisy table of scores by label, paid for inside the same fit.
 
 The table is counted with the weights that are released already, so that the two compose. An
-intercept and a slope of log odds are read off it. Proof: ``docs/proofs/recalibration.md``.
+intercept and a slope of log odds are read off it. Proofs: Theorems 1 to 3 of
+``docs/proofs/recalibration.md``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plan of private variational inference, and what its noise does to the posterior.
 
 It is DP-SGD on gradients of the evidence bound (after Jalko, Dikmen and Honkela 2017). All but
-the plan is post-processing. Proofs: ``docs/proofs/variational.md``.
+the plan is post-processing. Proof: Theorem 1 of ``docs/proofs/variational.md``.
 """
 
 from __future__ import annotations

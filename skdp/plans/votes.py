@@ -1,6 +1,7 @@
-"""Plan of noisy votes: teachers on disjoint parts label public rows. Proofs: docs/proofs/pate.md.
+"""Plan of noisy votes: teachers on disjoint parts label public rows.
 
-One record reaches one teacher, whose vote on a query moves from one count to another.
+One record reaches one teacher, whose vote on a query moves from one count to another. Proofs:
+Theorems 1 to 3 of ``docs/proofs/pate.md``.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
     (attained by orthogonal rows) and 1 under add-remove; with `center`, the pair of matrix and sum
     has ``5 / sqrt(8)`` and ``sqrt(3 / 2)``. The noise has variance sigma^2 on the diagonal and
     sigma^2 / 2 off it, so that its distribution does not depend on the axes.
-    Proof: ``docs/proofs/private_preprocessing.md``, section 4.
+    Proof: :ref:`Theorem 3 of private preprocessing <private-preprocessing-3>`.
 
     References
     ----------

@@ -123,7 +123,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
     the steps are one event, T Gaussian releases that may depend on earlier ones. A quantile ends
     up between two thresholds; the bound is the outer one. Every noisy count is off by a normal
     error whose standard deviation grows with ``sqrt(T n_features) / epsilon`` and not with the
-    range. Proof: ``docs/proofs/private_preprocessing.md``, section 5.
+    range. Proofs: :ref:`Theorems 4 and 5 of private preprocessing <private-preprocessing-4>`.
 
     References
     ----------

@@ -133,7 +133,8 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     ``3 sqrt(d / 8)`` under add-remove. With `input_norm`, in its units, the sum of rows and those
     of the squares in each group have ``5 / sqrt(8)`` and ``sqrt(3 / 2)`` together, and the sum of
     rows alone, without `with_std`, 2 and 1.
-    Proofs: ``docs/proofs/private_preprocessing.md``, sections 3 and 6.
+    Proofs: :ref:`Theorem 2 of private preprocessing <private-preprocessing-2>` and, with
+    `input_norm`, :ref:`Theorem 6 <private-preprocessing-6>`.
 
     References
     ----------

@@ -72,7 +72,7 @@ def private_count(
     -----
     Sensitivity 1 under either relation. The noise is drawn on the integers with exact probabilities
     (Canonne, Kamath and Steinke, 2020), so that nothing is assumed of floating point. Proof:
-    ``docs/proofs/statistics.md``, Theorems 1 and 2.
+    :ref:`Theorems 1 and 2 of statistics <statistics-1>`.
 
     References
     ----------
@@ -150,8 +150,8 @@ def private_histogram(
     -----
     A record lies in one cell at most: L1 sensitivity 1 and L2 sensitivity 1 under add-remove, 2 and
     the root of 2 under replace-one, however many cells there are. What is not on the list never
-    shows, as its very presence would be private. Proof: ``docs/proofs/statistics.md``, Theorems 1
-    and 2.
+    shows, as its very presence would be private. Proof: :ref:`Lemma 1 of statistics
+    <statistics-lemma-1>`, :ref:`Theorems 1 and 2 <statistics-1>`.
 
     Examples
     --------
@@ -211,8 +211,8 @@ def private_contingency_table(
     Notes
     -----
     One record lies in one cell at most: sensitivities are those of `private_histogram`, and sums
-    over rows or columns of the table cost nothing more. Proof: ``docs/proofs/statistics.md``,
-    Theorems 1 and 2.
+    over rows or columns of the table cost nothing more. Proof: :ref:`Lemma 1 of statistics
+    <statistics-lemma-1>`, :ref:`Theorems 1 and 2 <statistics-1>`.
 
     Examples
     --------

@@ -70,8 +70,8 @@ def private_mean(
     the L1 sensitivity is 1, as of one count, and sum and number of values come from one release.
     Under replace-one the sum of u is released, with sensitivity 1 as well. Shares are integers, in
     steps of 2^-30 of a record, which the interval allows for. It is the range of the mean over the
-    box that the noise leaves (a union bound). Proof: ``docs/proofs/statistics.md``, Theorems 1 to
-    3.
+    box that the noise leaves (a union bound). Proof: :ref:`Theorems 1 to 3 of statistics
+    <statistics-1>`.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def private_variance(
     A value at u between the bounds shares one record out among three cells, ``(1 - u)^2``, ``2 u (1
     - u)`` and ``u^2``, so that under add-remove the L1 sensitivity is 1 in all; under replace-one
     the last two are released, with L1 sensitivity 4/3. Number, mean and variance follow from them.
-    Proof: ``docs/proofs/statistics.md``, Theorems 1 to 3.
+    Proof: :ref:`Theorems 1 to 3 of statistics <statistics-1>`.
 
     Examples
     --------

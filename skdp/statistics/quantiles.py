@@ -73,7 +73,8 @@ def private_quantile(
     on which side of t the quantile is. Its sensitivity is ``max(q, 1 - q)`` under add-remove and 1
     under replace-one; sums at thresholds that depend on earlier ones compose adaptively. Where a
     sum is beyond the reach of all the noise the side is certain, and these thresholds are the
-    interval. Proof: ``docs/proofs/statistics.md``, Theorems 1 and 4.
+    interval. Proof: :ref:`Theorem 4 of statistics <statistics-4>`; of the noise,
+    :ref:`Theorem 1 <statistics-1>`.
 
     References
     ----------

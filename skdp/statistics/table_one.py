@@ -168,7 +168,8 @@ def private_table_one(
     one arm at most, so that each table as a whole has the sensitivity of one histogram: arms
     compose in parallel. Under replace-one a record may move between arms, which changes two:
     sensitivity 2. Nothing is spent twice: shares, means and deviations follow from the released
-    sums. Proof: ``docs/proofs/statistics.md``, Theorems 1, 3 and 6.
+    sums. Proof: :ref:`Theorem 6 of statistics <statistics-6>`, with :ref:`Theorem 1 <statistics-1>`
+    on noise and :ref:`Theorem 3 <statistics-3>` on intervals.
 
     Examples
     --------

@@ -65,7 +65,7 @@ def private_top_k(
     2019). One count changes by 1, and under add-remove all in the same direction, so that scale
     ``1 / epsilon`` suffices for an epsilon-DP choice; under replace-one it is twice that. Of the
     counts of what was chosen, one record changes one under add-remove and two under replace-one.
-    Proof: ``docs/proofs/statistics.md``, Theorem 5.
+    Proof: :ref:`Theorem 5 of statistics <statistics-5>`.
 
     References
     ----------

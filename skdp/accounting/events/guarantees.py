@@ -155,7 +155,8 @@ class BoundedRangeEvent(ProfileEvent):
     profile is at most ``(1 - e^((x - epsilon)/2))^2 / (1 - e^-epsilon)`` at x, under the adjacency
     in force. A release of two outcomes attains each point of it, but none attains all, so that
     Renyi divergences, those of an ``epsilon^2 / 8``-zCDP release, compose many choices better:
-    compare both accountants. Proofs are in ``docs/proofs/selection_mechanisms.md``.
+    compare both accountants. Proofs: :ref:`Theorems 1 to 3 of selection mechanisms
+    <selection-mechanisms-1>`.
 
     References
     ----------

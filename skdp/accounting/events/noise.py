@@ -89,8 +89,8 @@ class NormExponentialEvent(Event):
 
     Notes
     -----
-    It is dominated by a `LaplaceEvent` with the same multiplier, and is one in one dimension; the
-    proof is in ``docs/proofs/pure.md``.
+    It is dominated by a `LaplaceEvent` with the same multiplier, and is one in one dimension:
+    :ref:`Theorem 1 of pure epsilon <pure-1>`.
 
     Examples
     --------

@@ -72,9 +72,10 @@ class ObjectivePerturbationEvent(ProfileEvent):
     ``c = r log(1 + curvature / r)`` for at most r rows and ``c = curvature`` for any number; of any
     sign, the factor 2 becomes a somewhat smaller epsilon too. Not covered: releasing b, constrained
     minimisation, losses that are no function of ``w . x``, a Lam that depends on the number of rows
-    where that is not public. Proofs: ``docs/proofs/objective_perturbation.md`` and, for
-    units, ``docs/proofs/objective_perturbation_units.md``; compare Kifer, Smith and Thakurta
-    (2012), Iyengar et al. (2019) and Redberg, Koskela and Wang (2023).
+    where that is not public. Proofs: :ref:`Theorems 2 to 6 of objective perturbation
+    <objective-perturbation-2>` and, for units, :ref:`Theorems 4 and 6 of units
+    <objective-perturbation-units-4>`; compare Kifer, Smith and Thakurta (2012), Iyengar et al.
+    (2019) and Redberg, Koskela and Wang (2023).
 
     Examples
     --------

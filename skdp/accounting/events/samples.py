@@ -29,7 +29,7 @@ class PoissonSampledEvent(Event):
     Whatever is inside is meant under add-remove between samples, also where the data sets differ by
     a replaced record: a noise multiplier or a guarantee inside says what happens if one record
     joins the sample or leaves it. Everything with a known profile in that sense can be accounted
-    for: ``docs/proofs/sampled_releases.md``.
+    for: :ref:`Theorems 1 to 3 of sampled releases <sampled-releases-1>`.
 
     Examples
     --------
@@ -65,7 +65,8 @@ class UniformSampledEvent(Event):
     Defined under replace-one adjacency, where the number of records is public. An inner
     ``GaussianEvent(z)`` has ``z = sigma / C`` with ``C`` the largest norm of one record's
     contribution, so replacing a sampled record moves the query by ``2 / z`` noise deviations; so
-    does Laplace and discrete noise. What else is inside is meant under replace-one between subsets.
+    does Laplace and discrete noise. What else is inside is meant under replace-one between subsets:
+    :ref:`Theorem 6 of sampled releases <sampled-releases-6>`.
 
     Examples
     --------
@@ -112,8 +113,8 @@ class RandomAllocationEvent(Event):
     not. The divisor of a released mean must not depend on the realised size of a lot. With
     ``mu = 1/z`` and unit vectors ``e_t`` the dominating pair is the mean over the lots t of
     ``N(mu e_t, I)`` against ``N(0, I)`` under add-remove and against the mean of ``N(-mu e_t, I)``
-    under replace-one: ``docs/proofs/random_allocation.md``. Lots of equal size, cut from a
-    permutation of the records, are something else, and are not covered.
+    under replace-one: :ref:`Theorems 1 and 2 of random allocation <random-allocation-1>`. Lots of
+    equal size, cut from a permutation of the records, are something else, and are not covered.
 
     References
     ----------

@@ -1,6 +1,6 @@
 """Epochs in which every record is in one random lot, with Gaussian noise on the sum of each lot.
 
-Proofs: ``docs/proofs/random_allocation.md``.
+Proofs: Theorems 1 and 2 of ``docs/proofs/random_allocation.md``.
 """
 
 from __future__ import annotations

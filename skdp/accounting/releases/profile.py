@@ -23,7 +23,10 @@ from skdp.once import cached_property
 
 
 class KnownProfile(Analysis, ABC):
-    """A release below the pair whose profile is the bound (``private_selection.md``, section 2)."""
+    """A release below the pair whose profile is the bound.
+
+    ``docs/proofs/private_selection.md``, section 2.
+    """
 
     @abstractmethod
     def is_known(self) -> bool:
@@ -76,7 +79,7 @@ class OwnProfile(KnownProfile):
 
 @card_of(BoundedRangeEvent)
 class BoundedRange(OwnProfile):
-    """Divergences besides (``selection_mechanisms.md``, Theorem 2)."""
+    """Divergences besides (``docs/proofs/selection_mechanisms.md``, Theorem 2)."""
 
     event: BoundedRangeEvent
 

@@ -2,8 +2,8 @@
 
 That profile holds in both orders of neighbours, so a symmetric list of losses l with masses p under
 P, and p e^-l under Q, is above it, and may stand for the release in either order. Rounding: masses
-and losses of these lists may only grow, which raises every divergence. Proofs, and the numbers
-below: ``docs/proofs/sampled_releases.md``.
+and losses of these lists may only grow, which raises every divergence. Proofs, by the numbers named
+below: Theorems 1 to 6 of ``docs/proofs/sampled_releases.md``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The best of a random number of runs.
 
 The profile is bounded as in `SelectionProfile`, Renyi divergences by Papernot and Steinke (2022),
-the largest loss as by Liu and Talwar (2019). Proofs: ``docs/proofs/private_selection.md``.
+the largest loss as by Liu and Talwar (2019). Proofs: Theorems 4 and 6 to 8 of
+``docs/proofs/private_selection.md``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 With m lots, ``X(z) = e^(mu z - mu^2/2)`` and independent standard normals z, an epoch's divergence
 at ``g = e^epsilon`` is the mean of ``(sum of Y)_+ / m``, where Y is ``X(z) - g`` if a record is
 removed, ``1 - g X(-z)`` if one is added and ``X(z) - g X(-z)`` if one is replaced
-(``docs/proofs/random_allocation.md``).
+(Theorems 1 and 2 of ``docs/proofs/random_allocation.md``).
 
 Y goes on a grid by a mean-preserving split, which raises the mean of every convex function. The
 law of the sum on the grid, tilted, comes from the m-th power of a transform: of the option prices
