@@ -66,4 +66,4 @@ def test_every_statement_of_a_proof_has_an_anchor():
         statement = rf"\*\*(?:{KINDS}) \d+\b"
         statements = re.findall(rf"^{statement}", text, re.MULTILINE)
         anchored = re.findall(rf"^\({stem}-[\w-]+\)=\n{statement}", text, re.MULTILINE)
-        assert len(anchored) in (0, len(statements)), page.name
+        assert len(anchored) == len(statements), page.name
