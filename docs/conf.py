@@ -1,16 +1,75 @@
-"""Sphinx configuration: ``sphinx-build docs build/docs`` after ``pip install ".[docs]"``."""
+"""Sphinx configuration; ``docs/developing.md`` says how to build the site."""
 
+import os
+import types
 from importlib.metadata import version as package_version
 
 project = "skdp"
 author = "The skdp developers"
 version = release = package_version("skdp")
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-myst_enable_extensions = ["dollarmath"]
+exclude_patterns = ["_templates", "gallery/**.ipynb", "gallery/**.py"]
+templates_path = ["_templates"]
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
 numpydoc_show_class_members = False
+copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
+copybutton_prompt_is_regexp = True
+copybutton_exclude = ".linenos, .gp, .go"
+
+# ``-D plot_gallery=0`` shows the scripts without running them.
+os.environ.setdefault("MPLBACKEND", "Agg")
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "ignore_pattern": r"/(?!plot_)\w+\.py$",
+    "backreferences_dir": "generated/uses",
+    "doc_module": ("skdp",),
+    "abort_on_example_error": True,
+    "write_computation_times": False,
+    "plot_gallery": "True",
+}
+
 html_theme = "pydata_sphinx_theme"
 html_title = "skdp"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+# Pages above all sections have no section to show on the left: they get the whole site.
+html_sidebars = {name: ["site-nav"] for name in ("index", "search", "genindex")}
+html_theme_options = {
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+}
+
+
+def skip_members_of_builtins(app, what, name, obj, skip, options):
+    """Leave out what a class has from ``str``, ``tuple`` or ``Exception``."""
+    inherited = (types.BuiltinFunctionType, types.MethodDescriptorType, types.GetSetDescriptorType)
+    return True if isinstance(obj, inherited) else None
+
+
+def unlink_other_projects(app, domain, node):
+    """Keep quiet about labels of scikit-learn's manual in docstrings that are inherited from it."""
+    return "skdp" not in (node.source or "skdp") or None
+
+
+def setup(app):
+    """Connect the two."""
+    app.connect("autodoc-skip-member", skip_members_of_builtins)
+    app.connect("warn-missing-reference", unlink_other_projects)
