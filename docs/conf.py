@@ -1,6 +1,7 @@
 """Sphinx configuration; ``docs/developing.md`` says how to build the site."""
 
 import os
+import re
 import types
 from importlib.metadata import version as package_version
 
@@ -34,7 +35,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/(?!plot_)\w+\.py$",
+    "ignore_pattern": r"^(?!plot_)",
     "backreferences_dir": "generated/uses",
     "doc_module": ("skdp",),
     "abort_on_example_error": True,
@@ -58,18 +59,21 @@ html_theme_options = {
 }
 
 
-def skip_members_of_builtins(app, what, name, obj, skip, options):
-    """Leave out what a class has from ``str``, ``tuple`` or ``Exception``."""
+def skip_members_of_others(app, what, name, obj, skip, options):
+    """Leave out what classes have from ``str`` or ``Exception``, and scikit-learn's routing."""
     inherited = (types.BuiltinFunctionType, types.MethodDescriptorType, types.GetSetDescriptorType)
-    return True if isinstance(obj, inherited) else None
+    routing = str(getattr(obj, "__module__", "")).startswith("sklearn.utils")
+    return True if routing or isinstance(obj, inherited) else None
 
 
-def unlink_other_projects(app, domain, node):
-    """Keep quiet about labels of scikit-learn's manual in docstrings that are inherited from it."""
-    return "skdp" not in (node.source or "skdp") or None
+def unlink_other_manuals(app, what, name, obj, options, lines):
+    """Show references of scikit-learn's docstrings as words: their targets are in its manual."""
+    if str(getattr(obj, "__module__", "")).startswith("sklearn"):
+        text = re.sub(r":(?:ref|term):`([^`<]*[^`<\s])(?:\s*<[^`]*>)?`", r"*\1*", "\n".join(lines))
+        lines[:] = text.split("\n")
 
 
 def setup(app):
     """Connect the two."""
-    app.connect("autodoc-skip-member", skip_members_of_builtins)
-    app.connect("warn-missing-reference", unlink_other_projects)
+    app.connect("autodoc-skip-member", skip_members_of_others)
+    app.connect("autodoc-process-docstring", unlink_other_manuals)
