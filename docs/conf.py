@@ -1,9 +1,12 @@
 """Sphinx configuration; ``docs/developing.md`` says how to build the site."""
 
+import inspect
 import os
 import re
 import types
 from importlib.metadata import version as package_version
+
+from sphinx.util.inspect import stringify_signature
 
 project = "skdp"
 author = "The skdp developers"
@@ -24,6 +27,8 @@ templates_path = ["_templates"]
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
+autodoc_typehints = "none"  # they stand beside the parameters
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
 copybutton_prompt_is_regexp = True
@@ -66,14 +71,23 @@ def skip_members_of_others(app, what, name, obj, skip, options):
     return True if routing or isinstance(obj, inherited) else None
 
 
-def unlink_other_manuals(app, what, name, obj, options, lines):
-    """Show references of scikit-learn's docstrings as words: their targets are in its manual."""
+def show_init(app, what, name, obj, options, signature, returns):
+    """Show the parameters of ``__init__`` where ``__new__`` takes anything."""
+    if what == "class" and (signature or "").startswith("(*_"):
+        own = inspect.signature(obj)
+        return stringify_signature(own, show_annotation=False, show_return_annotation=False), None
+
+
+def link_docstrings(app, what, name, obj, options, lines):
+    """Make links of pages that docstrings name, and words of references into other manuals."""
+    text = re.sub(r"``docs/([\w/]+)\.md``", r":doc:`/\1`", "\n".join(lines))
     if str(getattr(obj, "__module__", "")).startswith("sklearn"):
-        text = re.sub(r":(?:ref|term):`([^`<]*[^`<\s])(?:\s*<[^`]*>)?`", r"*\1*", "\n".join(lines))
-        lines[:] = text.split("\n")
+        text = re.sub(r":(?:ref|term):`([^`<]*[^`<\s])(?:\s*<[^`]*>)?`", r"*\1*", text)
+    lines[:] = text.split("\n")
 
 
 def setup(app):
-    """Connect the two."""
+    """Connect them."""
     app.connect("autodoc-skip-member", skip_members_of_others)
-    app.connect("autodoc-process-docstring", unlink_other_manuals)
+    app.connect("autodoc-process-signature", show_init)
+    app.connect("autodoc-process-docstring", link_docstrings)
