@@ -25,6 +25,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_templates", "gallery/**.ipynb", "gallery/**.py"]
 templates_path = ["_templates"]
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_dmath_double_inline = True
 myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"  # they stand beside the parameters

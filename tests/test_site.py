@@ -30,7 +30,8 @@ def test_every_public_object_has_an_api_page_and_every_page_an_object():
     shown = re.findall(r"^   (skdp[\w.]+)$", pages, re.MULTILINE)
     assert len(set(shown)) == len(shown)
     there = {id(resolve(path)) for path in shown}  # a name that is not there raises
-    assert sorted(name for key, name in public_objects().items() if key not in there) == []
+    missing = sorted(name for key, name in public_objects().items() if key not in there)
+    assert not missing, missing
 
 
 def test_every_benchmark_stands_in_the_table_of_benchmarks():
