@@ -9,8 +9,7 @@ Every row of the table spends the same total (epsilon, delta), the final model i
   composition. Its choice by exact scores is not private either, and left unpaid;
 - random-stopping, holdout, cv: the methods of `PrivateGridSearchCV`.
 
-    SKDP_DATA=/path/to/data python examples/benchmarks/search.py --seeds 5 \\
-        --markdown docs/search_gains.md
+    SKDP_DATA=DATA python examples/benchmarks/search.py --seeds 5 --markdown docs/search_gains.md
 """
 
 from __future__ import annotations
