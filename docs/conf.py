@@ -1,7 +1,6 @@
 """Sphinx configuration; ``docs/developing.md`` says how to build the site."""
 
 import inspect
-import os
 import re
 import types
 from importlib.metadata import version as package_version
@@ -21,8 +20,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_templates", "gallery/**.ipynb", "gallery/**.py"]
+exclude_patterns = ["_templates"]
 templates_path = ["_templates"]
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_dmath_double_inline = True
@@ -31,22 +29,16 @@ autosummary_generate = True
 autodoc_typehints = "none"  # they stand beside the parameters
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
-copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
-copybutton_prompt_is_regexp = True
-copybutton_exclude = ".linenos, .gp, .go"
+copybutton_exclude = ".linenos, .gp, .go"  # prompts and output
 
 # ``-D plot_gallery=0`` shows the scripts without running them.
-os.environ.setdefault("MPLBACKEND", "Agg")
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"/plot_",
-    "ignore_pattern": r"^(?!plot_)",
+    "ignore_pattern": r"^(?!plot_)",  # the README runs quickstart.py
     "backreferences_dir": "generated/uses",
     "doc_module": ("skdp",),
-    "abort_on_example_error": True,
     "write_computation_times": False,
-    "plot_gallery": "True",
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -56,13 +48,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 # Pages above all sections have no section to show on the left: they get the whole site.
 html_sidebars = {name: ["site-nav"] for name in ("index", "search", "genindex")}
-html_theme_options = {
-    "header_links_before_dropdown": 6,
-    "show_toc_level": 2,
-    "navigation_with_keys": False,
-    "footer_start": ["copyright"],
-    "footer_end": ["theme-version"],
-}
+html_theme_options = {"header_links_before_dropdown": 6, "show_toc_level": 2}
 
 
 def skip_members_of_others(app, what, name, obj, skip, options):
