@@ -9,7 +9,7 @@ Every row of the table spends the same total (epsilon, delta), the final model i
   composition. Its choice by exact scores is not private either, and left unpaid;
 - random-stopping, holdout, cv: the methods of `PrivateGridSearchCV`.
 
-    SKDP_DATA=/path/to/data python examples/benchmarks/search.py --seeds 5 --markdown docs/search.md
+    SKDP_DATA=DATA python examples/benchmarks/search.py --seeds 5 --markdown docs/search_gains.md
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _released_model(event: Any, delta: float) -> float:
 def table(problem: Problem, dataset: Dataset, seeds: int) -> list[str]:
     """Return one table: accuracies in percent, with the standard deviation over seeds."""
     lines = [
-        f"### {dataset.name.capitalize()}, {problem.name}",
+        f"## {dataset.name.capitalize()}, {problem.name}",
         "",
         "| epsilon | " + " | ".join(COLUMNS) + " |",
         "|---" * (len(COLUMNS) + 1) + "|",

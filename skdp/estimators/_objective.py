@@ -143,9 +143,9 @@ class ObjectivePerturbationLogisticRegression(
         small it may be.
     max_grad_norm : float, "auto" or None, default="auto"
         Norm C to which each record's gradient is clipped, in units of the loss per weight: the
-        log-loss of a row x goes on as a straight line where its slope exceeds C/|x|. It bounds what
-        one record can do, and so the noise. ``"auto"`` takes a share of `data_norm` that grows with
-        the number of rows and epsilon; None fits the log-loss as it is.
+        log-loss of a row x goes on as a straight line where its slope exceeds ``C/|x|``. It bounds
+        what one record can do, and so the noise. ``"auto"`` takes a share of `data_norm` that grows
+        with the number of rows and epsilon; None fits the log-loss as it is.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"

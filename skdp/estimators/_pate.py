@@ -101,7 +101,7 @@ class PATEClassifier(
     ----------
     classes_ : ndarray of shape (n_classes,)
         Label set.
-    answered_, noisy_labels_ : ndarray of shape (n_answered_,)
+    answered_, noisy_labels_ : ndarray of shape (n_answered,)
         Which rows of `X_public` were labelled, and their labels.
     n_answered_ : int
         Number of labelled rows.

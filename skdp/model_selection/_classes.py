@@ -111,7 +111,7 @@ class PrivateGridSearchCV(PrivateSearch):
         Labels.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of columns, if the model knows any.
 
     See Also
@@ -279,7 +279,7 @@ class PrivateRandomizedSearchCV(PrivateSearch):
         Labels.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of columns, if the model knows any.
 
     See Also

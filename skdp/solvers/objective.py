@@ -39,7 +39,7 @@ def smallest_tolerance(
 
 
 class RegularisedObjective:
-    """``mean(loss) + penalty / 2 * |w|^2 + tilt . w`` for weights w in scaled units.
+    """``mean(loss) + penalty / 2 * |w|^2 + tilt @ w`` for weights w in scaled units.
 
     The penalty covers the intercept too. Gradients are clipped record by record where the loss
     says so. The mean counts rows by their weights and divides by the number of units. Methods take
