@@ -51,9 +51,9 @@ def plan_fits(
     -------
     list of PrivacySpent
         In the order in which one process would charge them. The refit of a search, last, is taken
-        to be that of its dearest candidate. Splits have the sizes that `cv` gives as many rows of
-        each label: where the price of a fit depends on its number of rows, as by objective
-        perturbation, other splits may cost a little more or less.
+        to be of the candidate that states the largest epsilon. Splits have the sizes that `cv`
+        gives as many rows of each label: where the price of a fit depends on its number of rows,
+        as by objective perturbation, other splits may cost a little more or less.
 
     Raises
     ------
