@@ -46,7 +46,7 @@ def run_processes(method, count, target, *arguments):
 @needs_fork
 def test_eight_processes_are_granted_exactly_what_fits(tmp_path):
     budget = BudgetAccountant(1.0, 0.0, ledger=tmp_path / "ledger.sqlite")
-    granted = run_processes("fork", 8, charge_and_report, budget, 200)
+    granted = run_processes("fork", 8, charge_and_report, budget, 50)
     assert sum(granted) == 100 and len(budget.entries()) == 100
     assert budget.spent() == (1.0, 0.0)
     assert budget.verify().entries == 100
