@@ -68,11 +68,11 @@ class ForecastingView(LedgerView):
         fits = check_integer("fits", fits, at_least=1)
         details = {"adjacency": adjacency, "epsilon": epsilon, "delta": delta, "label": label}
         requests = self._requests(plan, shape, **details)
-        self.desk.admit(requests[0], keep=False)
         currency = self.desk.currency
         found = rehearse(currency, self.desk.file.state().spent, requests, fits)
         if found.refused is not None:
             raise found.error(currency, fits * len(requests), label or type(plan).__name__)
+        self.desk.admit(requests[0], keep=False)  # whether the file can be written
         return currency.remaining(found.spent)
 
     def fits(
@@ -154,6 +154,7 @@ class ForecastingView(LedgerView):
         """
         currency, spent = self.desk.currency, self.desk.file.state().spent
         if not hasattr(mechanism, "fit"):
+            _refuse_shape(shape, mechanism)
             return currency.allocate(spent, fits, mechanism)
         currency.allocate(currency.nothing, fits)  # checks `fits`, and that there is a limit
 
@@ -172,8 +173,8 @@ class ForecastingView(LedgerView):
         """Prepare what a caller names: releases, or an estimator and the shape of its table."""
         if hasattr(plan, "fit"):
             plan = plan_fits(plan, **shape)
-        elif shape:
-            raise TypeError(f"{', '.join(shape)} go with an estimator, got {plan!r}.")
+        else:
+            _refuse_shape(shape, plan)
         items = (
             list(plan)
             if isinstance(plan, Iterable) and not isinstance(plan, Event | PrivacySpent)
@@ -182,3 +183,8 @@ class ForecastingView(LedgerView):
         if not items:
             raise ValueError("plan must name at least one release.")
         return [self.desk.prepare(item, **details) for item in items]
+
+
+def _refuse_shape(shape: dict[str, Any], given: Any) -> None:
+    if shape:
+        raise TypeError(f"{', '.join(shape)} go with an estimator, got {given!r}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 from skdp.exceptions import BudgetExceededError
@@ -37,9 +38,8 @@ def find_search(estimator: Any) -> SearchFit | None:
         while "fit" not in _names(root):
             root = root.parent
         search = next(each for each in root if each.task_name == "search")
-        known = all(
-            _EVALUATION in _names(each) for each in list(search)[1:] if each.parent is search
-        )
+        first = next(islice(search, 1, None))  # of its tasks; halving has several rounds of them
+        known = _EVALUATION in _names(first)
         total = search.max_subtasks + root.max_subtasks - 1 if known else None
         run = f"{root.root_uuid.hex}.{root.task_id}"
         return SearchFit(root.estimator_name, run, "-".join(_path(task, root)), total)

@@ -171,6 +171,7 @@ def test_forecasts_of_what_has_no_end():
     ("call", "error"),
     [
         (lambda b: b.check(PureDPEvent(0.1), n_samples=3), TypeError),
+        (lambda b: b.allocate(2, n_samples=3), TypeError),
         (lambda b: b.check([]), ValueError),
         (lambda b: b.check(PureDPEvent(0.1), fits=0), ValueError),
         (lambda b: b.fits(PureDPEvent(0.1), at_most=0), ValueError),

@@ -85,7 +85,8 @@ def _begin_writing(connection: sqlite3.Connection) -> None:
             break
         except sqlite3.OperationalError as error:
             now = time.monotonic()
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or now > start + BUSY_SECONDS:
+            busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or now > start + BUSY_SECONDS:
                 raise
             _queue.others_seen = now
         time.sleep(_chance.uniform(0.0, _PAUSE_SECONDS))
