@@ -110,7 +110,7 @@ class ForecastingView(LedgerView):
         >>> budget = BudgetAccountant(epsilon=3.0, delta=1e-5)
         >>> model = OperaLogisticRegression(epsilon=1.0, delta=1e-6)
         >>> budget.fits(model, n_samples=500, n_features=8)
-        10
+        8
         """
         at_most = check_integer("at_most", at_most, at_least=1)
         if epsilon is not None:

@@ -46,17 +46,20 @@ def planned(charges):
     return [(each.event.to_dict(), each.epsilon, each.delta) for each in charges]
 
 
+LARGE = grid(ObjectivePerturbationLogisticRegression(0.5, delta=1e-7, data_norm=1.0), cv=KFold(7))
+RANDOM = {"param_distributions": {"epsilon": [0.1, 0.2, 0.3]}, "n_iter": 2, "random_state": 1}
+
+
 @pytest.mark.parametrize(
     "estimator",
     [
         opera(),
-        pipeline(),
         grid(pipeline(), cv=KFold(3)),
-        grid(ObjectivePerturbationLogisticRegression(0.5, delta=1e-7, data_norm=1.0), cv=KFold(7)),
         grid(opera(), refit=False),
-        RandomizedSearchCV(opera(), {"epsilon": [0.1, 0.2, 0.3]}, n_iter=2, cv=2, random_state=1),
+        pytest.param(LARGE, marks=pytest.mark.slow),  # splits of two sizes, which matter
+        pytest.param(RandomizedSearchCV(opera(), cv=2, **RANDOM), marks=pytest.mark.slow),
     ],
-    ids=["fit", "pipeline", "search", "splits of two sizes", "no refit", "random search"],
+    ids=["fit", "search", "no refit", "two sizes", "random search"],
 )
 def test_fits_charge_what_was_planned(estimator):
     budget = BudgetAccountant(100.0, 1e-3, composition="basic")
@@ -114,7 +117,8 @@ def gaussian(multiplier):
 @pytest.mark.parametrize(
     ("composition", "release"),
     [
-        *((name, [gaussian(20.0)]) for name in COMPOSITIONS),
+        ("basic", [gaussian(20.0)]),
+        *(pytest.param(name, [gaussian(20.0)], marks=pytest.mark.slow) for name in COMPOSITIONS),
         ("mixed", [gaussian(20.0), PureDPEvent(0.01), LaplaceEvent(9.0)]),
     ],
 )
@@ -136,7 +140,7 @@ def test_as_many_fits_as_foretold_are_granted_and_no_more(composition, release):
 @pytest.mark.parametrize(
     "composition",
     [
-        name if name in ("mixed", "basic") else pytest.param(name, marks=pytest.mark.slow)
+        name if name == "mixed" else pytest.param(name, marks=pytest.mark.slow)
         for name in COMPOSITIONS
     ],
 )
