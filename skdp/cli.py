@@ -18,6 +18,7 @@ from skdp.budget.ledger.files import duplicate
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.budget.ledger.salvage import salvage
 from skdp.budget.ledger.store import LedgerFile
+from skdp.budget.summary import no_limit
 from skdp.budget.view import LedgerView
 from skdp.exceptions import LedgerDamagedError, LedgerError
 
@@ -118,6 +119,7 @@ def _summary(view: LedgerView) -> dict[str, Any]:
         "adjacency": view.adjacency,
         "composition": view.composition,
         "total": _pair(view.epsilon, view.delta),
+        **({"note": mark} if (mark := no_limit(view.desk.terms)) else {}),
         "spent": _pair(*view.spent()),
         "largest release that fits": _pair(*view.remaining()),
         **{

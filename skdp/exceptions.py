@@ -68,6 +68,9 @@ class BudgetExceededError(SkdpError, RuntimeError):
     fits : tuple of float or None
         The (epsilon, delta) to ask for instead, by a release of the same kind; None if no
         release of that kind fits any more.
+    search : tuple or None
+        Of a fit by scikit-learn's `GridSearchCV` and others of its kind: the name of that class,
+        how many of its fits are charged, and how many it makes, None where that is open.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class BudgetExceededError(SkdpError, RuntimeError):
     requested: tuple[float, float] | None = None
     remaining: tuple[float, float] | None = None
     fits: tuple[float, float] | None = None
+    search: tuple[str, int, int | None] | None = None
 
 
 class BudgetRequiredError(SkdpError, RuntimeError):

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "config": {"notices"},
     "budget": {
         *("accounting", "mechanisms", "reporting", "exceptions", "parameters"),
-        *("config", "notices", "once"),
+        *("config", "notices", "once", "pipelines"),
     },
     "reporting": {"accounting", "mechanisms", "exceptions", "parameters"},
     "fitting": {"budget", "reporting", "mechanisms", "exceptions", "parameters"},
@@ -89,7 +89,7 @@ MAY_IMPORT = {
 }
 SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
-    *("datasets", "fitting", "pipelines", "audit", "silence", "metrics", "inspection"),
+    *("datasets", "fitting", "pipelines", "audit", "silence", "metrics", "inspection", "budget"),
 }
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
 

@@ -4,6 +4,7 @@ from skdp.budget.accountant import BudgetAccountant
 from skdp.budget.committed import BudgetPlan
 from skdp.budget.entries import BudgetEntry
 from skdp.budget.ledger.receipt import LedgerReceipt
+from skdp.budget.planning import plan_fits
 from skdp.exceptions import (
     BudgetExceededError,
     BudgetRequiredError,
@@ -30,4 +31,5 @@ __all__ = [
     "LedgerMissingError",
     "LedgerReadOnlyError",
     "LedgerReceipt",
+    "plan_fits",
 ]

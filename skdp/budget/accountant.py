@@ -12,14 +12,14 @@ from skdp.accounting import Event
 from skdp.budget.charging import Account, Details, reach_budgets_by
 from skdp.budget.committed import BudgetPlan, commit
 from skdp.budget.entries import PLAN, BudgetEntry, write_event
+from skdp.budget.forecast import ForecastingView
 from skdp.budget.ledger.store import LedgerFile
 from skdp.budget.terms import BudgetTerms
-from skdp.budget.view import LedgerView
 from skdp.mechanisms.contribution import Adjacency
 from skdp.reporting.privacy_spent import PrivacySpent
 
 
-class BudgetAccountant(Account, LedgerView):
+class BudgetAccountant(Account, ForecastingView):
     """A total (epsilon, delta) that many fits share, kept in a ledger on disk.
 
     Attach one object as ``accountant=`` to any number of estimators, or set it for a block with
@@ -128,38 +128,12 @@ class BudgetAccountant(Account, LedgerView):
         >>> folder.cleanup()
         """
         budget = cls.__new__(cls)
-        LedgerView.__init__(budget, LedgerFile.open(_path(ledger)))
+        ForecastingView.__init__(budget, LedgerFile.open(_path(ledger)))
         return budget
 
     def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
         request = self.desk.prepare(event, **details)
         return self.desk.entry(request, self.desk.admit(request))
-
-    def check(
-        self,
-        event: Event | PrivacySpent,
-        *,
-        adjacency: str | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        label: str | None = None,
-    ) -> None:
-        """Raise what `reserve` would raise, and charge nothing.
-
-        Parameters
-        ----------
-        event, adjacency, epsilon, delta, label
-            As for `reserve`.
-
-        Raises
-        ------
-        BudgetExceededError, LedgerError, TypeError, ValueError, UnsupportedEventError
-            As `reserve` does.
-        """
-        request = self.desk.prepare(
-            event, adjacency=adjacency, epsilon=epsilon, delta=delta, label=label
-        )
-        self.desk.admit(request, keep=False)
 
     def plan(
         self,
@@ -256,36 +230,6 @@ class BudgetAccountant(Account, LedgerView):
         if kind != PLAN:
             raise ValueError(f"index={index} is an entry of kind {kind!r}, not a plan.")
         return BudgetPlan(self, index)
-
-    def allocate(self, fits: int, mechanism: str = "gaussian") -> tuple[float, float]:
-        """Return the (epsilon, delta) per fit with which a number of fits exhaust what remains.
-
-        Parameters
-        ----------
-        fits : int
-            How many fits, at least 1. All of them are granted if they are what `mechanism` says.
-        mechanism : {"gaussian", "any"}, default="gaussian"
-            ``"gaussian"``: each has exactly the profile of Gaussian noise with that guarantee, as
-            output perturbation and noisy gradients on all rows do, and states it; in ``"basic"``
-            and ``"approx"`` it makes no difference. ``"any"``: nothing is known of a fit but its
-            epsilon and delta, which suits searches, sampled gradients and objective perturbation,
-            and leaves something over where a filter knows more of them; `check` tells.
-
-        Returns
-        -------
-        tuple of float
-            The (epsilon, delta) of each fit.
-
-        Raises
-        ------
-        BudgetExceededError
-            If nothing is left.
-        LedgerError
-            If the ledger cannot be read or trusted.
-        ValueError
-            If a parameter is out of range, or the budget has no limit.
-        """
-        return self.desk.currency.allocate(self.desk.file.state().spent, fits, mechanism)
 
     def _address(self) -> dict[str, Any]:
         return self.desk.address()

@@ -11,8 +11,9 @@ from typing import Any, Self
 from skdp import notices
 from skdp.accounting import Event
 from skdp.budget.entries import BudgetEntry, is_recorded
+from skdp.budget.searches import find_search, name_search
 from skdp.config import get_config
-from skdp.exceptions import BudgetRequiredError
+from skdp.exceptions import BudgetExceededError, BudgetRequiredError
 from skdp.parameters import PlainParameters
 from skdp.reporting.privacy_spent import PrivacySpent
 
@@ -262,7 +263,16 @@ def charge_fit(estimator: Any, spent: PrivacySpent) -> None:
     """Charge what a fit is about to spend; afterwards the rows may be used."""
     parameters = estimator.get_params(deep=False)
     bound = getattr(estimator, "_bound_accountant", None)
-    charge(estimator.accountant, spent, type(estimator).__name__, ".fit", parameters, bound)
+    search = find_search(estimator)
+    if search is not None:
+        parameters = {**parameters, "search": search.record()}
+    accountant = estimator.accountant
+    try:
+        charge(accountant, spent, type(estimator).__name__, ".fit", parameters, bound)
+    except BudgetExceededError as error:
+        if search is not None:
+            name_search(error, search, find_accountant(bound) if accountant is None else accountant)
+        raise
 
 
 def charge(

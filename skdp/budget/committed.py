@@ -17,8 +17,9 @@ from skdp.budget.entries import PLANNED, BudgetEntry, read_event, write_event
 from skdp.budget.ledger.chain import Row, canonical
 from skdp.budget.request import Request
 from skdp.budget.view import LedgerView
-from skdp.exceptions import BudgetExceededError
+from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.reporting.records import html_table
 
 
 class BudgetPlan(Account):
@@ -99,7 +100,27 @@ class BudgetPlan(Account):
         return {**self._accountant.desk.address(), "plan": self._index}
 
     def __repr__(self) -> str:
-        return f"BudgetPlan(entry {self._index} of {self._accountant!r})"
+        label, left, planned = self._told()
+        where = f"entry {self._index} of {self._accountant.ledger}"
+        return f"BudgetPlan({where}: {label!r}, {left} of {planned} events left)"
+
+    def _repr_html_(self) -> str:
+        label, left, planned = self._told()
+        rows = [
+            ("label", label),
+            ("events", f"{planned} planned, {left} left"),
+            ("entry", str(self._index)),
+            ("ledger", str(self._accountant.ledger)),
+        ]
+        return html_table("Plan of a privacy budget", rows)
+
+    def _told(self) -> tuple[str, int | str, int | str]:
+        """Return the label, how many events are left and of how many; also without its file."""
+        try:
+            row, used = self._accountant.desk.file.row(self._index)
+        except LedgerError as error:
+            return type(error).__name__, "unknown", "unknown"
+        return row["label"], len(row["events"]) - len(used), len(row["events"])
 
 
 def commit(

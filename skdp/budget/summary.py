@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping
 from fractions import Fraction
@@ -19,6 +18,7 @@ from skdp.budget.terms import BudgetTerms
 from skdp.exceptions import BudgetExceededError
 from skdp.parameters import PURE_OFFERS
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.reporting.records import html_table
 
 
 def refusal(
@@ -91,7 +91,8 @@ def total_spent(
         event=_total_event(currency, spent, epsilon, delta),
         accountant="pld",
         mechanism=(
-            f"{len(entries)} entries of a budget of {_pair(terms.epsilon, terms.delta)}, added up "
+            f"{len(entries)} entries of a budget of {_pair(terms.epsilon, terms.delta)}"
+            f"{no_limit(terms, '; its ')}, added up "
             f"by the {currency.name!r} filter, which holds when later releases are chosen after "
             "looking at earlier results"
         ),
@@ -156,6 +157,7 @@ def short_text(terms: BudgetTerms, spent: tuple[float, float] | str, entries: in
     """Return the budget's ``repr``."""
     name = "" if terms.name is None else f", name={terms.name!r}"
     used = spent if isinstance(spent, str) else f"spent {_pair(*spent)[1:-1]}; {entries} charges"
+    used += no_limit(terms, "; ")
     return (
         f"BudgetAccountant(epsilon={terms.epsilon:g}, delta={terms.delta:g}, "
         f"adjacency={terms.adjacency!r}, composition={terms.composition!r}{name}; {used})"
@@ -170,24 +172,28 @@ def html_text(
     path: Path,
 ) -> str:
     """Return the budget as a table for notebooks."""
-    rows = {
-        "name": terms.name or "none",
-        "total": _pair(terms.epsilon, terms.delta),
-        "spent": spent if isinstance(spent, str) else _pair(*spent),
-        **{
-            f"sum of {unit}": f"{used:.6g} of at most {most:.6g}"
-            for unit, (used, most) in sums.items()
-        },
-        "entries": entries,
-        "adjacency": terms.adjacency,
-        "composition": terms.composition,
-        "ledger": path,
-    }
-    cells = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
-        for name, value in rows.items()
+    used = spent if isinstance(spent, str) else _pair(*spent)
+    rows = [
+        ("name", terms.name or "none"),
+        ("total", _pair(terms.epsilon, terms.delta) + no_limit(terms, ": ")),
+        ("spent", used),
+        *(
+            (f"sum of {unit}", f"{now:.6g} of at most {most:.6g}")
+            for unit, (now, most) in sums.items()
+        ),
+        ("entries", str(entries)),
+        ("adjacency", terms.adjacency),
+        ("composition", terms.composition),
+        ("ledger", str(path)),
+    ]
+    return html_table("Privacy budget", rows)
+
+
+def no_limit(terms: BudgetTerms, before: str = "") -> str:
+    """Return a mark for totals that refuse nothing."""
+    return f"{before}epsilon has no limit, so that it counts and guarantees nothing" * math.isinf(
+        terms.epsilon
     )
-    return f"<table><caption>Privacy budget</caption>{cells}</table>"
 
 
 def _pair(epsilon: float, delta: float) -> str:

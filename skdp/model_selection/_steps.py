@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skdp.accounting import ComposedEvent, Event
+from skdp.budget.planning import ask_plan
 from skdp.exceptions import CalibrationError, SkdpError
 from skdp.inputs import public_message
 from skdp.model_selection._escrow import PLANNING_MARGIN, with_margin
@@ -266,9 +267,8 @@ def _plan_step(
 ) -> Any:
     public = {"n_samples": shape[0], "n_features": shape[1], "n_classes": n_classes}
     public["groups"] = by_unit
-    known = inspect.signature(step.estimator.privacy_plan).parameters
     try:
-        return step.estimator.privacy_plan(**{k: v for k, v in public.items() if k in known})
+        return ask_plan(step.estimator, public)
     except CalibrationError:
         raise
     except ValueError as error:

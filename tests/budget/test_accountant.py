@@ -309,6 +309,23 @@ def test_repr_says_what_is_spent():
     assert "LedgerMissingError" in repr(budget) and "LedgerMissing" in budget._repr_html_()
 
 
+def test_plans_say_what_is_left_of_them():
+    budget = basic(name="study")
+    plan = budget.plan([PureDPEvent(0.125)] * 2, label="<two> counts")
+    plan.reserve(PureDPEvent(0.125))
+    assert "'<two> counts', 1 of 2 events left" in repr(plan)
+    assert "&lt;two&gt; counts" in plan._repr_html_() and "2 planned, 1 left" in plan._repr_html_()
+    budget.ledger.unlink()
+    assert "LedgerMissingError" in repr(plan) and "LedgerMissing" in plan._repr_html_()
+
+
+def test_budgets_without_limit_are_marked():
+    mark = "guarantees nothing"
+    endless, limited = BudgetAccountant(math.inf, 1e-6), BudgetAccountant(1.0, 1e-6)
+    for shown in (repr, BudgetAccountant._repr_html_, lambda budget: budget.total.mechanism):
+        assert mark in shown(endless) and mark not in shown(limited)
+
+
 @pytest.mark.parametrize("wrong", [{"epsilon": -1.0}, {"delta": -1e-9}, {"epsilon": math.nan}])
 def test_charges_are_never_refunds(wrong):
     budget = basic()

@@ -17,7 +17,7 @@ def test_examples_run(tmp_path, monkeypatch, capsys):
         exec(code, names)
     out = capsys.readouterr().out.splitlines()
     assert len(out) == 3 and out[-1] == "3 events of the plan are left"
-    assert len(BudgetAccountant.open("study.sqlite").entries()) == 3
+    assert len(BudgetAccountant.open("study.sqlite").entries()) == 4
 
 
 def test_tables_name_what_there_is():

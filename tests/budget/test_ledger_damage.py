@@ -249,7 +249,7 @@ def test_files_that_are_no_ledgers(tmp_path, content):
     path = tmp_path / "ledger.sqlite"
     path.write_bytes(content)
     for make in (BudgetAccountant.open, lambda path: BudgetAccountant(1.0, 0.0, ledger=path)):
-        with pytest.raises(LedgerDamagedError, match=r"no ledger|empty"):
+        with pytest.raises(LedgerDamagedError, match="no ledger" if content else "was emptied"):
             make(path)
     assert path.read_bytes() == content
 

@@ -14,6 +14,7 @@ import pytest
 from ledger_workers import (
     charge_and_report,
     charge_many,
+    charge_together,
     charge_with_evidence,
     redeem_all,
 )
@@ -45,11 +46,19 @@ def run_processes(method, count, target, *arguments):
 @needs_fork
 def test_eight_processes_are_granted_exactly_what_fits(tmp_path):
     budget = BudgetAccountant(1.0, 0.0, ledger=tmp_path / "ledger.sqlite")
-    granted = run_processes("fork", 8, charge_and_report, budget, 200)
+    granted = run_processes("fork", 8, charge_and_report, budget, 50)
     assert sum(granted) == 100 and len(budget.entries()) == 100
     assert budget.spent() == (1.0, 0.0)
     assert budget.verify().entries == 100
     assert BudgetAccountant.open(budget.ledger).spent() == (1.0, 0.0)
+
+
+@needs_fork
+def test_no_process_takes_all_grants(tmp_path):
+    budget = BudgetAccountant(0.6, 0.0, ledger=tmp_path / "ledger.sqlite")
+    barrier = multiprocessing.get_context("fork").Barrier(3)
+    granted = run_processes("fork", 3, charge_together, budget, barrier, 60)
+    assert sum(granted) == 60 and min(granted) > 0
 
 
 @pytest.mark.slow

@@ -26,6 +26,12 @@ def charge_and_report(budget, times, queue):
     queue.put(charge_many(budget, times))
 
 
+def charge_together(budget, barrier, times, queue):
+    """As `charge_and_report`, all processes from one moment on."""
+    barrier.wait()
+    queue.put(charge_many(budget, times))
+
+
 def redeem_all(plan, event, times, queue):
     """Redeem events of a plan; report how many were granted."""
     granted = 0

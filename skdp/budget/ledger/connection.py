@@ -8,9 +8,12 @@ processes never share a connection, and nothing has to be closed later.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +21,12 @@ from skdp.exceptions import LedgerLockedError
 
 # How long a charge waits for other processes that are charging.
 BUSY_SECONDS = 60.0
+
+# The longest pause between two attempts at the file, about as long as a charge holds it, and how
+# long a process keeps in mind that it has met others there.
+_PAUSE_SECONDS = 0.002
+_MEMORY_SECONDS = 1.0
+_chance = random.SystemRandom()  # forked processes differ, and nobody's seeds are touched
 
 # A write is on the disk when COMMIT returns: EXTRA also syncs the folder after the rollback journal
 # was deleted, without which a power failure could bring the journal back and undo the write. A
@@ -32,6 +41,15 @@ _CAREFUL = ("PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON")
 _turn = threading.RLock()
 # Whether a transaction of this process is under way: a signal handler may not charge inside it.
 _busy = False
+
+
+class _Queue:
+    """What this process remembers of its own charges and of others that it met at the file."""
+
+    ended = others_seen = -math.inf
+
+
+_queue = _Queue()
 
 
 def _renew_in_child() -> None:
@@ -50,6 +68,34 @@ if hasattr(os, "register_at_fork"):
 def take_turn() -> contextlib.AbstractContextManager[bool]:
     """Return the lock that threads and forks wait for."""
     return _turn
+
+
+def _begin_writing(connection: sqlite3.Connection) -> None:
+    """Begin a transaction that excludes other writers, in fair competition with them."""
+    # SQLite's own waiting is unfair: its pauses grow to a tenth of a second, and who charges again
+    # at once always finds the file free. Here all that wait try again after short random pauses,
+    # and who has met others lets one pause pass between two charges of its own.
+    start = time.monotonic()
+    if start < _queue.others_seen + _MEMORY_SECONDS:
+        time.sleep(max(0.0, _queue.ended + _PAUSE_SECONDS - start))
+    connection.execute("PRAGMA busy_timeout = 0")
+    while True:
+        try:
+            _execute(connection, *_CAREFUL, *_DURABLE, "BEGIN IMMEDIATE")
+            break
+        except sqlite3.OperationalError as error:
+            now = time.monotonic()
+            busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or now > start + BUSY_SECONDS:
+                raise
+            _queue.others_seen = now
+        time.sleep(_chance.uniform(0.0, _PAUSE_SECONDS))
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_SECONDS)}")
+
+
+def _execute(connection: sqlite3.Connection, *statements: str) -> None:
+    for statement in statements:
+        connection.execute(statement).fetchall()
 
 
 @contextlib.contextmanager
@@ -71,12 +117,15 @@ def transaction(path: Path, *, writing: bool, keep: bool = True) -> Iterator[sql
         )
         before, _busy = _busy, True
         try:
-            for pragma in (*_CAREFUL, *(_DURABLE if writing else _READING)):
-                connection.execute(pragma).fetchall()
-            connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+            if writing:
+                _begin_writing(connection)
+            else:
+                _execute(connection, *_CAREFUL, *_READING, "BEGIN")
             yield connection
             connection.execute("COMMIT" if keep else "ROLLBACK")
         finally:
             _busy = before
+            if writing:
+                _queue.ended = time.monotonic()
             # Closing rolls back what was not committed.
             connection.close()

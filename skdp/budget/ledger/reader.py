@@ -42,11 +42,19 @@ def create_tables(connection: sqlite3.Connection, content: str, hash_: str) -> N
     connection.execute("INSERT INTO head VALUES (0, 0, ?)", (hash_,))
 
 
-def _schema_fault(connection: sqlite3.Connection) -> str | None:
+def _schema_fault(connection: sqlite3.Connection, path: Path) -> str | None:
     """Say what is wrong with the tables, if anything."""
     found = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
+    if not found and path.stat().st_size == 0:
+        # Nothing was ever charged to a file that skdp itself left empty, but whoever empties a
+        # ledger leaves the same, and to take it for a fresh one would forget what was spent.
+        return (
+            "is an empty file, which no ledger is: another program made it, its creation was "
+            "interrupted, or it was emptied. If nothing was ever charged to it, delete it and make "
+            "the budget anew"
+        )
     if not found:
-        return "holds no tables: it is empty, or its creation was interrupted"
+        return "holds no tables: it is no ledger"
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version != VERSION:
         return f"has format {version}, but this version of skdp reads format {VERSION}"
@@ -68,7 +76,7 @@ class ChainReader:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
-        fault = _schema_fault(connection)
+        fault = _schema_fault(connection, path)
         if fault is not None:
             raise self.damaged(fault)
         content, self.identity = self._one("SELECT content, hash FROM genesis") or (None, "")

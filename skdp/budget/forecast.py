@@ -1,0 +1,190 @@
+"""What a budget tells before anything is charged: what would fit, how often, and how large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from skdp.accounting import Event
+from skdp.budget.planning import find_epsilon, plan_fits, set_epsilon
+from skdp.budget.rehearsal import largest_epsilon, rehearse
+from skdp.budget.request import Request
+from skdp.budget.summary import what_fits
+from skdp.budget.view import LedgerView
+from skdp.exceptions import BudgetExceededError
+from skdp.parameters import check_integer
+from skdp.reporting.privacy_spent import PrivacySpent
+
+
+class ForecastingView(LedgerView):
+    """A ledger, and what would be granted; a forecast holds if nobody else charges meanwhile."""
+
+    def check(
+        self,
+        plan: Any,
+        *,
+        fits: int = 1,
+        adjacency: str | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        label: str | None = None,
+        **shape: Any,
+    ) -> tuple[float, float]:
+        """Raise what `reserve` would raise, and charge nothing.
+
+        Parameters
+        ----------
+        plan : Event, PrivacySpent, iterable of these, or estimator
+            What would be charged, in this order; of an estimator, what `plan_fits` returns.
+        fits : int, default=1
+            How often, one after the other.
+        adjacency, epsilon, delta, label
+            As for `reserve`.
+        **shape : dict
+            Of an estimator: `n_samples`, `n_features` and, if wanted, `n_classes` and `groups`, as
+            for `plan_fits`.
+
+        Returns
+        -------
+        tuple of float
+            The (epsilon, delta) of the largest single release that would still fit afterwards,
+            as `remaining` would return it, if nobody else charges meanwhile.
+
+        Raises
+        ------
+        BudgetExceededError
+            If not all of them fit; it says how many do.
+        LedgerError, TypeError, ValueError, UnsupportedEventError
+            As `reserve` does.
+
+        Examples
+        --------
+        >>> from skdp.accounting import PureDPEvent
+        >>> from skdp.budget import BudgetAccountant
+        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
+        >>> budget.check(PureDPEvent(0.125), fits=7)  # what would be left
+        (0.125, 0.0)
+        """
+        fits = check_integer("fits", fits, at_least=1)
+        details = {"adjacency": adjacency, "epsilon": epsilon, "delta": delta, "label": label}
+        requests = self._requests(plan, shape, **details)
+        currency = self.desk.currency
+        found = rehearse(currency, self.desk.file.state().spent, requests, fits)
+        if found.refused is not None:
+            raise found.error(currency, fits * len(requests), label or type(plan).__name__)
+        self.desk.admit(requests[0], keep=False)  # whether the file can be written
+        return currency.remaining(found.spent)
+
+    def fits(
+        self, plan: Any, *, epsilon: float | None = None, at_most: int = 1000, **shape: Any
+    ) -> float:
+        """Return how many more such fits would be granted; nothing is charged.
+
+        Parameters
+        ----------
+        plan : Event, PrivacySpent, iterable of these, or estimator
+            What one fit charges; of an estimator, what `plan_fits` returns.
+        epsilon : float, optional
+            Of an estimator: the epsilon of its last private step, if it is to have another.
+        at_most : int, default=1000
+            Where to stop counting.
+        **shape : dict
+            Of an estimator: `n_samples`, `n_features` and, if wanted, `n_classes` and `groups`, as
+            for `plan_fits`.
+
+        Returns
+        -------
+        int or inf
+            The number, exact if nobody else charges meanwhile; `at_most` if there are as many or
+            more; ``inf`` if nothing limits them.
+
+        Raises
+        ------
+        LedgerError, TypeError, ValueError, UnsupportedEventError
+            As `reserve` does.
+
+        Examples
+        --------
+        >>> from skdp import OperaLogisticRegression
+        >>> from skdp.budget import BudgetAccountant
+        >>> budget = BudgetAccountant(epsilon=3.0, delta=1e-5)
+        >>> model = OperaLogisticRegression(epsilon=1.0, delta=1e-6)
+        >>> budget.fits(model, n_samples=500, n_features=8)
+        8
+        """
+        at_most = check_integer("at_most", at_most, at_least=1)
+        if epsilon is not None:
+            plan = set_epsilon(plan, epsilon)
+        spent = self.desk.file.state().spent
+        return rehearse(self.desk.currency, spent, self._requests(plan, shape), at_most).rounds
+
+    def allocate(self, fits: int, mechanism: Any = "gaussian", **shape: Any) -> tuple[float, float]:
+        """Return the (epsilon, delta) per fit with which a number of fits exhaust what remains.
+
+        Parameters
+        ----------
+        fits : int
+            How many fits, at least 1. All of them are granted if they are what `mechanism` says.
+        mechanism : {"gaussian", "any"} or estimator, default="gaussian"
+            ``"gaussian"``: each has exactly the profile of Gaussian noise with that guarantee, as
+            output perturbation and noisy gradients on all rows do, and states it; in ``"basic"``
+            and ``"approx"`` it makes no difference. ``"any"``: nothing is known of a fit but its
+            epsilon and delta, which suits searches, sampled gradients and objective perturbation,
+            and leaves something over where a filter knows more of them; `check` tells. An
+            estimator, pipeline or ordinary search, as for `plan_fits`: its last private step is
+            given the epsilon, and its delta and all other steps stay as they are.
+        **shape : dict
+            Of an estimator: `n_samples`, `n_features` and, if wanted, `n_classes` and `groups`.
+
+        Returns
+        -------
+        tuple of float
+            The (epsilon, delta) of each fit. Of an estimator: of its last private step, an epsilon
+            with which all fits are granted, one after the other, and at which a third of a per
+            cent more was refused.
+
+        Raises
+        ------
+        BudgetExceededError
+            If nothing is left.
+        LedgerError
+            If the ledger cannot be read or trusted.
+        ValueError
+            If a parameter is out of range, or the budget has no limit.
+        """
+        currency, spent = self.desk.currency, self.desk.file.state().spent
+        if not hasattr(mechanism, "fit"):
+            _refuse_shape(shape, mechanism)
+            return currency.allocate(spent, fits, mechanism)
+        currency.allocate(currency.nothing, fits)  # checks `fits`, and that there is a limit
+
+        def try_out(epsilon: float) -> BudgetExceededError | None:
+            asked = self._requests(set_epsilon(mechanism, epsilon), shape)
+            found = rehearse(currency, spent, asked, int(fits))
+            who = type(mechanism).__name__
+            return found.error(currency, int(fits) * len(asked), who) if found.refused else None
+
+        guess = what_fits(currency, spent, fits, "any") or (currency.epsilon / fits, 0.0)
+        epsilon = largest_epsilon(currency.epsilon, guess[0], try_out)
+        own = set_epsilon(mechanism, epsilon).get_params()
+        return epsilon, float(own[f"{find_epsilon(mechanism).removesuffix('epsilon')}delta"])
+
+    def _requests(self, plan: Any, shape: dict[str, Any], **details: Any) -> list[Request]:
+        """Prepare what a caller names: releases, or an estimator and the shape of its table."""
+        if hasattr(plan, "fit"):
+            plan = plan_fits(plan, **shape)
+        else:
+            _refuse_shape(shape, plan)
+        items = (
+            list(plan)
+            if isinstance(plan, Iterable) and not isinstance(plan, Event | PrivacySpent)
+            else [plan]
+        )
+        if not items:
+            raise ValueError("plan must name at least one release.")
+        return [self.desk.prepare(item, **details) for item in items]
+
+
+def _refuse_shape(shape: dict[str, Any], given: Any) -> None:
+    if shape:
+        raise TypeError(f"{', '.join(shape)} go with an estimator, got {given!r}.")

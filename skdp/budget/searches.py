@@ -1,0 +1,71 @@
+"""Which ordinary search a fit is a part of, for the ledger and for errors."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import islice
+from typing import Any, NamedTuple
+
+from skdp.exceptions import BudgetExceededError
+
+_EVALUATION, _REFIT = "candidate-split-evaluation", "refit-with-best-params"
+
+
+class SearchFit(NamedTuple):
+    """One fit of a search by scikit-learn; all of it is public."""
+
+    search: str  # its class
+    run: str  # which call of its fit
+    fit: str  # which of its fits
+    fits: int | None  # how many it makes, where that is known from the start
+
+    def record(self) -> dict[str, Any]:
+        """Return what the ledger keeps among the parameters of a charge."""
+        return {"class": self.search, "run": self.run, "fit": self.fit, "fits": self.fits}
+
+
+def find_search(estimator: Any) -> SearchFit | None:
+    """Return the search that is fitting an estimator, also from a worker; None if none is seen."""
+    # scikit-learn >= 1.9 hands a tree of tasks, made for its callbacks, to what it fits. Its names
+    # may change: then no search is seen.
+    with suppress(AttributeError, TypeError, StopIteration):
+        task = getattr(estimator, "_parent_callback_ctx", None)
+        while task is not None and not {_EVALUATION, _REFIT} & _names(task):
+            task = task.parent
+        if task is None:
+            return None
+        root = task.parent
+        while "fit" not in _names(root):
+            root = root.parent
+        search = next(each for each in root if each.task_name == "search")
+        first = next(islice(search, 1, None))  # of its tasks; halving has several rounds of them
+        known = _EVALUATION in _names(first)
+        total = search.max_subtasks + root.max_subtasks - 1 if known else None
+        run = f"{root.root_uuid.hex}.{root.task_id}"
+        return SearchFit(root.estimator_name, run, "-".join(_path(task, root)), total)
+    return None
+
+
+def _names(task: Any) -> set[str]:
+    # A task may have been merged with that of the estimator which it fits.
+    return {task.task_name, task.source_task_name}
+
+
+def _path(task: Any, root: Any) -> list[str]:
+    return [] if task is root else [*_path(task.parent, root), str(task.task_id)]
+
+
+def name_search(error: BudgetExceededError, fit: SearchFit, accountant: Any) -> None:
+    """Have a refusal say which search it ends, and how far that had come."""
+    ledger = getattr(accountant, "accountant", accountant)
+    charged: set[str] = set()
+    with suppress(AttributeError, KeyError, TypeError):
+        searches = [entry["parameters"].get("search") or {} for entry in ledger.entries()]
+        charged = {each["fit"] for each in searches if each.get("run") == fit.run}
+    needed = "its fits" if fit.fits is None else f"its {fit.fits} fits"
+    error.search = fit.search, len(charged), fit.fits
+    error.args = (
+        f"{error} It was a fit of {fit.search}: {len(charged)} of {needed} are charged, and stay "
+        "so. Before the next search, skdp.budget.plan_fits(search, ...) lists its charges, "
+        "budget.check(search, ...) tells whether they fit, and budget.plan commits to them.",
+    )
