@@ -1,6 +1,8 @@
 """What was spent, said in numbers, in words and in pictures."""
 
 from skdp.reporting.coefficients import coefficient_table
+from skdp.reporting.model_card import model_card
+from skdp.reporting.onnx_export import to_onnx
 from skdp.reporting.privacy_curve import PrivacyCurveDisplay
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.statement import PrivacyStatement, privacy_statement
@@ -10,5 +12,7 @@ __all__ = [
     "PrivacySpent",
     "PrivacyStatement",
     "coefficient_table",
+    "model_card",
     "privacy_statement",
+    "to_onnx",
 ]

@@ -32,7 +32,7 @@ RELATIONS = {
     "add-remove": NeighboringRelation.ADD_OR_REMOVE_ONE,
     "replace-one": NeighboringRelation.REPLACE_ONE,
 }
-GAUSSIAN = dp_event.GaussianDpEvent(2.0)
+GAUSSIAN = dp_event.GaussianDpEvent(4.0)
 PRICED = [
     ("add-remove", GAUSSIAN),
     ("replace-one", GAUSSIAN),
@@ -46,10 +46,10 @@ PRICED = [
 
 @pytest.mark.parametrize(("adjacency", "theirs"), PRICED, ids=str)
 def test_both_accountants_agree(adjacency, theirs):
-    plan = dp_event.ComposedDpEvent([dp_event.SelfComposedDpEvent(theirs, 5), GAUSSIAN])
-    expected = TheirPLD(RELATIONS[adjacency]).compose(plan).get_epsilon(1e-5)
+    plan = dp_event.ComposedDpEvent([dp_event.SelfComposedDpEvent(theirs, 3), GAUSSIAN])
+    expected = TheirPLD(RELATIONS[adjacency], 1e-3).compose(plan).get_epsilon(1e-5)
     ours = PLDAccountant(adjacency).compose(Event.from_dp_event(plan, adjacency))
-    assert ours.epsilon(1e-5) == pytest.approx(expected, rel=1e-3)
+    assert ours.epsilon(1e-5) == pytest.approx(expected, rel=3e-3)
 
 
 def test_zcdp_is_read_as_its_divergences():
@@ -88,7 +88,7 @@ def events(adjacency):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data(), st.sampled_from(sorted(RELATIONS)))
 def test_there_and_back(data, adjacency):
     event = data.draw(events(adjacency))
