@@ -83,8 +83,9 @@ def _twin_of_all(model: Any) -> Any:
     for finding in examine(model, "estimator"):
         if finding.kind == "leaking":
             raise ValueError(f"{finding.name} leaks private rows: {finding.remedy}")
-    _check_labels(model.classes_)
-    return _twin(getattr(model, "best_estimator_", model))
+    chosen = getattr(model, "best_estimator_", model)
+    _check_labels(chosen.classes_)
+    return _twin(chosen)
 
 
 def _check_labels(labels: np.ndarray) -> None:
@@ -101,9 +102,13 @@ def _twin(step: Any) -> Any:
     make = getattr(step, "_as_sklearn", None)
     if make is not None:
         return make()
-    if step is None or isinstance(step, str) or type(step).__module__.startswith("sklearn."):
+    inside = step.get_params(deep=True).values() if hasattr(step, "get_params") else ()
+    ours = [part for part in (step, *inside) if type(part).__module__.startswith("skdp.")]
+    known = step is None or isinstance(step, str) or type(step).__module__.startswith("sklearn.")
+    if known and not ours:
         return step
+    name = type(ours[0] if ours else step).__name__
     raise TypeError(
-        f"{type(step).__name__} has no counterpart in ONNX. Apply it before, and export what "
-        "follows it, as in to_onnx(pipeline[-1])."
+        f"{name} has no counterpart in ONNX. Apply it before, and export what follows it, as in "
+        "to_onnx(pipeline[-1])."
     )

@@ -14,7 +14,7 @@ from skdp import (
     OperaSVC,
     VariationalLogisticRegression,
 )
-from skdp.preprocessing import BoundedScaler, RowNormClipper
+from skdp.preprocessing import BoundedScaler, NumericColumn, RowNormClipper, TableSchema
 from skdp.reporting import model_card, privacy_statement, to_onnx
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -65,6 +65,9 @@ def test_what_cannot_be_exported_is_named():
         to_onnx(plain)
     with pytest.raises(TypeError, match=r"RowNormClipper has no counterpart.*pipeline\[-1\]"):
         to_onnx(make_pipeline(RowNormClipper(), plain).fit(IRIS, SPECIES))
+    schema = TableSchema([NumericColumn(name, 0, 8) for name in "abcd"])
+    with pytest.raises(TypeError, match=r"SchemaEncoder has no counterpart"):
+        to_onnx(schema.pipeline(plain, positions=True).fit(IRIS, SPECIES))
     with pytest.raises(ValueError, match="leaks private rows"):
         to_onnx(make_pipeline(StandardScaler(), plain).fit(IRIS, SPECIES))
     with pytest.raises(ValueError, match="ONNX knows no others"):
