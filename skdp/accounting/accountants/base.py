@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from skdp.accounting.accountants.trade_off import TradeOff
 from skdp.accounting.analysis import ADJACENCIES, sum_of_stated
 from skdp.accounting.checks import check_integer, check_real
 from skdp.accounting.events import (
@@ -20,12 +20,11 @@ from skdp.accounting.events import (
     leaf_counts,
 )
 from skdp.accounting.intervals import Proved, meet, named, provers, warn_of_contradiction
-from skdp.accounting.numerics.trade_off import profile_grid, trade_off_lower
 from skdp.accounting.value import PrivacyValue
 from skdp.exceptions import UnsupportedEventError
 
 
-class Accountant(ABC):
+class Accountant(TradeOff, ABC):
     """Add up the privacy cost of a plan of events fixed in advance.
 
     Parameters
@@ -176,55 +175,6 @@ class Accountant(ABC):
         if not epsilon >= 0:
             raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
         return self._value(self._guarded(self._bounded_delta, epsilon, 1.0))
-
-    def trade_off(self, alphas: ArrayLike) -> NDArray[np.float64]:
-        """Return a lower bound on the trade-off function of what was composed.
-
-        Whoever tests which of two neighbours a release came from, with a false-alarm rate of at
-        most alpha, misses with at least this probability: f-differential privacy.
-
-        Parameters
-        ----------
-        alphas : array-like of float
-            False-alarm rates, in [0, 1].
-
-        Returns
-        -------
-        ndarray
-            Miss rates in [0, 1], of the shape of `alphas`. The true function is nowhere below.
-
-        Raises
-        ------
-        ValueError
-            If a rate lies outside [0, 1], or this accountant promises no upper bound on
-            differential privacy.
-
-        Notes
-        -----
-        The bound is the largest of the lines that (epsilon, delta) at 101 epsilons allow, and
-        touches the function wherever these bounds are exact.
-
-        References
-        ----------
-        Dong, Roth & Su (2022), "Gaussian Differential Privacy", Proposition 6.
-
-        Examples
-        --------
-        >>> from skdp.accounting import GaussianEvent, PLDAccountant
-        >>> PLDAccountant().compose(GaussianEvent(1.0)).trade_off([0.01, 0.05, 0.5]).round(3)
-        array([0.908, 0.74 , 0.159])
-        """
-        rates = np.asarray(alphas, dtype=np.float64)
-        if not np.all((rates >= 0.0) & (rates <= 1.0)):
-            raise ValueError(f"alphas must lie in [0, 1], got {alphas!r}.")
-        if not (self.is_upper_bound and self.is_differential_privacy):
-            raise ValueError(
-                f"{type(self).__name__} promises no upper bound on differential privacy, so that "
-                "no trade-off function follows from it."
-            )
-        epsilons = profile_grid(self.epsilon)
-        deltas = np.array([float(self.delta(float(point))) for point in epsilons])
-        return trade_off_lower(epsilons, deltas, rates.ravel()).reshape(rates.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the accountant's state as a dictionary of plain values, fit for JSON.
