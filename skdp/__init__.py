@@ -13,6 +13,7 @@ from skdp.estimators import (
     OperaLogisticRegression,
     OperaSVC,
     PATEClassifier,
+    PrivateRidge,
     VariationalLogisticRegression,
 )
 
@@ -28,6 +29,7 @@ __all__ = [
     "OperaLogisticRegression",
     "OperaSVC",
     "PATEClassifier",
+    "PrivateRidge",
     "VariationalLogisticRegression",
     "config_context",
     "get_config",

@@ -27,6 +27,13 @@ def get_config() -> dict[str, bool]:
         enclosing `config_context` of this thread says. Outside them it is true if a context of any
         thread, `set_config`, the environment variable ``SKDP_REQUIRE_BUDGET`` (``1`` or ``true``)
         or a process that this one was started by requires budgets.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> with skdp.config_context(require_budget=True):
+    ...     skdp.get_config()
+    {'require_budget': True}
     """
     here = _here.get()
     if here is not None and here[0] == os.getpid():
@@ -44,6 +51,14 @@ def set_config(*, require_budget: bool | None = None) -> None:
     require_budget : bool or None, default=None
         Whether fits without a budget raise `BudgetRequiredError`; None changes nothing. False takes
         back what an earlier call required, but not what the environment or a parent process does.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> skdp.set_config(require_budget=True)
+    >>> skdp.get_config()["require_budget"]
+    True
+    >>> skdp.set_config(require_budget=False)  # takes it back
     """
     global _setting
     if require_budget is None:
@@ -71,6 +86,16 @@ def config_context(*, require_budget: bool | None = None) -> Iterator[None]:
     ------
     None
         The settings before the block return after it.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> classifier = skdp.OperaLogisticRegression(epsilon=1.0, data_norm=1.0, classes=[0, 1])
+    >>> with skdp.config_context(require_budget=True):
+    ...     classifier.fit([[0.1], [0.9]], [0, 1])
+    Traceback (most recent call last):
+        ...
+    skdp.exceptions.BudgetRequiredError: OperaLogisticRegression.fit has no budget to charge, ...
     """
     if require_budget is None:
         yield

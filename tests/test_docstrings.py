@@ -1,15 +1,19 @@
-"""Public docstrings: every parameter is described, and every example runs."""
+"""Public docstrings: every parameter is described, every object has an example, and all run."""
 
 import doctest
 import importlib
+import importlib.util
 import inspect
+import os
 import pkgutil
 import re
+import warnings
 
 import pytest
-from reachable import PUBLIC, reachable, with_sections
+from reachable import PUBLIC, exported, reachable, with_sections
 
 import skdp
+from skdp.exceptions import PrivacyWarning
 
 PUBLIC_MODULES = [importlib.import_module(f"skdp{name}") for name in PUBLIC]
 # Where docstrings of what nobody outside can reach are still longer than they need to be.
@@ -65,10 +69,52 @@ def test_sections_are_for_what_users_can_reach():
     assert long == [], "three lines are enough; python tests/oracles/reachable.py lists them"
 
 
+def test_every_public_object_shows_its_use():
+    without = [
+        f"{thing.__module__}.{thing.__qualname__}"
+        for thing in exported()
+        if ">>>" not in section(inspect.cleandoc(thing.__doc__ or ""), "Examples")
+    ]
+    assert without == [], "a docstring of their own with a section Examples that runs"
+
+
+# Examples of these names need files, and take a while to read them.
+NEEDS_FILES = "fetch_"
+
+
+def failed_examples(name, *, with_files):
+    """Run the examples of a module, each by itself; draw pictures where there is matplotlib."""
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    failed = 0
+    for test in doctest.DocTestFinder().find(importlib.import_module(name), name, globs={}):
+        lines = [example.source for example in test.examples]
+        assert not any("+SKIP" in line for line in lines), f"{test.name} shows what nobody runs"
+        draws = any("Display" in line for line in lines)
+        if any(NEEDS_FILES in line for line in lines) is with_files and draw_in_memory(draws):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", PrivacyWarning)  # they teach the honest use
+                failed += runner.run(test).failed
+    return failed
+
+
+def draw_in_memory(draws):
+    """Say whether examples can run: they draw nothing, or there is what draws it."""
+    if draws and importlib.util.find_spec("matplotlib"):
+        import matplotlib.pyplot as plt
+
+        plt.switch_backend("Agg")
+        plt.close("all")  # of the examples before
+        return True
+    return not draws
+
+
 @pytest.mark.parametrize("name", ALL_MODULES)
 def test_examples_run(name):
-    results = doctest.testmod(
-        importlib.import_module(name),
-        optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
-    )
-    assert results.failed == 0
+    assert failed_examples(name, with_files=False) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("SKDP_DATA" not in os.environ, reason="needs the data files (SKDP_DATA)")
+def test_examples_that_read_files_run():
+    failed = {name: failed_examples(name, with_files=True) for name in ALL_MODULES}
+    assert not any(failed.values()), failed

@@ -36,7 +36,8 @@ def tables(page="errata.md"):
     for line in (DOCS / page).read_text().splitlines():
         if line.startswith("|"):
             if not line.startswith("|---"):
-                found.setdefault(title, []).append(NUMBER.findall(re.sub(r"`[^`]*`", "", line)))
+                bare = re.sub(r"`[^`]*`|\$[^$]*\$", "", line)
+                found.setdefault(title, []).append(NUMBER.findall(bare))
         elif line.startswith("#"):
             heading = title = line.strip("# ")
         elif line.endswith(":"):

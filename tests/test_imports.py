@@ -22,7 +22,9 @@ MAY_IMPORT = {
     "solvers": {"losses", "once", "threads"},
     "models": {"solvers", "losses", "once", "threads"},
     "scores": set(),
-    "plans": {"models", "solvers", "mechanisms", "accounting", "losses", "scores", "units"},
+    "plans": {
+        *("models", "solvers", "mechanisms", "accounting", "losses", "scores", "units", "once")
+    },
     "notices": set(),
     "config": {"notices"},
     "budget": {

@@ -148,6 +148,13 @@ def group_epsilon(accountant: Accountant, delta: float, size: int) -> PrivacyVal
     Notes
     -----
     The least epsilon at which `group_delta` is at most delta, to six digits and rounded up.
+
+    Examples
+    --------
+    >>> from skdp.accounting import GaussianEvent, GDPAccountant, group_epsilon
+    >>> accountant = GDPAccountant().compose(GaussianEvent(4.0))
+    >>> [round(group_epsilon(accountant, 1e-5, size), 2) for size in (1, 2, 4)]
+    [0.93, 1.99, 4.38]
     """
     size = _check_size(size)
     _check_accountant(accountant)

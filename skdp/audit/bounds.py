@@ -1,6 +1,6 @@
 """From the errors of one test between two neighbours to lower bounds on privacy parameters.
 
-Proofs: ``docs/proofs/audits.md``.
+Proofs: Theorems 1 and 2 of ``docs/proofs/audits.md``.
 """
 
 from __future__ import annotations

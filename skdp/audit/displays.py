@@ -29,6 +29,18 @@ class MembershipDisplay(ResultDisplay):
         Of the last plot.
     line_, bound_line_ : matplotlib Line2D
         The attack, and the bound (None if nothing is claimed).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skdp.audit import MembershipDisplay, membership_inference
+    >>> X, y = make_classification(400, flip_y=0.3, random_state=0)
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(X[:200], y[:200])
+    >>> result = membership_inference(tree, X[:200], y[:200], X[200:], y[200:], random_state=0)
+    >>> display = MembershipDisplay.from_result(result, scale="log")
+    >>> display.ax_.get_xscale(), display.bound_line_
+    ('log', None)
     """
 
     result: MembershipResult
@@ -71,6 +83,18 @@ class AuditDisplay(ResultDisplay):
         Of the last plot.
     line_, mu_line_ : matplotlib Line2D
         The claimed trade-off curve, and that of the lower bound on mu.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.audit import AuditDisplay, audit_epsilon
+    >>> X, y = np.zeros((10, 1)), np.arange(10) % 2  # made-up rows
+    >>> classifier = OperaLogisticRegression(epsilon=8.0, delta=1e-5, data_norm=1.0, alpha=10.0)
+    >>> result = audit_epsilon(classifier, X, y, n_trials=50, random_state=0)
+    >>> display = AuditDisplay.from_result(result)
+    >>> display.ax_.get_ylabel()
+    'its miss rate'
     """
 
     result: AuditResult

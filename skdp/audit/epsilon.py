@@ -97,8 +97,8 @@ def audit_epsilon(
     Notes
     -----
     With the claim sound, the bounds exceed it with probability at most ``1 - confidence``. For
-    Gaussian noise the test's statistic is the likelihood ratio. Proofs are in
-    ``docs/proofs/audits.md``.
+    Gaussian noise the test's statistic is the likelihood ratio. Proofs:
+    :ref:`Theorems 1 and 2 of audits <audits-1>`; of all releases, :ref:`Theorem 3 <audits-3>`.
 
     References
     ----------

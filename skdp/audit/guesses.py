@@ -1,6 +1,6 @@
 """What many right guesses about the canaries of one run disprove, whatever the mechanism is.
 
-Proofs: ``docs/proofs/audits.md``, section 5.
+Proofs: Lemma 4 and Theorem 5 of ``docs/proofs/audits.md``.
 """
 
 from __future__ import annotations

@@ -92,7 +92,8 @@ def membership_inference(
     -----
     Bounds are given where :func:`skdp.reporting.privacy_statement` finds no leak, and hold if
     members and others are exchangeable: members are exchanged for others, so that a claim under
-    add-remove counts twice. Proofs are in ``docs/proofs/membership.md``.
+    add-remove counts twice. Proofs: :ref:`Theorems 1 and 2 of membership
+    <membership-1>`, and of the intervals :ref:`Theorems 3 and 4 <membership-3>`.
 
     References
     ----------

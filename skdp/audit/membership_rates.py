@@ -1,6 +1,7 @@
 """How well a score tells members from others: rates of one model, each with its interval.
 
-Intervals hold for rows drawn with or without replacement (``docs/proofs/membership.md``).
+Intervals hold for rows drawn with or without replacement (``docs/proofs/membership.md``,
+Theorem 3).
 """
 
 from __future__ import annotations

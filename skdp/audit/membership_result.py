@@ -48,6 +48,17 @@ class MembershipResult(JsonRecord):
         which pay for not knowing the thresholds.
     claim : Profile or None
         Points of the claimed privacy curve; None if nothing is claimed for the model as a whole.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skdp.audit import membership_inference
+    >>> X, y = make_classification(400, flip_y=0.3, random_state=0)
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(X[:200], y[:200])
+    >>> result = membership_inference(tree, X[:200], y[:200], X[200:], y[200:], random_state=0)
+    >>> result.estimator, result.n_members, result.claim
+    ('DecisionTreeClassifier', 200, None)
     """
 
     estimator: str

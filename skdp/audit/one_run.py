@@ -78,7 +78,9 @@ def audit_in_one_run(
     Notes
     -----
     With the claim sound and the assumptions met, the bounds exceed the claim with probability at
-    most ``1 - confidence``. Proofs: sections 5 and 6 of ``docs/proofs/audits.md``.
+    most ``1 - confidence``. Proofs: :ref:`Theorem 5 of audits <audits-5>` for
+    ``"f-dp"``, :ref:`Theorem 7 <audits-7>` for ``"binomial"``, :ref:`Theorem 8 <audits-8>` for
+    ``"gaussian"``.
 
     References
     ----------

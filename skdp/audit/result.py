@@ -59,6 +59,17 @@ class AuditResult(JsonRecord):
         Number of canaries of an audit in one run.
     n_guesses, n_right : int or None
         How many guesses were made about canaries, and how many of them were right.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.audit import audit_epsilon
+    >>> X, y = np.zeros((10, 1)), np.arange(10) % 2  # made-up rows
+    >>> classifier = OperaLogisticRegression(epsilon=8.0, delta=1e-5, data_norm=1.0, alpha=10.0)
+    >>> result = audit_epsilon(classifier, X, y, n_trials=50, random_state=0)
+    >>> result.violated, round(result.claimed, 6), result.n_trials
+    (False, 8.0, 50)
     """
 
     mu_lower: float

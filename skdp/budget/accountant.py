@@ -113,6 +113,19 @@ class BudgetAccountant(Account, LedgerView):
         ------
         LedgerError
             If the file cannot be read or trusted.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from skdp.accounting import PureDPEvent
+        >>> from skdp.budget import BudgetAccountant
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = os.path.join(folder.name, "study.db")
+        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0, ledger=path)
+        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
+        >>> BudgetAccountant.open(path).remaining()  # tomorrow, or in another process
+        (0.75, 0.0)
+        >>> folder.cleanup()
         """
         budget = cls.__new__(cls)
         LedgerView.__init__(budget, LedgerFile.open(_path(ledger)))
@@ -186,6 +199,18 @@ class BudgetAccountant(Account, LedgerView):
             If the plan does not fit; nothing is charged then.
         LedgerError, TypeError, ValueError, UnsupportedEventError
             As `reserve` does.
+
+        Examples
+        --------
+        >>> from skdp import OperaLogisticRegression
+        >>> from skdp.budget import BudgetAccountant
+        >>> budget = BudgetAccountant(epsilon=2.0, delta=1e-5)
+        >>> classifier = OperaLogisticRegression(epsilon=1.0, data_norm=1.0, classes=[0, 1])
+        >>> plan = budget.plan([classifier.privacy_plan(n_samples=4, n_features=1)], label="paper")
+        >>> X, y = [[0.1], [0.9], [0.2], [0.8]], [0, 1, 0, 1]
+        >>> model = classifier.set_params(accountant=plan).fit(X, y)
+        >>> plan.left()
+        []
         """
         charges, joint, pair = commit(events, self.desk, given=adjacency, delta=delta)
         own = (None, None) if pair is None else pair
@@ -215,6 +240,15 @@ class BudgetAccountant(Account, LedgerView):
             If that entry is no plan.
         LedgerError
             If the ledger cannot be read or trusted.
+
+        Examples
+        --------
+        >>> from skdp.accounting import GaussianEvent
+        >>> from skdp.budget import BudgetAccountant
+        >>> budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
+        >>> index = budget.plan([GaussianEvent(10.0), GaussianEvent(20.0)]).index
+        >>> len(budget.redeem(index).left())  # after a restart
+        2
         """
         if not 1 <= index <= self.desk.file.state().entries:
             raise ValueError(f"index must be that of an entry, got {index!r}.")

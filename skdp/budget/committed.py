@@ -42,6 +42,16 @@ class BudgetPlan(Account):
     Fits of a plan may take turns with other charges of the budget. The filters stay valid then:
     Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and Zhang (2023) extend filters to concurrent
     composition of interactive mechanisms, and a plan is one such mechanism.
+
+    Examples
+    --------
+    >>> from skdp.accounting import GaussianEvent
+    >>> from skdp.budget import BudgetAccountant
+    >>> budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
+    >>> plan = budget.plan([GaussianEvent(10.0), GaussianEvent(20.0)], label="two fits")
+    >>> entry = plan.reserve(GaussianEvent(20.0), label="the second one first")
+    >>> entry.kind, plan.left()
+    ('planned', [GaussianEvent(noise_multiplier=10.0)])
     """
 
     def __init__(self, accountant: LedgerView, index: int) -> None:

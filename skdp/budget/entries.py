@@ -57,6 +57,15 @@ class BudgetEntry:
         Index of the plan that paid for this release.
     unit : {"row", "group", "mixed"}
         What one record is: a row, or all rows that share an id in groups=.
+
+    Examples
+    --------
+    >>> from skdp.accounting import PureDPEvent
+    >>> from skdp.budget import BudgetAccountant
+    >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
+    >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
+    >>> entry.index, entry.kind, entry.label, entry.epsilon
+    (1, 'charge', 'a noisy count', 0.25)
     """
 
     index: int

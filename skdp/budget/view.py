@@ -77,6 +77,15 @@ class LedgerView:
         ------
         LedgerError
             If the ledger cannot be read or trusted.
+
+        Examples
+        --------
+        >>> from skdp.accounting import PureDPEvent
+        >>> from skdp.budget import BudgetAccountant
+        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
+        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
+        >>> budget.spent()
+        (0.25, 0.0)
         """
         return self.desk.currency.guarantee(self.desk.file.state().spent)
 
@@ -94,6 +103,15 @@ class LedgerView:
         ------
         LedgerError
             If the ledger cannot be read or trusted.
+
+        Examples
+        --------
+        >>> from skdp.accounting import PureDPEvent
+        >>> from skdp.budget import BudgetAccountant
+        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
+        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
+        >>> budget.remaining()
+        (0.75, 0.0)
         """
         return self.desk.currency.remaining(self.desk.file.state().spent)
 
@@ -125,6 +143,15 @@ class LedgerView:
         ------
         LedgerError
             If the ledger cannot be read or trusted.
+
+        Examples
+        --------
+        >>> from skdp.accounting import PureDPEvent
+        >>> from skdp.budget import BudgetAccountant
+        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
+        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
+        >>> [(row["index"], row["label"], row["cost"]) for row in budget.entries()]
+        [(1, 'a noisy count', {'epsilon': 0.25, 'delta': 0.0})]
         """
         return [record_of(row, self.desk.currency.units) for row in self.desk.file.rows()]
 
@@ -155,6 +182,16 @@ class LedgerView:
             If an entry was edited, dropped, inserted or moved, or the file is broken.
         LedgerError
             If the file cannot be read.
+
+        Examples
+        --------
+        >>> from skdp.accounting import PureDPEvent
+        >>> from skdp.budget import BudgetAccountant
+        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
+        >>> receipt = str(budget.verify())  # keep it elsewhere
+        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
+        >>> budget.verify(receipt).entries  # nothing before it was changed
+        1
         """
         known = LedgerReceipt.parse(receipt) if isinstance(receipt, str) else receipt
         return self.desk.file.verify(known)

@@ -123,6 +123,13 @@ def fetch_adult(
         For a part that cannot be told from the others.
     ImportError
         Without pandas.
+
+    Examples
+    --------
+    >>> from skdp.datasets import fetch_adult
+    >>> adult = fetch_adult()
+    >>> adult.data.shape, adult.target_names
+    ((48842, 12), ['<=50K', '>50K'])
     """
     source = _SOURCES["adult"]
     if subset not in ("all", "train", "test"):
@@ -163,6 +170,13 @@ def _fetcher(name: str, summary: str, files: str, remarks: str = "") -> Callable
     -------
     Bunch
         See `fetch_adult`.
+
+    Examples
+    --------
+    >>> from skdp.datasets import fetch_{name}
+    >>> table = fetch_{name}()
+    >>> list(table.data.columns) == table.schema.features  # and bounds, without a look at rows
+    True
     """
     return fetch
 

@@ -8,6 +8,7 @@ from skdp.estimators._objective import ObjectivePerturbationLogisticRegression
 from skdp.estimators._objective_svc import ObjectivePerturbationSVC
 from skdp.estimators._opera import OperaLogisticRegression, OperaSVC
 from skdp.estimators._pate import PATEClassifier
+from skdp.estimators._ridge import PrivateRidge
 from skdp.estimators._variational import VariationalLogisticRegression
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "OperaLogisticRegression",
     "OperaSVC",
     "PATEClassifier",
+    "PrivateRidge",
     "VariationalLogisticRegression",
 ]

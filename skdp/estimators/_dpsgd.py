@@ -240,7 +240,8 @@ class DPSGDClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, _DPSGDMod
     References
     ----------
     Abadi et al. (2016), "Deep Learning with Differential Privacy", Algorithm 1. Zhu, Dong & Wang
-    (2022) for the dominating pairs that are composed. Proof: ``docs/proofs/dpsgd.md``.
+    (2022) for the dominating pairs that are composed. Proof: :ref:`Theorems 4 and 5 of
+    DP-SGD <dpsgd-4>`.
 
     Examples
     --------

@@ -117,13 +117,14 @@ class GrpuaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
     Notes
     -----
     With ``calibration="hidden-state"`` the fit releases its last iterate alone and charges for
-    nothing else. The theorem needs a constant step of at most ``2 / M`` (M the smoothness of the
-    penalised loss), no momentum, no averaging, and a penalty or a projection. Defaults then follow
-    it: `alpha` is larger, the step is ``1 / M``, more steps are taken and each reads all rows,
-    weights are projected onto a ball that holds every minimiser, and ``average=True`` means the
-    last iterate. Poisson lots need shorter steps where they are small. Parameters that contradict
-    the theorem raise a ValueError that names each failed condition. The gain is large for many
-    steps, and none where steps are too few to forget: see ``docs/hidden_state.md``.
+    nothing else. The theorem (:ref:`Theorem 4 of hidden states <hidden-state-4>`; of lots,
+    :ref:`Theorem 6 <hidden-state-6>`) needs a constant step of at most ``2 / M`` (M the smoothness
+    of the penalised loss), no momentum, no averaging, and a penalty or a projection. Defaults then
+    follow it: `alpha` is larger, the step is ``1 / M``, more steps are taken and each reads all
+    rows, weights are projected onto a ball that holds every minimiser, and ``average=True`` means
+    the last iterate. Poisson lots need shorter steps where they are small. Parameters that
+    contradict the theorem raise a ValueError that names each failed condition. The gain is large
+    for many steps, and none where steps are too few to forget: see ``docs/hidden_state.md``.
 
     See Also
     --------
@@ -134,7 +135,8 @@ class GrpuaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
     ----------
     Ding et al., "Private Empirical Risk Minimization with Analytic Gaussian Mechanism for
     Healthcare System", Algorithm 2; its printed noise is too small by a factor of 2n and is not
-    used. Proof of the repaired version: ``docs/proofs/gradient_perturbation.md``.
+    used. Proof of the repaired version: :ref:`Theorems 1 to 3 of gradient perturbation
+    <gradient-perturbation-1>`.
 
     Examples
     --------

@@ -130,7 +130,7 @@ class GrpuaMLPClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, GrpuaM
     ----------
     Ding et al., "Private Empirical Risk Minimization with Analytic Gaussian Mechanism for
     Healthcare System", Algorithm 2 and Figure 6, with noise for a proved bound. Proof:
-    ``docs/proofs/networks.md``.
+    :ref:`Theorem 4 of networks <networks-4>`.
 
     Examples
     --------

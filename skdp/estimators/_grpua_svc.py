@@ -102,7 +102,7 @@ class GrpuaSVC(ClassWeightMixin, SmoothedHingeMixin, GrpuaModel):
     ----------
     Ding et al., "Private Empirical Risk Minimization with Analytic Gaussian Mechanism for
     Healthcare System", Algorithm 2 and section V-C, with the noise of
-    ``docs/proofs/gradient_perturbation.md``.
+    :ref:`Theorems 1 to 3 of gradient perturbation <gradient-perturbation-1>`.
 
     Examples
     --------

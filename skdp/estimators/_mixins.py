@@ -53,6 +53,14 @@ class PrivateClassifierMixin(ClassifierMixin):
         ------
         ValueError, TypeError
             For bad parameters, as `fit` does.
+
+        Examples
+        --------
+        >>> from skdp import DPSGDClassifier
+        >>> classifier = DPSGDClassifier(epsilon=1.0, data_norm=1.0)
+        >>> plan = classifier.privacy_plan(n_samples=5000, n_features=20)
+        >>> plan.adjacency, bool(plan.epsilon <= 1.0)
+        ('add-remove', True)
         """
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)

@@ -33,6 +33,22 @@ class ShapeFunctionDisplay:
         Of the last plot.
     lines_ : dict
         By column, the lines: one a class, or one for two classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.inspection import ShapeFunctionDisplay
+    >>> from skdp.preprocessing import LabelColumn, NumericColumn, TableSchema
+    >>> schema = TableSchema(
+    ...     [NumericColumn("age", 0, 100, cuts=[40, 60])], label=LabelColumn("ill", [0, 1])
+    ... )
+    >>> ages = np.random.default_rng(0).uniform(0, 100, (4000, 1))
+    >>> model = schema.pipeline(OperaLogisticRegression(epsilon=1.0), positions=True)
+    >>> model = model.fit(ages, (ages[:, 0] > 60).astype(int))
+    >>> display = ShapeFunctionDisplay.from_estimator(model)
+    >>> display.columns, display.axes_[0].get_xlabel()
+    (['age'], 'age')
     """
 
     def __init__(self, functions: ShapeFunctions, columns: Sequence[str] | None = None) -> None:

@@ -44,6 +44,21 @@ class ShapeFunction:
         The same of its band.
     _model, _centre : object
         For `evaluate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.inspection import shape_functions
+    >>> from skdp.preprocessing import LabelColumn, NumericColumn, TableSchema
+    >>> schema = TableSchema(
+    ...     [NumericColumn("age", 0, 100, cuts=[40, 60])], label=LabelColumn("ill", [0, 1])
+    ... )
+    >>> ages = np.random.default_rng(0).uniform(0, 100, (4000, 1))
+    >>> model = schema.pipeline(OperaLogisticRegression(epsilon=1.0), positions=True)
+    >>> age = shape_functions(model.fit(ages, (ages[:, 0] > 60).astype(int)))["age"]
+    >>> age.kind, age.values.shape == (age.grid.size, 1), age.half_width.shape == age.grid.shape
+    ('numeric', True, True)
     """
 
     name: str
@@ -72,6 +87,19 @@ class ShapeFunction:
         -------
         ndarray of shape (n_samples, n_outputs)
             Values of the centred function.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdp import OperaLogisticRegression
+        >>> from skdp.inspection import shape_functions
+        >>> from skdp.preprocessing import LabelColumn, NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 100)], label=LabelColumn("ill", [0, 1]))
+        >>> ages = np.random.default_rng(0).uniform(0, 100, (4000, 1))
+        >>> model = schema.pipeline(OperaLogisticRegression(epsilon=1.0), positions=True)
+        >>> age = shape_functions(model.fit(ages, (ages[:, 0] > 60).astype(int)))["age"]
+        >>> age.evaluate([20.0, 80.0]).shape
+        (2, 1)
         """
         part = self._model[self.name]
         rows = self._model.features(part, cells) - self._centre
@@ -93,6 +121,22 @@ class ShapeFunctions(dict[str, ShapeFunction]):
         Whether the bands hold the functions without the noise; if not, their medians over it.
     about_band : str
         Where the bands come from, or why there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.inspection import shape_functions
+    >>> from skdp.preprocessing import LabelColumn, NumericColumn, TableSchema
+    >>> schema = TableSchema(
+    ...     [NumericColumn("age", 0, 100, cuts=[40, 60])], label=LabelColumn("ill", [0, 1])
+    ... )
+    >>> ages = np.random.default_rng(0).uniform(0, 100, (4000, 1))
+    >>> model = schema.pipeline(OperaLogisticRegression(epsilon=1.0), positions=True)
+    >>> functions = shape_functions(model.fit(ages, (ages[:, 0] > 60).astype(int)))
+    >>> scores = functions.intercept + functions["age"].evaluate([20.0, 80.0]).ravel()
+    >>> bool(np.allclose(scores, model.decision_function([[20.0], [80.0]])))
+    True
     """
 
     intercept: Array

@@ -59,6 +59,23 @@ def reshape_functions(model: Any, changes: Mapping[str, str | float]) -> Any:
     cells and lines are monotone as well. Missing and unknown cells keep their scores if they have a
     feature of their own; others stay in the middle of their column's encoding. The returned model
     has no bands: look at those of the model it is made from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.inspection import reshape_functions, shape_functions
+    >>> from skdp.preprocessing import LabelColumn, NumericColumn, TableSchema
+    >>> schema = TableSchema(
+    ...     [NumericColumn("age", 0, 100, cuts=[40, 60])], label=LabelColumn("ill", [0, 1])
+    ... )
+    >>> ages = np.random.default_rng(0).uniform(0, 100, (4000, 1))
+    >>> model = schema.pipeline(OperaLogisticRegression(epsilon=1.0), positions=True)
+    >>> model = model.fit(ages, (ages[:, 0] > 60).astype(int))
+    >>> rising = reshape_functions(model, {"age": "increasing"})
+    >>> age = shape_functions(rising)["age"]
+    >>> bool((np.diff(age.values[:, 0]) >= -1e-9).all())
+    True
     """
     found = read_additive(model)
     coef, intercept = found.coef.copy(), found.intercept.copy()

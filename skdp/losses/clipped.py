@@ -19,6 +19,13 @@ class ClippedLoss(Loss):
 
     The cut depends on the record and not on the weights: this is a loss of the margin again, convex
     with a Lipschitz derivative (a Huberised loss), and clipped gradients are gradients of it.
+
+    Examples
+    --------
+    >>> from skdp.losses import ClippedLoss, LogisticLoss
+    >>> loss = ClippedLoss(LogisticLoss(), clip=0.25)
+    >>> loss.lipschitz(row_norm=1.0), loss.smoothness(row_norm=1.0)
+    (0.25, 0.1875)
     """
 
     unclipped: MarginLoss

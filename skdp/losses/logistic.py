@@ -19,6 +19,16 @@ class LogisticLoss(MarginLoss):
     """Logistic loss ``log(1 + e^-m)`` of the margin m.
 
     For rows of norm at most B its gradient has norm at most B and is (B^2/4)-Lipschitz.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import LogisticLoss
+    >>> loss = LogisticLoss()
+    >>> loss.value(np.array([0.0, 2.0])).round(4)
+    array([0.6931, 0.1269])
+    >>> loss.lipschitz(row_norm=1.0), loss.smoothness(row_norm=1.0)
+    (1.0, 0.25)
     """
 
     convex = True

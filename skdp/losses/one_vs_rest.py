@@ -16,6 +16,13 @@ class OneVsRestLoss(Loss):
 
     Its weights are the K binary weight vectors side by side. Solvers treat K binary problems; the
     constants below are those of the joint vector, which is what one record can move.
+
+    Examples
+    --------
+    >>> from skdp.losses import LogisticLoss, OneVsRestLoss
+    >>> loss = OneVsRestLoss(LogisticLoss(), n_classes=4)
+    >>> loss.n_outputs, round(loss.lipschitz(row_norm=1.0), 6)
+    (4, 2.0)
     """
 
     base: Loss

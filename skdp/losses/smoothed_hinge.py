@@ -17,6 +17,16 @@ class SmoothedHingeLoss(MarginLoss):
 
     There it is ``(1 - u)^2 / (4h) + (1 - u) / 2 + h / 4`` (Chapelle 2007). For rows of norm at most
     B its gradient has norm at most B and is (B^2 / 2h)-Lipschitz.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import SmoothedHingeLoss
+    >>> loss = SmoothedHingeLoss(half_width=0.5)
+    >>> loss.value(np.array([0.0, 1.0, 2.0]))
+    array([1.   , 0.125, 0.   ])
+    >>> loss.smoothness(row_norm=1.0)
+    1.0
     """
 
     half_width: float = 0.5

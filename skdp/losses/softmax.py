@@ -19,6 +19,16 @@ class SoftmaxLoss(Loss):
 
     For rows of norm at most B that has norm at most sqrt(2) B, and is (B^2/2)-Lipschitz because a
     variance of values within an interval of length l is at most l^2/4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import SoftmaxLoss
+    >>> loss = SoftmaxLoss(n_classes=3)
+    >>> loss.value(np.zeros((1, 3)), [2]).round(4)  # log 3
+    array([1.0986])
+    >>> loss.gradient(np.zeros((1, 3)), [2]).round(4)
+    array([[ 0.3333,  0.3333, -0.6667]])
     """
 
     n_classes: int

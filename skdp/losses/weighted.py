@@ -19,7 +19,8 @@ class WeightedLoss(Loss):
     """A loss times weights of at most `heaviest` that rows carry; kernels are given the loss alone.
 
     Every constant is derived from the base's here, so that no plan can forget a factor. Gradients
-    are cut to `clip` before they are multiplied. Proof: ``docs/proofs/class_weights.md``.
+    are cut to `clip` before they are multiplied. Theorem 1 of
+    ``docs/proofs/class_weights.md``.
     """
 
     base: Loss

@@ -80,6 +80,12 @@ def analytic_gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1
     Notes
     -----
     Inverts the exact profile of Balle and Wang (2018), Theorem 8.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import analytic_gaussian_epsilon
+    >>> round(analytic_gaussian_epsilon(4.0, 1e-5), 6)
+    0.926342
     """
     check_positive("sigma", sigma)
     _check_delta(delta)
@@ -114,6 +120,12 @@ def analytic_gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1
     Notes
     -----
     The exact profile of Balle and Wang (2018), Theorem 8.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import analytic_gaussian_delta
+    >>> f"{analytic_gaussian_delta(4.0, 1.0):.3e}"
+    '2.924e-06'
     """
     check_positive("sigma", sigma)
     if not (math.isfinite(epsilon) and epsilon >= 0):
@@ -153,6 +165,12 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
     -----
     Dwork and Roth (2014), Theorem A.1, whose proof needs epsilon < 1. For large epsilon the
     formula is not merely unproved: the noise it prescribes is too small.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import analytic_gaussian_sigma, classical_gaussian_sigma
+    >>> round(classical_gaussian_sigma(0.5, 1e-5), 2), round(analytic_gaussian_sigma(0.5, 1e-5), 2)
+    (9.69, 7.03)
     """
     check_positive("epsilon", epsilon)
     if epsilon >= 1:

@@ -28,6 +28,13 @@ class ContributionBound:
         sum by at most this; never more than twice `norm`.
     reason : str
         Where the bound comes from, for the privacy statement.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import ContributionBound
+    >>> bound = ContributionBound.from_clipping(1.5)
+    >>> bound.sensitivity("add-remove"), bound.sensitivity("replace-one")
+    (1.5, 3.0)
     """
 
     norm: float
@@ -51,5 +58,13 @@ class ContributionBound:
         )
 
     def sensitivity(self, adjacency: Adjacency) -> float:
-        """Return the L2 sensitivity of the sum under an adjacency relation."""
+        """Return the L2 sensitivity of the sum under an adjacency relation.
+
+        Examples
+        --------
+        >>> from skdp.mechanisms import ContributionBound
+        >>> bound = ContributionBound(norm=1.0, gap=1.5, reason="rows of norm 1 at an angle")
+        >>> bound.sensitivity("replace-one")
+        1.5
+        """
         return self.norm if adjacency == "add-remove" else self.gap

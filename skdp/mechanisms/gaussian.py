@@ -24,7 +24,7 @@ class GaussianMechanism(AdditiveMechanism):
 
     With a `grid`, values are rounded to its multiples and noise is a discrete Gaussian on them,
     drawn exactly; no real arithmetic is assumed then. What it costs, and by how much rounding
-    raises a sensitivity: ``docs/proofs/discrete_noise.md``.
+    raises a sensitivity: :ref:`Theorems 2 and 3 of discrete numerics <discrete-noise-2>`.
 
     Parameters
     ----------
@@ -39,6 +39,19 @@ class GaussianMechanism(AdditiveMechanism):
         What is released, for traces.
     grid : float, default=0.0
         A power of two of which values and noise are multiples; 0 for continuous noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.mechanisms import GaussianMechanism, RandomStream, analytic_gaussian_sigma
+    >>> ages = np.clip([34.0, 51.0, 47.0, 102.0], 0.0, 100.0)  # public bounds
+    >>> sigma = analytic_gaussian_sigma(1.0, 1e-5, sensitivity=25.0)  # replaced: 100 / 4
+    >>> mechanism = GaussianMechanism(
+    ...     sensitivity=25.0, sigma=sigma, stream=RandomStream.from_entropy(), label="mean age"
+    ... )
+    >>> noisy = mechanism.release(ages.mean(keepdims=True))
+    >>> noisy.shape, round(sigma, 1)
+    ((1,), 93.3)
     """
 
     def _draw(self, shape: int | tuple[int, ...]) -> np.ndarray:
@@ -85,6 +98,16 @@ def gaussian_mechanism(
     References
     ----------
     Balle & Wang (2018), Theorem 8 and Algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.mechanisms import gaussian_mechanism
+    >>> bits = np.random.default_rng(0).integers(0, 2, (1000, 3))
+    >>> counts = bits.sum(axis=0)  # a row moves each by at most 1
+    >>> noisy = gaussian_mechanism(counts, epsilon=1.0, delta=1e-6, sensitivity=3**0.5)
+    >>> bool(np.abs(noisy - counts).max() < 100)
+    True
     """
     sigma = analytic_gaussian_sigma(epsilon, delta, sensitivity)
     exact = np.asarray(value, dtype=np.float64)

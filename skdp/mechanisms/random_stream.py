@@ -70,6 +70,16 @@ class RandomStream:
     seeded : bool
         Whether the key can be recomputed from a seed. A differential-privacy guarantee does not
         hold against whoever knows the seed, so this flag follows the stream into the report.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import RandomStream
+    >>> stream = RandomStream.from_entropy()
+    >>> stream.seeded, stream.standard_normal(3).shape
+    (False, (3,))
+    >>> replayed = RandomStream.from_seed(0, b"a test"), RandomStream.from_seed(0, b"a test")
+    >>> bool((replayed[0].words(4) == replayed[1].words(4)).all()), replayed[0].seeded
+    (True, True)
     """
 
     __slots__ = ("_counter", "_key", "_waiting", "seeded")
@@ -106,6 +116,13 @@ class RandomStream:
         -------
         RandomStream
             A stream with ``seeded=True``.
+
+        Examples
+        --------
+        >>> from skdp.mechanisms import RandomStream
+        >>> one, other = (RandomStream.from_seed(0, context) for context in (b"one", b"other"))
+        >>> bool(one.words(1)[0] == other.words(1)[0]), one.seeded
+        (False, True)
         """
         material = seed if isinstance(seed, bytes) else str(int(seed)).encode()
         digest = hashlib.blake2b(digest_size=_KEY_BYTES, person=b"skdp-seed")
@@ -115,7 +132,16 @@ class RandomStream:
         return cls(digest.digest(), seeded=True)
 
     def spawn(self, label: str) -> Self:
-        """Return an independent child stream; the same label gives the same child."""
+        """Return an independent child stream; the same label gives the same child.
+
+        Examples
+        --------
+        >>> from skdp.mechanisms import RandomStream
+        >>> stream = RandomStream.from_entropy()
+        >>> lots, noise = stream.spawn("lots"), stream.spawn("noise")
+        >>> bool(lots.words(1)[0] == noise.words(1)[0]), stream.spawn("lots").seeded
+        (False, False)
+        """
         digest = hashlib.blake2b(
             self._own_entropy(), digest_size=_KEY_BYTES, key=self._key, person=b"skdp-spawn"
         )
@@ -280,6 +306,12 @@ def resolve_random_state(random_state: Any, context: bytes = b"") -> RandomStrea
     ------
     ValueError
         If `random_state` is of another kind.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import resolve_random_state
+    >>> resolve_random_state(None).seeded, resolve_random_state(42).seeded
+    (False, True)
     """
     if not is_seeded(random_state) and not isinstance(random_state, RandomStream):
         return RandomStream.from_entropy()

@@ -29,6 +29,14 @@ class PoissonSampler:
         Probability in (0, 1) that a row enters a lot.
     stream : RandomStream
         Source of randomness.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import PoissonSampler, RandomStream
+    >>> sampler = PoissonSampler(1000, 0.02, RandomStream.from_entropy())
+    >>> indices, offsets = sampler.draw(steps=5)
+    >>> sampler.expected_lot_size, offsets.shape, bool(indices.size == offsets[-1])
+    (20.0, (6,), True)
     """
 
     def __init__(self, n_rows: int, sample_rate: float, stream: RandomStream) -> None:
@@ -59,6 +67,14 @@ class PoissonSampler:
             Row numbers, ascending within each lot.
         offsets : ndarray of int64, shape (steps + 1,)
             Lot ``t`` is ``indices[offsets[t]:offsets[t + 1]]``.
+
+        Examples
+        --------
+        >>> from skdp.mechanisms import PoissonSampler, RandomStream
+        >>> indices, offsets = PoissonSampler(1000, 0.02, RandomStream.from_entropy()).draw(steps=5)
+        >>> lots = [indices[begin:end] for begin, end in zip(offsets, offsets[1:])]
+        >>> len(lots), sum(lot.size for lot in lots) == indices.size
+        (5, True)
         """
         n_trials = steps * self.n_rows
         positions = self._successes(n_trials)
@@ -104,6 +120,15 @@ class UniformSubsetSampler:
         Size of every lot, from 1 to `n_rows`.
     stream : RandomStream
         Source of randomness.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.mechanisms import RandomStream, UniformSubsetSampler
+    >>> sampler = UniformSubsetSampler(1000, 20, RandomStream.from_entropy())
+    >>> indices, offsets = sampler.draw(steps=3)
+    >>> offsets.tolist(), np.unique(indices[:20]).size
+    ([0, 20, 40, 60], 20)
     """
 
     def __init__(self, n_rows: int, batch_size: int, stream: RandomStream) -> None:
@@ -151,6 +176,15 @@ class AllocationSampler:
         Number of lots in an epoch, at least 1.
     stream : RandomStream
         Source of randomness; each epoch has a child of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.mechanisms import AllocationSampler, RandomStream
+    >>> sampler = AllocationSampler(100, 10, RandomStream.from_entropy())
+    >>> epoch, offsets = sampler.draw(steps=10)
+    >>> np.array_equal(np.sort(epoch), np.arange(100))  # every row once
+    True
     """
 
     def __init__(self, n_rows: int, lots: int, stream: RandomStream) -> None:

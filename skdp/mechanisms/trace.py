@@ -45,6 +45,15 @@ class ReleaseTrace:
         If given, mechanisms return the outputs of that earlier trace instead of fresh ones.
     releases : list of Release
         The releases so far.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import gaussian_mechanism, record_releases
+    >>> with record_releases() as trace:
+    ...     noisy = gaussian_mechanism([3.0], epsilon=1.0, delta=1e-6, sensitivity=1.0)
+    >>> release = trace.releases[0]
+    >>> release.label, release.value, release.sensitivity
+    ('gaussian_mechanism', array([3.]), 1.0)
     """
 
     replayed: ReleaseTrace | None = None
@@ -75,7 +84,17 @@ _active: ContextVar[ReleaseTrace | None] = ContextVar("skdp_release_trace", defa
 
 
 def active_trace() -> ReleaseTrace | None:
-    """Return the trace that is being recorded in this context, if any."""
+    """Return the trace that is being recorded in this context, if any.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import active_trace, record_releases
+    >>> active_trace() is None
+    True
+    >>> with record_releases() as trace:
+    ...     active_trace() is trace
+    True
+    """
     return _active.get()
 
 
@@ -108,6 +127,17 @@ def record_releases(replayed: ReleaseTrace | None = None) -> Iterator[ReleaseTra
     ------
     ReleaseTrace
         Fills up while the block runs.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import gaussian_mechanism, record_releases
+    >>> target = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": 1.0}
+    >>> with record_releases() as first:
+    ...     noisy = gaussian_mechanism([3.0], **target)
+    >>> with record_releases(replayed=first) as second:  # the same noise on a neighbour
+    ...     again = gaussian_mechanism([4.0], **target)
+    >>> bool(again == noisy), abs(second.releases[0].value - first.releases[0].value)
+    (True, array([1.]))
     """
     trace = ReleaseTrace(replayed)
     token = _active.set(trace)

@@ -56,11 +56,11 @@ class PrivateCalibrator(AdjustsModel):
     Notes
     -----
     The rows enter through one released table of labels by scores, as in `PrivateEvaluation`
-    (discrete Gaussian noise, L2 sensitivity 1 or the root of 2; ``docs/proofs/evaluation.md``);
-    all else is post-processing. A logistic curve is fitted to the noisy counts by their known
-    covariance and shrunk towards the identity, so that noise alone changes little: with few rows
-    and a small epsilon probabilities stay as they were, at best. Of more than two classes each is
-    calibrated against the others, and probabilities are scaled to sum to 1.
+    (discrete Gaussian noise, L2 sensitivity 1 or the root of 2; :ref:`Theorem 2 of evaluation
+    <evaluation-2>`); all else is post-processing. A logistic curve is fitted to the noisy counts by
+    their known covariance and shrunk towards the identity, so that noise alone changes little: with
+    few rows and a small epsilon probabilities stay as they were, at best. Of more than two classes
+    each is calibrated against the others, and probabilities are scaled to sum to 1.
 
     References
     ----------
@@ -75,7 +75,7 @@ class PrivateCalibrator(AdjustsModel):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.7, 0.7, size=(6000, 2))
     >>> y = (rng.random(6000) < 1 / (1 + np.exp(-6 * X[:, 0]))).astype(int)
-    >>> model = OperaLogisticRegression(epsilon=1.0, alpha=0.1, calibrate=None)
+    >>> model = OperaLogisticRegression(data_norm=1.0, alpha=0.1, calibrate=None)
     >>> model = model.fit(X[:3000], y[:3000])
     >>> calibrated = PrivateCalibrator(FrozenEstimator(model), epsilon=1.0)
     >>> bool(calibrated.fit(X[3000:], y[3000:]).slope_[0] > 2)  # strong ridge is underconfident

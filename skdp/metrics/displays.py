@@ -53,6 +53,19 @@ class PrivateRocCurveDisplay(EvaluationDisplay):
         The curve.
     band_ : matplotlib collection
         The band.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp.metrics import PrivateEvaluation, PrivateRocCurveDisplay
+    >>> X = np.random.default_rng(0).normal(size=(4000, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> public_model = LogisticRegression().fit(X[:500], y[:500])  # stands for a private fit
+    >>> result = PrivateEvaluation(epsilon=1.0).evaluate(public_model, X[500:], y[500:])
+    >>> display = PrivateRocCurveDisplay.from_result(result)
+    >>> display.ax_.get_ylabel()
+    'sensitivity'
     """
 
     _axes = ("false-positive rate", "sensitivity")
@@ -83,6 +96,19 @@ class PrivateCalibrationDisplay(EvaluationDisplay):
         The curve.
     band_ : matplotlib collection
         The band.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp.metrics import PrivateCalibrationDisplay, PrivateEvaluation
+    >>> X = np.random.default_rng(0).normal(size=(4000, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> public_model = LogisticRegression().fit(X[:500], y[:500])  # stands for a private fit
+    >>> result = PrivateEvaluation(epsilon=1.0).evaluate(public_model, X[500:], y[500:])
+    >>> display = PrivateCalibrationDisplay.from_result(result)
+    >>> display.ax_.get_ylabel()
+    'share of positives'
     """
 
     _axes = ("mean probability", "share of positives")

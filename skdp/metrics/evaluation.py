@@ -90,7 +90,8 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
     A row lies in one cell of the table of each class (of one table, for two classes). Bins, and
     cells between thresholds, are released as integers with discrete Gaussian noise, as one event
     that the accountant prices exactly. The L2 sensitivity of each table is 1, or the root of 2
-    under replace-one. Proof: ``docs/proofs/evaluation.md``. Intervals count sampling and noise.
+    under replace-one: :ref:`Theorems 1 to 3 of evaluation <evaluation-1>`. Intervals count sampling
+    and noise.
 
     References
     ----------
@@ -213,6 +214,13 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
             The widths of 95 % intervals by the names of figures, at the first threshold, for a
             calibrated model whose log odds are normal in each class; without the expected
             calibration error, whose interval depends on the noise that is drawn.
+
+        Examples
+        --------
+        >>> from skdp.metrics import PrivateEvaluation
+        >>> widths = PrivateEvaluation(epsilon=1.0).expected_widths(n=2000, prevalence=0.2)
+        >>> bool(widths["roc_auc"] < 0.1)
+        True
         """
         self._check_parameters()
         n = check_integer("n", n, at_least=1)

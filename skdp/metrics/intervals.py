@@ -24,6 +24,13 @@ class Figure(float):
         Values that sampling and noise do not rule out.
     name : str
         What it is the figure of.
+
+    Examples
+    --------
+    >>> from skdp.metrics import Figure
+    >>> accuracy = Figure(0.83, interval=(0.81, 0.85), name="accuracy")
+    >>> accuracy, accuracy > 0.8
+    (0.83 [0.81, 0.85], True)
     """
 
     name: str

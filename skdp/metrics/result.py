@@ -26,6 +26,13 @@ class Point(NamedTuple):
         How high, with an interval for this point by itself.
     threshold : float
         The score that rows beyond it reach.
+
+    Examples
+    --------
+    >>> from skdp.metrics import Figure, Point
+    >>> point = Point(x=0.1, y=Figure(0.6, (0.55, 0.65), "sensitivity"), threshold=0.5)
+    >>> point.x, point.y.interval
+    (0.1, (0.55, 0.65))
     """
 
     x: float
@@ -54,6 +61,19 @@ class PrivateEvaluationResult(EvaluationRecord):
         Declared threshold that figures of predictions are for; see `at`.
     subgroup, label : object or None
         Part of the rows, and class against the others, that figures are for; see `of`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skdp.metrics import PrivateEvaluation
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(4000, 2))
+    >>> y = (X[:, 0] + rng.normal(size=4000) > 0).astype(int)
+    >>> public_model = LogisticRegression().fit(X[:500], y[:500])  # stands for a private fit
+    >>> result = PrivateEvaluation(epsilon=1.0, thresholds=(0.5, 0.8)).evaluate(public_model, X, y)
+    >>> result.at(0.8).specificity > result.specificity  # read from what was released already
+    True
     """
 
     tables: ScoreTables
@@ -75,6 +95,19 @@ class PrivateEvaluationResult(EvaluationRecord):
         -------
         PrivateEvaluationResult
             The same tables, read at that threshold.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from skdp.metrics import PrivateEvaluation
+        >>> X = np.random.default_rng(0).normal(size=(4000, 2))
+        >>> y = (X[:, 0] > 0).astype(int)
+        >>> public_model = LogisticRegression().fit(X[:500], y[:500])  # stands for a private fit
+        >>> evaluation = PrivateEvaluation(epsilon=1.0, thresholds=(0.5, 0.9))
+        >>> result = evaluation.evaluate(public_model, X[500:], y[500:])
+        >>> bool(result.at(0.9).sensitivity < result.sensitivity)
+        True
         """
         declared = self.tables.bins.thresholds
         if threshold not in declared:
@@ -192,7 +225,21 @@ class PrivateEvaluationResult(EvaluationRecord):
         return [Point(mean, observed, mean) for mean, observed in points]
 
     def roc_curve(self) -> list[Point]:
-        """Return the rate of false positives and the sensitivity at every edge of bins."""
+        """Return the rate of false positives and the sensitivity at every edge of bins.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from skdp.metrics import PrivateEvaluation
+        >>> X = np.random.default_rng(0).normal(size=(4000, 2))
+        >>> y = (X[:, 0] > 0).astype(int)
+        >>> public_model = LogisticRegression().fit(X[:500], y[:500])  # stands for a private fit
+        >>> result = PrivateEvaluation(epsilon=1.0).evaluate(public_model, X[500:], y[500:])
+        >>> points = result.roc_curve()
+        >>> points[0]._fields, len(points) > 10
+        (('x', 'y', 'threshold'), True)
+        """
         return self._curve(lambda first: 1.0 - self._share("specificity", first), "sensitivity")
 
     def precision_recall_curve(self) -> list[Point]:

@@ -58,10 +58,10 @@ class PrivateThreshold(AdjustsModel):
     Notes
     -----
     One released table of labels by scores, as in `PrivateEvaluation` and with its guarantee
-    (``docs/proofs/evaluation.md``); the choice is post-processing. Counts are drawn towards those
-    of a logistic curve by as much as noise explains of their distance, and the best edge of them is
-    taken. A threshold that costs alone decide is public: for a calibrated model it is
-    ``costs[0] / sum(costs)``, which needs no rows and no budget.
+    (:ref:`Theorem 2 of evaluation <evaluation-2>`); the choice is post-processing. Counts are drawn
+    towards those of a logistic curve by as much as noise explains of their distance, and the best
+    edge of them is taken. A threshold that costs alone decide is public: for a calibrated model it
+    is ``costs[0] / sum(costs)``, which needs no rows and no budget.
 
     References
     ----------
@@ -78,7 +78,7 @@ class PrivateThreshold(AdjustsModel):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.7, 0.7, size=(9000, 2))
     >>> y = (rng.random(9000) < 1 / (1 + np.exp(4 - 6 * X[:, 0]))).astype(int)  # one in ten
-    >>> model = ObjectivePerturbationLogisticRegression(epsilon=1.0).fit(X[:3000], y[:3000])
+    >>> model = ObjectivePerturbationLogisticRegression(data_norm=1.0).fit(X[:3000], y[:3000])
     >>> chosen = PrivateThreshold(FrozenEstimator(model)).fit(X[3000:6000], y[3000:6000])
     >>> recalls = [recall_score(y[6000:], found.predict(X[6000:])) for found in (model, chosen)]
     >>> bool(recalls[1] > recalls[0] + 0.2)

@@ -42,6 +42,17 @@ class RowScorer:
         Which method of the estimator gives the response.
     lower, upper : float
         Bounds of a row's value; values beyond them are clipped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from skdp.model_selection import make_row_scorer
+    >>> scorer = make_row_scorer(lambda y_true, predicted: y_true == predicted)
+    >>> X, y = np.zeros((4, 1)), np.array([0, 1, 1, 1])
+    >>> always = DummyClassifier(strategy="constant", constant=1).fit(X, y)
+    >>> scorer.values(always, X, y), scorer.total(always, X, y)
+    (array([0., 1., 1., 1.]), 3.0)
     """
 
     name: str

@@ -11,7 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def with_class_weights(model: Any, class_weights: Sequence[float]) -> Any:
-    """Return a model with weights in the order of the label set; the largest enters its bounds."""
+    """Return a model with weights in the order of the label set; the largest enters its bounds.
+
+    Examples
+    --------
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.models import LinearModel, with_class_weights
+    >>> loss = LogisticLoss()
+    >>> model = LinearModel(loss, n_rows=100, n_features=4, n_outputs=1, intercept_value=0.0)
+    >>> round(with_class_weights(model, (1.0, 3.0)).lipschitz / model.lipschitz, 6)
+    3.0
+    """
     heaviest = model.heaviest * max(class_weights)
     return replace(model, class_weights=tuple(class_weights), heaviest=heaviest)
 

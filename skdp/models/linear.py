@@ -37,7 +37,19 @@ _ROUNDING = 1.0 + 1e-12
 
 @dataclass(frozen=True)
 class LinearProblem:
-    """A loss of linear scores on the rows of a table."""
+    """A loss of linear scores on the rows of a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.models import LinearModel
+    >>> loss = LogisticLoss()
+    >>> model = LinearModel(loss, n_rows=2, n_features=2, n_outputs=1, intercept_value=0.0)
+    >>> (problem,) = model.bind(np.array([[0.6, 0.8], [3.0, 4.0]]), np.array([0, 1]))
+    >>> round(problem.sum_losses(np.zeros(2)), 4)  # 2 log 2
+    1.3863
+    """
 
     rows: Rows
     loss: Loss
@@ -80,6 +92,17 @@ class LinearModel:
     `intercept_value` is the value ``s`` of the constant column, 0 without intercept. `n_rows` is
     the public divisor of the mean: the number of units. `heaviest` is a public bound on the total
     weight of a unit's rows; the loss, and all constants with it, takes it over.
+
+    Examples
+    --------
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.models import LinearModel
+    >>> loss = LogisticLoss()
+    >>> model = LinearModel(loss, n_rows=100, n_features=4, n_outputs=1, intercept_value=1.0)
+    >>> model.n_weights, sorted(model.facts)
+    (5, ['Lipschitz', 'convex', 'linear', 'of a slope of known sign', 'smooth'])
+    >>> round(model.lipschitz, 6)
+    1.414214
     """
 
     loss: Loss

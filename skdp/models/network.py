@@ -53,7 +53,16 @@ def public_start(sizes: tuple[int, ...], activation: Activation) -> list[Weights
 
 @dataclass(frozen=True)
 class NetworkModel:
-    """Loss and public shape of a network, and how one record's gradient is cut."""
+    """Loss and public shape of a network, and how one record's gradient is cut.
+
+    Examples
+    --------
+    >>> from skdp.losses import SoftmaxLoss
+    >>> from skdp.models import NetworkModel
+    >>> model = NetworkModel(SoftmaxLoss(3), n_rows=100, n_features=4, n_outputs=3, hidden=(8,))
+    >>> model.sizes, model.n_weights
+    ((4, 8, 3), 67)
+    """
 
     loss: Loss
     n_rows: int
@@ -159,7 +168,18 @@ class NetworkModel:
 def network_scores(
     X: Any, coefs: list[Weights], intercepts: list[Weights], activation: Activation
 ) -> Weights:
-    """Return the scores of rows, one column for each output."""
+    """Return the scores of rows, one column for each output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.models import network_scores
+    >>> coefs = [np.array([[1.0, -1.0]]), np.array([[2.0], [3.0]])]
+    >>> intercepts = [np.zeros(2), np.array([0.5])]
+    >>> network_scores(np.array([[1.0], [-1.0]]), coefs, intercepts, "relu")
+    array([[2.5],
+           [3.5]])
+    """
     values = X
     for layer, (coef, intercept) in enumerate(zip(coefs, intercepts, strict=True)):
         values = np.asarray(values @ coef) + intercept
@@ -177,7 +197,21 @@ def activate(values: Weights, activation: Activation) -> Weights:
 
 @dataclass(frozen=True)
 class NetworkProblem:
-    """The loss of a network on the rows of a table."""
+    """The loss of a network on the rows of a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import SoftmaxLoss
+    >>> from skdp.models import NetworkModel
+    >>> model = NetworkModel(SoftmaxLoss(3), n_rows=2, n_features=4, n_outputs=3, hidden=(8,))
+    >>> (problem,) = model.bind(np.eye(2, 4), np.array([0, 2]))
+    >>> total = np.zeros(model.n_weights)
+    >>> problem.sum_clipped(np.zeros(model.n_weights), None, clip=0.1, out=total)  # both were cut
+    0
+    >>> bool(np.linalg.norm(total) <= 2 * 0.1)
+    True
+    """
 
     model: NetworkModel
     rows: Rows

@@ -1,6 +1,7 @@
 """How long one record's gradient of a network can be while weights stay close to a public start.
 
-Proof: ``docs/proofs/networks.md``. Matrices of layers hold the biases in their last column.
+Proof: Theorem 4 of ``docs/proofs/networks.md``. Matrices of layers hold the biases in their last
+column.
 """
 
 from __future__ import annotations

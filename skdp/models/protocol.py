@@ -16,7 +16,21 @@ Index = NDArray[np.int64]
 
 
 class Problem(Protocol):
-    """A model, or one of its parts, bound to rows; nothing it returns may leave without noise."""
+    """A model, or one of its parts, bound to rows; nothing it returns may leave without noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.models import LinearModel
+    >>> loss = LogisticLoss()
+    >>> model = LinearModel(loss, n_rows=2, n_features=2, n_outputs=1, intercept_value=0.0)
+    >>> (problem,) = model.bind(np.array([[0.6, 0.8], [0.6, 0.8]]), np.array([1, 1]))
+    >>> total = np.zeros(2)
+    >>> problem.sum_clipped(np.zeros(2), None, clip=0.1, out=total)
+    >>> total.round(6)  # two gradients of norm 0.5, each cut to 0.1
+    array([-0.12, -0.16])
+    """
 
     @property
     def run_steps(self) -> Callable[..., None] | None:
@@ -44,6 +58,17 @@ class Model(Protocol):
 
     Plans that take steps one by one add what a model's method `public_gradient` returns for the
     weights of a part, if it has one, to the mean gradient after its noise.
+
+    Examples
+    --------
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.models import LinearModel, Model
+    >>> def largest_gap(model: Model) -> float:  # all that a plan needs to know
+    ...     return model.gradient_gap(weight_norm=0.0) / model.n_parts
+    >>> loss = LogisticLoss()
+    >>> model = LinearModel(loss, n_rows=100, n_features=4, n_outputs=1, intercept_value=0.0)
+    >>> round(largest_gap(model), 6)
+    1.0
     """
 
     @property
@@ -99,7 +124,18 @@ class Model(Protocol):
 
 
 def require(model: Model, method: str, *wanted: str) -> None:
-    """Refuse a model without the facts that a method's theorem rests on, or of no sound shape."""
+    """Refuse a model without the facts that a method's theorem rests on, or of no sound shape.
+
+    Examples
+    --------
+    >>> from skdp.losses import SoftmaxLoss
+    >>> from skdp.models import NetworkModel, require
+    >>> model = NetworkModel(SoftmaxLoss(3), n_rows=100, n_features=4, n_outputs=3, hidden=(8,))
+    >>> require(model, "output perturbation", "convex", "Lipschitz")
+    Traceback (most recent call last):
+        ...
+    ValueError: output perturbation is proved for losses that are convex, Lipschitz, ...
+    """
     bounds = {"Lipschitz": model.lipschitz, "smooth": model.smoothness}
     missing = [
         fact

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ScaledUnits:
-    """Conversion of the user's numbers, in units of the features, to scaled units."""
+    """Conversion of the user's numbers, in units of the features, to scaled units.
+
+    Examples
+    --------
+    >>> from skdp.models import ScaledUnits
+    >>> units = ScaledUnits(data_norm=10.0)
+    >>> units.weight(0.3), units.feature(5.0), units.learning_rate(units.step(0.5))
+    (3.0, 0.5, 0.5)
+    """
 
     data_norm: float = 1.0  # the bound R on the norm of a row
 

@@ -28,7 +28,18 @@ CURVATURE_GAIN = 3.0
 
 @dataclass(frozen=True)
 class VariationalModel:
-    """Means and mean curvatures of weights, beside a linear model that knows rows and units."""
+    """Means and mean curvatures of weights, beside a linear model that knows rows and units.
+
+    Examples
+    --------
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.models import LinearModel, VariationalModel
+    >>> loss = LogisticLoss()
+    >>> linear = LinearModel(loss, n_rows=100, n_features=4, n_outputs=1, intercept_value=1.0)
+    >>> model = VariationalModel(linear, prior_precision=1.0, pace=0.1)
+    >>> model.n_weights  # a mean and a curvature of each
+    10
+    """
 
     linear: LinearModel
     prior_precision: float  # of scaled weights
@@ -131,7 +142,22 @@ class VariationalModel:
 
 @dataclass(frozen=True)
 class VariationalProblem:
-    """The expected loss of the rows of a table."""
+    """The expected loss of the rows of a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.models import LinearModel, VariationalModel
+    >>> loss = LogisticLoss()
+    >>> linear = LinearModel(loss, n_rows=2, n_features=2, n_outputs=1, intercept_value=0.0)
+    >>> model = VariationalModel(linear, prior_precision=1.0, pace=0.1)
+    >>> (problem,) = model.bind(np.eye(2), np.array([0, 1]))
+    >>> total = np.zeros(model.n_weights)
+    >>> problem.sum_clipped(np.zeros(model.n_weights), None, clip=0.1, out=total)
+    >>> bool(0.0 < np.linalg.norm(total) <= 2 * 0.1 * (1.0 + 1e-9))
+    True
+    """
 
     model: VariationalModel
     rows: Rows

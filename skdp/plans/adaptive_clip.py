@@ -3,7 +3,7 @@
 After Andrew, Thakkar, McMahan and Ramaswamy (2021), with one noise vector for the sum and for the
 count of cut gradients. In units of the norm a record adds its gradient, cut, times
 ``sqrt(1 - SHARE)`` to a release, and to one more number ``sqrt(SHARE)`` if it was cut, else 0: a
-vector of norm at most 1. Proof: ``docs/proofs/networks.md``.
+vector of norm at most 1. Proof: Theorem 3 of ``docs/proofs/networks.md``.
 """
 
 from __future__ import annotations

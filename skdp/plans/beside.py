@@ -1,7 +1,7 @@
 """A fit with more releases: all together meet the target, and are charged as one event.
 
 What is fitted may depend on what another release has shown, if its plan does not, and the other
-way round: product pairs dominate adaptive compositions (Section 5 of
+way round: product pairs dominate adaptive compositions (Theorem 2 of
 ``docs/proofs/class_weights.md``).
 """
 

@@ -3,7 +3,7 @@
 Each record's gradient is clipped, in closed form, to a public norm; true Poisson lots are drawn, or
 each record falls into one random lot of each epoch, noise is added to the clipped sum, and the sum
 is divided by the public expected lot size.
-Proofs: ``docs/proofs/dpsgd.md``.
+Proofs: Theorems 4 and 5 of ``docs/proofs/dpsgd.md``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each step adds Gaussian noise to the sum of a lot's gradients, whose norm the pu
 limits, so that nothing has to be clipped. The algorithm is from Ding et al., "Private empirical
 risk minimization with analytic Gaussian mechanism for healthcare system", Algorithm 2. The noise
 printed there is too small by a factor of 2n and is not offered; the sensitivity used here is
-proved in ``docs/proofs/gradient_perturbation.md``.
+Theorem 1 of ``docs/proofs/gradient_perturbation.md``.
 """
 
 from __future__ import annotations

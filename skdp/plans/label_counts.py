@@ -1,7 +1,7 @@
 """A noisy count of labels, from which a fit takes weights of labels that are at most 1.
 
 Every bound on a record is then that of the fit without weights, whatever has been counted
-(Section 5 of ``docs/proofs/class_weights.md``).
+(Theorem 2 of ``docs/proofs/class_weights.md``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Noisy gradient descent on a convex, smooth objective with a constant step forgets what its early
 steps leaked, if a penalty contracts distances or a projection bounds them and nothing but the last
 iterate leaves the fit (Bok, Su and Altschuler 2024). The noise then stops growing with the number
-of steps. Proof and conditions: ``docs/proofs/hidden_state.md``.
+of steps. Proofs: Theorems 4 and 6 of ``docs/proofs/hidden_state.md``, whose section 1 lists the
+conditions.
 """
 
 from __future__ import annotations

@@ -277,6 +277,6 @@ def _composition_sigma(
     steps: int,
 ) -> float:
     # The multiplier is for steps of sensitivity 2; under Poisson sampling the amplification
-    # lemma is the same for both relations (docs/proofs/gradient_perturbation.md).
+    # lemma is the same for both relations (docs/proofs/gradient_perturbation.md, Theorem 4).
     multiplier = composition_noise_multiplier(epsilon, delta, lots.sample_rate, steps)
     return bound.sensitivity(adjacency) * multiplier / 2.0

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
-from skdp.preprocessing._row_norms import share_rows
-from skdp.preprocessing.dp_pca import second_moment_bound
+from skdp.plans.row_norms import share_rows
+from skdp.plans.second_moments import second_moment_bound
 
 # A record contributes (e, a x): its energies |x_g|^2, one for each group g, and its row.
 _SQUARED_MEAN_WEIGHT = 0.5

@@ -11,8 +11,8 @@ import numpy as np
 from skdp.fitting import FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.parameters import check_integer
-from skdp.preprocessing._noisy_sums import NoisySums
-from skdp.preprocessing._row_norms import bound_rows
+from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.row_norms import bound_rows
 from skdp.preprocessing.row_transformer import RowTransformer
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_bounds import warn_of_unbounded_rows
@@ -102,6 +102,13 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         ------
         ValueError, TypeError
             For bad parameters, as `fit` does.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import DPStandardScaler
+        >>> scaler = DPStandardScaler(lower=0.0, upper=200.0, epsilon=0.5)
+        >>> round(scaler.privacy_plan(n_samples=1000, n_features=5).epsilon, 6)
+        0.5
         """
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)

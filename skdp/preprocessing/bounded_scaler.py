@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
 from skdp.parameters import check_real
+from skdp.plans.row_norms import round_towards_zero
 from skdp.preprocessing._intervals import feature_bounds
-from skdp.preprocessing._row_norms import round_towards_zero
 from skdp.preprocessing.row_transformer import RowTransformer
 
 

@@ -10,62 +10,18 @@ from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
-from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
+from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_integer, check_real
-from skdp.preprocessing._noisy_sums import NoisySums
+from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.row_norms import bound_rows, row_blocks
+from skdp.plans.second_moments import packed_moments, second_moment_bound, unpack_matrix
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
-from skdp.preprocessing._row_norms import bound_rows, row_blocks, share_rows
 from skdp.row_bounds import resolve_data_norm
 
 # With centring a record contributes (x / sqrt(2), x x^T) for rows of norm at most 1: near the
 # weight that disturbs the leading eigenvectors of the covariance least.
 _SQUARED_MEAN_WEIGHT = 0.5
-
-
-def second_moment_bound(n_features: int, squared_mean_weight: float = 0.0) -> ContributionBound:
-    """Return the sensitivity of sums of ``(a x, x x^T)`` over rows of norm at most 1.
-
-    For a^2 in [0, 2], norm ``sqrt(1 + a^2)`` and diameter ``(2 + a^2) / sqrt(2)``, in the Frobenius
-    norm, are attained; a single feature has diameter ``max(1, 2 a)`` for ``a^2`` of 0 or at least
-    0.361.
-    """
-    norm = math.sqrt(1.0 + squared_mean_weight)
-    gap = (2.0 + squared_mean_weight) / math.sqrt(2.0)
-    if n_features == 1 and (squared_mean_weight == 0.0 or squared_mean_weight >= 0.361):
-        gap = max(1.0, 2.0 * math.sqrt(squared_mean_weight))
-    return ContributionBound(norm * ROUND_UP, gap * ROUND_UP, "")
-
-
-def packed_moments(
-    rows: np.ndarray, squared_mean_weight: float = 0.0, shares: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the sums that :func:`second_moment_bound` speaks of, as one vector.
-
-    Entries off the diagonal are multiplied by ``sqrt(2)``, so that the Euclidean norm of the packed
-    upper triangle is the Frobenius norm of the matrix; then comes the sum of ``a x``.
-    """
-    shared = share_rows(rows, shares)
-    gram = safe_sparse_dot(rows.T, shared, dense_output=True)
-    above = np.triu_indices(gram.shape[0])
-    packed = gram[above] * _packing(above)
-    if squared_mean_weight == 0.0:
-        return packed
-    total = np.asarray(shared.sum(axis=0)).ravel()
-    return np.concatenate([packed, math.sqrt(squared_mean_weight) * total])
-
-
-def unpack_matrix(packed: np.ndarray, n_features: int) -> np.ndarray:
-    """Return the symmetric matrix behind a packed upper triangle."""
-    above = np.triu_indices(n_features)
-    matrix = np.zeros((n_features, n_features))
-    matrix[above] = packed / _packing(above)
-    matrix.T[above] = matrix[above]
-    return matrix
-
-
-def _packing(above: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    return np.where(above[0] == above[1], 1.0, math.sqrt(2.0))
 
 
 class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):

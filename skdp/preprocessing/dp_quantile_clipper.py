@@ -13,10 +13,10 @@ from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_real
+from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.row_norms import row_blocks, share_number
 from skdp.preprocessing._intervals import feature_bounds, to_unit_interval
-from skdp.preprocessing._noisy_sums import NoisySums
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
-from skdp.preprocessing._row_norms import row_blocks, share_number
 
 # A quantile is looked for at least this many standard deviations of a noisy count away from the
 # ends: a threshold beyond all values is then mistaken with a probability of 3e-5.

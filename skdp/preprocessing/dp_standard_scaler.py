@@ -12,15 +12,15 @@ from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_integer, check_real
+from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.row_norms import bound_rows, row_blocks, share_number, share_rows
 from skdp.preprocessing._group_moments import (
     group_moment_bound,
     group_moment_sums,
     group_statistics,
 )
 from skdp.preprocessing._intervals import feature_bounds, middle_and_half, to_unit_interval
-from skdp.preprocessing._noisy_sums import NoisySums
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
-from skdp.preprocessing._row_norms import bound_rows, row_blocks, share_number, share_rows
 
 # Weight w of the squares in the pair (u, w (u^2 - c)), c = (1 + 1/w^2) / 2, u in [-1, 1]. Both
 # minimise the noise of the two moments together. Under replace-one the pairs then lie no further

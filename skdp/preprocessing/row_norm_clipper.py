@@ -7,7 +7,7 @@ from typing import Any, Self
 from sklearn.base import OneToOneFeatureMixin
 
 from skdp.parameters import check_choice, check_real
-from skdp.preprocessing._row_norms import bound_rows
+from skdp.plans.row_norms import bound_rows
 from skdp.preprocessing.row_transformer import RowTransformer
 
 

@@ -1,6 +1,6 @@
 """What was spent, said in numbers, in words and in pictures."""
 
-from skdp.reporting.coefficients import coefficient_table
+from skdp.reporting.coefficients import coefficient_intervals, coefficient_table
 from skdp.reporting.model_card import model_card
 from skdp.reporting.onnx_export import to_onnx
 from skdp.reporting.privacy_curve import PrivacyCurveDisplay
@@ -11,6 +11,7 @@ __all__ = [
     "PrivacyCurveDisplay",
     "PrivacySpent",
     "PrivacyStatement",
+    "coefficient_intervals",
     "coefficient_table",
     "model_card",
     "privacy_statement",

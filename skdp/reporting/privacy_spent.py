@@ -67,6 +67,17 @@ class PrivacySpent(JsonRecord):
     ValueError
         If epsilon or delta say of themselves that they are no guarantee, or the accountant is one
         that gives none.
+
+    Examples
+    --------
+    >>> from skdp import OperaLogisticRegression
+    >>> classifier = OperaLogisticRegression(epsilon=1.0, delta=1e-6, data_norm=1.0, classes=[0, 1])
+    >>> spent = classifier.fit([[0.1], [0.9], [0.2], [0.8]], [0, 1, 0, 1]).privacy_spent_
+    >>> epsilon, delta = spent
+    >>> round(epsilon, 6), delta, spent.adjacency
+    (1.0, 1e-06, 'replace-one')
+    >>> bool(spent.epsilon_at(1e-9) > epsilon)
+    True
     """
 
     epsilon: float
@@ -107,12 +118,27 @@ class PrivacySpent(JsonRecord):
         -------
         PrivacyValue
             Epsilon, with its lower bound; never more than `epsilon` at or above the reported delta.
+
+        Examples
+        --------
+        >>> from skdp import DPSGDClassifier
+        >>> plan = DPSGDClassifier(epsilon=1.0, delta=1e-5, data_norm=1.0).privacy_plan(5000, 20)
+        >>> bool(plan.epsilon < plan.epsilon_at(1e-6) < 2.0)
+        True
         """
         value = self._composed().epsilon(delta)
         return _at_most(value, self.epsilon) if delta >= self.delta else value
 
     def delta_at(self, epsilon: float) -> PrivacyValue:
-        """Return an upper bound on delta at another epsilon (non-negative)."""
+        """Return an upper bound on delta at another epsilon (non-negative).
+
+        Examples
+        --------
+        >>> from skdp import DPSGDClassifier
+        >>> plan = DPSGDClassifier(epsilon=1.0, delta=1e-5, data_norm=1.0).privacy_plan(5000, 20)
+        >>> bool(plan.delta_at(2.0) < 1e-9)
+        True
+        """
         value = self._composed().delta(epsilon)
         return _at_most(value, self.delta) if epsilon >= self.epsilon else value
 

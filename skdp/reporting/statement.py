@@ -83,6 +83,14 @@ class PrivacyStatement(str, JsonRecord):
     ----------
     record : dict
         The statement as plain values, from which text and tables are made.
+
+    Examples
+    --------
+    >>> from skdp.reporting import privacy_statement
+    >>> from skdp.statistics import private_count
+    >>> statement = privacy_statement(private_count([1, 2, 3], epsilon=0.5))
+    >>> statement.to_dict()["guarantee"]["epsilon"]
+    0.5
     """
 
     _record: dict[str, Any]
@@ -139,6 +147,16 @@ def privacy_statement(
         If the object is neither fitted nor a ledger.
     ValueError
         If `rows_per_unit` is no integer of at least 1.
+
+    Examples
+    --------
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.reporting import privacy_statement
+    >>> classifier = OperaLogisticRegression(epsilon=1.0, delta=1e-6, data_norm=1.0, classes=[0, 1])
+    >>> classifier = classifier.fit([[0.1], [0.9], [0.2], [0.8]], [0, 1, 0, 1])
+    >>> statement = privacy_statement(classifier, unit="patient")
+    >>> print(statement.splitlines()[0])
+    Privacy statement of OperaLogisticRegression ...
     """
     # A max_rows of 1 may be nobody's choice: only where all fits are of rows it is taken for one.
     if rows_per_unit is None and getattr(unit, "max_rows", 1) > 1:

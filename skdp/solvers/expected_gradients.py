@@ -29,6 +29,17 @@ def sum_expected_gradients(
     """Add to ``out`` ``(E[l'] x, gain E[l''] x^2)`` of the rows in ``index``, each cut to ``clip``.
 
     None stands for all rows. Norms are known in closed form, so that no gradient is ever stored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.solvers import Rows, sum_expected_gradients
+    >>> X, signs = np.array([[1.0, 0.0]]), np.array([1], dtype=np.int8)
+    >>> rows = Rows.from_matrix(X, signs, data_norm=1.0)
+    >>> means, variances, total = np.zeros(2), np.full(2, 1e-12), np.zeros(4)
+    >>> sum_expected_gradients(rows, means, variances, total, None, clip=10.0, gain=1.0)
+    >>> total.round(6)  # slope -1/2 and curvature 1/4
+    array([-0.5 ,  0.  ,  0.25,  0.  ])
     """
     from skdp.solvers import _variational_kernels as kernels
 

@@ -20,6 +20,17 @@ def gradient_descent(
 
     Nothing depends on the data but the iterates, so the sensitivity of the last one follows from
     the contraction of the step alone. Projection onto a ball is non-expansive and keeps it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.solvers import RegularisedObjective, Rows, gradient_descent
+    >>> X, signs = np.array([[0.6, 0.8], [0.8, 0.6]]), np.array([-1, 1], dtype=np.int8)
+    >>> rows = Rows.from_matrix(X, signs, data_norm=1.0)
+    >>> objective = RegularisedObjective(rows, LogisticLoss(), penalty=0.1)
+    >>> gradient_descent(objective, steps=1, step_sizes=1.0).round(4)
+    array([ 0.05, -0.05])
     """
     if steps < 0:
         raise ValueError(f"steps must be >= 0, got {steps}.")

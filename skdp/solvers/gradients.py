@@ -82,6 +82,18 @@ def sum_gradients(
     They are in scaled units and leave the penalty out; their norms are known in closed form, so
     that none is ever stored. Returned is the sum of the losses if ``values``, else 0.0. Both count
     as often as the rows' weights say.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.solvers import Rows, sum_gradients
+    >>> X, signs = np.array([[0.6, 0.8], [0.6, 0.8]]), np.array([1, 1], dtype=np.int8)
+    >>> rows = Rows.from_matrix(X, signs, data_norm=1.0)
+    >>> total = np.zeros(2)
+    >>> value = sum_gradients(rows, LogisticLoss(), np.zeros(2), total, clip=0.1, values=True)
+    >>> total.round(6), round(value, 4)
+    (array([-0.12, -0.16]), 1.3863)
     """
     functions, numbers = check_targets(rows, loss)
     size = rows.n_weights(loss.n_outputs)

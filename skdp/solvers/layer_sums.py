@@ -44,6 +44,13 @@ class Layers:
 
     The last column of every matrix is that of a constant `bias`; where a single layer has none, its
     matrix has as many columns as the rows. Rows enter times `gain`.
+
+    Examples
+    --------
+    >>> from skdp.solvers import Layers
+    >>> layers = Layers([(8, 5), (3, 9)], activation="relu", bias=1.0)
+    >>> layers.n_weights
+    67
     """
 
     shapes: list[tuple[int, int]]
@@ -121,6 +128,19 @@ class LayerSums:
     """Adds up gradients of a loss of dense layers on rows, in the precision that is asked for.
 
     Weights are differences from a public `start` (None: from zero).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import SoftmaxLoss
+    >>> from skdp.solvers import Layers, LayerSums, Rows
+    >>> rows = Rows.from_matrix(np.eye(2, 4), np.array([0, 2], dtype=np.int32), data_norm=1.0)
+    >>> sums = LayerSums(rows, SoftmaxLoss(3), Layers([(3, 4)]), np.float64)
+    >>> total = np.zeros(12)
+    >>> sums.add(np.zeros(12), total, clip=0.5)[0]  # how many were within it
+    0
+    >>> bool(np.linalg.norm(total) <= 2 * 0.5)
+    True
     """
 
     def __init__(
@@ -262,7 +282,18 @@ class LayerSums:
 
 
 def wide_sums(rows: Rows, loss: Loss) -> LayerSums | None:
-    """Return what adds up gradients of a linear softmax model; None where kernels are as fast."""
+    """Return what adds up gradients of a linear softmax model; None where kernels are as fast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import SoftmaxLoss
+    >>> from skdp.solvers import Rows, wide_sums
+    >>> codes = np.array([0, 2], dtype=np.int32)
+    >>> narrow, wide = (Rows.from_matrix(np.eye(2, n), codes, data_norm=1.0) for n in (4, 1000))
+    >>> wide_sums(narrow, SoftmaxLoss(3)) is None, wide_sums(wide, SoftmaxLoss(3)) is None
+    (True, False)
+    """
     softmax = check_targets(rows, loss)[0].family == "softmax"
     if rows.is_sparse or not softmax or rows.n_weights(loss.n_outputs) < _WIDE:
         return None

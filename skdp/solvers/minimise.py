@@ -34,6 +34,18 @@ def minimise(
 
     A sensitivity rests on the tolerance, and nothing may tell how hard it was to meet: there is no
     warning, no iteration count and no other way out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.solvers import RegularisedObjective, Rows, minimise
+    >>> X, signs = np.array([[0.6, 0.8], [0.8, 0.6]]), np.array([-1, 1], dtype=np.int8)
+    >>> rows = Rows.from_matrix(X, signs, data_norm=1.0)
+    >>> objective = RegularisedObjective(rows, LogisticLoss(), penalty=0.1)
+    >>> weights = minimise(objective, tolerance=1e-9)
+    >>> bool(np.linalg.norm(objective.gradient(weights)) <= 1e-9)
+    True
     """
     # After ``max_iter`` iterations of the fast method comes a damped Newton method with exact
     # Hessians. Every one of its steps decreases the strongly convex objective by an amount bounded

@@ -44,6 +44,17 @@ class RegularisedObjective:
     The penalty covers the intercept too. Gradients are clipped record by record where the loss
     says so. The mean counts rows by their weights and divides by the number of units. Methods take
     the row numbers that it is restricted to, and a share of the units then; None: all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.solvers import RegularisedObjective, Rows
+    >>> X, signs = np.array([[0.6, 0.8], [0.8, 0.6]]), np.array([-1, 1], dtype=np.int8)
+    >>> rows = Rows.from_matrix(X, signs, data_norm=1.0)
+    >>> objective = RegularisedObjective(rows, LogisticLoss(), penalty=0.1)
+    >>> objective.gradient(np.zeros(2)).round(4)
+    array([-0.05,  0.05])
     """
 
     def __init__(self, rows: Rows, loss: Loss, penalty: float, tilt: Vector | None = None) -> None:

@@ -1,7 +1,7 @@
 """Worst-case bounds on the rounding errors of gradients, from public numbers.
 
-The count of roundings is in ``docs/proofs/discrete_noise.md``. It holds for every order in which
-sums may be added up, so for all kernels.
+The count of roundings is Theorem 5 of ``docs/proofs/discrete_noise.md``. It holds for every order
+in which sums may be added up, so for all kernels.
 """
 
 from __future__ import annotations

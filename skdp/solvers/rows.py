@@ -49,6 +49,15 @@ class Rows:
 
     Losses and gradients count `row_weight` times in sums (None: all once), whatever they were cut
     to before, and means divide by `n_units`, the number of rows unless it is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.solvers import Rows
+    >>> X, signs = np.array([[0.6, 0.8], [3.0, 4.0]]), np.array([-1, 1], dtype=np.int8)
+    >>> rows = Rows.from_matrix(X, signs, data_norm=2.0)
+    >>> rows.row_scale  # half of the first; the second, longer than 2, to norm 1
+    array([0.5, 0.2])
     """
 
     def __init__(

@@ -23,6 +23,12 @@ class UpdateRule:
 
     The gradient is ``sum / divisor + penalty * weights``. With momentum b the velocity becomes
     ``b * velocity + gradient`` and is subtracted, times the learning rate, from the weights.
+
+    Examples
+    --------
+    >>> from skdp.solvers import UpdateRule
+    >>> UpdateRule(divisor=100.0, momentum=0.9).momentum, UpdateRule.adam(divisor=100.0).beta2
+    (0.9, 0.999)
     """
 
     divisor: float
@@ -62,7 +68,15 @@ class UpdateRule:
 
 
 class StepState(NamedTuple):
-    """Arrays that steps change in place; `average` is the weighted sum of averaged iterates."""
+    """Arrays that steps change in place; `average` is the weighted sum of averaged iterates.
+
+    Examples
+    --------
+    >>> from skdp.solvers import StepState
+    >>> state = StepState.zeros(3)
+    >>> state.weights, state.average_iterates()
+    (array([0., 0., 0.]), array([0., 0., 0.]))
+    """
 
     # Kernels take them in this order.
     weights: NDArray[np.float64]
@@ -95,6 +109,15 @@ def apply_update(
     """Take one step with a sum of clipped gradients plus noise.
 
     The new iterate enters the average with the given weight; 0 leaves it out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.solvers import StepState, UpdateRule, apply_update
+    >>> state, noisy_sum = StepState.zeros(2), np.array([10.0, -20.0])
+    >>> apply_update(state, UpdateRule(divisor=100.0), noisy_sum, learning_rate=0.5)
+    >>> state.weights
+    array([-0.05,  0.1 ])
     """
     from skdp.solvers._step_kernels import update
 
@@ -118,6 +141,20 @@ def run_steps(
 
     The lot of step t is ``indices[offsets[t]:offsets[t + 1]]`` and may be empty;
     row t of ``noise``, already scaled, is added to its sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.solvers import Rows, StepState, UpdateRule, run_steps
+    >>> X, signs = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, 1], dtype=np.int8)
+    >>> rows = Rows.from_matrix(X, signs, data_norm=1.0)
+    >>> lots = np.array([0, 1]), np.array([0, 1, 2])  # row 0, then row 1
+    >>> rates, noise = np.full(2, 0.1), np.zeros((2, 2))
+    >>> state = StepState.zeros(2)
+    >>> run_steps(rows, LogisticLoss(), state, UpdateRule(1.0), *lots, noise, rates, np.zeros(2))
+    >>> state.weights.round(4)
+    array([0.05, 0.05])
     """
     from skdp.solvers import _step_kernels
 

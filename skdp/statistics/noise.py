@@ -82,7 +82,8 @@ class Noise:
         if query.unit == 1:
             one = DiscreteGaussianEvent(float(people), 1)
             return cls(query, "gaussian", Fraction(float(people)), repeated(one, query.l1))
-        # On a fine grid it is as good as continuous noise: docs/proofs/discrete_noise.md.
+        # On a fine grid it is as good as continuous noise (docs/proofs/discrete_noise.md,
+        # Theorem 2).
         scale = math.ceil(Fraction(people) * query.unit)
         sensitivity = math.sqrt(query.l2_squared) * ROUND_UP
         worth = GaussianNoise(sensitivity, float(scale), 1.0).multiplier

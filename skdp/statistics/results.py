@@ -35,6 +35,16 @@ class PrivateStatistic:
         Probability of the intervals.
     privacy_spent_ : PrivacySpent
         The guarantee, its mechanism and its assumptions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.statistics import private_mean
+    >>> ages = np.random.default_rng(0).uniform(20.0, 90.0, 5000)
+    >>> result = private_mean(ages, lower=0.0, upper=120.0, epsilon=1.0)
+    >>> low, high = result.interval
+    >>> low < result.value < high, result.privacy_spent_.epsilon
+    (True, 1.0)
     """
 
     name: str
@@ -88,6 +98,16 @@ class PrivateCounts(PrivateStatistic):
         Law of the noise.
     released : ndarray or None
         The counts before they were rounded or the like; None takes `values`.
+
+    Examples
+    --------
+    >>> from skdp.statistics import private_histogram
+    >>> wards = ["A"] * 300 + ["B"] * 200
+    >>> counts = private_histogram(wards, categories=["A", "B", "C"], epsilon=1.0)
+    >>> counts.categories
+    ('A', 'B', 'C')
+    >>> round(float(counts.consistent_with(500).values.sum()), 6)  # a public total
+    500.0
     """
 
     categories: tuple[Any, ...] = ()
@@ -110,6 +130,15 @@ class PrivateCounts(PrivateStatistic):
         -------
         tuple of two arrays
             Lower and upper bounds, around the released counts as they are.
+
+        Examples
+        --------
+        >>> from skdp.statistics import private_histogram
+        >>> wards = ["A"] * 300 + ["B"] * 200
+        >>> counts = private_histogram(wards, categories=["A", "B"], epsilon=1.0)
+        >>> low, high = counts.simultaneous_interval(0.99)
+        >>> bool((low < counts.interval[0]).all())  # wider than one by one
+        True
         """
         level = self.confidence if confidence is None else confidence
         check_real("confidence", level, at_least=1e-12, at_most=1.0 - 1e-12)
@@ -128,12 +157,28 @@ class PrivateCounts(PrivateStatistic):
         -------
         PrivateCounts
             The changed counts.
+
+        Examples
+        --------
+        >>> from skdp.statistics import private_histogram
+        >>> wards = ["A"] * 300 + ["B"] * 200
+        >>> counts = private_histogram(wards, categories=["A", "B"], epsilon=1.0)
+        >>> set(counts.rounded(5).values % 5) == {0}
+        True
         """
         base = check_integer("base", base, at_least=1)
         return replace(self, values=base * np.round(self.values / base))
 
     def nonnegative(self) -> Self:
-        """Return counts and intervals with 0 in place of what is negative."""
+        """Return counts and intervals with 0 in place of what is negative.
+
+        Examples
+        --------
+        >>> from skdp.statistics import private_histogram
+        >>> counts = private_histogram(["A"] * 300, categories=["A", "B"], epsilon=1.0)
+        >>> bool((counts.nonnegative().values >= 0).all())
+        True
+        """
         low, high = (np.maximum(bound, 0.0) for bound in self.interval)
         return replace(self, values=np.maximum(self.values, 0.0), interval=(low, high))
 
@@ -149,6 +194,14 @@ class PrivateCounts(PrivateStatistic):
         -------
         PrivateCounts
             The changed counts, no longer whole numbers.
+
+        Examples
+        --------
+        >>> from skdp.statistics import private_histogram
+        >>> wards = ["A"] * 300 + ["B"] * 200
+        >>> counts = private_histogram(wards, categories=["A", "B"], epsilon=1.0)
+        >>> round(float(counts.consistent_with(500).values.sum()), 6)
+        500.0
         """
         check_real("total", total)
         excess = float(self.values.sum()) - total
@@ -180,6 +233,14 @@ class PrivateTopK:
         Probability of `shortfall`, and of the intervals of `counts`, each by itself.
     privacy_spent_ : PrivacySpent
         The guarantee, its mechanism and its assumptions.
+
+    Examples
+    --------
+    >>> from skdp.statistics import private_top_k
+    >>> wards = ["A"] * 300 + ["B"] * 200 + ["C"] * 10
+    >>> top = private_top_k(wards, categories=["A", "B", "C"], k=2, epsilon=5.0)
+    >>> top.categories
+    ('A', 'B')
     """
 
     categories: tuple[Any, ...]

@@ -51,6 +51,16 @@ class PrivateTableOne:
         Scale of the noise on every sum, in records.
     privacy_spent_ : PrivacySpent
         The guarantee of all rows together, its mechanism and its assumptions.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdp.preprocessing import NumericColumn, TableSchema
+    >>> from skdp.statistics import private_table_one
+    >>> schema = TableSchema([NumericColumn("age", 0, 120)])
+    >>> table = private_table_one(pd.DataFrame({"age": [61, 47] * 500}), schema, epsilon=1.0)
+    >>> [row.statistic for row in table.rows], table.arms
+    (['n', 'mean', 'sd'], ('all',))
     """
 
     rows: tuple[TableRow, ...]
@@ -71,6 +81,16 @@ class PrivateTableOne:
         ------
         ImportError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> from skdp.statistics import private_table_one
+        >>> schema = TableSchema([NumericColumn("age", 0, 120)])
+        >>> table = private_table_one(pd.DataFrame({"age": [61, 47] * 500}), schema, epsilon=1.0)
+        >>> list(table.to_frame().columns)
+        ['arm', 'column', 'level', 'statistic', 'value', 'low', 'high']
         """
         return import_pandas().DataFrame(list(self.rows), columns=list(TableRow._fields))
 

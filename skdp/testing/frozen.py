@@ -27,6 +27,18 @@ class FrozenStream(RandomStream):
     Build one with ``FrozenStream.from_seed(seed)``. Fits that are given one each have the same
     noise whatever they are fitted on, which is good for comparing them in tests, and never for a
     release.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import gaussian_mechanism
+    >>> from skdp.testing import FrozenStream
+    >>> target = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": 1.0}
+    >>> one, other = (
+    ...     gaussian_mechanism([value], random_state=FrozenStream.from_seed(0), **target)
+    ...     for value in (3.0, 4.0)
+    ... )
+    >>> round(float(other[0] - one[0]), 6)  # the noise is the same
+    1.0
     """
 
     __slots__ = ()

@@ -24,6 +24,13 @@ class ReplayReport:
         Gaussian noise.
     sensitivities : ndarray of shape (n_releases,)
         The declared sensitivities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.testing import ReplayReport
+    >>> ReplayReport(distances=np.array([0.3]), sensitivities=np.array([0.5])).largest_ratio
+    0.6
     """
 
     distances: np.ndarray
@@ -75,6 +82,18 @@ def replay_on_neighbour(
     AssertionError
         If the number of releases, their labels, shapes, declared sensitivities or noise differ,
         or if a distance exceeds its sensitivity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.testing import replay_on_neighbour
+    >>> X, y = np.linspace(-1.0, 1.0, 20)[:, None], np.arange(20) // 10
+    >>> neighbour = X.copy()
+    >>> neighbour[0] = 1.0  # one row is replaced
+    >>> classifier = OperaLogisticRegression(epsilon=1.0, delta=1e-6, data_norm=1.0, classes=[0, 1])
+    >>> 0.0 < replay_on_neighbour(classifier, X, y, neighbour, y).largest_ratio <= 1.0
+    True
     """
     recorded = _fit(estimator, X, y, seed, None)
     replayed = _fit(estimator, X_neighbour, y_neighbour, seed, recorded)

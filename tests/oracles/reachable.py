@@ -20,9 +20,13 @@ PUBLIC = (
 )
 
 
-def exported():
+# What is exported to those who extend the library with losses, models and solvers.
+EXTENDING = (".losses", ".models", ".solvers")
+
+
+def exported(packages=PUBLIC + EXTENDING):
     """Yield the objects of public packages: of `__all__`, or all without an underscore."""
-    for name in PUBLIC:
+    for name in packages:
         module = importlib.import_module(f"skdp{name}")
         own = [key for key in vars(module) if not key.startswith("_")]
         for key in getattr(module, "__all__", own):

@@ -13,10 +13,10 @@ from skdp.mechanisms.trace import record_releases
 from skdp.models import LinearModel
 from skdp.plans.gradient_perturbation import lipschitz_contribution
 from skdp.plans.noisy_gradient import contribution_in_ball
+from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.objective_perturbation import curvature_ratio
 from skdp.plans.output_perturbation import minimiser_sensitivity
-from skdp.preprocessing._noisy_sums import NoisySums
-from skdp.preprocessing.dp_pca import second_moment_bound
+from skdp.plans.second_moments import second_moment_bound
 from skdp.preprocessing.dp_quantile_clipper import histogram_bound
 from skdp.preprocessing.dp_standard_scaler import _SQUARE_WEIGHTS, moment_bound
 

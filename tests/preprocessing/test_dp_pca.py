@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 from sklearn.decomposition import PCA
 
 from skdp.mechanisms import analytic_gaussian_sigma, record_releases
+from skdp.plans.second_moments import packed_moments, second_moment_bound, unpack_matrix
 from skdp.preprocessing import DPPCA
-from skdp.preprocessing.dp_pca import packed_moments, second_moment_bound, unpack_matrix
 from skdp.testing import replay_on_neighbour
 
 WEIGHTS = (0.0, 0.1, 0.5, 1.0, 2.0)

@@ -245,11 +245,11 @@ def test_rows_are_transformed_one_by_one(transformer):
 
 def test_large_tables_are_summed_in_blocks(transformer, monkeypatch):
     from skdp.mechanisms import record_releases
-    from skdp.preprocessing import _row_norms
+    from skdp.plans import row_norms
 
     values = []
     for entries in (1 << 20, 100):
-        monkeypatch.setattr(_row_norms, "_BLOCK_ENTRIES", entries)
+        monkeypatch.setattr(row_norms, "_BLOCK_ENTRIES", entries)
         with record_releases() as trace:
             clone(transformer).set_params(random_state=0).fit(table())
         values.append(trace.releases[0].value)

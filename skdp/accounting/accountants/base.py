@@ -38,6 +38,16 @@ class Accountant(TradeOff, ABC):
     Every number returned is an upper bound on the true cost, unless it says otherwise
     (`PrivacyValue.is_guarantee`). The list of events must not depend on earlier results (the
     queries themselves may): stopping when a bound is reached needs a privacy filter instead.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Accountant, GaussianEvent, PLDAccountant
+    >>> accountant = PLDAccountant(adjacency="replace-one")
+    >>> isinstance(accountant, Accountant)
+    True
+    >>> epsilon = accountant.compose(GaussianEvent(4.0)).epsilon(1e-5)
+    >>> round(epsilon, 3), epsilon.is_guarantee
+    (0.926, True)
     """
 
     name: ClassVar[str]
@@ -89,6 +99,12 @@ class Accountant(TradeOff, ABC):
         -------
         bool
             Whether `compose` would accept it.
+
+        Examples
+        --------
+        >>> from skdp.accounting import GaussianEvent, GDPAccountant, PureDPEvent
+        >>> GDPAccountant().supports(GaussianEvent(2.0)), GDPAccountant().supports(PureDPEvent(0.1))
+        (True, False)
         """
         return all(self._supports_leaf(leaf) for leaf in leaf_counts(event))
 
@@ -114,6 +130,14 @@ class Accountant(TradeOff, ABC):
             is composed.
         TypeError, ValueError
             If ``event`` is no Event or ``count`` no integer >= 0.
+
+        Examples
+        --------
+        >>> from skdp.accounting import GaussianEvent, LaplaceEvent, PLDAccountant
+        >>> accountant = PLDAccountant().compose(GaussianEvent(8.0), count=3)
+        >>> accountant = accountant.compose(LaplaceEvent(20.0))
+        >>> accountant.event.events[0]
+        RepeatedEvent(event=GaussianEvent(noise_multiplier=8.0), count=3)
         """
         owner = f"{type(self).__name__}.compose"
         check_event(owner, "event", event)
@@ -146,6 +170,15 @@ class Accountant(TradeOff, ABC):
         ------
         TypeError, ValueError
             If ``delta`` is no single number or lies outside [0, 1).
+
+        Examples
+        --------
+        >>> from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent
+        >>> step = PoissonSampledEvent(0.01, GaussianEvent(2.0))
+        >>> epsilon = PLDAccountant().compose(step, count=1000).epsilon(1e-5)
+        >>> lower, upper = epsilon
+        >>> round(epsilon, 3), lower <= upper == epsilon
+        (0.622, True)
         """
         delta = check_real(f"{type(self).__name__}.epsilon", "delta", delta)
         if not 0 <= delta < 1:
@@ -170,6 +203,12 @@ class Accountant(TradeOff, ABC):
         ------
         TypeError, ValueError
             If ``epsilon`` is no single number, negative or NaN.
+
+        Examples
+        --------
+        >>> from skdp.accounting import GDPAccountant, GaussianEvent
+        >>> f"{float(GDPAccountant().compose(GaussianEvent(4.0)).delta(1.0)):.3e}"
+        '2.924e-06'
         """
         epsilon = check_real(f"{type(self).__name__}.delta", "epsilon", epsilon)
         if not epsilon >= 0:
@@ -183,6 +222,14 @@ class Accountant(TradeOff, ABC):
         -------
         dict
             The kind of accountant, its parameters and the history.
+
+        Examples
+        --------
+        >>> from skdp.accounting import Accountant, GaussianEvent, PLDAccountant
+        >>> accountant = PLDAccountant().compose(GaussianEvent(4.0), count=3)
+        >>> again = Accountant.from_dict(accountant.to_dict())
+        >>> type(again).__name__, again.epsilon(1e-5) == accountant.epsilon(1e-5)
+        ('PLDAccountant', True)
         """
         parameters = {name: getattr(self, name) for name in self._parameters}
         return {

@@ -67,6 +67,12 @@ def composition_noise_multiplier(
     (Balle, Barthe and Gaboardi, 2018, Theorem 9). The steps compose to
     ``eps_s sqrt(2 T ln(1/delta')) + T m(eps_s)`` at ``T p delta_0 + delta'`` (Dwork, Rothblum and
     Vadhan, 2010, Theorem III.3), with ``m`` the bound chosen by ``mean_term``.
+
+    Examples
+    --------
+    >>> from skdp.accounting import composition_noise_multiplier
+    >>> round(composition_noise_multiplier(1.0, 1e-5, sample_rate=0.01, steps=1000), 2)
+    17.03
     """
     _check(epsilon, delta, sample_rate, steps, mean_term)
     check_split(split)

@@ -11,7 +11,17 @@ from skdp.accounting.checks import Described
 
 @dataclass(frozen=True)
 class Event(Described):
-    """Base class of all events."""
+    """Base class of all events.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Event, GaussianEvent
+    >>> event = GaussianEvent(noise_multiplier=2.0)
+    >>> isinstance(event, Event), event.to_dict()
+    (True, {'type': 'GaussianEvent', 'noise_multiplier': 2.0})
+    >>> Event.from_dict(event.to_dict()) == event
+    True
+    """
 
     # From dp-accounting and back; `skdp.accounting.interchange`, which knows all events, enters it.
     _translate: ClassVar[tuple[Callable[[Any, str], Event], Callable[[Event, str], Any]]]

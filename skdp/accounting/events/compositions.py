@@ -19,6 +19,14 @@ class RepeatedEvent(Event):
         The event that is repeated; later runs may look at the results of earlier ones.
     count : int
         How often, at least 0.
+
+    Examples
+    --------
+    >>> from skdp.accounting import GaussianEvent, PLDAccountant, RepeatedEvent
+    >>> fit = RepeatedEvent(GaussianEvent(10.0), count=25)
+    >>> one_by_one = PLDAccountant().compose(GaussianEvent(10.0), count=25)
+    >>> PLDAccountant().compose(fit).epsilon(1e-5) == one_by_one.epsilon(1e-5)
+    True
     """
 
     event: Event
@@ -37,6 +45,13 @@ class ComposedEvent(Event):
     ----------
     events : iterable of Event
         The events; none at all stands for "nothing was released".
+
+    Examples
+    --------
+    >>> from skdp.accounting import ComposedEvent, GaussianEvent, LaplaceEvent, PLDAccountant
+    >>> plan = ComposedEvent((GaussianEvent(4.0), LaplaceEvent(10.0)))
+    >>> round(PLDAccountant().compose(plan).epsilon(1e-5), 2)
+    0.99
     """
 
     events: tuple[Event, ...]
@@ -68,6 +83,13 @@ class OneOfEvent(Event):
     made beforehand, decides about several releases, let each part hold all that concerns its
     records: ``OneOfEvent((ComposedEvent((a, c)), ComposedEvent((b, c))))`` costs less than
     ``ComposedEvent((OneOfEvent((a, b)), c))``.
+
+    Examples
+    --------
+    >>> from skdp.accounting import OneOfEvent, PLDAccountant, PureDPEvent
+    >>> wards = OneOfEvent((PureDPEvent(0.5), PureDPEvent(0.2)))  # disjoint rows
+    >>> round(PLDAccountant().compose(wards).epsilon(0.0), 6)
+    0.5
     """
 
     events: tuple[Event, ...]

@@ -21,6 +21,13 @@ class PureDPEvent(Event):
     epsilon : float
         Privacy parameter in nats under the adjacency in force, finite and ``>= 0``; inside a
         `PoissonSampledEvent`, for a record that joins or leaves the sample.
+
+    Examples
+    --------
+    >>> from skdp.accounting import PLDAccountant, PureDPEvent
+    >>> accountant = PLDAccountant().compose(PureDPEvent(0.1), count=50)
+    >>> round(accountant.epsilon(0.0), 6), round(accountant.epsilon(1e-5), 2)
+    (5.0, 2.84)
     """
 
     epsilon: float
@@ -40,6 +47,13 @@ class ApproxDPEvent(Event):
         `PoissonSampledEvent`, for a record that joins or leaves the sample.
     delta : float
         Failure probability, in [0, 1].
+
+    Examples
+    --------
+    >>> from skdp.accounting import ApproxDPEvent, PLDAccountant
+    >>> release = ApproxDPEvent(0.5, 1e-6)  # of a library that states no more
+    >>> round(PLDAccountant().compose(release, count=2).epsilon(2e-6), 6)
+    1.0
     """
 
     epsilon: float
@@ -57,6 +71,20 @@ class ProfileEvent(Event, ABC):
     The profile is the smallest ``delta(epsilon)`` with which the release is (epsilon, delta)-DP. A
     subclass is a frozen dataclass that says what happened and implements `profile_bound`;
     `PLDAccountant` then composes it with everything else.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from skdp.accounting import PLDAccountant, ProfileEvent
+    >>> @dataclass(frozen=True)
+    ... class LeakyEvent(ProfileEvent):
+    ...     "Publishes everything with a small probability, and nothing else."
+    ...     probability: float
+    ...
+    ...     def profile_bound(self, epsilon, adjacency):
+    ...         return self.probability
+    >>> round(PLDAccountant().compose(LeakyEvent(1e-6), count=3).delta(1.0), 9)
+    3e-06
     """
 
     @abstractmethod

@@ -19,6 +19,15 @@ class GaussianEvent(Event):
         the L2 sensitivity of the query under the adjacency in force, so the release is exactly
         ``1 / noise_multiplier``-GDP. Inside a sampled event, the bound is the largest L2 norm of
         one record's contribution to the sum.
+
+    Examples
+    --------
+    >>> from skdp.accounting import GaussianEvent, GDPAccountant
+    >>> accountant = GDPAccountant().compose(GaussianEvent(4.0), count=4)
+    >>> accountant.mu
+    0.5
+    >>> round(accountant.epsilon(1e-5), 4)
+    1.9931
     """
 
     noise_multiplier: float
@@ -48,6 +57,13 @@ class LaplaceEvent(Event):
     it at ``eps >= 0`` into at most ``p h(eps - s) + (1 - p) h(eps + s)``, ``p = 1/(1 + e^-s)``.
     For ``eps <= t - s`` this is ``1 - e^((eps - t)/2) / cosh(s/2)``, and ``cosh(s/2) <= e^(s/2)``;
     above it is ``p (1 - e^((eps - s - t)/2))``: either way at most ``1 - e^((eps - s - t)/2)``.
+
+    Examples
+    --------
+    >>> from skdp.accounting import LaplaceEvent, PLDAccountant
+    >>> accountant = PLDAccountant().compose(LaplaceEvent(10.0), count=20)
+    >>> round(accountant.epsilon(0.0), 6), round(accountant.epsilon(1e-5), 2)
+    (2.0, 1.59)
     """
 
     noise_multiplier: float
@@ -75,6 +91,12 @@ class NormExponentialEvent(Event):
     -----
     It is dominated by a `LaplaceEvent` with the same multiplier, and is one in one dimension; the
     proof is in ``docs/proofs/pure.md``.
+
+    Examples
+    --------
+    >>> from skdp.accounting import NormExponentialEvent, PLDAccountant
+    >>> round(PLDAccountant().compose(NormExponentialEvent(2.0)).epsilon(0.0), 6)
+    0.5
     """
 
     noise_multiplier: float
@@ -95,6 +117,12 @@ class DiscreteGaussianEvent(Event):
     sensitivity : int, default=1
         Largest change of the query, a single integer, under the adjacency in force; inside a
         sampled event, the largest contribution of one record.
+
+    Examples
+    --------
+    >>> from skdp.accounting import DiscreteGaussianEvent, PLDAccountant
+    >>> round(PLDAccountant().compose(DiscreteGaussianEvent(4.0)).epsilon(1e-5), 3)
+    0.927
     """
 
     noise_multiplier: float
@@ -124,6 +152,13 @@ class DiscreteLaplaceEvent(Event):
     At losses that it attains, the profile is that of a `LaplaceEvent` with the same multiplier, and
     between them linear in ``e^eps``: a little more, and most at a sensitivity of 1, where this is
     randomised response.
+
+    Examples
+    --------
+    >>> from skdp.accounting import DiscreteLaplaceEvent, PLDAccountant
+    >>> accountant = PLDAccountant().compose(DiscreteLaplaceEvent(5.0, sensitivity=2))
+    >>> round(accountant.epsilon(0.0), 6)
+    0.2
     """
 
     noise_multiplier: float

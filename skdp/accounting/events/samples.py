@@ -30,6 +30,13 @@ class PoissonSampledEvent(Event):
     a replaced record: a noise multiplier or a guarantee inside says what happens if one record
     joins the sample or leaves it. Everything with a known profile in that sense can be accounted
     for: ``docs/proofs/sampled_releases.md``.
+
+    Examples
+    --------
+    >>> from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent
+    >>> step = PoissonSampledEvent(0.01, GaussianEvent(1.0))
+    >>> round(PLDAccountant().compose(step, count=1000).epsilon(1e-5), 2)
+    1.83
     """
 
     sample_rate: float
@@ -59,6 +66,14 @@ class UniformSampledEvent(Event):
     ``GaussianEvent(z)`` has ``z = sigma / C`` with ``C`` the largest norm of one record's
     contribution, so replacing a sampled record moves the query by ``2 / z`` noise deviations; so
     does Laplace and discrete noise. What else is inside is meant under replace-one between subsets.
+
+    Examples
+    --------
+    >>> from skdp.accounting import GaussianEvent, PLDAccountant, UniformSampledEvent
+    >>> step = UniformSampledEvent(100, 10_000, GaussianEvent(4.0))
+    >>> accountant = PLDAccountant(adjacency="replace-one").compose(step, count=1000)
+    >>> round(accountant.epsilon(1e-5), 2)
+    0.72
     """
 
     batch_size: int

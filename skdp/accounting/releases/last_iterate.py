@@ -3,7 +3,7 @@
 A convex, smooth objective makes each step non-expansive, a penalty makes it a contraction and a
 projection bounds how far two runs can be apart. Whoever sees the last iterate only then learns
 less than all noisy gradients together tell (Altschuler and Talwar, 2022; Bok, Su and Altschuler,
-2024). Proofs: ``docs/proofs/hidden_state.md``.
+2024). Proofs: Theorems 4 to 6 of ``docs/proofs/hidden_state.md``.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 The last ``j`` steps begin with two runs that are at most some distance apart. Their noise is split:
 one share hides the changed record in each sampled batch, the other makes up for the distance. So a
-`Window` stands for ``j`` sampled Gaussian releases and one plain one (``docs/proofs/
-hidden_state.md``). Every window gives a valid bound. Good ones are found by Renyi divergences, on a
-logarithmic grid; these only rank the windows.
+`Window` stands for ``j`` sampled Gaussian releases and one plain one (Theorem 6 of
+``docs/proofs/hidden_state.md``). Every window gives a valid bound. Good ones are found by Renyi
+divergences, on a logarithmic grid; these only rank the windows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Gaussian noise on Poisson samples, or on samples of fixed size under replace-one.
 
-Dominating pairs: ``docs/proofs/dpsgd.md``. All log moments are upper bounds on
+Dominating pairs: Theorems 4 and 5 of ``docs/proofs/dpsgd.md``, and for samples of fixed size
+Theorem 3 of ``docs/proofs/gradient_perturbation.md``. All log moments are upper bounds on
 ``log E_Q[(P/Q)^alpha]``, which is ``(alpha - 1)`` times the Renyi divergence of order ``alpha > 1``
 from ``P`` to ``Q``.
 """

@@ -53,7 +53,8 @@ class BudgetFilter(ABC):
     # A filter has a currency of two or three units. Every release has a price in it, prices add up,
     # and a release is granted as long as no sum exceeds its limit. What is granted is then
     # (epsilon, delta)-DP as a whole, however releases and their parameters were chosen on the way
-    # (Rogers, Roth, Ullman and Vadhan, 2016). Proofs: ``docs/proofs/budget_filters.md``.
+    # (Rogers, Roth, Ullman and Vadhan, 2016). Theorems 6 to 9 and 15 of
+    # ``docs/proofs/budget_filters.md``.
 
     name: ClassVar[str]
     needs_pairs: ClassVar[bool] = False  # whether every charge is counted as a pair

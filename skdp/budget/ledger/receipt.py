@@ -15,6 +15,16 @@ class LedgerReceipt:
         Number of entries.
     head : str
         Hash of the last of them.
+
+    Examples
+    --------
+    >>> from skdp.accounting import PureDPEvent
+    >>> from skdp.budget import BudgetAccountant, LedgerReceipt
+    >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
+    >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
+    >>> receipt = budget.verify()  # keep it where nobody who can edit the ledger can
+    >>> receipt.entries, LedgerReceipt.parse(str(receipt)) == receipt
+    (1, True)
     """
 
     entries: int

@@ -47,6 +47,13 @@ class SchemaChanges(SchemaPart):
         -------
         TableSchema
             The changed schema.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120), NumericColumn("height", 50, 250)])
+        >>> schema.replace(NumericColumn("age", 18, 100), clip_norm=1.0)["age"].lower
+        18.0
         """
         new = {column.name: column for column in columns}
         for name in new:
@@ -69,6 +76,14 @@ class SchemaChanges(SchemaPart):
         -------
         TableSchema
             The smaller schema.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120), NumericColumn("height", 50, 250)])
+        >>> smaller = schema.select(["age"])
+        >>> smaller.features, smaller.data_norm
+        (['age'], 1.0)
         """
         kept = {self[name].name for name in names}
         dropped = [
@@ -95,6 +110,13 @@ class SchemaChanges(SchemaPart):
         -------
         TableSchema
             The changed schema, with its new `data_norm`.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120), NumericColumn("height", 50, 250)])
+        >>> round(schema.with_weights(age=2.0).data_norm, 4)
+        2.2361
         """
         kinds = [kind for kind in KINDS if kind != IgnoredColumn.kind]
         refuse_unknown("weights", weights, [*self.features, *kinds])

@@ -246,6 +246,13 @@ class IgnoredColumn(Column):
         Name in the table.
     description : str, default=""
         What it is and why it is left out.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import IgnoredColumn, NumericColumn, TableSchema
+    >>> schema = TableSchema([IgnoredColumn("id", "a number"), NumericColumn("age", 0, 120)])
+    >>> schema.features
+    ['age']
     """
 
     kind: ClassVar[str] = "ignored"

@@ -131,6 +131,13 @@ class SchemaFiles(SchemaPart):
         -------
         TableSchema
             The schema.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120, source="range of the form")])
+        >>> TableSchema.from_json(schema.to_json()) == schema
+        True
         """
         return cls.from_dict(parse_json(text))
 

@@ -152,6 +152,17 @@ class PrivacyUnit(SchemaPart):
         what ``TableSchema.split(frame, groups=True)`` returns last.
     description : str, default=""
         Why the bound holds.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import LabelColumn, NumericColumn, PrivacyUnit, TableSchema
+    >>> schema = TableSchema(
+    ...     [NumericColumn("age", 0, 120)],
+    ...     label=LabelColumn("ill", [0, 1]),
+    ...     unit=PrivacyUnit("patient", column="patient_id", max_rows=3),
+    ... )
+    >>> schema.unit.name, schema.unit.max_rows
+    ('patient', 3)
     """
 
     name: str = "row"

@@ -174,6 +174,17 @@ class OrdinalColumn(_ListedColumn):
         What the column means and where its list comes from.
     unknown : {"ignore", "indicator", "refuse"}, default="ignore"
         What becomes of a value that is not listed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import OrdinalColumn
+    >>> column = OrdinalColumn("stage", ["I", "II", "III"])
+    >>> column.encode(np.array(["I", "III"], dtype=object)).round(3)
+    array([[-0.707, -0.707],
+           [ 0.707,  0.707]])
+    >>> column.feature_names()
+    ['stage>=II', 'stage>=III']
     """
 
     kind: ClassVar[str] = "ordinal"
@@ -211,6 +222,16 @@ class BooleanColumn(_ListedColumn):
         What the column means and where its values come from.
     unknown : {"ignore", "indicator", "refuse"}, default="ignore"
         What becomes of a third value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import BooleanColumn
+    >>> column = BooleanColumn("smoker", values=["no", "yes"])
+    >>> column.encode(np.array(["yes", "no", "perhaps"], dtype=object))
+    array([[ 1.],
+           [-1.],
+           [ 0.]])
     """
 
     kind: ClassVar[str] = "boolean"

@@ -50,6 +50,14 @@ class SchemaSampling(SchemaPart):
             If bounds or lists are left open, or a marginal does not fit its column.
         ImportError
             Without pandas.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema, published = TableSchema([NumericColumn("age", 0, 120)]), [18, 40, 60, 75, 100]
+        >>> rows = schema.sample_public(100, marginals={"age": published}, random_state=0)
+        >>> rows.shape, bool((rows["age"] >= 18).all())
+        ((100, 1), True)
         """
         n = check_integer("n", n, at_least=1)
         given = dict(marginals or {})

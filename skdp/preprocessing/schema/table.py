@@ -231,6 +231,15 @@ class TableSchema(SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
         ------
         ValueError
             If a ``data_norm`` was given for the schema's rows and is another.
+
+        Examples
+        --------
+        >>> from skdp import OperaLogisticRegression
+        >>> from skdp.preprocessing import LabelColumn, NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120)], label=LabelColumn("ill", [0, 1]))
+        >>> model = schema.pipeline(OperaLogisticRegression(epsilon=1.0))
+        >>> model[-1].data_norm, model[-1].classes
+        (1.0, [0, 1])
         """
         self.unit.warn_of_rows(stacklevel=3)
         schema = self.with_encoding(encoding)
@@ -278,6 +287,17 @@ class TableSchema(SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
         ValueError
             With everything that is amiss: missing columns, columns that the schema does not
             mention, types that do not fit.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120), NumericColumn("height", 50, 250)])
+        >>> schema.check(pd.DataFrame({"age": [61, 47]}))
+        Traceback (most recent call last):
+            ...
+        skdp.exceptions.SchemaError: the table does not fit the schema:
+        - column 'height' is missing.
         """
         check_frame(self, frame, label=label)
 
@@ -305,6 +325,15 @@ class TableSchema(SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
         ValueError
             If `check` fails, the schema has no label, a cell of the label is not listed, or the
             unit's column is wanted and not declared or not there.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdp.preprocessing import LabelColumn, NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120)], label=LabelColumn("ill", [0, 1]))
+        >>> X, y = schema.split(pd.DataFrame({"age": [61, 47], "ill": [1, 0]}))
+        >>> list(X.columns), list(y) == [1, 0]
+        (['age'], True)
         """
         if self.label is None:
             raise self._fail("label", "is not described, so that there is nothing to split off.")

@@ -1,4 +1,4 @@
-"""Gaussian noise on sums of bounded per-record vectors: the one mechanism of these transformers."""
+"""Gaussian noise on sums of bounded per-record vectors: transformers, and regression by moments."""
 
 from __future__ import annotations
 

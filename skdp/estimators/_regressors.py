@@ -1,0 +1,105 @@
+"""What private regressors have in common: public bounds of the target."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from skdp.parameters import check_integer, check_real
+from skdp.reporting import PrivacySpent
+
+
+class PrivateRegressorMixin(RegressorMixin):
+    """Targets of regressors; comes before their base."""
+
+    target_bounds: Any
+    _fitted_bounds: tuple[float, float]
+
+    def privacy_plan(self, n_samples: int, n_features: int, groups: bool = False) -> PrivacySpent:
+        """Return what `fit` would spend on a table of a given public shape.
+
+        Nothing is charged and no data are needed: the noise of a fit depends on the parameters
+        and on public numbers alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows, or of ids with `groups`.
+        n_features : int
+            Number of columns that the regressor will see.
+        groups : bool, default=False
+            Whether `fit` will be given ``groups=``.
+
+        Returns
+        -------
+        PrivacySpent
+            The record that `privacy_spent_` would be.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters, as `fit` does.
+        """
+        self._check_parameters()
+        n_samples = check_integer("n_samples", n_samples, at_least=1)
+        n_features = check_integer("n_features", n_features, at_least=1)
+        return self._account(self._plan_shape((n_samples, n_features), 1, groups))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted numbers, within `target_bounds`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Numbers.
+        """
+        return np.clip(self._scores(X), *self._fitted_bounds)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        bounds = self.target_bounds
+        remedy = (
+            "It is a public pair (low, high), from a protocol or a law and not from the table: "
+            "targets beyond it are clipped."
+        )
+        if not (isinstance(bounds, tuple | list | np.ndarray) and len(bounds) == 2):
+            raise ValueError(f"target_bounds must be (low, high), got {bounds!r}. {remedy}")
+        low, high = (check_real("target_bounds", bound, remedy=remedy) for bound in bounds)
+        width = (high - low) / 2.0
+        if not (0.0 < width < math.inf and math.isfinite(1.0 / width)):
+            raise ValueError(f"target_bounds must have low < high, got {bounds!r}. {remedy}")
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        return float(self.target_bounds[0]), float(self.target_bounds[1])
+
+    def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, None]:
+        try:
+            numbers = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("y must hold numbers: a regressor predicts no labels.") from None
+        if not np.isfinite(numbers).all():
+            raise ValueError("Input y contains NaN or infinity: drop such rows by a public rule.")
+        middle, half = scale_of(self._bounds)
+        return np.clip((np.clip(numbers, *self._bounds) - middle) / half, -1.0, 1.0), None
+
+    def _about_targets(self) -> str:
+        low, high = self._bounds
+        return f"targets are clipped to the public target_bounds=({low:g}, {high:g})"
+
+    def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
+        self._fitted_bounds = self._bounds
+
+
+def scale_of(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return middle and half of a range."""
+    low, high = bounds
+    return low + (high - low) / 2.0, (high - low) / 2.0

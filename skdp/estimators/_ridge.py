@@ -1,0 +1,284 @@
+"""Ridge regression from one noisy release of second moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.estimators._base import PrivateModel, Table
+from skdp.estimators._regressors import PrivateRegressorMixin, scale_of
+from skdp.fitting import FitProgress
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.models import ScaledUnits
+from skdp.parameters import check_real
+from skdp.plans.moment_regression import MomentPlan, Solution
+from skdp.reporting import PrivacySpent
+
+# Value of the intercept's column: a sixth more noise in the rest, half of what 0.2 has in means.
+_INTERCEPT_VALUE = 0.5
+
+
+class PrivateRidge(PrivateRegressorMixin, PrivateModel):
+    r"""Linear least squares from one noisy release of second moments, with intervals.
+
+    The sums of products of columns, target included, are released once with Gaussian noise. All
+    that follows from them is free: solutions for any penalty and any subset of features, the
+    coefficient of determination, and confidence intervals that count the noise.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter of one fit, positive.
+    delta : float, default=1e-6
+        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
+    target_bounds : tuple of float, default=None
+        Public bounds (low, high) of the target, which must be given. Targets beyond them are
+        clipped, and so are predictions.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
+        nothing, while the public n stays the divisor.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
+        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
+    alpha : float, default=0.0
+        L2 penalty on the coefficients, of half the mean squared error; the intercept has none.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    intercept_scaling : float or "auto", default="auto"
+        Value of the constant column behind the intercept, at most 1.2 times `data_norm`. ``"auto"``
+        takes half of `data_norm`.
+    accountant : BudgetAccountant or None, default=None
+        Budget to charge before rows are used. None charges that of the ``with`` block in which it
+        is made or fitted; without one the fit is not counted, or refused where `set_config`
+        requires a budget.
+    random_state : int, RandomState or None, default=None
+        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
+        is for tests: the guarantee does not hold against whoever knows it.
+    verbose : int, default=0
+        If positive, print what the fit will spend.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Private coefficients.
+    intercept_ : float
+        Private intercept.
+    second_moments_ : SecondMoments
+        What was released: sums of products of scaled columns, and the size of their noise.
+    residual_std_ : float
+        Standard deviation of the residuals, freed of the noise's part; NaN where noise hides it.
+    r2_ : float
+        Coefficient of determination on the rows of the fit, from the released sums, or NaN.
+    cp_ : float
+        Mallows' statistic: about the number of coefficients where a subset of the features leaves
+        no more error than all of them; or NaN.
+    privacy_spent_ : PrivacySpent
+        The guarantee, its mechanism and its assumptions.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Feature names, if `X` had any.
+
+    See Also
+    --------
+    skdp.reporting.coefficient_intervals : Intervals that count sampling and privacy noise.
+
+    Notes
+    -----
+    In scaled units a record is ``z = (x, s, k y)`` with ``k^2 = 1/2``, and its part is ``z z^T``
+    without the public entry ``s^2``: Frobenius sensitivity ``sqrt(2) (s^2 + 3/2)`` under
+    replace-one (attained), ``sqrt(9/4 + 3 s^2)`` under add-remove, for each unit of ids as well.
+    The bias that the known noise causes is removed to second order. Statements and proofs:
+    ``docs/proofs/moment_regression.md``.
+
+    References
+    ----------
+    Vu & Slavkovic (2009), "Differential privacy for clinical trial data"; Wang (2018), "Revisiting
+    differentially private linear regression", for regression from noisy sums. Dwork, Talwar,
+    Thakurta & Zhang (2014), "Analyze Gauss", Algorithm 1; Balle & Wang (2018), Theorem 8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import PrivateRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.7, 0.7, size=(20_000, 2))
+    >>> y = 3.0 + 2.0 * X[:, 0] + rng.normal(0.0, 0.3, 20_000)
+    >>> model = PrivateRidge(epsilon=1.0, target_bounds=(0.0, 6.0), data_norm=1.0).fit(X, y)
+    >>> bool(abs(model.coef_[0] - 2.0) < 0.2)
+    True
+    """
+
+    # A record is the mean of the products of its unit's rows, and no row is drawn.
+    unit_weighting = "mean"
+    _public = ("second_moments_", "residual_std_", "r2_", "cp_")
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        target_bounds: Sequence[float] | None = None,
+        adjacency: str = "replace-one",
+        data_norm: float | None = None,
+        alpha: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float | str = "auto",
+        accountant: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target_bounds = target_bounds
+        self.adjacency = adjacency
+        self.data_norm = data_norm
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def variant(self, *, alpha: float | None = None, features: Any = None) -> Self:
+        """Return a fitted model with another penalty or fewer features, from the same release.
+
+        No row is read and nothing is spent. Choosing among variants by `cp_`, by eye or by any
+        other function of released numbers is free as well.
+
+        Parameters
+        ----------
+        alpha : float or None, default=None
+            The penalty; None keeps it.
+        features : sequence of int or of str, or None, default=None
+            Positions or names of the features to keep; others have the coefficient 0. None keeps
+            all.
+
+        Returns
+        -------
+        PrivateRidge
+            Another model of the same release, with the same `privacy_spent_`.
+
+        Raises
+        ------
+        ValueError
+            For a feature that the model has not, or a bad penalty.
+        """
+        check_is_fitted(self)
+        model = clone(self)
+        if alpha is not None:
+            model.alpha = check_real("alpha", alpha, at_least=0.0, at_most=1e50)
+        kept = vars(self).items()
+        vars(model).update({name: value for name, value in kept if name.endswith("_")})
+        model._units, model._fitted_bounds = self._units, self._fitted_bounds
+        penalty = self._solution.penalty
+        if alpha is not None:
+            penalty = model._units.penalty(model.alpha) * self.second_moments_.n_rows
+        model._set_solution(penalty, self._positions(features))
+        return model
+
+    def _positions(self, features: Any) -> list[int]:
+        count = self.n_features_in_
+        if features is None:
+            return list(range(count))
+        names = list(getattr(self, "feature_names_in_", []))
+        found = [names.index(f) if isinstance(f, str) and f in names else f for f in features]
+        known = all(isinstance(j, int | np.integer) and 0 <= j < count for j in found)
+        if not known or len(set(found)) < len(found) or not found:
+            raise ValueError(
+                "features must be different names of features, or positions from 0 to "
+                f"{count - 1}, got {features!r}."
+            )
+        return [int(j) for j in found]
+
+    def _plan_shape(
+        self, shape: tuple[int, int], n_classes: int, by_unit: bool = False
+    ) -> MomentPlan:
+        units = ScaledUnits(self._row_bound)
+        constant = self._choose("intercept_scaling", units.feature)
+        return MomentPlan.build(
+            *shape,
+            constant=(constant or _INTERCEPT_VALUE) if self.fit_intercept else 0.0,
+            units=units,
+            adjacency=self.adjacency,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            by_unit=by_unit,
+        )
+
+    def _build_plan(self, model: Any, numbers: Any) -> Any:
+        raise NotImplementedError  # moments are planned without a model
+
+    def _part_loss(self) -> Any:
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real("alpha", self.alpha, at_least=0.0, at_most=1e50)
+        if self.intercept_scaling != "auto":
+            share = self.intercept_scaling / self._row_bound
+            remedy = "Beyond, the sensitivity that is proved here does not hold."
+            check_real("intercept_scaling / data_norm", share, at_most=1.2, remedy=remedy)
+
+    def _account(self, plan: MomentPlan) -> PrivacySpent:
+        return self._record(
+            plan,
+            plan.sums.achieved_epsilon,
+            "gdp",
+            f"Gaussian noise of standard deviation {plan.sums.sigma:.6g} on sums of second "
+            f"moments of rows with their target, L2 sensitivity {plan.sums.sensitivity:.6g} "
+            "(scaled units; analytic Gaussian mechanism, Balle & Wang 2018, Theorem 8)",
+        )
+
+    def _carry_out(
+        self, plan: Any, problems: list[Any], stream: RandomStream, progress: FitProgress, **_: Any
+    ) -> np.ndarray:
+        return plan.carry_out(problems, stream)
+
+    def _publish(
+        self, plan: MomentPlan, table: Table, released: np.ndarray, spent: PrivacySpent
+    ) -> None:
+        super()._publish(plan, table, released, spent)
+        self.second_moments_, self._units = plan.read(released), plan.units
+        penalty = plan.units.penalty(float(self.alpha)) * plan.n_rows
+        self._set_solution(penalty, list(range(plan.n_features)))
+
+    def _set_solution(self, penalty: float, kept: list[int]) -> None:
+        """Set the attributes that follow from the released moments."""
+        full = self.second_moments_
+        solution = Solution(full.keep(kept), penalty)
+        middle, half = scale_of(self._fitted_bounds)
+        # What multiplies scaled weights: of features, and of the intercept's column last.
+        scale = np.full(len(kept) + (full.constant > 0.0), half / self._units.data_norm)
+        scale[len(kept) :] = half * full.constant
+        weights = solution.weights * scale
+        self._kept, self._solution, self._weight_scale = kept, solution, scale
+        self.coef_ = np.zeros(self.n_features_in_)
+        self.coef_[kept] = weights[: len(kept)]
+        self.intercept_ = float(middle + weights[len(kept) :].sum())
+        self.residual_std_ = half * float(np.sqrt(solution.residual_variance))
+        self.r2_ = solution.explained
+        least = Solution(full, 0.0).residual_variance
+        count = solution.weights.size
+        self.cp_ = float(solution.residual_sum / least - full.n_rows + 2 * count)
+
+    @property
+    def _penalised(self) -> bool:
+        return bool(self._solution.penalty > 0.0)
+
+    def _standard_errors(self, of_noise: bool = False) -> np.ndarray:
+        """Return those of coefficients and intercept; of noise alone, or NaN if not estimable."""
+        found = np.full(self.n_features_in_ + 1, np.nan)
+        places = [*self._kept, self.n_features_in_][: self._weight_scale.size]
+        solution = self._solution
+        if solution.estimable or of_noise:
+            square = solution.noise_covariance if of_noise else solution.covariance
+            found[places] = np.sqrt(np.diag(square)) * self._weight_scale
+        return found
+
+    def _score_rows(self, X: Any) -> np.ndarray:
+        return np.asarray(X @ self.coef_)[:, np.newaxis] + self.intercept_

@@ -1,0 +1,257 @@
+"""Linear regression from one release of noisy second moments: the rest is post-processing.
+
+A record is ``z = (x, s, k y)``: a row of norm at most 1, the constant column and a target in
+[-1, 1] times k. Sensitivity, the law of the noise and what it does to a solution are in
+``docs/proofs/moment_regression.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from skdp.accounting import Event
+from skdp.mechanisms.contribution import Adjacency, ContributionBound
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.models import ScaledUnits
+from skdp.once import cached_property
+from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.second_moments import packed_moments, second_moment_bound, unpack_matrix
+from skdp.solvers import Rows
+
+Array = NDArray[np.float64]
+
+# k^2. It costs at most 1.125 times the least variance where scaled weights have norm up to 2.
+_SQUARED_TARGET_VALUE = 0.5
+# Rows that are shortened to norm 1 exceed it by a few roundings at most.
+_ROUNDING = 1.0 + 1e-12
+# A block of records fits the cache.
+_BLOCK_ENTRIES = 1 << 16
+# Below this share of the edge of the noise's spectrum an eigenvalue is taken for noise.
+_FLOOR = 0.5
+
+
+@dataclass(frozen=True)
+class MomentPlan:
+    """Everything that must agree in one fit from second moments; see `build`."""
+
+    sums: NoisySums
+    n_rows: int
+    n_features: int
+    constant: float  # value of the intercept's column in scaled units, 0 without
+    units: ScaledUnits
+    by_unit: bool = False
+
+    @classmethod
+    def build(
+        cls,
+        n_rows: int,
+        n_features: int,
+        *,
+        constant: float,
+        units: ScaledUnits,
+        adjacency: Adjacency,
+        epsilon: float,
+        delta: float,
+        by_unit: bool,
+    ) -> MomentPlan:
+        """Derive the noise from public numbers; Theorem 1 of the proofs."""
+        bound = second_moment_bound(n_features + 1, mean_weight(constant))
+        reason = f"rows are clipped to the public norm data_norm={units.data_norm:g}"
+        bound = ContributionBound(bound.norm, bound.gap, reason)
+        sums = NoisySums.calibrate(bound, adjacency, epsilon, delta)
+        return cls(sums, n_rows, n_features, constant, units, by_unit)
+
+    @property
+    def model(self) -> MomentPlan:
+        """What is bound to rows: the plan itself, as nothing is trained."""
+        return self
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The relation of the guarantee."""
+        return self.sums.adjacency
+
+    @property
+    def event(self) -> Event:
+        """One Gaussian release."""
+        return self.sums.event
+
+    def bind(
+        self, X: Any, targets: Array, row_weight: Array | None = None, n_units: int | None = None
+    ) -> list[Any]:
+        """Return the rows of a table, and their weights, as `carry_out` takes them."""
+        rows = Rows.from_matrix(X, targets, self.units.data_norm, 0.0, "real", row_weight, n_units)
+        if rows.n_units != self.n_rows:
+            raise ValueError(f"The plan is for a table of n_rows={self.n_rows}.")
+        return [X, rows]
+
+    def carry_out(self, table: list[Any], stream: RandomStream) -> Array:
+        """Return noisy sums over the records of a table."""
+        X, rows = table
+        weight = mean_weight(self.constant)
+        size = (self.n_features + 1) * (self.n_features + 2) // 2
+        total = np.zeros(size + (self.n_features + 1 if weight > 0.0 else 0))
+        scale = (rows.row_scale / length())[:, np.newaxis]
+        target = rows.targets * (target_value() / length())
+        step = max(1, _BLOCK_ENTRIES // (self.n_features + 1))
+        for block in (slice(k, k + step) for k in range(0, rows.n_rows, step)):
+            record = np.empty((target[block].size, self.n_features + 1))
+            part = X[block].toarray() if rows.is_sparse else X[block]
+            np.multiply(part, scale[block], out=record[:, :-1])
+            record[:, -1] = target[block]
+            shares = None if rows.row_weight is None else rows.row_weight[block]
+            total += packed_moments(record, weight, shares)
+        return self.sums.mechanism(stream, "second moments").release(total)
+
+    def read(self, released: Array) -> SecondMoments:
+        """Return the moments of records from what was released."""
+        size = (self.n_features + 1) * (self.n_features + 2) // 2
+        inner = length() ** 2 * unpack_matrix(released[:size], self.n_features + 1)
+        noise = length() ** 2 * self.sums.sigma
+        if self.constant == 0.0:
+            return SecondMoments(inner, self.n_rows, noise, 0.0)
+        column = self.constant * length() / math.sqrt(mean_weight(self.constant)) * released[size:]
+        matrix = np.insert(inner, self.n_features, column, axis=0)
+        column = np.insert(column, self.n_features, self.n_rows * self.constant**2)
+        matrix = np.insert(matrix, self.n_features, column, axis=1)
+        return SecondMoments(matrix, self.n_rows, noise, self.constant)
+
+
+def target_value() -> float:
+    """Return k."""
+    return math.sqrt(_SQUARED_TARGET_VALUE)
+
+
+def length() -> float:
+    """Return the bound on the norm of a row with its target."""
+    return math.sqrt(1.0 + _SQUARED_TARGET_VALUE) * _ROUNDING
+
+
+def mean_weight(constant: float) -> float:
+    """Return the weight of sums of rows that makes them the intercept's column of the matrix."""
+    return 2.0 * (constant / length()) ** 2
+
+
+@dataclass(frozen=True)
+class SecondMoments:
+    """Released sums of ``z z^T`` in scaled units; everything here is a function of them.
+
+    The entry of the constant column on the diagonal, second to last, is public and exact.
+    """
+
+    matrix: Array
+    n_rows: int
+    noise: float  # deviation on the diagonal; off it, it is less by sqrt(2)
+    constant: float
+
+    def keep(self, columns: Sequence[int]) -> SecondMoments:
+        """Return the moments of some features; they have been released with the rest."""
+        last = range(self.matrix.shape[0] - 1 - (self.constant > 0.0), self.matrix.shape[0])
+        kept = [*columns, *last]
+        return replace(self, matrix=self.matrix[np.ix_(kept, kept)])
+
+    def spread(self, matrix: Array) -> Array:
+        """Return the mean of ``E M E`` over the noise E of rows' moments, for a symmetric M."""
+        found = matrix + np.trace(matrix) * np.eye(matrix.shape[0])
+        if self.constant > 0.0:  # whose entry on the diagonal has no noise
+            found[-1, -1] -= 2.0 * matrix[-1, -1]
+        return self.noise**2 / 2.0 * found
+
+    @property
+    def edge(self) -> float:
+        """About the largest eigenvalue of noise alone, by Wigner's semicircle."""
+        return self.noise * math.sqrt(2.0 * (self.matrix.shape[0] - 1))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Weights that noisy moments tell of, freed of the noise's bias to second order."""
+
+    moments: SecondMoments
+    penalty: float  # on the sum of squares of features' weights
+
+    @property
+    def _gram(self) -> Array:
+        return self.moments.matrix[:-1, :-1]
+
+    @property
+    def _cross(self) -> Array:
+        return self.moments.matrix[:-1, -1] / target_value()
+
+    @cached_property
+    def _inverses(self) -> tuple[Array, Array, float]:
+        """Inverses of the moments and of the matrix that is solved, and the least eigenvalue."""
+        floor = _FLOOR * self.moments.edge
+        inverse, least = _invert(self._gram, floor)
+        ridge = np.full(self._gram.shape[0], self.penalty)
+        if self.moments.constant > 0.0:
+            ridge[-1] = 0.0
+        solved = self._gram + self.moments.spread(inverse) + np.diag(ridge)
+        return inverse, _invert(solved, floor)[0], least
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weights of the features, and of the intercept's column last."""
+        return self._inverses[1] @ self._cross
+
+    @property
+    def estimable(self) -> bool:
+        """Whether rows vary in every direction by more than noise alone would."""
+        return self._inverses[2] >= self.moments.edge
+
+    @cached_property
+    def score_noise(self) -> Array:
+        """Covariance of the privacy noise in the equations that are solved."""
+        theta = self.weights
+        own = self.moments.noise**2 / (2.0 * target_value() ** 2)
+        return own * np.eye(theta.size) + self.moments.spread(np.outer(theta, theta))
+
+    @cached_property
+    def residual_sum(self) -> float:
+        """Sum of squares that is left, freed of the noise's part; NaN where noise hides it."""
+        theta, total = self.weights, self.moments.matrix[-1, -1] / target_value() ** 2
+        left = total - 2.0 * theta @ self._cross + theta @ self._gram @ theta
+        left += np.sum(self._inverses[0] * self.score_noise)
+        return float(left) if left > 0.0 else math.nan
+
+    @property
+    def residual_variance(self) -> float:
+        """Its mean over the degrees of freedom."""
+        return self.residual_sum / max(1, self.moments.n_rows - self.weights.size)
+
+    @property
+    def explained(self) -> float:
+        """Coefficient of determination; without an intercept, of sums about zero."""
+        moments, k = self.moments, target_value()
+        total = moments.matrix[-1, -1] / k**2
+        if moments.constant > 0.0:
+            square = moments.matrix[-2, -1] ** 2 - moments.noise**2 / 2.0
+            total -= max(0.0, square) / (k * moments.constant) ** 2 / moments.n_rows
+        return 1.0 - self.residual_sum / total if total > self.residual_sum else math.nan
+
+    @cached_property
+    def noise_covariance(self) -> Array:
+        """Covariance of the weights' privacy noise, to first order."""
+        inverse = self._inverses[1]
+        return inverse @ self.score_noise @ inverse
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Covariance of the weights from rows and from noise, of errors of one variance."""
+        inverse = self._inverses[1]
+        variance = np.nan_to_num(self.residual_variance)  # far below the noise, or it would show
+        first = self.noise_covariance + variance * inverse @ self._gram @ inverse
+        return first + inverse @ self.moments.spread(first) @ inverse
+
+
+def _invert(matrix: Array, floor: float) -> tuple[Array, float]:
+    """Return the inverse of a symmetric matrix with floored eigenvalues, and the least of these."""
+    values, vectors = eigh(matrix)
+    return (vectors / np.maximum(values, floor)) @ vectors.T, float(values[0])
