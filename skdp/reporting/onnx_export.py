@@ -84,6 +84,8 @@ def _twin_of_all(model: Any) -> Any:
         if finding.kind == "leaking":
             raise ValueError(f"{finding.name} leaks private rows: {finding.remedy}")
     chosen = getattr(model, "best_estimator_", model)
+    if not hasattr(chosen, "classes_"):
+        raise TypeError(f"{type(chosen).__name__} is no classifier, and others are not exported.")
     _check_labels(chosen.classes_)
     return _twin(chosen)
 
