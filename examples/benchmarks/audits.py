@@ -34,6 +34,7 @@ from skdp import (
     OperaLogisticRegression,
     OperaSVC,
 )
+from skdp.accounting.numerics.trade_off import trade_off_lower
 from skdp.audit import AuditResult, audit_epsilon
 from skdp.audit.bounds import rate_upper
 from skdp.audit.neighbours import given_pair, worst_case
@@ -41,7 +42,6 @@ from skdp.audit.runs import AuditedTable
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.model_selection import PrivateGridSearchCV, PrivateRandomizedSearchCV
 from skdp.preprocessing import DPPCA, DPQuantileClipper, DPStandardScaler
-from skdp.reporting.trade_off import trade_off_lower
 
 # Runs on each table, of what is cheap and should be tight; other lines take a share of them.
 SHORT, LONG = 2_000, 100_000

@@ -4,6 +4,7 @@ Nothing here sees data. Events (`skdp.accounting.events`) say what happened, acc
 it costs, and calibration turns a target into a noise multiplier, a number of steps or a rate.
 """
 
+import skdp.accounting.interchange
 import skdp.accounting.releases  # noqa: F401 - fills the table of cards
 from skdp.accounting.accountants.advanced_composition import AdvancedCompositionAccountant
 from skdp.accounting.accountants.base import Accountant

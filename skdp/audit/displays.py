@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
+from skdp.accounting.numerics.trade_off import trade_off_lower
 from skdp.audit.membership_result import MembershipResult
 from skdp.audit.result import AuditResult
 from skdp.reporting.drawing import ResultDisplay
-from skdp.reporting.trade_off import trade_off_lower
 
 _RATES = expit(np.linspace(-16.0, 16.0, 513))  # dense at both ends, on logarithmic axes too
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp.accounting.numerics.trade_off import trade_off_lower
 from skdp.audit.bounds import Array
 from skdp.reporting.profile import Profile
 from skdp.reporting.records import JsonRecord, html_table
-from skdp.reporting.trade_off import trade_off_lower
 
 Interval = tuple[float, float]
 

@@ -102,6 +102,11 @@ class PrivateClassifierMixin(ClassifierMixin):
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
+    def _as_sklearn(self) -> Any:
+        from skdp.estimators._twins import linear_twin
+
+        return linear_twin(self)
+
     def _loss(self, n_classes: int) -> Loss:
         loss: Loss = self._part_loss()
         return loss if n_classes == 2 else OneVsRestLoss(loss, n_classes)

@@ -165,6 +165,11 @@ class NetworkMixin(LogisticMixin):
             self.n_outputs_ = model.n_outputs
             self.out_activation_ = "logistic" if model.n_outputs == 1 else "softmax"
 
+    def _as_sklearn(self) -> Any:
+        from skdp.estimators._twins import network_twin
+
+        return network_twin(self) if hasattr(self, "coefs_") else super()._as_sklearn()
+
     def _score_rows(self, X: Any) -> np.ndarray:
         if not hasattr(self, "coefs_"):
             return super()._score_rows(X)

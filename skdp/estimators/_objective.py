@@ -270,5 +270,10 @@ class ObjectivePerturbationLogisticRegression(
         self.random_state = random_state
         self.verbose = verbose
 
+    def _as_sklearn(self) -> Any:
+        from skdp.estimators._twins import one_vs_rest_twin
+
+        return super()._as_sklearn() if len(self.classes_) == 2 else one_vs_rest_twin(self)
+
     def _log_shares(self, scores: np.ndarray) -> np.ndarray:
         return log_softmax(log_expit(scores), axis=1)

@@ -236,6 +236,12 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
             return logs
         return (logs - log_expected_share(-means, deviations)).ravel()
 
+    def _as_sklearn(self) -> Any:
+        raise TypeError(
+            "VariationalLogisticRegression has no counterpart in ONNX: its probabilities are "
+            "averages over a posterior."
+        )
+
     def predict_interval(self, X: Any, confidence: float = 0.95) -> np.ndarray:
         """Return intervals that hold a row's probability with a posterior probability.
 

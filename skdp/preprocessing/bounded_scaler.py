@@ -92,6 +92,15 @@ class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
         self.data_norm_ = largest if self.row_norm is None else float(self.row_norm)
         return self
 
+    def _as_sklearn(self) -> Any:
+        """Return scikit-learn's scaler that does the same, for tools that know that alone."""
+        from sklearn.preprocessing import MinMaxScaler
+
+        twin = MinMaxScaler(feature_range=(-self._limit, self._limit), clip=True)
+        twin.scale_, twin.min_ = self._scale, -self._centre * self._scale
+        twin.n_features_in_ = self.n_features_in_
+        return twin
+
     def _apply(self, X: np.ndarray) -> np.ndarray:
         scaled = (X - self._centre) * self._scale
         np.clip(scaled, -self._limit, self._limit, out=scaled)

@@ -1,6 +1,8 @@
 """What was spent, said in numbers, in words and in pictures."""
 
 from skdp.reporting.coefficients import coefficient_intervals, coefficient_table
+from skdp.reporting.model_card import model_card
+from skdp.reporting.onnx_export import to_onnx
 from skdp.reporting.privacy_curve import PrivacyCurveDisplay
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.statement import PrivacyStatement, privacy_statement
@@ -11,5 +13,7 @@ __all__ = [
     "PrivacyStatement",
     "coefficient_intervals",
     "coefficient_table",
+    "model_card",
     "privacy_statement",
+    "to_onnx",
 ]

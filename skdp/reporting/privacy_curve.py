@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.accounting import Accountant, Event, PrivacyValue
+from skdp.accounting.numerics.trade_off import profile_grid, trade_off_lower, trade_off_upper
 from skdp.reporting._arguments import check_accountant, whole_numbers
 from skdp.reporting.drawing import pyplot
 from skdp.reporting.privacy_spent import spending_of
-from skdp.reporting.trade_off import profile_grid, trade_off_lower, trade_off_upper
 
 Kind = Literal["epsilon-delta", "epsilon-steps", "trade-off"]
 Array = NDArray[np.float64]

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.accounting.numerics.trade_off import LARGEST_EPSILON, profile_grid
 from skdp.reporting._examine import distinct_records, examine
 from skdp.reporting._total import joint_accountant, total_of
-from skdp.reporting.trade_off import LARGEST_EPSILON, profile_grid
 
 
 class Profile(NamedTuple):

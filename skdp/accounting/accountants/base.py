@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from skdp.accounting.accountants.trade_off import TradeOff
 from skdp.accounting.analysis import ADJACENCIES, sum_of_stated
 from skdp.accounting.checks import check_integer, check_real
 from skdp.accounting.events import (
@@ -23,7 +24,7 @@ from skdp.accounting.value import PrivacyValue
 from skdp.exceptions import UnsupportedEventError
 
 
-class Accountant(ABC):
+class Accountant(TradeOff, ABC):
     """Add up the privacy cost of a plan of events fixed in advance.
 
     Parameters

@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 
 _N_EPSILONS = 101
 _LAST_DELTA = 1e-9  # the profile is followed until it has fallen to this
+_ROUNDING = 1e-15  # above that of a line where it is in [0, 1]
 LARGEST_EPSILON = 500.0  # e^epsilon must stay a number
 
 
@@ -38,7 +39,8 @@ def trade_off_lower(epsilons: Array, upper: Array, alphas: Array) -> Array:
 
     `upper` bounds delta at `epsilons`, in nats; miss rates come out for false-alarm rates `alphas`.
     """
-    return _supremum(np.exp(epsilons), np.asarray(upper), alphas)
+    found = _supremum(np.exp(epsilons), np.asarray(upper), alphas)
+    return np.maximum(found - _ROUNDING, 0.0)
 
 
 def trade_off_upper(epsilons: Array, lower: Array, upper: Array, alphas: Array) -> Array:
