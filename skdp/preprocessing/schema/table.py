@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from skdp.pipelines import behind_others
 from skdp.preprocessing.schema.base import Column
 from skdp.preprocessing.schema.changes import SchemaChanges
+from skdp.preprocessing.schema.display import SchemaDisplay
 from skdp.preprocessing.schema.drafts import SchemaDrafts
 from skdp.preprocessing.schema.encoder import SchemaEncoder, norm_of
 from skdp.preprocessing.schema.files import SchemaFiles
@@ -26,7 +27,7 @@ from skdp.preprocessing.schema.values import series_cells
 
 
 @dataclass(frozen=True, repr=False)
-class TableSchema(SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
+class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
     """A public description of a table: its columns, their bounds, its label, its unit of privacy.
 
     Everything in it comes from a code book, a device or physiology; nothing is read off the rows.
