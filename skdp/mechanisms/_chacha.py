@@ -4,6 +4,8 @@ Sixteen blocks are computed side by side. Their 256 numbers of 32 bits stand in 
 lanes: number i of block b at place ``16 i + b``.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit, uint32
 
@@ -11,7 +13,7 @@ LANES = 16
 # Words of 64 bits that are computed together.
 GROUP = 8 * LANES
 # Of functions that compiled code alone calls: what Python would call takes time to compile.
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def first_block(key: bytes, part: int) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import textwrap
+from abc import abstractmethod
 from collections.abc import Iterable
 from html import escape
 from typing import Any
@@ -28,23 +29,30 @@ class SchemaDisplay(SchemaPart):
     description: str
     source: str
     interactions: tuple[tuple[str, ...], ...]
-    data_norm: float
+
+    @property
+    @abstractmethod
+    def data_norm(self) -> float:
+        """Public bound on the norm of a row."""
 
     def __repr__(self) -> str:
         by_kind = [[column for column in self.columns if column.kind == kind] for kind in KINDS]
         lines = [self._headline()]
         for columns in filter(None, by_kind):
-            text = f"{columns[0].kind} ({len(columns)}): {', '.join(map(_in_brief, columns))}"
-            lines += textwrap.wrap(
-                text,
+            # Lines are not broken inside a column.
+            brief = ", ".join(_in_brief(column).replace(" ", "\xa0") for column in columns)
+            wrapped = textwrap.wrap(
+                f"{columns[0].kind} ({len(columns)}): {brief}",
                 _WIDTH,
                 initial_indent="  ",
                 subsequent_indent="      ",
                 max_lines=2,
                 placeholder=" ...",
             )
-        example = repr(self.columns[0].name) if self.columns else "..."
-        return "\n".join([*lines, f"  whole: .columns, .to_json(); one: schema[{example}]"])
+            lines += [line.replace("\xa0", " ") for line in wrapped]
+        names = [*(c.name for c in self.columns if c.is_feature), *(c.name for c in self.columns)]
+        one = f"; one column: schema[{names[0]!r}]" if names else ""
+        return "\n".join([*lines, f"  all of it: .columns, .to_json(){one}"])
 
     def _headline(self) -> str:
         count = sum(column.is_feature for column in self.columns)

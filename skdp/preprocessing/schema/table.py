@@ -22,6 +22,7 @@ from skdp.preprocessing.schema.files import SchemaFiles
 from skdp.preprocessing.schema.frames import check_frame
 from skdp.preprocessing.schema.io import KINDS
 from skdp.preprocessing.schema.label import LabelColumn, PrivacyUnit
+from skdp.preprocessing.schema.preprocessor import SchemaPreprocessor
 from skdp.preprocessing.schema.sampling import SchemaSampling
 from skdp.preprocessing.schema.values import series_cells
 
@@ -198,7 +199,7 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
             places = [self.features.index(name) for name in names]
             encoder = SchemaEncoder(tuple(features[j] for j in places), product=True)
             groups.append((f"interaction {number}", encoder, places if positions else list(names)))
-        return ColumnTransformer(groups, remainder="drop", verbose_feature_names_out=False)
+        return SchemaPreprocessor(groups, remainder="drop", verbose_feature_names_out=False)
 
     def pipeline(
         self,

@@ -31,12 +31,21 @@ _FAMILIES = {
 
 
 def refuse_container(X: Any) -> None:
-    """Refuse a sparse, masked or lazy table, or one of records: its cells cannot be told apart."""
+    """Refuse what is no table of cells that can be told apart, by its type alone."""
+    shape = getattr(X, "shape", None)
+    rows = isinstance(X, list | tuple) and len(X) > 0
     kinds = {
         "sparse": hasattr(type(X), "tocsr"),
         "masked, and the mask would be lost": isinstance(X, np.ma.MaskedArray),
         "lazy; collect it first": hasattr(type(X), "collect"),
         "an array of records": isinstance(X, np.ndarray) and X.dtype.names is not None,
+        "a mapping; make a pandas or polars frame of it": isinstance(X, Mapping),
+        "a list of mappings; make a pandas or polars frame of it": rows
+        and isinstance(X[0], Mapping),
+        "one row or column; it needs two dimensions": len(shape) != 2
+        if isinstance(shape, tuple)
+        else rows and not hasattr(X[0], "__len__"),
+        "none of these": shape is None and (not hasattr(X, "__getitem__") or isinstance(X, str)),
     }
     for kind, found in kinds.items():
         if found:
