@@ -15,7 +15,7 @@ from skdp.budget.entries import PLAN, BudgetEntry, write_event
 from skdp.budget.ledger.store import LedgerFile
 from skdp.budget.terms import BudgetTerms
 from skdp.budget.view import LedgerView
-from skdp.mechanisms.contribution import Adjacency
+from skdp.choices import Adjacency, Composition, NoiseKind
 from skdp.reporting.privacy_spent import PrivacySpent
 
 
@@ -86,7 +86,7 @@ class BudgetAccountant(Account, LedgerView):
         *,
         adjacency: Adjacency = "replace-one",
         ledger: str | os.PathLike[str] | None = None,
-        composition: str = "auto",
+        composition: Composition = "auto",
         name: str | None = None,
         stated_epsilon: float | None = None,
     ) -> None:
@@ -126,7 +126,7 @@ class BudgetAccountant(Account, LedgerView):
         self,
         event: Event | PrivacySpent,
         *,
-        adjacency: str | None = None,
+        adjacency: Adjacency | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         label: str | None = None,
@@ -153,7 +153,7 @@ class BudgetAccountant(Account, LedgerView):
         events: Iterable[Event | PrivacySpent],
         *,
         label: str | None = None,
-        adjacency: str | None = None,
+        adjacency: Adjacency | None = None,
         delta: float | None = None,
     ) -> BudgetPlan:
         """Commit a list of releases in advance, and charge it once.
@@ -223,7 +223,7 @@ class BudgetAccountant(Account, LedgerView):
             raise ValueError(f"index={index} is an entry of kind {kind!r}, not a plan.")
         return BudgetPlan(self, index)
 
-    def allocate(self, fits: int, mechanism: str = "gaussian") -> tuple[float, float]:
+    def allocate(self, fits: int, mechanism: NoiseKind = "gaussian") -> tuple[float, float]:
         """Return the (epsilon, delta) per fit with which a number of fits exhaust what remains.
 
         Parameters

@@ -11,6 +11,7 @@ from typing import Any, Self
 from skdp import notices
 from skdp.accounting import Event
 from skdp.budget.entries import BudgetEntry, is_recorded
+from skdp.choices import Adjacency, Unit
 from skdp.config import get_config
 from skdp.exceptions import BudgetRequiredError
 from skdp.parameters import PlainParameters
@@ -59,13 +60,13 @@ class Account(ABC):
         event: Event | PrivacySpent,
         *,
         label: str | None = None,
-        adjacency: str | None = None,
+        adjacency: Adjacency | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         estimator: Any = None,
         parameters: Mapping[str, Any] | None = None,
         seeded: bool = False,
-        unit: str = "row",
+        unit: Unit = "row",
     ) -> BudgetEntry:
         """Charge a release that is about to run.
 

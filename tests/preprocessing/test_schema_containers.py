@@ -1,4 +1,4 @@
-"""Every container at every entry of a schema: taken, or refused by a sentence that quotes no cell."""
+"""Every container at every entry of a schema: taken, or refused by words that quote no cell."""
 
 import html
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any, Self
 
+from skdp.choices import SchemaEncoding
 from skdp.preprocessing.schema.base import Column, FeatureColumn, SchemaPart
 from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
 from skdp.preprocessing.schema.io import KINDS, refuse_unknown
@@ -107,7 +108,7 @@ class SchemaChanges(SchemaPart):
             )
         )
 
-    def with_encoding(self, encoding: str = "auto") -> Self:
+    def with_encoding(self, encoding: SchemaEncoding = "auto") -> Self:
         """Return a schema whose numbers are encoded by a rule where they declare nothing else.
 
         Parameters

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from skdp.choices import SchemaEncoding
 from skdp.pipelines import behind_others
 from skdp.preprocessing.schema.base import Column
 from skdp.preprocessing.schema.changes import SchemaChanges
@@ -206,7 +207,7 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         estimator: Any,
         *,
         positions: bool = False,
-        encoding: str = "declared",
+        encoding: SchemaEncoding = "declared",
         interactions: Iterable[Any] | None = None,
     ) -> Pipeline:
         """Return a pipeline of the preprocessor and a clone of an estimator that knows its norm.
