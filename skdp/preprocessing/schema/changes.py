@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from skdp.choices import SchemaEncoding
@@ -16,8 +16,8 @@ class SchemaChanges(SchemaPart):
     """The part of a schema that makes others of it."""
 
     # Fields of the schema.
-    columns: tuple[Column, ...]
-    interactions: tuple[tuple[str, ...], ...]
+    columns: Sequence[Column]
+    interactions: Sequence[Sequence[str]]
 
     @property
     def _features(self) -> tuple[FeatureColumn, ...]:

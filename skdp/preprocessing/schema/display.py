@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 import textwrap
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -22,13 +22,13 @@ class SchemaDisplay(SchemaPart):
     """The part of a schema that shows it: names, bounds, lists and sources, which are public."""
 
     # Fields and properties of the schema.
-    columns: tuple[Column, ...]
+    columns: Sequence[Column]
     label: LabelColumn | None
     unit: PrivacyUnit
     name: str
     description: str
     source: str
-    interactions: tuple[tuple[str, ...], ...]
+    interactions: Sequence[Sequence[str]]
 
     @property
     @abstractmethod

@@ -111,7 +111,7 @@ class SchemaDrafts(SchemaPart):
         return cls(**{"columns": kept, "label": found, "name": name})
 
 
-def _column_of(name: str, given: Any, missing: str) -> Column:
+def _column_of(name: str, given: Any, missing: ListedMissing) -> Column:
     if isinstance(given, tuple) and len(given) == 2:
         column = NumericColumn(name, *given, encoding="waves", missing=missing)
         column.refuse_open()

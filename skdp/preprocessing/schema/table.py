@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,14 +78,14 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
     True
     """
 
-    columns: tuple[Column, ...]
+    columns: Sequence[Column]
     label: LabelColumn | None = None
     unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - it is immutable
     name: str = ""
     description: str = ""
     source: str = ""
     clip_norm: float | None = None
-    interactions: tuple[tuple[str, ...], ...] = ()
+    interactions: Sequence[Sequence[str]] = ()
 
     def __post_init__(self) -> None:
         self._check_text("name", "description", "source")
