@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         OperaSVC,
         PATEClassifier,
         VariationalLogisticRegression,
+        warm_up,
     )
 
 __version__ = version("skdp")
@@ -54,6 +55,7 @@ __all__ = [
     "config_context",
     "get_config",
     "set_config",
+    "warm_up",
 ]
 
 _SUBPACKAGES = (

@@ -9,6 +9,7 @@ from skdp.estimators._objective_svc import ObjectivePerturbationSVC
 from skdp.estimators._opera import OperaLogisticRegression, OperaSVC
 from skdp.estimators._pate import PATEClassifier
 from skdp.estimators._variational import VariationalLogisticRegression
+from skdp.estimators._warm_up import warm_up
 
 __all__ = [
     "DPSGDClassifier",
@@ -21,4 +22,5 @@ __all__ = [
     "OperaSVC",
     "PATEClassifier",
     "VariationalLogisticRegression",
+    "warm_up",
 ]
