@@ -42,10 +42,6 @@ else:
     CallbackSupportMixin, with_callbacks = callbacks.CallbackSupportMixin, callbacks.with_callbacks
 
 
-# Classes that have said that their first fit may compile.
-_HAVE_SAID: set[type] = set()
-
-
 class FitProgress:
     """Announces a fit and a public number of its steps to scikit-learn's callbacks, if there are.
 
@@ -123,23 +119,15 @@ class PrivateFit(ChargesBudget, ABC):
             spent = replace(spent, unit="group")
         charge_fit(self, spent)
         if self.verbose:
-            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
-            self._say_that_loops_are_compiled()
+            # Said of every fit: whether one compiles may depend on rows and on other fits.
+            once = "loops that are new to a machine are compiled first, see skdp.warm_up"
+            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism} ({once})")
         progress = FitProgress(self, self._public_steps(plan))
         progress.begin()
         self._publish(plan, table, self._use_rows(plan, table, progress), spent)
         self.privacy_spent_ = spent
         progress.end()
         return self
-
-    def _say_that_loops_are_compiled(self) -> None:
-        """Say so once a class and process, whether or not it is needed: what is may be private."""
-        if type(self) not in _HAVE_SAID:
-            _HAVE_SAID.add(type(self))
-            print(
-                f"[{type(self).__name__}] compiling loops that this machine has not compiled yet; "
-                "skdp.warm_up() does it beforehand"
-            )
 
     def _refuse_fit_params(self, params: dict[str, Any]) -> None:
         if "sample_weight" in params:
