@@ -1,21 +1,44 @@
-"""skdp: differentially private empirical-risk-minimisation estimators for scikit-learn."""
+"""skdp: differentially private empirical-risk-minimisation estimators for scikit-learn.
 
+Estimators and subpackages are imported when they are first asked for.
+"""
+
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from skdp.config import config_context, get_config, set_config
-from skdp.estimators import (
-    DPSGDClassifier,
-    GrpuaLogisticRegression,
-    GrpuaMLPClassifier,
-    GrpuaSVC,
-    ObjectivePerturbationLogisticRegression,
-    ObjectivePerturbationSVC,
-    OperaLogisticRegression,
-    OperaSVC,
-    PATEClassifier,
-    PrivateRidge,
-    VariationalLogisticRegression,
-)
+
+if TYPE_CHECKING:
+    from skdp import accounting as accounting
+    from skdp import audit as audit
+    from skdp import budget as budget
+    from skdp import datasets as datasets
+    from skdp import estimators as estimators
+    from skdp import exceptions as exceptions
+    from skdp import inspection as inspection
+    from skdp import losses as losses
+    from skdp import mechanisms as mechanisms
+    from skdp import metrics as metrics
+    from skdp import model_selection as model_selection
+    from skdp import preprocessing as preprocessing
+    from skdp import reporting as reporting
+    from skdp import statistics as statistics
+    from skdp import testing as testing
+    from skdp.estimators import (
+        DPSGDClassifier,
+        GrpuaLogisticRegression,
+        GrpuaMLPClassifier,
+        GrpuaSVC,
+        ObjectivePerturbationLogisticRegression,
+        ObjectivePerturbationSVC,
+        OperaLogisticRegression,
+        OperaSVC,
+        PATEClassifier,
+        PrivateRidge,
+        VariationalLogisticRegression,
+        warm_up,
+    )
 
 __version__ = version("skdp")
 
@@ -34,4 +57,37 @@ __all__ = [
     "config_context",
     "get_config",
     "set_config",
+    "warm_up",
 ]
+
+_SUBPACKAGES = (
+    "accounting",
+    "audit",
+    "budget",
+    "datasets",
+    "estimators",
+    "exceptions",
+    "inspection",
+    "losses",
+    "mechanisms",
+    "metrics",
+    "model_selection",
+    "preprocessing",
+    "reporting",
+    "statistics",
+    "testing",
+)
+
+if not TYPE_CHECKING:  # which would take any name for one of these
+
+    def __getattr__(name: str) -> Any:
+        if name in _SUBPACKAGES:
+            return import_module(f"{__name__}.{name}")
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.estimators"), name)
+        return globals().setdefault(name, found)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_SUBPACKAGES})

@@ -11,7 +11,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
 from skdp.exceptions import PrivacyWarning
@@ -22,17 +22,24 @@ from skdp.reporting.privacy_spent import PrivacySpent
 # Frames that the decorator puts between a user's call of fit and the method, for warnings.
 FRAMES_OF_WITH_CALLBACKS = 1
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    import sklearn.callback as callbacks
 except ImportError:  # scikit-learn < 1.9
+    callbacks = None
+
+if callbacks is None or TYPE_CHECKING:  # scikit-learn has no types: methods would lose theirs
     FRAMES_OF_WITH_CALLBACKS = 0
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+    class CallbackSupportMixin:
         """Stand-in: this version of scikit-learn has no callbacks."""
 
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+    def with_callbacks(method: Method) -> Method:
         """Return the method unchanged."""
         return method
+else:
+    CallbackSupportMixin, with_callbacks = callbacks.CallbackSupportMixin, callbacks.with_callbacks
 
 
 class FitProgress:
@@ -112,7 +119,9 @@ class PrivateFit(ChargesBudget, ABC):
             spent = replace(spent, unit="group")
         charge_fit(self, spent)
         if self.verbose:
-            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}")
+            # Said of every fit: whether one compiles may depend on rows and on other fits.
+            once = "loops that are new to a machine are compiled first, see skdp.warm_up"
+            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism} ({once})")
         progress = FitProgress(self, self._public_steps(plan))
         progress.begin()
         self._publish(plan, table, self._use_rows(plan, table, progress), spent)

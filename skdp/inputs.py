@@ -30,6 +30,7 @@ _HARMLESS = (
     r"(Specifying the columns using strings is only supported for dataframes)",
     r"(all features must be in \[-?\d+, -?\d+\] or \[-?\d+, -?\d+\])",
     r"(lower and upper must be finite, and lower < upper for every feature)",
+    r"(the schema's columns are chosen by name, which needs a pandas or polars frame; [\w ,;=']+)",
     r"(a schema describes frames, dense arrays and lists; the table is [\w ,;]+)",
     r"(float\(\) argument must be a string or a (?:real )?number, not '\w+')",
 )

@@ -24,9 +24,10 @@ from skdp.accounting.events import (
 from skdp.accounting.numerics.floats import float_up
 from skdp.accounting.numerics.order_conversion import pure_rho
 from skdp.accounting.pld.pairs.base import Pair
+from skdp.choices import Adjacency
 
 Reading = Callable[[float], Fraction]
-ADJACENCIES: tuple[str, ...] = ("add-remove", "replace-one")
+ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanishes in a float
 
 
@@ -113,7 +114,7 @@ class Analysis:
     """
 
     event: Any
-    adjacency: str
+    adjacency: Adjacency
     # Whether nothing but the stated guarantee is known, so that some such release attains it.
     only_stated: ClassVar[bool] = False
 
@@ -177,7 +178,7 @@ class Analysis:
         return event
 
 
-Card = Callable[[Any, str], Analysis]
+Card = Callable[[Any, Adjacency], Analysis]
 AnyCard = TypeVar("AnyCard", bound=Card)
 _CARDS: dict[type[Event], Card] = {}
 
@@ -193,7 +194,7 @@ def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
 
 
 @lru_cache(maxsize=512)
-def analysis_of(event: Event, adjacency: str) -> Analysis:
+def analysis_of(event: Event, adjacency: Adjacency) -> Analysis:
     """Return the card of an event; one that proves nothing, if its very type has none."""
     kind = type(event)
     # Events are merged where they are equal: a dataclass of its own, which compares all fields.
@@ -231,7 +232,7 @@ def of_two(event: Event) -> Event | None:
     return change_leaves(event, lambda leaf: analysis_of(leaf, "add-remove").of_two())
 
 
-def square_of(event: Event, adjacency: str) -> Fraction | None:
+def square_of(event: Event, adjacency: Adjacency) -> Fraction | None:
     """Add up the squares of mu of everything in an event; None if a leaf has none."""
     total = Fraction(0)
     for leaf, count in leaf_counts(event).items():
@@ -243,7 +244,7 @@ def square_of(event: Event, adjacency: str) -> Fraction | None:
 
 
 def exact_sum(
-    history: Event | Mapping[Event, int], adjacency: str, read: Reading = Fraction
+    history: Event | Mapping[Event, int], adjacency: Adjacency, read: Reading = Fraction
 ) -> Guarantee | None:
     """Add up what leaves state (basic composition); None if one of them states nothing."""
     epsilon, delta = Fraction(0), Fraction(0)
@@ -258,14 +259,14 @@ def exact_sum(
 
 
 def sum_of_stated(
-    history: Event | Mapping[Event, int], adjacency: str
+    history: Event | Mapping[Event, int], adjacency: Adjacency
 ) -> tuple[float, float] | None:
     """Return what basic composition gives, as floats, rounded up; or None."""
     total = exact_sum(history, adjacency)
     return None if total is None else (float_up(total.epsilon), min(1.0, float_up(total.delta)))
 
 
-def sum_of_moments(event: Event, adjacency: str) -> LogMoments | None:
+def sum_of_moments(event: Event, adjacency: Adjacency) -> LogMoments | None:
     """Add up the log moments of everything in an event; None if a leaf has none."""
     parts: list[tuple[LogMoments, int]] = []
     for leaf, count in leaf_counts(event).items():

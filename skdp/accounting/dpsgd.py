@@ -15,6 +15,7 @@ from skdp.accounting.events import (
     UniformSampledEvent,
 )
 from skdp.accounting.value import PrivacyValue
+from skdp.choices import Adjacency, Sampling
 
 
 def dpsgd_event(
@@ -42,9 +43,9 @@ def dpsgd_epsilon(
     steps: int,
     delta: float,
     *,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     accountant: str | type[Accountant] = "pld",
-    sampling: str = "poisson",
+    sampling: Sampling = "poisson",
 ) -> PrivacyValue:
     """Return the epsilon that noisy gradient descent on sampled batches costs.
 

@@ -15,6 +15,7 @@ from skdp.audit.neighbours import given_pair, worst_case
 from skdp.audit.result import AuditResult
 from skdp.audit.runs import AuditedTable, RepeatableStream, paying_parts, published, read
 from skdp.audit.transcripts import Transcripts
+from skdp.choices import AuditMethod, Release
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.parameters import check_choice, check_integer, check_real, plain_arguments
 from skdp.pipelines import walk
@@ -35,8 +36,8 @@ def audit_epsilon(
     neighbour: Any = "worst-case",
     n_trials: int = 10_000,
     confidence: float = 0.999,
-    release: str = "model",
-    method: str = "gaussian-dp",
+    release: Release = "model",
+    method: AuditMethod = "gaussian-dp",
     random_state: Any = None,
 ) -> AuditResult:
     """Try to disprove what a private fit claims, and say how close the attempt came.

@@ -19,6 +19,7 @@ from skdp.audit.bounds import Array
 from skdp.audit.membership_rates import advantage, tpr_at
 from skdp.audit.membership_result import MembershipResult
 from skdp.audit.runs import uncharged
+from skdp.choices import Attack
 from skdp.parameters import check_choice, check_integer, check_real, plain_arguments
 from skdp.pipelines import walk
 from skdp.reporting.profile import profile_of
@@ -34,7 +35,7 @@ def membership_inference(
     X_nonmembers: Any,
     y_nonmembers: Any,
     *,
-    attack: str = "loss",
+    attack: Attack = "loss",
     n_shadow_models: int = 16,
     fpr: Sequence[float] = (0.001, 0.01),
     confidence: float = 0.95,

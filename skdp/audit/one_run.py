@@ -14,6 +14,7 @@ from skdp.audit.guesses import Guesses
 from skdp.audit.neighbours import with_canaries
 from skdp.audit.result import AuditResult
 from skdp.audit.runs import AuditedTable
+from skdp.choices import OneRunMethod, Release
 from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.parameters import check_choice, check_integer, plain_arguments
 
@@ -29,8 +30,8 @@ def audit_in_one_run(
     *,
     n_canaries: int = 1000,
     confidence: float = 0.999,
-    release: str = "model",
-    method: str = "f-dp",
+    release: Release = "model",
+    method: OneRunMethod = "f-dp",
     random_state: Any = None,
 ) -> AuditResult:
     """Try to disprove what a private classifier claims from a single fit.

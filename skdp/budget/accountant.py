@@ -15,7 +15,7 @@ from skdp.budget.entries import PLAN, BudgetEntry, write_event
 from skdp.budget.forecast import ForecastingView
 from skdp.budget.ledger.store import LedgerFile
 from skdp.budget.terms import BudgetTerms
-from skdp.mechanisms.contribution import Adjacency
+from skdp.choices import Adjacency, Composition
 from skdp.reporting.privacy_spent import PrivacySpent
 
 
@@ -86,7 +86,7 @@ class BudgetAccountant(Account, ForecastingView):
         *,
         adjacency: Adjacency = "replace-one",
         ledger: str | os.PathLike[str] | None = None,
-        composition: str = "auto",
+        composition: Composition = "auto",
         name: str | None = None,
         stated_epsilon: float | None = None,
     ) -> None:
@@ -140,7 +140,7 @@ class BudgetAccountant(Account, ForecastingView):
         events: Iterable[Event | PrivacySpent],
         *,
         label: str | None = None,
-        adjacency: str | None = None,
+        adjacency: Adjacency | None = None,
         delta: float | None = None,
     ) -> BudgetPlan:
         """Commit a list of releases in advance, and charge it once.

@@ -12,6 +12,7 @@ from skdp import notices
 from skdp.accounting import Event
 from skdp.budget.entries import BudgetEntry, is_recorded
 from skdp.budget.searches import find_search, name_search
+from skdp.choices import Adjacency, Unit
 from skdp.config import get_config
 from skdp.exceptions import BudgetExceededError, BudgetRequiredError
 from skdp.parameters import PlainParameters
@@ -60,13 +61,13 @@ class Account(ABC):
         event: Event | PrivacySpent,
         *,
         label: str | None = None,
-        adjacency: str | None = None,
+        adjacency: Adjacency | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         estimator: Any = None,
         parameters: Mapping[str, Any] | None = None,
         seeded: bool = False,
-        unit: str = "row",
+        unit: Unit = "row",
     ) -> BudgetEntry:
         """Charge a release that is about to run.
 

@@ -17,6 +17,7 @@ from skdp.budget.entries import PLANNED, BudgetEntry, read_event, write_event
 from skdp.budget.ledger.chain import Row, canonical
 from skdp.budget.request import Request
 from skdp.budget.view import LedgerView
+from skdp.choices import Adjacency
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.records import html_table
@@ -136,7 +137,7 @@ def commit(
 
 
 def _jointly(
-    charges: list[Charge], adjacency: str, delta: float | None
+    charges: list[Charge], adjacency: Adjacency, delta: float | None
 ) -> tuple[ComposedEvent, tuple[float, float]]:
     """Return an event that stands for all charges, and an (epsilon, delta) of it."""
     pairs = [None if charge.epsilon is None else pair_of(charge, adjacency) for charge in charges]

@@ -11,6 +11,7 @@ from typing import Any
 
 from skdp.accounting import Event
 from skdp.budget.ledger.chain import Row, plain_number, read_amounts
+from skdp.choices import Adjacency
 
 # Kinds of entries: a fit or another release, a list of releases committed in advance, and a
 # release that such a list has paid for.
@@ -77,7 +78,7 @@ class BudgetEntry:
     event: Event
     epsilon: float | None
     delta: float | None
-    adjacency: str
+    adjacency: Adjacency
     cost: dict[str, Fraction]
     seeded: bool
     plan: int | None = None

@@ -11,6 +11,7 @@ from skdp.budget.rehearsal import largest_epsilon, rehearse
 from skdp.budget.request import Request
 from skdp.budget.summary import what_fits
 from skdp.budget.view import LedgerView
+from skdp.choices import Adjacency
 from skdp.exceptions import BudgetExceededError
 from skdp.parameters import check_integer
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -24,7 +25,7 @@ class ForecastingView(LedgerView):
         plan: Any,
         *,
         fits: int = 1,
-        adjacency: str | None = None,
+        adjacency: Adjacency | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         label: str | None = None,

@@ -15,6 +15,7 @@ from skdp.budget.currencies import Charge
 from skdp.budget.currencies.pairs import pair_of
 from skdp.budget.entries import CHARGE, describe_parameters, write_event
 from skdp.budget.ledger.chain import Row
+from skdp.choices import Adjacency
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.parameters import check_choice
 from skdp.reporting.privacy_spent import UNITS, PrivacySpent
@@ -37,10 +38,10 @@ class Request:
 def prepare(
     event: Event | PrivacySpent,
     *,
-    ledger_adjacency: str,
+    ledger_adjacency: Adjacency,
     needs_numbers: bool,
     label: str | None = None,
-    adjacency: str | None = None,
+    adjacency: Adjacency | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     estimator: Any = None,
@@ -102,7 +103,7 @@ def _guarantee(
     event: Event,
     epsilon: float | None,
     delta: float | None,
-    adjacency: str,
+    adjacency: Adjacency,
     needed: bool,
 ) -> tuple[float, float] | None:
     """Return the event's own (epsilon, delta), if the caller or the event says it."""
@@ -126,7 +127,7 @@ def _guarantee(
     return float(epsilon), float(delta)
 
 
-def _stated(event: Event, adjacency: str) -> tuple[float, float] | None:
+def _stated(event: Event, adjacency: Adjacency) -> tuple[float, float] | None:
     """Return the pair of an event that is nothing but one."""
     card = analysis_of(event, adjacency)
     pair = card.stated() if card.only_stated else None
@@ -134,7 +135,7 @@ def _stated(event: Event, adjacency: str) -> tuple[float, float] | None:
 
 
 def _converted(
-    event: Event, guarantee: tuple[float, float] | None, given: str, wanted: str
+    event: Event, guarantee: tuple[float, float] | None, given: str, wanted: Adjacency
 ) -> Charge:
     """Restate a release under the ledger's adjacency."""
     if guarantee is None:

@@ -10,6 +10,7 @@ from typing import Any
 import sklearn.datasets
 from sklearn.utils import Bunch
 
+from skdp.choices import DatasetName, Subset
 from skdp.datasets._schemas import load_schema
 from skdp.datasets._tables import Source, read_table
 from skdp.preprocessing.schema.frames import import_pandas
@@ -86,7 +87,7 @@ _SOURCES = {
 def fetch_adult(
     *,
     path: str | os.PathLike[str] | None = None,
-    subset: str = "all",
+    subset: Subset = "all",
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     return_X_y: bool = False,
@@ -140,7 +141,7 @@ def fetch_adult(
     return _bunch("adult", source, path, data_home, download_if_missing, return_X_y)
 
 
-def _fetcher(name: str, summary: str, files: str, remarks: str = "") -> Callable[..., Any]:
+def _fetcher(name: DatasetName, summary: str, files: str, remarks: str = "") -> Callable[..., Any]:
     """Return the function that loads a table from local files or OpenML."""
 
     def fetch(
@@ -249,13 +250,13 @@ def load_breast_cancer(*, return_X_y: bool = False) -> Any:
 
 
 def _bunch(
-    name: str, source: Source, path: Any, data_home: Any, download: bool, return_X_y: bool
+    name: DatasetName, source: Source, path: Any, data_home: Any, download: bool, return_X_y: bool
 ) -> Any:
     frame = read_table(source, load_schema(name), path, data_home, download)
     return _answer(name, frame, return_X_y)
 
 
-def _answer(name: str, frame: Any, return_X_y: bool) -> Any:
+def _answer(name: DatasetName, frame: Any, return_X_y: bool) -> Any:
     schema = load_schema(name)
     data, target = schema.split(frame)
     if return_X_y:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from importlib import resources
 
+from skdp.choices import DatasetName
 from skdp.preprocessing import TableSchema
 
 SCHEMAS = ("adult", "bank", "breast_cancer", "cardio", "heart", "support2")
 
 
-def load_schema(name: str) -> TableSchema:
+def load_schema(name: DatasetName) -> TableSchema:
     """Return the ready schema of a public table.
 
     Parameters

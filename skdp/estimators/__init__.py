@@ -10,6 +10,7 @@ from skdp.estimators._opera import OperaLogisticRegression, OperaSVC
 from skdp.estimators._pate import PATEClassifier
 from skdp.estimators._ridge import PrivateRidge
 from skdp.estimators._variational import VariationalLogisticRegression
+from skdp.estimators._warm_up import warm_up
 
 __all__ = [
     "DPSGDClassifier",
@@ -23,4 +24,5 @@ __all__ = [
     "PATEClassifier",
     "PrivateRidge",
     "VariationalLogisticRegression",
+    "warm_up",
 ]

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -61,12 +61,18 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     unit_weighting: Any = "random-row"
     max_unit_rows: int | None = None
 
+    # Released.
+    privacy_spent_: PrivacySpent
+    n_features_in_: int
+    coef_: np.ndarray
+    intercept_: np.ndarray
+
     # Public attributes beside the weights.
     _public: tuple[str, ...] = ()
     _fit_takes = "X, y and groups"
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, groups: Any = None, **fit_params: Any) -> Any:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **fit_params: Any) -> Self:
         """Fit the model under differential privacy.
 
         Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from skdp.choices import Activation, Adjacency, Auto, Calibrate, SampledNoiseCalibration, Sampling
 from skdp.estimators._calibrated import CalibratedMixin
 from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._networks import NetworkMixin, layer_sizes
@@ -149,28 +150,28 @@ class GrpuaMLPClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, GrpuaM
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        adjacency: str = "replace-one",
+        adjacency: Adjacency = "replace-one",
         data_norm: float | None = None,
         classes: Any = None,
         class_weight: Any = None,
         prevalence: Any = None,
         hidden_layer_sizes: Any = (100,),
-        activation: str = "relu",
-        alpha: float | str = "auto",
+        activation: Activation = "relu",
+        alpha: float | Auto = "auto",
         fit_intercept: bool = True,
-        intercept_scaling: float | str = "auto",
-        max_grad_norm: Any = "auto",
+        intercept_scaling: float | Auto = "auto",
+        max_grad_norm: float | Auto | None = "auto",
         radius: float | None = None,
         coefs_init: Any = None,
         intercepts_init: Any = None,
-        batch_size: int | str = "auto",
-        max_iter: int | str = "auto",
+        batch_size: int | Auto = "auto",
+        max_iter: int | Auto = "auto",
         learning_rate_init: float | None = None,
         average: bool | float | str = True,
-        sampling: str = "poisson",
-        calibration: str = "pld",
+        sampling: Sampling = "poisson",
+        calibration: SampledNoiseCalibration = "pld",
         physical_batch_size: int | None = None,
-        calibrate: str | None = "auto",
+        calibrate: Calibrate | None = "auto",
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from skdp.choices import Adjacency, Auto, NoiseCalibration, Sampling, StepRule, UnitWeighting
 from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._mixins import SmoothedHingeMixin
 from skdp.estimators._noisy_gradient import GrpuaModel
@@ -118,25 +119,25 @@ class GrpuaSVC(ClassWeightMixin, SmoothedHingeMixin, GrpuaModel):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        adjacency: str = "replace-one",
+        adjacency: Adjacency = "replace-one",
         data_norm: float | None = None,
         classes: Any = None,
         class_weight: Any = None,
         prevalence: Any = None,
-        alpha: float | str = "auto",
+        alpha: float | Auto = "auto",
         half_width: float = 0.5,
         fit_intercept: bool = True,
-        intercept_scaling: float | str = "auto",
-        batch_size: int | str = "auto",
-        max_iter: int | str = "auto",
-        learning_rate: str = "constant",
+        intercept_scaling: float | Auto = "auto",
+        batch_size: int | Auto = "auto",
+        max_iter: int | Auto = "auto",
+        learning_rate: StepRule = "constant",
         learning_rate_init: float | None = None,
         radius: float | None = None,
         average: bool | float = True,
-        sampling: str = "poisson",
-        calibration: str = "pld",
+        sampling: Sampling = "poisson",
+        calibration: NoiseCalibration = "pld",
         physical_batch_size: int | None = None,
-        unit_weighting: str = "mean",
+        unit_weighting: UnitWeighting = "mean",
         max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,

@@ -21,7 +21,7 @@ class PrivateClassifierMixin(ClassifierMixin):
     """Labels of classifiers; comes before their base."""
 
     classes: Any
-    classes_: Any
+    classes_: np.ndarray
 
     _public: tuple[str, ...] = ("classes_",)
 
@@ -122,7 +122,7 @@ class PrivateClassifierMixin(ClassifierMixin):
 
     def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
         super()._publish(plan, table, released, spent)
-        self.classes_ = table.labels
+        self.classes_ = table.labels  # type: ignore[assignment]
 
 
 class LogisticMixin(PrivateClassifierMixin):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
+from skdp.choices import Adjacency, Auto, Calibrate, Numerics, SmoothSolver, UnitWeighting
 from skdp.estimators._base import PrivateModel
 from skdp.estimators._calibrated import CalibratedMixin
 from skdp.estimators._class_weights import ClassWeightMixin
@@ -230,20 +231,20 @@ class ObjectivePerturbationLogisticRegression(
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        adjacency: str = "replace-one",
+        adjacency: Adjacency = "replace-one",
         data_norm: float | None = None,
         classes: Any = None,
         class_weight: Any = None,
         prevalence: Any = None,
-        alpha: float | str = "auto",
-        max_grad_norm: float | str | None = "auto",
+        alpha: float | Auto = "auto",
+        max_grad_norm: float | Auto | None = "auto",
         fit_intercept: bool = True,
-        intercept_scaling: float | str = "auto",
-        solver: str = "newton",
+        intercept_scaling: float | Auto = "auto",
+        solver: SmoothSolver = "newton",
         max_iter: int = 100,
-        numerics: str = "float",
-        calibrate: str | None = "auto",
-        unit_weighting: str = "mean",
+        numerics: Numerics = "float",
+        calibrate: Calibrate | None = "auto",
+        unit_weighting: UnitWeighting = "mean",
         max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,

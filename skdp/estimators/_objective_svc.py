@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from skdp.choices import Adjacency, Auto, Numerics, SmoothSolver, UnitWeighting
 from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._mixins import SmoothedHingeMixin
 from skdp.estimators._objective import ObjectiveModel
@@ -107,20 +108,20 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, ObjectiveMo
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        adjacency: str = "replace-one",
+        adjacency: Adjacency = "replace-one",
         data_norm: float | None = None,
         classes: Any = None,
         class_weight: Any = None,
         prevalence: Any = None,
-        alpha: float | str = "auto",
+        alpha: float | Auto = "auto",
         half_width: float = 0.5,
-        max_grad_norm: float | str | None = "auto",
+        max_grad_norm: float | Auto | None = "auto",
         fit_intercept: bool = True,
-        intercept_scaling: float | str = "auto",
-        solver: str = "newton",
+        intercept_scaling: float | Auto = "auto",
+        solver: SmoothSolver = "newton",
         max_iter: int = 100,
-        numerics: str = "float",
-        unit_weighting: str = "mean",
+        numerics: Numerics = "float",
+        unit_weighting: UnitWeighting = "mean",
         max_unit_rows: int | None = None,
         accountant: Any = None,
         random_state: Any = None,

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import PLDAccountant
+from skdp.choices import Adjacency, Aggregation
 from skdp.estimators._mixins import GivenNoiseMixin
 from skdp.estimators._school import (
     ASSUMPTIONS,
@@ -163,14 +164,14 @@ class PATEClassifier(
         delta: float = 1e-6,
         n_teachers: int = 250,
         n_queries: int | None = None,
-        aggregation: str = "gaussian",
+        aggregation: Aggregation = "gaussian",
         threshold: float = 0.8,
         threshold_share: float = 0.1,
         max_answers: int | None = None,
         noise_multiplier: float | None = None,
         student: Any = None,
         semi_supervised: bool = False,
-        adjacency: str = "replace-one",
+        adjacency: Adjacency = "replace-one",
         classes: Any = None,
         accountant: Any = None,
         n_jobs: int | None = None,

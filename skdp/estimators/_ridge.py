@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.choices import Adjacency, Auto
 from skdp.estimators._base import PrivateModel, Table
 from skdp.estimators._regressors import PrivateRegressorMixin, scale_of
 from skdp.fitting import FitProgress
@@ -113,6 +114,8 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
     True
     """
 
+    intercept_: float  # type: ignore[assignment]
+
     # A record is the mean of the products of its unit's rows, and no row is drawn.
     unit_weighting = "mean"
     _public = ("second_moments_", "residual_std_", "r2_", "cp_")
@@ -123,11 +126,11 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
         delta: float = 1e-6,
         *,
         target_bounds: Sequence[float] | None = None,
-        adjacency: str = "replace-one",
+        adjacency: Adjacency = "replace-one",
         data_norm: float | None = None,
         alpha: float = 0.0,
         fit_intercept: bool = True,
-        intercept_scaling: float | str = "auto",
+        intercept_scaling: float | Auto = "auto",
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit, log_expit, log_ndtr, logsumexp, ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.choices import Adjacency, Auto, VariationalPrivacy
 from skdp.estimators._mixins import LogisticMixin, PrivateClassifierMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
 from skdp.inputs import validate_private_data
@@ -132,17 +133,17 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        privacy: str = "dp-sgd",
-        adjacency: str = "add-remove",
+        privacy: VariationalPrivacy = "dp-sgd",
+        adjacency: Adjacency = "add-remove",
         data_norm: float | None = None,
         classes: Any = None,
-        prior_precision: Any = "auto",
+        prior_precision: float | Auto = "auto",
         noise_aware: bool = True,
         fit_intercept: bool = True,
-        intercept_scaling: float | str = "auto",
-        max_grad_norm: float | str = "auto",
-        batch_size: int | str = "auto",
-        max_iter: int | str = "auto",
+        intercept_scaling: float | Auto = "auto",
+        max_grad_norm: float | Auto = "auto",
+        batch_size: int | Auto = "auto",
+        max_iter: int | Auto = "auto",
         learning_rate_init: float | None = None,
         accountant: Any = None,
         random_state: Any = None,

@@ -48,7 +48,7 @@ def _grid(column: FeatureColumn, count: int) -> tuple[NDArray[Any], Array]:
         values = list(column.listed() or ())
         grid = np.fromiter(values, dtype=object, count=len(values))
         return grid, np.full(grid.size, 1.0 / grid.size)
-    cuts = np.array([*column.cuts, *(column.spikes or ())], dtype=np.float64)
+    cuts = np.array([*column.thresholds, *(column.spikes or ())], dtype=np.float64)
     cuts.sort()
     lower, upper = _range_of(column, cuts)
     places = [*np.linspace(lower, upper, count), *cuts, *np.nextafter(cuts, -np.inf)]

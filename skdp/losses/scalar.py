@@ -19,31 +19,31 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from skdp.losses.elementary import FAST, STRICT, exp_negative, log_one_plus
+from skdp.losses.elementary import FAST, INNER, STRICT, exp_negative, log_one_plus
 from skdp.once import cached_property
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def logistic_value(numbers: tuple[()], margin: float, target: float) -> float:
     """Return the logistic loss."""
     return max(-margin, 0.0) + log_one_plus(exp_negative(abs(margin)))
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def logistic_slope(numbers: tuple[()], margin: float, target: float) -> float:
     """Return the derivative of the logistic loss."""
     tail = exp_negative(abs(margin))
     return -(tail if margin >= 0.0 else 1.0) / (1.0 + tail)
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def logistic_curvature(numbers: tuple[()], margin: float, target: float) -> float:
     """Return the second derivative of the logistic loss."""
     tail = exp_negative(abs(margin))
     return tail / ((1.0 + tail) * (1.0 + tail))
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def hinge_value(numbers: tuple[float], margin: float, target: float) -> float:
     """Return the smoothed hinge loss."""
     gap, width = 1.0 - margin, numbers[0]
@@ -52,13 +52,13 @@ def hinge_value(numbers: tuple[float], margin: float, target: float) -> float:
     return 0.25 * inner * inner / width + max(gap - width, 0.0)
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def hinge_slope(numbers: tuple[float], margin: float, target: float) -> float:
     """Return the derivative of the smoothed hinge loss."""
     return -0.5 * (min(max((1.0 - margin) / numbers[0], -1.0), 1.0) + 1.0)
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def hinge_curvature(numbers: tuple[float], margin: float, target: float) -> float:
     """Return the second derivative of the smoothed hinge loss, a generalised one at its kinks."""
     return 0.5 / numbers[0] if abs(1.0 - margin) <= numbers[0] else 0.0
@@ -153,13 +153,13 @@ def _choose(choice: Callable[[ScalarFunctions], Any]) -> Callable[..., float]:
     return stub
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def apply_sign(numbers: Any, entry: float, target: float) -> float:
     """Return a score as a margin, or a derivative in the margin as one in the score."""
     return target * entry
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def ignore_sign(numbers: Any, entry: float, target: float) -> float:
     """Return the score, or the derivative in it."""
     return entry
@@ -171,7 +171,7 @@ loss_slope = _choose(lambda loss: loss.slope)
 loss_curvature = _choose(lambda loss: loss.curvature)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def slopes_in_place(
     tag: np.ndarray,
     numbers: Any,
@@ -213,7 +213,7 @@ def evaluate_scores(
             out[i] = loss_curvature(tag, numbers, entry, targets[i])
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def softmax_in_place(scores: np.ndarray, code: int, want_value: bool) -> float:
     """Turn ``scores`` into ``softmax(scores) - e_code``; return the cross-entropy loss if wanted.
 

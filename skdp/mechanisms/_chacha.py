@@ -4,12 +4,16 @@ Sixteen blocks are computed side by side. Their 256 numbers of 32 bits stand in 
 lanes: number i of block b at place ``16 i + b``.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit, uint32
 
 LANES = 16
 # Words of 64 bits that are computed together.
 GROUP = 8 * LANES
+# Of functions that compiled code alone calls: what Python would call takes time to compile.
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def first_block(key: bytes, part: int) -> np.ndarray:
@@ -18,23 +22,24 @@ def first_block(key: bytes, part: int) -> np.ndarray:
     return np.frombuffer(text, dtype="<u4").astype(np.uint32)
 
 
-@njit(cache=True)
+@njit(cache=True, **INNER)
 def _rotate(number: int, places: int) -> np.uint32:
     # Results have 64 bits in numba unless they are cut, and no vector instructions.
-    return uint32((number << uint32(places)) | (number >> uint32(32 - places)))
+    return uint32((number << places) | (number >> uint32(32 - places)))
 
 
-@njit(cache=True)
+@njit(cache=True, **INNER)
 def _quarter_round(x: np.ndarray, i: int, j: int, k: int, m: int) -> None:
+    # A plain 16 would be a type of its own to numba, and `_rotate` be compiled for each.
     a, b, c, d = x[i], x[j], x[k], x[m]
     a = uint32(a + b)
-    d = _rotate(uint32(d ^ a), 16)
+    d = _rotate(uint32(d ^ a), uint32(16))
     c = uint32(c + d)
-    b = _rotate(uint32(b ^ c), 12)
+    b = _rotate(uint32(b ^ c), uint32(12))
     a = uint32(a + b)
-    d = _rotate(uint32(d ^ a), 8)
+    d = _rotate(uint32(d ^ a), uint32(8))
     c = uint32(c + d)
-    b = _rotate(uint32(b ^ c), 7)
+    b = _rotate(uint32(b ^ c), uint32(7))
     x[i], x[j], x[k], x[m] = a, b, c, d
 
 
@@ -42,13 +47,14 @@ def _quarter_round(x: np.ndarray, i: int, j: int, k: int, m: int) -> None:
 def fill_words(state: np.ndarray, words: np.ndarray) -> None:
     """Fill `words`, a multiple of GROUP, from the blocks that `state` is at, and move it on."""
     n = LANES
-    start = np.empty(16 * n, dtype=np.uint32)
-    for place in range(16 * n):
-        start[place] = state[place // n] + (place % n if place // n == 12 else 0)
     for first in range(0, words.size, GROUP):
         x = words[first : first + GROUP].view(np.uint32)
-        for place in range(16 * n):
-            x[place] = start[place]
+        for row in range(16):
+            number = state[row]
+            for lane in range(n):
+                x[row * n + lane] = number
+        for lane in range(n):
+            x[12 * n + lane] += uint32(lane)
         for _ in range(10):
             for lane in range(n):
                 for i in range(4):
@@ -57,8 +63,10 @@ def fill_words(state: np.ndarray, words: np.ndarray) -> None:
                 for i in range(4):
                     j, k, m = (i + 1) % 4 + 4, (i + 2) % 4 + 8, (i + 3) % 4 + 12
                     _quarter_round(x, i * n + lane, j * n + lane, k * n + lane, m * n + lane)
-        for place in range(16 * n):
-            x[place] += start[place]
+        for row in range(16):
+            number = state[row]
+            for lane in range(n):
+                x[row * n + lane] += number
         for lane in range(n):
-            start[12 * n + lane] += uint32(n)
-    state[12] += uint32(words.size // 8)
+            x[12 * n + lane] += uint32(lane)
+        state[12] += uint32(n)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import int64, njit, uint64
 
-from skdp.mechanisms._chacha import GROUP, fill_words
+from skdp.mechanisms._chacha import GROUP, INNER, fill_words
 
 LAYERS = 256
 # Where the tail begins, and the area of each layer below exp(-x^2 / 2).
@@ -53,7 +53,7 @@ def ziggurat(start: str = _START, area: str = _AREA) -> Table:
     )
 
 
-@njit(cache=True)
+@njit(cache=True, **INNER)
 def _next(state: np.ndarray, buffer: np.ndarray, place: int) -> tuple[np.uint64, int]:
     """Return the next word and the place after it."""
     if place == buffer.size:
@@ -62,7 +62,7 @@ def _next(state: np.ndarray, buffer: np.ndarray, place: int) -> tuple[np.uint64,
     return buffer[place], place + 1
 
 
-@njit(cache=True)
+@njit(cache=True, **INNER)
 def _exponential(state: np.ndarray, buffer: np.ndarray, place: int) -> tuple[float, int]:
     """Return a standard exponential, however long."""
     leaps = 0
@@ -73,7 +73,7 @@ def _exponential(state: np.ndarray, buffer: np.ndarray, place: int) -> tuple[flo
         leaps += 1
 
 
-@njit(cache=True)
+@njit(cache=True, **INNER)
 def _tail(state: np.ndarray, buffer: np.ndarray, place: int, start: float) -> tuple[float, int]:
     """Return a normal given that it is beyond `start` (Marsaglia 1964)."""
     while True:
@@ -84,14 +84,14 @@ def _tail(state: np.ndarray, buffer: np.ndarray, place: int, start: float) -> tu
             return start + x, place
 
 
-@njit(cache=True)
+@njit(inline="always")
 def _split(word: np.uint64) -> tuple[np.uint64, np.int64, np.int64]:
     """Return the layer, a number with the sign, and the distance from zero in places."""
     signed = int64(word) >> 8
     return word & uint64(LAYERS - 1), signed, signed ^ (signed >> 63)
 
 
-@njit(cache=True)
+@njit(cache=True, **INNER)
 def _resolve(
     word: np.uint64, table: Table, state: np.ndarray, buffer: np.ndarray, place: int
 ) -> tuple[float, int]:
@@ -136,13 +136,25 @@ def normals_of(
     return place
 
 
-@njit(cache=True, nogil=True)
 def fill_normals(state: np.ndarray, table: Table, out: np.ndarray) -> None:
     """Fill `out` with standard normals from the blocks that `state` is at."""
+    # Memory from here is less to compile.
     words = np.empty(min(_AT_ONCE, -(-out.size // GROUP) * GROUP), dtype=np.uint64)
     more = state.copy()
     more[15] ^= np.uint32(1)  # another nonce
-    buffer = np.empty(GROUP, dtype=np.uint64)
+    _fill(state, more, table, words, np.empty(GROUP, dtype=np.uint64), out)
+
+
+@njit(cache=True, nogil=True)
+def _fill(
+    state: np.ndarray,
+    more: np.ndarray,
+    table: Table,
+    words: np.ndarray,
+    buffer: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fill `out`, as many numbers at once as there are `words`."""
     place = buffer.size
     for first in range(0, out.size, _AT_ONCE):
         fill_words(state, words)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from skdp.choices import Adjacency
 from skdp.parameters import plain_arguments
 
-Adjacency = Literal["add-remove", "replace-one"]
 ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 # Relative excess of sensitivities in closed form: far above their own rounding errors.
 ROUND_UP = 1.0 + 1e-14

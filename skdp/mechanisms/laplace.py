@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.choices import CountNoise, SumBound
 from skdp.mechanisms.analytic_gaussian import check_positive, check_representable
 from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.mechanisms.trace import note_release
@@ -70,8 +71,8 @@ def laplace_accuracy(
     k: int = 1,
     *,
     sensitivity: float = 1.0,
-    noise: str = "laplace",
-    bound: str = "exact",
+    noise: CountNoise = "laplace",
+    bound: SumBound = "exact",
 ) -> float:
     """Return the error that none of k numbers with Laplace noise exceeds, but for a probability.
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.choices import SelectionNoise
 from skdp.mechanisms.analytic_gaussian import check_positive
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import note_release
@@ -140,7 +141,7 @@ def report_noisy_max(
     sensitivity: float,
     stream: RandomStream,
     *,
-    noise: str = "exponential",
+    noise: SelectionNoise = "exponential",
     monotone: bool = False,
 ) -> int:
     """Choose the index of the highest score after adding noise to each.

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from skdp.choices import GroupedBy
 from skdp.metrics.intervals import Figure
 from skdp.metrics.record import SHARES
 from skdp.metrics.result import PrivateEvaluationResult
@@ -64,7 +65,7 @@ class PrivateMetricFrame:
         result: PrivateEvaluationResult,
         metrics: Sequence[str] = _FIGURES,
         *,
-        by: str = "subgroup",
+        by: GroupedBy = "subgroup",
     ) -> None:
         check_choice("by", by, ("subgroup", "label"))
         tables = result.tables

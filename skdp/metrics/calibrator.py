@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from skdp.choices import Adjacency, Auto, CalibrationMethod
 from skdp.metrics.adjusted import AdjustsModel
 from skdp.metrics.release import ScoreTables
 from skdp.parameters import check_choice
@@ -91,9 +92,9 @@ class PrivateCalibrator(AdjustsModel):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        method: str = "sigmoid",
-        adjacency: str | None = None,
-        n_bins: Any = "auto",
+        method: CalibrationMethod = "sigmoid",
+        adjacency: Adjacency | None = None,
+        n_bins: int | Auto = "auto",
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,

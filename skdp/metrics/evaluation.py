@@ -13,6 +13,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, charge, check_accountant
+from skdp.choices import Auto
 from skdp.estimators.labels import encode_labels
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
@@ -125,7 +126,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         delta: float = 1e-6,
         *,
         thresholds: Any = (0.5,),
-        n_bins: Any = "auto",
+        n_bins: int | Auto = "auto",
         score_values: Any = None,
         adjacency: Adjacency = "add-remove",
         accountant: Any = None,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.choices import Adjacency, Auto, ThresholdMetric
 from skdp.metrics.adjusted import AdjustsModel
 from skdp.metrics.release import ScoreTables
 from skdp.parameters import check_choice, check_real
@@ -93,10 +94,10 @@ class PrivateThreshold(AdjustsModel):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        metric: str = "youden",
+        metric: ThresholdMetric = "youden",
         costs: tuple[float, float] = (1.0, 1.0),
-        adjacency: str | None = None,
-        n_bins: Any = "auto",
+        adjacency: Adjacency | None = None,
+        n_bins: int | Auto = "auto",
         accountant: Any = None,
         random_state: Any = None,
         verbose: int = 0,

@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
+from skdp.choices import Adjacency, Auto, SearchMethod
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.model_selection._search import PrivateSearch
 from skdp.parameters import check_integer
@@ -157,16 +158,16 @@ class PrivateGridSearchCV(PrivateSearch):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        method: str = "random-stopping",
-        adjacency: str = "replace-one",
+        method: SearchMethod = "random-stopping",
+        adjacency: Adjacency = "replace-one",
         scoring: Any = "accuracy",
         cv: Any = 5,
         holdout_fraction: float = 0.2,
-        expected_candidates: float | str = "auto",
+        expected_candidates: float | Auto = "auto",
         stopping_shape: float = 2.0,
-        selection_share: float | str = "auto",
+        selection_share: float | Auto = "auto",
         noisy_scores: bool = False,
-        refit: bool | str = "auto",
+        refit: bool | Auto = "auto",
         refit_share: float = 0.5,
         step_weights: Any = None,
         accountant: Any = None,
@@ -312,16 +313,16 @@ class PrivateRandomizedSearchCV(PrivateSearch):
         n_iter: int = 10,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        method: str = "random-stopping",
-        adjacency: str = "replace-one",
+        method: SearchMethod = "random-stopping",
+        adjacency: Adjacency = "replace-one",
         scoring: Any = "accuracy",
         cv: Any = 5,
         holdout_fraction: float = 0.2,
-        expected_candidates: float | str = "auto",
+        expected_candidates: float | Auto = "auto",
         stopping_shape: float = 2.0,
-        selection_share: float | str = "auto",
+        selection_share: float | Auto = "auto",
         noisy_scores: bool = False,
-        refit: bool | str = "auto",
+        refit: bool | Auto = "auto",
         refit_share: float = 0.5,
         step_weights: Any = None,
         accountant: Any = None,

@@ -21,6 +21,7 @@ from skdp.accounting import (
     RepeatedEvent,
 )
 from skdp.accounting.numerics import gaussian_profile
+from skdp.choices import Adjacency
 from skdp.exceptions import CalibrationError
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.model_selection._escrow import (
@@ -46,7 +47,7 @@ class Design:
     method: str  # "random-stopping", "fixed", "holdout" or "cv"
     epsilon: float
     delta: float
-    adjacency: str
+    adjacency: Adjacency
     candidates: tuple[tuple[PrivateStep, ...], ...]
     train_sizes: tuple[int, ...]  # rows in each training part: one part, or one for each fold
     n_rows: int

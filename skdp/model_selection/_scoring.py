@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.choices import ResponseMethod
 from skdp.estimators.labels import encode_labels
 
 _RESPONSES = ("predict", "predict_proba", "decision_function")
@@ -126,7 +127,7 @@ def make_row_scorer(
     *,
     lower: float = 0.0,
     upper: float = 1.0,
-    response_method: str = "predict",
+    response_method: ResponseMethod = "predict",
 ) -> RowScorer:
     """Make a score of a function that values each row by itself.
 

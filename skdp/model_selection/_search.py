@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from inspect import signature
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -81,7 +81,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         """Return the parameters of all candidates; they must not depend on the rows."""
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, groups: Any = None, **params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **params: Any) -> Self:
         """Search privately, and train the model that is released.
 
         Parameters

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.choices import Activation
 from skdp.losses.base import Loss, kernel_arguments
 from skdp.models.class_weights import weigh_rows
 from skdp.models.network_bounds import NearStart
@@ -24,7 +25,6 @@ from skdp.solvers import Layers, LayerSums, Rows
 from skdp.threads import one_blas_thread
 
 Weights = NDArray[np.float64]
-Activation = Literal["relu", "tanh", "identity"]
 Clipping = Literal["flat", "per-layer", "normalize"]
 
 # Added to a gradient's norm before it is divided by, in scaled units (Bu et al. 2023): much longer

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from skdp.accounting import Event
-from skdp.mechanisms.contribution import Adjacency, ContributionBound
+from skdp.choices import Adjacency
+from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
 from skdp.once import cached_property

@@ -14,6 +14,7 @@ from typing import Literal
 
 from skdp.accounting import Event, GaussianEvent
 from skdp.accounting.numerics.contractions import sum_of_powers
+from skdp.choices import Numerics
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid
@@ -25,7 +26,6 @@ from skdp.solvers.objective import smallest_tolerance
 from skdp.solvers.rounding import certified_tolerance, gradient_rounding
 
 OutputSolver = Literal["newton", "lbfgs", "gd"]
-Numerics = Literal["float", "discrete"]
 
 # The tolerance may cost this share of the noise; see minimiser_sensitivity.
 _TOLERANCE_SHARE = 1e-3

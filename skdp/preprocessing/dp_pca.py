@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
+from skdp.choices import Adjacency
 from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_integer, check_real
@@ -122,7 +123,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         data_norm: float | None = None,
         center: bool = False,
         whiten: bool = False,
-        adjacency: str = "replace-one",
+        adjacency: Adjacency = "replace-one",
         accountant: Any = None,
         random_state: Any = None,
     ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
+from skdp.choices import Adjacency
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
@@ -154,7 +155,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
         upper: Any = 1e12,
         smallest: float = 1e-6,
         resolution: float = 1e-3,
-        adjacency: str = "replace-one",
+        adjacency: Adjacency = "replace-one",
         row_norm: float | None = 1.0,
         accountant: Any = None,
         random_state: Any = None,

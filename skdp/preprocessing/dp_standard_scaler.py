@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
-from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
+from skdp.choices import Adjacency, Auto
+from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_integer, check_real
@@ -163,8 +164,8 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         upper: Any = 1.0,
         with_mean: bool = True,
         with_std: bool = True,
-        adjacency: str = "replace-one",
-        row_norm: float | str | None = "auto",
+        adjacency: Adjacency = "replace-one",
+        row_norm: float | Auto | None = "auto",
         input_norm: float | None = None,
         n_groups: int | None = None,
         accountant: Any = None,

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from sklearn.base import OneToOneFeatureMixin
 
+from skdp.choices import Bounding
 from skdp.parameters import check_choice, check_real
 from skdp.plans.row_norms import bound_rows
 from skdp.preprocessing.row_transformer import RowTransformer
@@ -60,7 +61,7 @@ class RowNormClipper(OneToOneFeatureMixin, RowTransformer):
     _accepts_sparse = True
     _bounded_by = "norm"
 
-    def __init__(self, norm: float = 1.0, *, method: str = "clip") -> None:
+    def __init__(self, norm: float = 1.0, *, method: Bounding = "clip") -> None:
         self.norm = norm
         self.method = method
 

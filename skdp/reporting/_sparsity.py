@@ -20,7 +20,8 @@ def gives_dense(part: Any, *, framed: bool = False) -> bool:
         return gives_dense(steps[-1] if steps else None, framed=framed and len(steps) < 2)
     if type(part) is FeatureUnion:
         return all(gives_dense(step, framed=framed) for _, step in part.transformer_list)
-    if type(part) is ColumnTransformer:
+    checks_only = vars(type(part)).get("_only_checks_tables") is True
+    if type(part) is ColumnTransformer or checks_only:
         framed = framed or any(_by_name(columns) for _, _, columns in part.transformers)
         parts = [*(step for _, step, _ in part.transformers), part.remainder]
         return part.sparse_threshold == 0 or all(gives_dense(step, framed=framed) for step in parts)

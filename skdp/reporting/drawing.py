@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+from skdp.choices import AxisScale
 from skdp.parameters import check_choice
 
 _LOWEST = 1e-4  # of logarithmic axes
@@ -37,12 +38,12 @@ class ResultDisplay(ABC):
 
     @classmethod
     def from_result(
-        cls, result: Any, *, ax: Any = None, scale: str = "linear", **kwargs: Any
+        cls, result: Any, *, ax: Any = None, scale: AxisScale = "linear", **kwargs: Any
     ) -> Self:
         """Draw a result; the other parameters are those of `plot`."""
         return cls(result).plot(ax, scale=scale, **kwargs)
 
-    def plot(self, ax: Any = None, *, scale: str = "linear", **kwargs: Any) -> Self:
+    def plot(self, ax: Any = None, *, scale: AxisScale = "linear", **kwargs: Any) -> Self:
         """Draw the picture.
 
         Parameters

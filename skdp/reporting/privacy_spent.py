@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from skdp.accounting import Accountant, Event, PrivacyValue
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.value import check_guarantee
+from skdp.choices import Unit
 from skdp.mechanisms.contribution import Adjacency
 from skdp.parameters import check_choice
 from skdp.reporting.records import JsonRecord, html_table
 
-Unit = Literal["row", "group", "mixed"]
 UNITS = get_args(Unit)
 
 _RECORDS = {"row": "a row", "group": "all rows that share an id in groups="}

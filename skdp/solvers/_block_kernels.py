@@ -10,7 +10,7 @@ from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import get_cython_function_address, intrinsic
 
-from skdp.losses.elementary import FAST, STRICT, exp_negative
+from skdp.losses.elementary import FAST, INNER, STRICT, exp_negative
 from skdp.losses.scalar import in_terms_of, loss_slope, loss_value, softmax_in_place
 from skdp.solvers._dense_kernels import prefetch_rows
 from skdp.solvers._prefetch import AHEAD
@@ -67,7 +67,7 @@ def _multiply(typing_context: Any, a: Any, at: Any, b: Any, bt: Any, out: Any, s
 multiply: Any = _multiply
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def matrix_of(memory: np.ndarray, shapes: np.ndarray, layer: int) -> np.ndarray:
     """Return one of the matrices that lie one after the other."""
     first = 0
@@ -135,7 +135,7 @@ def gather_sparse(
         finish_row(values, k, d, bias, squares)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def finish_row(values: np.ndarray, k: int, d: int, bias: float, squares: np.ndarray) -> None:
     """Write the constant column of a row, if there is one, and the square of the row's norm."""
     for j in range(d, values.shape[1]):
@@ -306,7 +306,7 @@ def score_slopes(
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def derive(errors: np.ndarray, values: np.ndarray, code: int, squares: np.ndarray) -> None:
     """Multiply errors by the slopes of the activation; write the squares of their norms."""
     for k in range(errors.shape[0]):
@@ -322,7 +322,7 @@ def derive(errors: np.ndarray, values: np.ndarray, code: int, squares: np.ndarra
         squares[k] = square
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def find_factors(
     value_squares: np.ndarray,
     error_squares: np.ndarray,

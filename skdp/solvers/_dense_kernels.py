@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from skdp.losses.elementary import FAST, STRICT
+from skdp.losses.elementary import FAST, INNER, STRICT
 from skdp.losses.scalar import in_terms_of, slopes_in_place
 from skdp.solvers._prefetch import prefetch
 
@@ -23,7 +23,7 @@ MAX_LINES = 16
 SMALL, LARGE = 1e-280, 1e300
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def careful_norm(entries: np.ndarray, scale: float) -> float:
     """Return ``scale`` times the norm of entries whose squares overflow or vanish."""
     top = 0.0
@@ -38,7 +38,7 @@ def careful_norm(entries: np.ndarray, scale: float) -> float:
     return (scale * top) * math.sqrt(total)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def scaled_norm(X: np.ndarray, i: int, scale: float) -> float:
     """Return the norm of ``scale * x_i``; huge and tiny entries neither overflow nor vanish."""
     total = 0.0
@@ -63,7 +63,7 @@ def row_scales(X: np.ndarray, data_norm: float, out: np.ndarray) -> None:
             out[i] = np.nextafter(shrink / relative / data_norm, 0.0)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def prefetch_rows(
     X: np.ndarray, scale: np.ndarray, targets: np.ndarray, index: np.ndarray, begin: int, end: int
 ) -> None:
@@ -81,7 +81,7 @@ def prefetch_rows(
         prefetch(X, i * d + reach - 1)
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def careful_product(X: np.ndarray, i: int, scale: float, weights: np.ndarray) -> float:
     """Return the score of a row so long that its plain product overflowed."""
     total = 0.0
@@ -90,7 +90,7 @@ def careful_product(X: np.ndarray, i: int, scale: float, weights: np.ndarray) ->
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def block_products(
     X: np.ndarray, weights: np.ndarray, members: np.ndarray, count: int, products: np.ndarray
 ) -> None:
@@ -107,7 +107,7 @@ def block_products(
         products[k], products[k + 1], products[k + 2], products[k + 3] = s0, s1, s2, s3
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def add_block(
     X: np.ndarray, members: np.ndarray, count: int, coefficients: np.ndarray, out: np.ndarray
 ) -> None:
@@ -120,7 +120,7 @@ def add_block(
             out[j] += (c0 * X[i0, j] + c1 * X[i1, j]) + (c2 * X[i2, j] + c3 * X[i3, j])
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def clip_slopes(
     X: np.ndarray,
     scale: np.ndarray,
@@ -195,15 +195,15 @@ def accumulate(
             score = scale[i] * slopes[k]
             if not abs(slopes[k]) < LARGE:
                 score = careful_product(X, i, scale[i], weights)
-            slopes[k] = in_terms_of(tag, numbers, score + bias, targets[i])
             labels[k] = targets[i]
+            slopes[k] = in_terms_of(tag, numbers, score + bias, labels[k])
             shares[k] = row_weight[i] if weighted else 1.0
         total += slopes_in_place(tag, numbers, slopes, labels, shares, count, want_values)
         if clip < math.inf:
             clip_slopes(X, scale, intercept, members, count, clip, slopes)
         for k in range(count):
             i = members[k]
-            slope = shares[k] * in_terms_of(tag, numbers, slopes[k], targets[i])
+            slope = shares[k] * in_terms_of(tag, numbers, slopes[k], labels[k])
             bias_slope += slope
             slopes[k] = slope * scale[i]
         slopes[count : count + 3] = 0.0

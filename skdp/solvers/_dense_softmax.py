@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from skdp.losses.elementary import FAST
+from skdp.losses.elementary import FAST, INNER
 from skdp.losses.scalar import softmax_in_place
 from skdp.solvers._dense_kernels import LARGE, prefetch_rows, scaled_norm
 from skdp.solvers._prefetch import AHEAD
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def row_scores(
     X: np.ndarray, i: int, scale: float, intercept: float, weights: np.ndarray, scores: np.ndarray
 ) -> None:
@@ -35,7 +35,7 @@ def row_scores(
         scores[k] = score + intercept * weights[base + d] if intercept > 0.0 else score
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def clip_factor(slopes: np.ndarray, row_norm: float, clip: float) -> float:
     """Return what shrinks the outer product of ``slopes`` and a row to norm at most ``clip``."""
     square = 0.0

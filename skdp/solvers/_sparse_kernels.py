@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from skdp.losses.elementary import STRICT
+from skdp.losses.elementary import INNER, STRICT
 from skdp.losses.scalar import in_terms_of, loss_slope, loss_value, softmax_in_place
 from skdp.solvers._dense_kernels import LARGE, SMALL, careful_norm
 from skdp.solvers._dense_softmax import clip_factor
@@ -47,7 +47,7 @@ def row_scales(matrix: Matrix, data_norm: float, out: np.ndarray) -> None:
             out[i] = np.nextafter(shrink / relative / data_norm, 0.0)
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def prefetch_row(matrix: Matrix, scale: np.ndarray, targets: np.ndarray, i: int) -> None:
     """Ask for the first stored entries of a row."""
     data, indices, indptr = matrix
@@ -57,7 +57,7 @@ def prefetch_row(matrix: Matrix, scale: np.ndarray, targets: np.ndarray, i: int)
     prefetch(indices, indptr[i])
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def row_product(
     matrix: Matrix, begin: int, end: int, scale: float, weights: np.ndarray, base: int
 ) -> float:

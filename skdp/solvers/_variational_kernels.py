@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from skdp.losses.elementary import FAST
+from skdp.losses.elementary import FAST, INNER
 from skdp.losses.scalar import logistic_curvature, logistic_slope
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def expected_slopes(
     mean: float, deviation: float, nodes: np.ndarray, shares: np.ndarray
 ) -> tuple[float, float]:
@@ -25,7 +25,7 @@ def expected_slopes(
     return slope, curvature
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def clipped_slopes(
     products: tuple[float, float, float, float],
     label: float,

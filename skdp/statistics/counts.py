@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.choices import Adjacency, CountMechanism
 from skdp.preprocessing.schema.values import UNKNOWN, positions_in
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.statistics._columns import cells_of, listed_column
@@ -21,8 +22,8 @@ def private_count(
     *,
     epsilon: float,
     delta: float = 0.0,
-    adjacency: str = "add-remove",
-    mechanism: str = "auto",
+    adjacency: Adjacency = "add-remove",
+    mechanism: CountMechanism = "auto",
     confidence: float = 0.95,
     accountant: Any = None,
     random_state: Any = None,
@@ -112,7 +113,7 @@ def private_histogram(
     other: Any = None,
     epsilon: float,
     delta: float = 0.0,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     mechanism: str = "auto",
     confidence: float = 0.95,
     accountant: Any = None,
@@ -177,7 +178,7 @@ def private_contingency_table(
     schema: Any = None,
     epsilon: float,
     delta: float = 0.0,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     mechanism: str = "auto",
     confidence: float = 0.95,
     accountant: Any = None,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skdp.choices import Adjacency
 from skdp.preprocessing import NumericColumn
 from skdp.statistics._columns import bounded_column, bounds_of, cells_of, positions
 from skdp.statistics._shares import (
@@ -31,7 +32,7 @@ def private_mean(
     schema: Any = None,
     epsilon: float,
     delta: float = 0.0,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     mechanism: str = "auto",
     confidence: float = 0.95,
     accountant: Any = None,
@@ -98,7 +99,7 @@ def private_variance(
     schema: Any = None,
     epsilon: float,
     delta: float = 0.0,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     mechanism: str = "auto",
     confidence: float = 0.95,
     accountant: Any = None,
@@ -152,7 +153,7 @@ def private_variance(
     return _moment(terms, "variance", 2, column, described)
 
 
-def _query(name: str, degree: int, adjacency: str) -> Query:
+def _query(name: str, degree: int, adjacency: Adjacency) -> Query:
     """Return what is released, in shares of a record."""
     if adjacency == "add-remove":
         return Query.shares(name, adjacency, UNIT)

@@ -21,6 +21,7 @@ from skdp.accounting import (
     RepeatedEvent,
     calibrate_event,
 )
+from skdp.choices import Adjacency
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.contribution import ROUND_UP
 from skdp.mechanisms.discrete_gaussian import Noise as GaussianNoise
@@ -46,7 +47,7 @@ class Query(NamedTuple):
     l2_squared: int
 
     @classmethod
-    def shares(cls, label: str, adjacency: str, unit: int = 1) -> Query:
+    def shares(cls, label: str, adjacency: Adjacency, unit: int = 1) -> Query:
         """Return the query whose records add numbers of at least 0 that sum to `unit` at most."""
         changed = 1 if adjacency == "add-remove" else 2
         return cls(label, unit, changed * unit, changed * unit**2)
@@ -131,7 +132,7 @@ def plan_noise(
     queries: Sequence[Query],
     epsilon: float,
     delta: float,
-    adjacency: str,
+    adjacency: Adjacency,
     mechanism: str,
     failure: float,
 ) -> Plan:

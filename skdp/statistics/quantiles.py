@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.choices import Adjacency
 from skdp.mechanisms import RandomStream
 from skdp.parameters import check_real
 from skdp.statistics._columns import bounded_column, bounds_of, cells_of, numbers_of
@@ -32,7 +33,7 @@ def private_quantile(
     schema: Any = None,
     epsilon: float,
     delta: float = 0.0,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     mechanism: str = "auto",
     confidence: float = 0.95,
     accountant: Any = None,

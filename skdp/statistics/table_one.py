@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skdp.choices import Adjacency
 from skdp.preprocessing import NumericColumn, TableSchema
 from skdp.preprocessing.schema.base import FeatureColumn
 from skdp.preprocessing.schema.frames import column_types, import_pandas
@@ -129,7 +130,7 @@ def private_table_one(
     columns: Sequence[str] | None = None,
     epsilon: float,
     delta: float = 0.0,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     mechanism: str = "auto",
     confidence: float = 0.95,
     accountant: Any = None,
@@ -230,7 +231,7 @@ def _part(schema: TableSchema, name: str) -> FeatureColumn:
     return column
 
 
-def _queries(parts: Sequence[FeatureColumn], adjacency: str) -> list[Query]:
+def _queries(parts: Sequence[FeatureColumn], adjacency: Adjacency) -> list[Query]:
     units = [UNIT if isinstance(part, NumericColumn) else 1 for part in parts]
     return [Query.shares("Table 1", adjacency, unit) for unit in (1, *units)]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdp.accounting import ComposedEvent, Event, PureDPEvent
+from skdp.choices import Adjacency
 from skdp.mechanisms import RandomStream, permute_and_flip
 from skdp.parameters import check_integer
 from skdp.statistics._columns import cells_of, listed_column
@@ -25,7 +26,7 @@ def private_top_k(
     schema: Any = None,
     counts: bool = False,
     epsilon: float,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     confidence: float = 0.95,
     accountant: Any = None,
     random_state: Any = None,
@@ -120,7 +121,7 @@ def private_top_k(
 
 
 def _peel(
-    exact: np.ndarray, k: int, share: float, adjacency: str, stream: RandomStream
+    exact: np.ndarray, k: int, share: float, adjacency: Adjacency, stream: RandomStream
 ) -> list[int]:
     """Return the places that are chosen, one after the other."""
     left, chosen = list(range(exact.size)), []

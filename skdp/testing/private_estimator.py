@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest import SkipTest
 
+from skdp.choices import OnFail
 from skdp.testing._case import Case
 from skdp.testing._checks import CHECKS
 
@@ -16,7 +17,7 @@ def check_private_estimator(
     *,
     neighbours: Any = None,
     n_draws: int = 200,
-    on_fail: str | None = "raise",
+    on_fail: OnFail | None = "raise",
 ) -> list[dict[str, Any]]:
     """Check that an estimator keeps the rules that its guarantee rests on.
 

@@ -475,7 +475,7 @@ TABLE = pandas.DataFrame({"c": [1, 2] * 30, "n": [1.0, 5.0, 9.0] * 20})
 UNFIT = {
     "type": (TABLE.astype({"c": "string"}), r"column 'c' has type .*holds text but"),
     "missing column": (TABLE[["c"]], r"not (a column|columns) of the dataframe"),
-    "array for names": (TABLE.to_numpy(), "only supported for dataframes"),
+    "array for names": (TABLE.to_numpy(), "chosen by name.*positions=True"),
     "missing cell": (TABLE.assign(n=[None, *TABLE.n[1:]]), "column 'n': missing: the policy is"),
 }
 

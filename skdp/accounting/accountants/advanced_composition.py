@@ -10,6 +10,7 @@ from skdp.accounting.accountants.generic import gaussian_of
 from skdp.accounting.accountants.stepwise import Step, StepwiseAccountant, share
 from skdp.accounting.events import Event
 from skdp.accounting.numerics.bracket import minimise, smallest_delta
+from skdp.choices import Adjacency, MeanTerm, Subsampling
 
 MEAN_TERMS = ("tanh", "printed", "squared")
 _LARGEST_EXPONENT = 700.0
@@ -84,11 +85,11 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
 
     def __init__(
         self,
-        adjacency: str = "add-remove",
+        adjacency: Adjacency = "add-remove",
         *,
-        mean_term: str = "tanh",
+        mean_term: MeanTerm = "tanh",
         split: float | str = "best",
-        subsampling: str = "exact",
+        subsampling: Subsampling = "exact",
     ) -> None:
         super().__init__(adjacency)
         if mean_term not in MEAN_TERMS:

@@ -21,6 +21,7 @@ from skdp.accounting.events import (
 )
 from skdp.accounting.intervals import Proved, meet, named, provers, warn_of_contradiction
 from skdp.accounting.value import PrivacyValue
+from skdp.choices import Adjacency
 from skdp.exceptions import UnsupportedEventError
 
 
@@ -66,7 +67,7 @@ class Accountant(TradeOff, ABC):
         """Whether results are about differential privacy."""
         return True
 
-    def __init__(self, adjacency: str = "add-remove") -> None:
+    def __init__(self, adjacency: Adjacency = "add-remove") -> None:
         if adjacency not in ADJACENCIES:
             raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {adjacency!r}.")
         self._adjacency = adjacency

@@ -16,6 +16,7 @@ from skdp.accounting.analysis import GaussianMixture
 from skdp.accounting.events import ComposedEvent, Event, RepeatedEvent
 from skdp.accounting.numerics.floats import Array
 from skdp.accounting.releases.sampled_gaussian import binomial_terms
+from skdp.choices import Adjacency, Subsampling
 
 _LARGEST_DISTANCE = 1e280  # squared, in units of the noise: certain to be told apart
 _SMALLEST_MEAN = 1e-300  # a quantile below the median, at a gamma near 1, may be negative
@@ -100,9 +101,9 @@ class BayesianAccountant(GenericAccountant):
 
     def __init__(
         self,
-        adjacency: str = "add-remove",
+        adjacency: Adjacency = "add-remove",
         *,
-        subsampling: str = "printed",
+        subsampling: Subsampling = "printed",
         moments: Iterable[float] = range(1, 33),
         gamma: float = 1e-6,
     ) -> None:

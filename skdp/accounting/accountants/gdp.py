@@ -11,6 +11,7 @@ from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.analysis import GaussianMixture, analysis_of
 from skdp.accounting.events import Event
 from skdp.accounting.numerics import gaussian_profile
+from skdp.choices import Adjacency, SampledGdp
 
 _SQRT2 = math.sqrt(2.0)
 _LARGEST_SQUARE = 700.0  # the exponential of more overflows
@@ -56,7 +57,9 @@ class GDPAccountant(Accountant):
     name = "gdp"
     _parameters: ClassVar[tuple[str, ...]] = ("subsampling",)
 
-    def __init__(self, adjacency: str = "add-remove", *, subsampling: str = "refuse") -> None:
+    def __init__(
+        self, adjacency: Adjacency = "add-remove", *, subsampling: SampledGdp = "refuse"
+    ) -> None:
         super().__init__(adjacency)
         if subsampling not in ("refuse", "clt"):
             raise ValueError(f"subsampling must be 'refuse' or 'clt', got {subsampling!r}.")

@@ -12,6 +12,7 @@ from skdp.accounting.accountants.rdp import RDPAccountant
 from skdp.accounting.analysis import GaussianMixture, analysis_of
 from skdp.accounting.events import Event
 from skdp.accounting.numerics.bracket import minimise
+from skdp.choices import Adjacency, Conversion, Subsampling
 from skdp.exceptions import UnsupportedEventError
 
 # Logarithms of the moments of the first scan, where these cost nothing.
@@ -65,10 +66,10 @@ class GenericAccountant(RDPAccountant):
 
     def __init__(
         self,
-        adjacency: str = "add-remove",
+        adjacency: Adjacency = "add-remove",
         *,
-        subsampling: str = "exact",
-        conversion: str = "chernoff",
+        subsampling: Subsampling = "exact",
+        conversion: Conversion = "chernoff",
     ) -> None:
         super().__init__(adjacency)
         if subsampling not in ("exact", "printed"):
@@ -115,7 +116,7 @@ def printed_log_moment(mixture: GaussianMixture, order: float) -> float:
     return 0.5 * order * (order - 1.0) * (mixture.rate / mixture.noise_multiplier) ** 2
 
 
-def gaussian_of(leaf: Event, adjacency: str) -> GaussianMixture:
+def gaussian_of(leaf: Event, adjacency: Adjacency) -> GaussianMixture:
     """Return what is needed of a Gaussian, bare or on a sample; refuse anything else."""
     mixture = analysis_of(leaf, adjacency).mixture()
     if mixture is None:

@@ -14,6 +14,7 @@ from skdp.accounting.events import PureDPEvent
 from skdp.accounting.numerics.bracket import minimise, smallest_delta
 from skdp.accounting.numerics.floats import UNIT_ROUNDOFF as _U
 from skdp.accounting.numerics.randomised_response_profile import RandomisedResponseProfile
+from skdp.choices import Adjacency
 
 _ALL_TERMS = 4_500_000
 _FEW_TERMS = 50_000  # where many profiles are tried
@@ -61,7 +62,7 @@ class OptimalCompositionAccountant(StepwiseAccountant):
     name = "optimal"
     _parameters: ClassVar[tuple[str, ...]] = ("split",)
 
-    def __init__(self, adjacency: str = "add-remove", *, split: float | str = "best") -> None:
+    def __init__(self, adjacency: Adjacency = "add-remove", *, split: float | str = "best") -> None:
         super().__init__(adjacency)
         check_split(split)
         self.split = split

@@ -18,6 +18,7 @@ from skdp.accounting.pld.composed_bounds import Pairs, delta_bounds, engines, ep
 from skdp.accounting.pld.directions import Plan, is_supported, mu_of_all_rows, plan_of
 from skdp.accounting.pld.grid.bounds import extremes
 from skdp.accounting.value import PrivacyValue
+from skdp.choices import Adjacency
 
 _LARGE_EPSILON = 20.0  # beyond these two, other bounds are consulted if the interval is wide
 _LARGE_DELTA = 0.5
@@ -69,7 +70,7 @@ class PLDAccountant(Accountant):
     name = "pld"
     _parameters = ("rtol",)
 
-    def __init__(self, adjacency: str = "add-remove", *, rtol: float = 1e-3) -> None:
+    def __init__(self, adjacency: Adjacency = "add-remove", *, rtol: float = 1e-3) -> None:
         super().__init__(adjacency)
         self.rtol = check_real(type(self).__name__, "rtol", rtol)
         if not 0.0 < self.rtol < 1.0:

@@ -12,6 +12,7 @@ from skdp.accounting.events import Event
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.bracket import narrow_bracket
 from skdp.accounting.numerics.floats import float_up, log_mixture
+from skdp.choices import Adjacency
 
 _ROUND_UP = 1.0 + 2.0**-48
 _ROUND_DOWN = 1.0 - 2.0**-48
@@ -24,7 +25,7 @@ class Step(NamedTuple):
     times: int
 
 
-def step_epsilon(leaf: Event, adjacency: str, delta: float) -> float:
+def step_epsilon(leaf: Event, adjacency: Adjacency, delta: float) -> float:
     """Return an epsilon that a Gaussian release, bare or sampled, has at a delta of its own."""
     # A bare Gaussian has its exact profile (Balle and Wang, 2018, Theorem 8). On a sample an (eps,
     # delta)-DP release is (log(1 + q (e^eps - 1)), q delta)-DP for Poisson sampling under
@@ -65,7 +66,7 @@ def _either_neighbour(pair: GaussianMixture, delta: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _stated_step(leaf: Event, adjacency: str) -> tuple[float, float] | None:
+def _stated_step(leaf: Event, adjacency: Adjacency) -> tuple[float, float] | None:
     """Return the epsilon and the delta, rounded up, that a release states, if it does."""
     stated = analysis_of(leaf, adjacency).stated()
     return None if stated is None else (float_up(stated.epsilon), float_up(stated.delta))

@@ -13,6 +13,7 @@ from skdp.accounting.calibration.target import Target
 from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.floats import float_up
+from skdp.choices import Adjacency
 
 _FEW = 10  # releases whose epsilons rather add up
 _NOTABLE = 1.05  # times a delta
@@ -26,7 +27,7 @@ class Estimate(NamedTuple):
     epsilon: float
 
 
-def estimate(event: Event, adjacency: str) -> Estimate:
+def estimate(event: Event, adjacency: Adjacency) -> Estimate:
     """Estimate what a plan amounts to: no bound; leaves without a simple variance count as nothing.
 
     Many losses of variance ``s^2`` approach a Gaussian pair with ``mu^2`` the sum of the variances
@@ -47,7 +48,7 @@ def estimate(event: Event, adjacency: str) -> Estimate:
     return Estimate(math.sqrt(math.fsum(squares)), epsilon)
 
 
-def _variance(leaf: Event, adjacency: str) -> float:
+def _variance(leaf: Event, adjacency: Adjacency) -> float:
     """Return roughly the variance of one Gaussian release's privacy loss."""
     card = analysis_of(leaf, adjacency)
     mu, pair, moments = card.mu(), card.mixture(), card.log_moments()
@@ -59,7 +60,7 @@ def _variance(leaf: Event, adjacency: str) -> float:
     return moments.of(2.0) if moments is not None and moments.quick else 0.0
 
 
-def _delta(event: Event, adjacency: str, epsilon: float) -> float:
+def _delta(event: Event, adjacency: Adjacency, epsilon: float) -> float:
     """Estimate delta: the central limit's, and that of a single loss so large that it decides.
 
     The latter is the union bound over the steps' own deltas (amplified as by Balle, Barthe and

@@ -12,6 +12,7 @@ from skdp.accounting.accountants.advanced_composition import check_split, mean_l
 from skdp.accounting.calibration.target import check_count, check_positive, check_rate, check_real
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.bracket import golden_section, narrow_bracket
+from skdp.choices import PrintedMeanTerm
 from skdp.exceptions import CalibrationError
 from skdp.parameters import plain_arguments
 
@@ -25,7 +26,7 @@ def composition_noise_multiplier(
     sample_rate: float,
     steps: int,
     *,
-    mean_term: str = "tanh",
+    mean_term: PrintedMeanTerm = "tanh",
     split: float | str = "best",
 ) -> float:
     """Return the noise multiplier that closed-form composition prescribes under replace-one.

@@ -13,6 +13,7 @@ from skdp.accounting.calibration.target import (
     check_real,
 )
 from skdp.accounting.events import Event
+from skdp.choices import Adjacency, Sampling
 from skdp.exceptions import CalibrationError
 
 _MOST_STEPS = 10**15  # a number of no practical meaning
@@ -25,9 +26,9 @@ def calibrate_steps(
     noise_multiplier: float,
     sample_rate: float,
     *,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     accountant: str | type[Accountant] = "pld",
-    sampling: str = "poisson",
+    sampling: Sampling = "poisson",
 ) -> int:
     """Return how many steps of noisy gradient descent a privacy target affords.
 
@@ -110,9 +111,9 @@ def calibrate_sample_rate(
     noise_multiplier: float,
     steps: int,
     *,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     accountant: str | type[Accountant] = "pld",
-    sampling: str = "poisson",
+    sampling: Sampling = "poisson",
     dataset_size: int | None = None,
 ) -> float:
     """Return the largest sample rate with which noisy gradient descent meets a privacy target.

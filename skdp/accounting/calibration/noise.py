@@ -11,6 +11,7 @@ from skdp.accounting.calibration.search import Axis, dearest_affordable
 from skdp.accounting.calibration.target import Target, check_count, check_positive, check_rate
 from skdp.accounting.dpsgd import dpsgd_event
 from skdp.accounting.events import Event
+from skdp.choices import Adjacency, Sampling
 from skdp.exceptions import CalibrationError
 
 NOISE_RANGE = (1e-3, 1e12)  # noise multipliers that are considered
@@ -39,9 +40,9 @@ def calibrate_noise_multiplier(
     sample_rate: float,
     steps: int,
     *,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     accountant: str | type[Accountant] = "pld",
-    sampling: str = "poisson",
+    sampling: Sampling = "poisson",
 ) -> float:
     """Return the noise multiplier with which noisy gradient descent meets a privacy target.
 
@@ -101,7 +102,7 @@ def calibrate_event(
     epsilon: float,
     delta: float,
     *,
-    adjacency: str = "add-remove",
+    adjacency: Adjacency = "add-remove",
     accountant: str | type[Accountant] = "pld",
     bracket: tuple[float, float] = NOISE_RANGE,
     initial: float | None = None,

@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.events import Event
+from skdp.choices import Adjacency
 
 _DIGITS = 6  # of the numbers in messages
 # A rounded bound on delta may cost a little more than the epsilon it was computed for.
@@ -62,7 +63,7 @@ class Target:
 
     epsilon: float
     delta: float
-    adjacency: str
+    adjacency: Adjacency
     accountant: str | type[Accountant]
 
     def __post_init__(self) -> None:
@@ -75,7 +76,7 @@ class Target:
 
     @classmethod
     def above_zero(
-        cls, epsilon: float, delta: float, adjacency: str, accountant: str | type[Accountant]
+        cls, epsilon: float, delta: float, adjacency: Adjacency, accountant: str | type[Accountant]
     ) -> Target:
         """Return a target for Gaussian noise, which no plan meets at delta zero."""
         if check_real("delta", delta) == 0:

@@ -10,6 +10,7 @@ from skdp.accounting.checks import store_number, store_share
 from skdp.accounting.distributions import Distribution
 from skdp.accounting.events.base import Event
 from skdp.accounting.numerics.renyi_divergences import check_comparable, log_moment
+from skdp.choices import Adjacency
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class ProfileEvent(Event, ABC):
     """
 
     @abstractmethod
-    def profile_bound(self, epsilon: float, adjacency: str) -> float:
+    def profile_bound(self, epsilon: float, adjacency: Adjacency) -> float:
         """Return an upper bound on delta that holds in both orders of two neighbours.
 
         Parameters
@@ -104,7 +105,7 @@ class ProfileEvent(Event, ABC):
             The bound in [0, 1]; it never rises with epsilon.
         """
 
-    def supports_adjacency(self, adjacency: str) -> bool:
+    def supports_adjacency(self, adjacency: Adjacency) -> bool:
         """Tell whether the bound is proved under a relation.
 
         Parameters
@@ -119,7 +120,7 @@ class ProfileEvent(Event, ABC):
         """
         return True
 
-    def largest_loss(self, adjacency: str) -> float:
+    def largest_loss(self, adjacency: Adjacency) -> float:
         """Return an epsilon with which the release is (epsilon, 0)-DP.
 
         Parameters
@@ -179,7 +180,7 @@ class BoundedRangeEvent(ProfileEvent):
     def __post_init__(self) -> None:
         store_number(self, "epsilon", ">= 0")
 
-    def profile_bound(self, epsilon: float, adjacency: str) -> float:
+    def profile_bound(self, epsilon: float, adjacency: Adjacency) -> float:
         """Return the largest delta of releases of two outcomes."""
         left = self.epsilon - epsilon
         if left <= 0.0:
@@ -187,7 +188,7 @@ class BoundedRangeEvent(ProfileEvent):
         half = -math.expm1(-0.5 * left)
         return min(1.0, half * (half / -math.expm1(-self.epsilon)) * (1.0 + 1e-14))
 
-    def largest_loss(self, adjacency: str) -> float:
+    def largest_loss(self, adjacency: Adjacency) -> float:
         """Return epsilon: the interval holds zero, as probabilities add up to one."""
         return self.epsilon
 

@@ -8,6 +8,7 @@ from skdp.accounting.checks import store_integer, store_number
 from skdp.accounting.events.guarantees import ProfileEvent
 from skdp.accounting.numerics.objective_profile import SLOPES, Objective
 from skdp.accounting.numerics.unit_objective_profile import UnitObjective
+from skdp.choices import Adjacency
 
 _OWNER = "ObjectivePerturbationEvent"
 
@@ -110,7 +111,7 @@ class ObjectivePerturbationEvent(ProfileEvent):
                 "for each objective instead."
             )
 
-    def profile_bound(self, epsilon: float, adjacency: str) -> float:
+    def profile_bound(self, epsilon: float, adjacency: Adjacency) -> float:
         """Return an upper bound on delta that holds in both orders of two neighbours.
 
         Parameters

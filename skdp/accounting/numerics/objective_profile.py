@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import gammaln, log_ndtr, ndtr, ndtri_exp
 
 from skdp.accounting.numerics import gaussian_profile
+from skdp.choices import Adjacency
 
 _ROUND_UP = 1e-14
 _LARGEST_EXPONENT = 700.0
@@ -150,7 +151,7 @@ class Objective(NamedTuple):
     curvature: float
     slope: str
     outputs: int
-    adjacency: str
+    adjacency: Adjacency
 
     def profile(self, epsilon: float, spread: float) -> float:
         """Bound delta if noise hides that the minimiser is only ``spread`` of its units near."""

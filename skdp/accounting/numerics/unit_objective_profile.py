@@ -23,6 +23,7 @@ from skdp.accounting.numerics.objective_profile import (
     by_subsets,
     passed_losses,
 )
+from skdp.choices import Adjacency
 
 _TINY = sys.float_info.min
 _FAR = 38.0  # deviations beyond which a normal density is below the smallest double
@@ -174,7 +175,7 @@ class UnitObjective(NamedTuple):
     curvature: float
     slope: str
     outputs: int
-    adjacency: str
+    adjacency: Adjacency
     rows: int | None
 
     def profile(self, epsilon: float, spread: float) -> float:

@@ -22,6 +22,7 @@ from skdp.accounting.pld.inversion_bounds import Pairs, with_gaussian
 from skdp.accounting.pld.optimistic import profile_at_nodes
 from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.pairs.profile import ProfilePair, choose_nodes, hull, last_node
+from skdp.choices import Adjacency
 
 _LEVELS = (0.3, 1e-2, 1e-4, 1e-7, 1e-11, 1e-16, 1e-22, 1e-30, 1e-40)  # deltas that suit the tilts
 _EXCESS = 1e-4  # of delta, that a grid may add, about
@@ -67,7 +68,7 @@ class ProfileCurve:
 
 
 @lru_cache(maxsize=64)
-def profile_curve(event: Event, adjacency: str) -> ProfileCurve:
+def profile_curve(event: Event, adjacency: Adjacency) -> ProfileCurve:
     """Bound the whole profile of an event that `PLDAccountant` supports."""
     plan = plan_of(leaf_counts(event), adjacency)
     if plan is None:

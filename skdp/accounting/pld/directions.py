@@ -13,6 +13,7 @@ from typing import NamedTuple
 from skdp.accounting.analysis import DominatingPairs, analysis_of
 from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.pld.pairs.base import Pair
+from skdp.choices import Adjacency
 
 _LARGEST_COUNT = 64  # equal pure guarantees that are told apart
 
@@ -37,13 +38,13 @@ class Plan(NamedTuple):
     attained: bool
 
 
-def is_supported(event: Event, adjacency: str) -> bool:
+def is_supported(event: Event, adjacency: Adjacency) -> bool:
     """Tell whether dominating pairs are known for everything in an event."""
     cards = (analysis_of(leaf, adjacency) for leaf in leaf_counts(event))
     return all(card.mu() is not None or card.pairs() is not None for card in cards)
 
 
-def plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
+def plan_of(counts: Mapping[Event, int], adjacency: Adjacency) -> Plan | None:
     """Return the dominating pairs of a supported history; None if nothing can be promised."""
     directions, attained = [], True
     for choice in choices_of(counts, adjacency):
@@ -57,7 +58,7 @@ def plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
     return Plan(directions, attained and not chosen)
 
 
-def _plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
+def _plan_of(counts: Mapping[Event, int], adjacency: Adjacency) -> Plan | None:
     """Return the dominating pairs of a history in which choices have pairs of their own."""
     shifts: list[float] = []
     known: list[tuple[DominatingPairs, int]] = []
@@ -90,7 +91,7 @@ def _plan_of(counts: Mapping[Event, int], adjacency: str) -> Plan | None:
     return Plan(directions if directed else directions[:1], attained)
 
 
-def mu_of_all_rows(counts: Mapping[Event, int], adjacency: str) -> float:
+def mu_of_all_rows(counts: Mapping[Event, int], adjacency: Adjacency) -> float:
     """Return the Gaussian-DP parameter if every sample held all rows; inf if there is none.
 
     Sampling can only help: the divergences of a sampled release are mixtures, with the rate as
@@ -107,7 +108,7 @@ def mu_of_all_rows(counts: Mapping[Event, int], adjacency: str) -> float:
     return math.hypot(*shifts)
 
 
-def choices_of(counts: Mapping[Event, int], adjacency: str) -> list[Counts]:
+def choices_of(counts: Mapping[Event, int], adjacency: Adjacency) -> list[Counts]:
     """Return what may have happened to one record, the worst of which counts.
 
     One dict of leaves and their counts, or one for each part of a choice that is all there is.
@@ -131,7 +132,7 @@ def choices_of(counts: Mapping[Event, int], adjacency: str) -> list[Counts]:
     return [total]
 
 
-def _undominated(parts: list[Counts], adjacency: str) -> list[Counts]:
+def _undominated(parts: list[Counts], adjacency: Adjacency) -> list[Counts]:
     """Leave out parts that reveal no more than another one."""
     kept: list[Counts] = []
     for part in parts:
@@ -142,7 +143,7 @@ def _undominated(parts: list[Counts], adjacency: str) -> list[Counts]:
     return kept
 
 
-def _reveals_less(one: Counts, other: Counts, adjacency: str) -> bool:
+def _reveals_less(one: Counts, other: Counts, adjacency: Adjacency) -> bool:
     """Tell whether one part is clearly dominated by another one, or equal to it."""
     square, pure, rest = _described(one, adjacency)
     other_square, other_pure, other_rest = _described(other, adjacency)
@@ -155,7 +156,7 @@ def _reveals_less(one: Counts, other: Counts, adjacency: str) -> bool:
     )
 
 
-def _described(part: Counts, adjacency: str) -> tuple[float, list[float], Counts]:
+def _described(part: Counts, adjacency: Adjacency) -> tuple[float, list[float], Counts]:
     """Return the Gaussian releases' squared parameter, pure guarantees, and everything else."""
     square, pure, rest = 0.0, [], {}
     for leaf, count in part.items():

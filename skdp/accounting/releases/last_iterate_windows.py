@@ -27,6 +27,7 @@ from skdp.accounting.events import (
 from skdp.accounting.numerics.contractions import power, squeeze, sum_of_powers
 from skdp.accounting.numerics.floats import Array
 from skdp.accounting.numerics.poisson_batches import oversize_probability
+from skdp.choices import Adjacency
 
 _ROUND_UP = 1.0 + 1e-12
 _SHARES = np.array(
@@ -60,7 +61,7 @@ class SampledRun(NamedTuple):
     failure: float  # probability that some batch is so large that its step does not contract
 
     @classmethod
-    def from_event(cls, run: LastIterateEvent, adjacency: str) -> Self | None:
+    def from_event(cls, run: LastIterateEvent, adjacency: Adjacency) -> Self | None:
         """Return the numbers of a run; None where no step need contract."""
         step, gap, failure = run.step, run.contraction_gap, 0.0
         if isinstance(step, PoissonSampledEvent):

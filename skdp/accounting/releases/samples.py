@@ -43,6 +43,7 @@ from skdp.accounting.releases.laplace import SampledLaplace, largest_loss
 from skdp.accounting.releases.noise import Noise, OnSample
 from skdp.accounting.releases.sampled_gaussian import SampledGaussian
 from skdp.accounting.releases.selection import largest_stated
+from skdp.choices import Adjacency
 
 _LEAST_RATE = 1e-100  # rates below count as this one, which can only raise a bound
 _LARGEST_LOSS = 300.0  # beyond which losses on the sample count as infinite
@@ -51,7 +52,7 @@ _UNIT_ROUNDOFF = 2.0**-53
 
 
 @card_of(PoissonSampledEvent, UniformSampledEvent)
-def sampled(event: PoissonSampledEvent | UniformSampledEvent, adjacency: str) -> Analysis:
+def sampled(event: PoissonSampledEvent | UniformSampledEvent, adjacency: Adjacency) -> Analysis:
     """Return the card of a sample: noise with mixtures of its own, or any other release."""
     if type(event.event) is GaussianEvent:
         return SampledGaussian(event, adjacency)
@@ -66,7 +67,7 @@ class Sample(NamedTuple):
     kind: str
     rate: float
     event: Event
-    adjacency: str
+    adjacency: Adjacency
 
 
 class GeneralSample(OnSample):

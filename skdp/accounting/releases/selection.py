@@ -21,6 +21,7 @@ from skdp.accounting.pld.curves import profile_curve
 from skdp.accounting.pld.directions import is_supported
 from skdp.accounting.releases.profile import KnownProfile
 from skdp.accounting.releases.selection_profile import SelectionProfile
+from skdp.choices import Adjacency
 from skdp.once import cached_property
 
 _ORDERS: list[float] = np.log(np.geomspace(1e-3, 1e5, 41)).tolist()  # minus one, logarithms
@@ -83,7 +84,7 @@ class RepeatAndSelect(KnownProfile):
         return LogMoments(partial(_log_moment, self, run), quick=False)
 
 
-def largest_stated(event: Event, adjacency: str) -> float:
+def largest_stated(event: Event, adjacency: Adjacency) -> float:
     """Return an epsilon that an event has without failing, by basic composition; or infinity."""
     known = sum_of_stated(event, adjacency)
     return known[0] if known is not None and known[1] == 0.0 else math.inf

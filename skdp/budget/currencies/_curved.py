@@ -12,6 +12,7 @@ from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.bracket import narrow_bracket
 from skdp.budget.currencies.base import Amounts, BudgetFilter
 from skdp.budget.currencies.exact import decimal_down, float_down, float_up, read_decimal
+from skdp.choices import Adjacency
 
 _SLACK_OF_ONE = Fraction(1, 16)  # of what is left: for one conversion that may choose
 _HEADROOM = 1.0 - 1e-9  # of a square: for rounding by whoever turns a pair into noise
@@ -27,7 +28,7 @@ class CurvedFilter(BudgetFilter):
     share: ClassVar[Fraction] = Fraction(1, 20)  # slack, of delta; the proof page says why
     mu_squared: Fraction = Fraction(1)  # that a unit of the amount is worth
 
-    def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:
+    def __init__(self, epsilon: float, delta: float, adjacency: Adjacency) -> None:
         super().__init__(epsilon, delta, adjacency)
         self._curve, slack = split_delta(self, self.share)
         known = math.isfinite(self.epsilon)

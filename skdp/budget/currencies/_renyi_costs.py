@@ -12,16 +12,17 @@ from skdp.accounting.events import leaf_counts
 from skdp.accounting.numerics.floats import read_decimal, round_up
 from skdp.accounting.numerics.order_conversion import pure_at_order
 from skdp.budget.currencies.gaussian import approximate_gaussian
+from skdp.choices import Adjacency
 
 _ROUND_UP = Fraction(10**11 + 1, 10**11)
 _LARGEST_ORDER = 1e5  # beyond which sampled moments are out of reach
 
 
-Rule = Callable[[Event, str], Divergence | None]
+Rule = Callable[[Event, Adjacency], Divergence | None]
 
 
 def total(
-    event: Event, adjacency: str, slack: float, rule: Rule, per_square: Fraction
+    event: Event, adjacency: Adjacency, slack: float, rule: Rule, per_square: Fraction
 ) -> Divergence:
     """Add up the divergences of leaves; those without a rule are converted together."""
     (divergence, failure), others = _sum(event, adjacency, rule)
@@ -32,7 +33,7 @@ def total(
     return Divergence(round_up(divergence), failure)
 
 
-def _sum(event: Event, adjacency: str, rule: Rule) -> tuple[Divergence, list[Event]]:
+def _sum(event: Event, adjacency: Adjacency, rule: Rule) -> tuple[Divergence, list[Event]]:
     """Add up the divergences of leaves; return those without a rule beside them."""
     divergence, failure = Fraction(0), Fraction(0)
     others: list[Event] = []
@@ -46,7 +47,7 @@ def _sum(event: Event, adjacency: str, rule: Rule) -> tuple[Divergence, list[Eve
     return Divergence(divergence, failure), others
 
 
-def _of_leaf(leaf: Event, adjacency: str, rule: Rule) -> Divergence | None:
+def _of_leaf(leaf: Event, adjacency: Adjacency, rule: Rule) -> Divergence | None:
     """Apply a rule; of events of which one happens, the largest counts."""
     events = analysis_of(leaf, adjacency).parts()
     if events == (leaf,):
@@ -57,7 +58,7 @@ def _of_leaf(leaf: Event, adjacency: str, rule: Rule) -> Divergence | None:
     return Divergence(max(one.divergence for one, _ in sums), max(one.slack for one, _ in sums))
 
 
-def zero_concentrated(leaf: Event, adjacency: str) -> Divergence | None:
+def zero_concentrated(leaf: Event, adjacency: Adjacency) -> Divergence | None:
     """Return the rho of a leaf."""
     return analysis_of(leaf, adjacency).rho(read_decimal)
 
@@ -65,7 +66,7 @@ def zero_concentrated(leaf: Event, adjacency: str) -> Divergence | None:
 def at_order(order: float) -> Rule:
     """Return the rule of one order."""
 
-    def rule(leaf: Event, adjacency: str) -> Divergence | None:
+    def rule(leaf: Event, adjacency: Adjacency) -> Divergence | None:
         card = analysis_of(leaf, adjacency)
         square = card.mu_squared()
         if square is not None:

@@ -9,12 +9,13 @@ from typing import Any
 from skdp.accounting import ComposedEvent, Event, PLDAccountant, RepeatedEvent
 from skdp.accounting.analysis import analysis_of
 from skdp.accounting.events import leaf_counts
+from skdp.choices import Adjacency
 
 _FACTORS = (2.0, 1.4, 1.2)  # between neighbouring windows, in the order in which they are tried
 _RTOL = 1e-2
 
 
-def replace_runs(event: Event, adjacency: str, delta: float) -> tuple[Event, float]:
+def replace_runs(event: Event, adjacency: Adjacency, delta: float) -> tuple[Event, float]:
     """Replace runs on sampled batches by what dominates them."""
     counts = leaf_counts(event)
     runs = [leaf for leaf in counts if _is_sampled_run(leaf, adjacency)]
@@ -30,7 +31,7 @@ def replace_runs(event: Event, adjacency: str, delta: float) -> tuple[Event, flo
     return ComposedEvent(tuple(parts)), failure * (1.0 + 1e-12)
 
 
-def _is_sampled_run(leaf: Event, adjacency: str) -> bool:
+def _is_sampled_run(leaf: Event, adjacency: Adjacency) -> bool:
     card = analysis_of(leaf, adjacency)
     domination = card.dominated_by()
     if domination is None or card.mu() is not None:
@@ -39,7 +40,7 @@ def _is_sampled_run(leaf: Event, adjacency: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _dominating(leaf: Event, adjacency: str, delta: float) -> tuple[Event, float]:
+def _dominating(leaf: Event, adjacency: Adjacency, delta: float) -> tuple[Event, float]:
     """Return all steps, or the last ones with a share of the noise, whichever is cheaper."""
 
     def cost(event: Event, failing: float) -> float:

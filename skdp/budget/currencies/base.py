@@ -14,6 +14,7 @@ from skdp.accounting import Event
 from skdp.accounting.value import check_guarantee
 from skdp.budget.currencies.exact import float_up
 from skdp.budget.currencies.profiles import is_certified
+from skdp.choices import Adjacency
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.contribution import ADJACENCIES
 
@@ -60,12 +61,12 @@ class BudgetFilter(ABC):
     needs_pairs: ClassVar[bool] = False  # whether every charge is counted as a pair
     epsilon: float
     delta: float
-    adjacency: str
+    adjacency: Adjacency
     units: tuple[str, ...]
     # Sums must keep within one of the boxes; a first release may take the last one whole.
     boxes: tuple[Limits, ...]
 
-    def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:
+    def __init__(self, epsilon: float, delta: float, adjacency: Adjacency) -> None:
         self.epsilon, self.delta, self.adjacency = as_float(epsilon), as_float(delta), adjacency
         if not self.epsilon > 0.0:
             raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")

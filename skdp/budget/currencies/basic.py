@@ -8,6 +8,7 @@ from fractions import Fraction
 from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge
 from skdp.budget.currencies.exact import decimal_down, decimal_up, read_decimal, shorten
 from skdp.budget.currencies.pairs import pair_of
+from skdp.choices import Adjacency
 
 
 class BasicFilter(BudgetFilter):
@@ -21,7 +22,7 @@ class BasicFilter(BudgetFilter):
     needs_pairs = True
     units = ("epsilon", "delta")
 
-    def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:
+    def __init__(self, epsilon: float, delta: float, adjacency: Adjacency) -> None:
         super().__init__(epsilon, delta, adjacency)
         most = None if math.isinf(self.epsilon) else read_decimal(self.epsilon)
         self.boxes = ((most, read_decimal(self.delta)),)

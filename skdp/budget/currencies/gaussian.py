@@ -18,6 +18,7 @@ from skdp.budget.currencies._cover import cover, require_mu
 from skdp.budget.currencies._runs import replace_runs
 from skdp.budget.currencies.exact import float_up, read_decimal, round_up
 from skdp.budget.currencies.profiles import is_supported, profile_of
+from skdp.choices import Adjacency
 from skdp.exceptions import UnsupportedEventError
 
 _SMALL = 1e-6  # epsilons below which the series of mu is used, exactly
@@ -39,7 +40,7 @@ class ApproximateGaussian(NamedTuple):
     slack: Fraction
 
 
-def approximate_gaussian(event: Event, adjacency: str, slack: float) -> ApproximateGaussian:
+def approximate_gaussian(event: Event, adjacency: Adjacency, slack: float) -> ApproximateGaussian:
     """Convert any event with a bounded profile to approximate Gaussian differential privacy."""
     square = square_of(event, adjacency)
     if square is not None:
@@ -48,7 +49,7 @@ def approximate_gaussian(event: Event, adjacency: str, slack: float) -> Approxim
 
 
 @lru_cache(maxsize=4096)
-def _convert(event: Event, adjacency: str, slack: float) -> ApproximateGaussian:
+def _convert(event: Event, adjacency: Adjacency, slack: float) -> ApproximateGaussian:
     """Convert an event that is not Gaussian."""
     event, failing = replace_runs(event, adjacency, slack)
     counts = leaf_counts(event)
@@ -81,7 +82,7 @@ def _convert(event: Event, adjacency: str, slack: float) -> ApproximateGaussian:
     return ApproximateGaussian(square, used + Fraction(failing))
 
 
-def _covers(event: Event, adjacency: str, slack: float) -> list[ApproximateGaussian]:
+def _covers(event: Event, adjacency: Adjacency, slack: float) -> list[ApproximateGaussian]:
     """Cover the profile up to what it fails by, and up to some slack more."""
     profile = profile_of(event, adjacency)
     failure = profile.delta(math.inf)

@@ -9,6 +9,7 @@ from skdp.budget.currencies.gdp import GDPFilter
 from skdp.budget.currencies.mixed import MixedFilter
 from skdp.budget.currencies.rdp import RDPFilter
 from skdp.budget.currencies.zcdp import ZCDPFilter
+from skdp.choices import Adjacency
 
 _FILTERS: dict[str, type[BudgetFilter]] = {
     cls.name: cls
@@ -21,7 +22,7 @@ def make_filter(
     composition: str,
     epsilon: float,
     delta: float,
-    adjacency: str,
+    adjacency: Adjacency,
     stated_epsilon: float | None = None,
 ) -> BudgetFilter:
     """Return the filter of a composition."""

@@ -28,6 +28,7 @@ from skdp.budget.currencies.exact import (
 )
 from skdp.budget.currencies.gaussian import approximate_gaussian, mu_squared_of_pure
 from skdp.budget.currencies.pairs import pair_of
+from skdp.choices import Adjacency
 from skdp.exceptions import UnsupportedEventError
 
 # Of delta; the proof page shows what other shares cost.
@@ -51,7 +52,11 @@ class MixedFilter(BudgetFilter):
     units = ("mu squared", "epsilon", "delta")
 
     def __init__(
-        self, epsilon: float, delta: float, adjacency: str, stated_epsilon: float | None = None
+        self,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency,
+        stated_epsilon: float | None = None,
     ) -> None:
         super().__init__(epsilon, delta, adjacency)
         part = None if stated_epsilon is None else as_float(stated_epsilon)

@@ -10,11 +10,12 @@ from skdp.accounting.events import leaf_counts
 from skdp.budget.currencies.base import Charge
 from skdp.budget.currencies.exact import float_down, read_decimal, round_up
 from skdp.budget.currencies.profiles import is_certified, profile_of
+from skdp.choices import Adjacency
 
 _ROUNDING = 1.01  # by how much a stated delta may be short of the proved one
 
 
-def pair_of(charge: Charge, adjacency: str) -> Guarantee:
+def pair_of(charge: Charge, adjacency: Adjacency) -> Guarantee:
     """Return an (epsilon, delta) that a charge's event is proved to have."""
     event = charge.event
     if charge.epsilon is None and charge.delta is None:
@@ -47,7 +48,7 @@ def pair_of(charge: Charge, adjacency: str) -> Guarantee:
     return Guarantee(epsilon_typed, round_up(Fraction(proved)))
 
 
-def pairs_of_parts(charge: Charge, adjacency: str) -> list[tuple[Guarantee, int]]:
+def pairs_of_parts(charge: Charge, adjacency: Adjacency) -> list[tuple[Guarantee, int]]:
     """Return the pairs of a charge's parts, and how often each is there."""
     if charge.epsilon is None and charge.delta is None:
         parts = [

@@ -18,6 +18,7 @@ from skdp.accounting.analysis import analysis_of, exact_sum
 from skdp.accounting.events import leaf_counts
 from skdp.accounting.pld.curves import ProfileCurve, profile_curve
 from skdp.budget.currencies.exact import float_down, read_decimal
+from skdp.choices import Adjacency
 from skdp.exceptions import UnsupportedEventError
 
 _FEW = 24  # sampled Gaussian releases, up to which a grid is quick
@@ -72,7 +73,7 @@ class CurvedProfile(Profile):
 
 
 @lru_cache(maxsize=512)
-def profile_of(event: Event, adjacency: str, rtol: float = _RTOL) -> Profile:
+def profile_of(event: Event, adjacency: Adjacency, rtol: float = _RTOL) -> Profile:
     """Return a bound on the profile of an event."""
     counts = leaf_counts(event)
     accountant = accountant_of(event, adjacency, rtol)
@@ -81,7 +82,7 @@ def profile_of(event: Event, adjacency: str, rtol: float = _RTOL) -> Profile:
     return Profile(accountant)
 
 
-def _is_gridded(counts: dict[Event, int], adjacency: str) -> bool:
+def _is_gridded(counts: dict[Event, int], adjacency: Adjacency) -> bool:
     """Tell whether a grid has the whole profile sooner than inversion has some points of it."""
     smooth = 0
     for leaf, count in counts.items():
@@ -92,7 +93,7 @@ def _is_gridded(counts: dict[Event, int], adjacency: str) -> bool:
     return smooth <= _FEW
 
 
-def accountant_of(event: Event, adjacency: str, rtol: float) -> Accountant:
+def accountant_of(event: Event, adjacency: Adjacency, rtol: float) -> Accountant:
     """Return an accountant that bounds the whole event, and holds it."""
     tightest = PLDAccountant(adjacency, rtol=rtol)
     others: tuple[Accountant, ...] = (
@@ -105,7 +106,7 @@ def accountant_of(event: Event, adjacency: str, rtol: float) -> Accountant:
     return tightest.compose(event)  # refuses, and names the leaf and the remedy
 
 
-def is_supported(event: Event, adjacency: str) -> bool:
+def is_supported(event: Event, adjacency: Adjacency) -> bool:
     """Tell whether `profile_of` knows a bound."""
     try:
         profile_of(event, adjacency)
@@ -115,7 +116,7 @@ def is_supported(event: Event, adjacency: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def is_certified(event: Event, adjacency: str, epsilon: float, delta: float) -> bool:
+def is_certified(event: Event, adjacency: Adjacency, epsilon: float, delta: float) -> bool:
     """Tell whether an event is proved to be (epsilon, delta)-DP by itself."""
     known = exact_sum(event, adjacency, read_decimal)
     if known is not None and known[0] <= read_decimal(epsilon) and known[1] <= read_decimal(delta):

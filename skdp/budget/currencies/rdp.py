@@ -11,6 +11,7 @@ from skdp.budget.currencies._orders import best_order, conversion
 from skdp.budget.currencies._renyi_costs import at_order, total
 from skdp.budget.currencies.base import Amounts, Charge
 from skdp.budget.currencies.exact import float_up
+from skdp.choices import Adjacency
 
 _TYPICAL_EPSILON = 1.0  # for which the order of a budget without limit is chosen
 
@@ -29,7 +30,7 @@ class RDPFilter(CurvedFilter):
     name = "rdp"
     units = ("divergence", "slack")
 
-    def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:
+    def __init__(self, epsilon: float, delta: float, adjacency: Adjacency) -> None:
         super().__init__(epsilon, delta, adjacency)
         if math.isinf(self.epsilon):
             self._most(_TYPICAL_EPSILON)

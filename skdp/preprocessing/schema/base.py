@@ -6,12 +6,13 @@ import dataclasses
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp.choices import Missing
 from skdp.exceptions import SchemaError
 from skdp.preprocessing.schema.values import plain
 
@@ -173,9 +174,9 @@ class Column(CellPart):
 class FeatureColumn(Column, ABC):
     """A column that becomes a block of features of norm at most its weight."""
 
-    missing: str = field(default="refuse", kw_only=True)
+    missing: Missing = field(default="refuse", kw_only=True)
     fill_value: Any = field(default=None, kw_only=True)
-    missing_codes: tuple[Any, ...] = field(default=(), kw_only=True)
+    missing_codes: Sequence[Any] = field(default=(), kw_only=True)
     weight: float = field(default=1.0, kw_only=True)
     description: str = field(default="", kw_only=True)
     source: str = field(default="", kw_only=True)

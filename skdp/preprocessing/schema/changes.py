@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
+from skdp.choices import SchemaEncoding
 from skdp.preprocessing.schema.base import Column, FeatureColumn, SchemaPart
 from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
 from skdp.preprocessing.schema.io import KINDS, refuse_unknown
@@ -15,8 +16,8 @@ class SchemaChanges(SchemaPart):
     """The part of a schema that makes others of it."""
 
     # Fields of the schema.
-    columns: tuple[Column, ...]
-    interactions: tuple[tuple[str, ...], ...]
+    columns: Sequence[Column]
+    interactions: Sequence[Sequence[str]]
 
     @property
     def _features(self) -> tuple[FeatureColumn, ...]:
@@ -129,7 +130,7 @@ class SchemaChanges(SchemaPart):
             )
         )
 
-    def with_encoding(self, encoding: str = "auto") -> Self:
+    def with_encoding(self, encoding: SchemaEncoding = "auto") -> Self:
         """Return a schema whose numbers are encoded by a rule where they declare nothing else.
 
         Parameters

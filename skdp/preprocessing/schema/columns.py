@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from skdp.choices import Auto, NumberEncoding, Scale
 from skdp.preprocessing.schema.base import Column, FeatureColumn, centre
 from skdp.preprocessing.schema.values import as_numbers, dtype_family
 
@@ -94,10 +95,10 @@ class NumericColumn(FeatureColumn):
     lower: float | None = None
     upper: float | None = None
     unit: str = ""
-    scale: str = "auto"
-    cuts: tuple[float, ...] = ()
-    encoding: str = "auto"
-    spikes: tuple[float, ...] | None = field(default=None, kw_only=True)
+    scale: Scale = "auto"
+    cuts: Sequence[float] | int | Auto | None = ()
+    encoding: NumberEncoding = "auto"
+    spikes: Sequence[float] | None = field(default=None, kw_only=True)
 
     def _check(self) -> None:
         self._check_text("unit")
@@ -162,6 +163,11 @@ class NumericColumn(FeatureColumn):
         return "linear" if "scaled" in self.parts else "sqrt"
 
     @property
+    def thresholds(self) -> tuple[float, ...]:
+        """The cuts as they were given or spaced; none for an encoding without cuts."""
+        return cast(tuple[float, ...], self.cuts)
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The encodings that share the column's block."""
         declared = "steps" if self.cuts else "waves" if self.spikes else "scaled"
@@ -188,8 +194,8 @@ class NumericColumn(FeatureColumn):
         """Return one name a feature."""
         names = {
             "scaled": [self.name],
-            "steps": [f"{self.name}>={cut:.15g}" for cut in self.cuts],
-            "cells": _cell_names(self.name, self.cuts),
+            "steps": [f"{self.name}>={cut:.15g}" for cut in self.thresholds],
+            "cells": _cell_names(self.name, self.thresholds),
             "waves": [f"{self.name} {wave}{k}" for wave in ("cos", "sin") for k in _WAVES],
             "spikes": _cell_names(f"{self.name} amount", self.spikes or ()),
         }
@@ -213,7 +219,7 @@ class NumericColumn(FeatureColumn):
         encoders = {
             "scaled": lambda: 2.0 * self._share(numbers)[:, None] - 1.0,
             "steps": lambda: self._steps(numbers),
-            "cells": lambda: _cells(numbers, self.cuts),
+            "cells": lambda: _cells(numbers, self.thresholds),
             "waves": lambda: _waves(self._share(numbers)),
             "spikes": lambda: _cells(numbers, self.spikes or ()),
         }
@@ -232,8 +238,8 @@ class NumericColumn(FeatureColumn):
         return np.clip(share, 0.0, 1.0)
 
     def _steps(self, numbers: np.ndarray) -> np.ndarray:
-        reached = numbers[:, None] >= np.array(self.cuts)
-        return np.where(reached, 1.0, -1.0) / math.sqrt(len(self.cuts))
+        reached = numbers[:, None] >= np.array(self.thresholds)
+        return np.where(reached, 1.0, -1.0) / math.sqrt(len(self.thresholds))
 
 
 @dataclass(frozen=True, repr=False)
@@ -268,11 +274,11 @@ def _waves(share: np.ndarray) -> np.ndarray:
     return np.hstack([_AMPLITUDES * np.cos(turns), _AMPLITUDES * np.sin(turns)])
 
 
-def _cells(numbers: np.ndarray, edges: tuple[float, ...]) -> np.ndarray:
+def _cells(numbers: np.ndarray, edges: Sequence[float]) -> np.ndarray:
     return centre(np.digitize(numbers, edges), len(edges) + 1)
 
 
-def _cell_names(name: str, cuts: tuple[float, ...]) -> list[str]:
+def _cell_names(name: str, cuts: Sequence[float]) -> list[str]:
     edges = [f"{cut:.15g}" for cut in cuts]
     inner = [f"{name} in [{low}, {high})" for low, high in itertools.pairwise(edges)]
     return [f"{name}<{edges[0]}", *inner, f"{name}>={edges[-1]}"] if edges else []

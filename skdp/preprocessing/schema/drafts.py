@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, Self
 
+from skdp.choices import ListedMissing
 from skdp.preprocessing.schema.base import Column, SchemaPart
 from skdp.preprocessing.schema.columns import NumericColumn
 from skdp.preprocessing.schema.frames import draft_columns
@@ -22,7 +23,7 @@ class SchemaDrafts(SchemaPart):
         *,
         label: str | None = None,
         name: str = "",
-        missing: str = "indicator",
+        missing: ListedMissing = "indicator",
     ) -> Self:
         """Return a schema from a pair of bounds or a list of values for each column.
 
@@ -110,7 +111,7 @@ class SchemaDrafts(SchemaPart):
         return cls(**{"columns": kept, "label": found, "name": name})
 
 
-def _column_of(name: str, given: Any, missing: str) -> Column:
+def _column_of(name: str, given: Any, missing: ListedMissing) -> Column:
     if isinstance(given, tuple) and len(given) == 2:
         column = NumericColumn(name, *given, encoding="waves", missing=missing)
         column.refuse_open()

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -46,7 +46,7 @@ class SchemaFiles(SchemaPart):
     """The part of a schema that reads and writes it."""
 
     # Fields of the schema.
-    columns: tuple[Column, ...]
+    columns: Sequence[Column]
     label: LabelColumn | None
 
     def to_dict(self) -> dict[str, Any]:

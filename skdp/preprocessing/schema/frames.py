@@ -15,7 +15,9 @@ def column_types(frame: Any) -> list[tuple[str, Any]]:
     refuse_container(frame)
     if not hasattr(frame, "columns") or not hasattr(frame, "dtypes"):
         raise TypeError(
-            f"need a pandas or polars frame with named columns, got {type(frame).__name__}."
+            f"need a pandas or polars frame with named columns, got {type(frame).__name__}. "
+            "An array whose columns are the schema's features, in their order, is not split: give "
+            "it to schema.pipeline(estimator, positions=True)."
         )
     return list(zip(list(frame.columns), list(frame.dtypes), strict=True))
 
@@ -45,9 +47,17 @@ def draft_columns(table: Any) -> list[Column]:
     """Return columns with names and kinds, of a frame, mapping or list of (name, type)."""
     if isinstance(table, Mapping):
         kinds = list(table.items())
+        if not all(isinstance(kind, str) for kind in table.values()):
+            raise TypeError(
+                "a mapping gives a kind for each name; make a pandas or polars frame of columns."
+            )
     else:
         if isinstance(table, list) and any(isinstance(entry, str) for entry in table):
             raise TypeError("names alone need dtypes=, a list of their types.")
+        if isinstance(table, list) and not all(
+            isinstance(entry, tuple) and len(entry) == 2 for entry in table
+        ):
+            raise TypeError("a list of rows has no names; give names, and dtypes=.")
         families = {"number": "numeric", "boolean": "boolean", "text": "categorical"}
         kinds = [
             (name, families.get(dtype_family(dtype), "categorical"))

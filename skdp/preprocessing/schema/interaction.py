@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +41,7 @@ class Interaction(SchemaPart):
     array([-1.,  1.])
     """
 
-    columns: tuple[FeatureColumn, ...]
+    columns: Sequence[FeatureColumn]
 
     def feature_names(self) -> list[str]:
         """Return one name a feature.

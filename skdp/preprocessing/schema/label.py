@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -44,11 +44,11 @@ class LabelColumn(CellPart):
 
     needed: ClassVar[tuple[str, ...]] = ("classes",)
     name: str
-    classes: tuple[Any, ...] | None = None
-    values: tuple[tuple[Any, ...], ...] | None = None
+    classes: Sequence[Any] | None = None
+    values: Sequence[Sequence[Any]] | None = None
     description: str = ""
     source: str = ""
-    prevalence: dict[Any, float] | None = field(default=None, hash=False)
+    prevalence: Mapping[Any, float] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         self._check_text("name", "description", "source")
@@ -73,7 +73,7 @@ class LabelColumn(CellPart):
         if self.prevalence is not None:
             self._set("prevalence", self._shares(self.classes, self.prevalence))
 
-    def _shares(self, classes: tuple[Any, ...], given: Any) -> dict[Any, float]:
+    def _shares(self, classes: Sequence[Any], given: Any) -> dict[Any, float]:
         """Return the share of each class; in JSON their names are texts."""
         named = {str(label): label for label in classes} | {label: label for label in classes}
         shares = {}
@@ -130,7 +130,7 @@ class LabelColumn(CellPart):
             )
         return np.array(self.classes)[found]
 
-    def _cells(self) -> tuple[tuple[Any, ...], ...]:
+    def _cells(self) -> Sequence[Sequence[Any]]:
         if self.values is not None:
             return self.values
         return tuple((label,) for label in self.classes or ())

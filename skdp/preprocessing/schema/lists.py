@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp.choices import CategoryEncoding, Unknown
 from skdp.preprocessing.schema.base import FeatureColumn, centre, one_hot
 from skdp.preprocessing.schema.values import MISSING, UNKNOWN, listing_problem, positions_in
 
@@ -19,7 +21,7 @@ _UNKNOWN_POLICIES = ("refuse", "ignore", "indicator")
 class _ListedColumn(FeatureColumn):
     """A column whose values are on a public list."""
 
-    unknown: str = field(default="ignore", kw_only=True)
+    unknown: Unknown = field(default="ignore", kw_only=True)
 
     def listed(self) -> tuple[Any, ...] | None:
         """Return the public list of values."""
@@ -127,8 +129,8 @@ class CategoricalColumn(_ListedColumn):
 
     kind: ClassVar[str] = "categorical"
     needed: ClassVar[tuple[str, ...]] = ("categories",)
-    categories: tuple[Any, ...] | None = None
-    encoding: str = "centred"
+    categories: Sequence[Any] | None = None
+    encoding: CategoryEncoding = "centred"
 
     def _check(self) -> None:
         self._check_choice("encoding", ("centred", "one-hot"))
@@ -189,7 +191,7 @@ class OrdinalColumn(_ListedColumn):
 
     kind: ClassVar[str] = "ordinal"
     needed: ClassVar[tuple[str, ...]] = ("levels",)
-    levels: tuple[Any, ...] | None = None
+    levels: Sequence[Any] | None = None
 
     def feature_names(self) -> list[str]:
         """Return one name a feature."""
@@ -236,7 +238,7 @@ class BooleanColumn(_ListedColumn):
 
     kind: ClassVar[str] = "boolean"
     needed: ClassVar[tuple[str, ...]] = ("values",)
-    values: tuple[Any, ...] = (False, True)
+    values: Sequence[Any] = (False, True)
 
     def _check(self) -> None:
         super()._check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,21 +12,24 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from skdp.choices import SchemaEncoding
 from skdp.pipelines import behind_others
 from skdp.preprocessing.schema.base import Column
 from skdp.preprocessing.schema.changes import SchemaChanges
+from skdp.preprocessing.schema.display import SchemaDisplay
 from skdp.preprocessing.schema.drafts import SchemaDrafts
 from skdp.preprocessing.schema.encoder import SchemaEncoder, norm_of
 from skdp.preprocessing.schema.files import SchemaFiles
 from skdp.preprocessing.schema.frames import check_frame
 from skdp.preprocessing.schema.io import KINDS
 from skdp.preprocessing.schema.label import LabelColumn, PrivacyUnit
+from skdp.preprocessing.schema.preprocessor import SchemaPreprocessor
 from skdp.preprocessing.schema.sampling import SchemaSampling
 from skdp.preprocessing.schema.values import series_cells
 
 
 @dataclass(frozen=True, repr=False)
-class TableSchema(SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
+class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
     """A public description of a table: its columns, their bounds, its label, its unit of privacy.
 
     Everything in it comes from a code book, a device or physiology; nothing is read off the rows.
@@ -75,14 +78,14 @@ class TableSchema(SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
     True
     """
 
-    columns: tuple[Column, ...]
+    columns: Sequence[Column]
     label: LabelColumn | None = None
     unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - it is immutable
     name: str = ""
     description: str = ""
     source: str = ""
     clip_norm: float | None = None
-    interactions: tuple[tuple[str, ...], ...] = ()
+    interactions: Sequence[Sequence[str]] = ()
 
     def __post_init__(self) -> None:
         self._check_text("name", "description", "source")
@@ -197,14 +200,14 @@ class TableSchema(SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
             places = [self.features.index(name) for name in names]
             encoder = SchemaEncoder(tuple(features[j] for j in places), product=True)
             groups.append((f"interaction {number}", encoder, places if positions else list(names)))
-        return ColumnTransformer(groups, remainder="drop", verbose_feature_names_out=False)
+        return SchemaPreprocessor(groups, remainder="drop", verbose_feature_names_out=False)
 
     def pipeline(
         self,
         estimator: Any,
         *,
         positions: bool = False,
-        encoding: str = "declared",
+        encoding: SchemaEncoding = "declared",
         interactions: Iterable[Any] | None = None,
     ) -> Pipeline:
         """Return a pipeline of the preprocessor and a clone of an estimator that knows its norm.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -31,12 +31,21 @@ _FAMILIES = {
 
 
 def refuse_container(X: Any) -> None:
-    """Refuse a sparse, masked or lazy table, or one of records: its cells cannot be told apart."""
+    """Refuse what is no table of cells that can be told apart, by its type alone."""
+    shape = getattr(X, "shape", None)
+    rows = isinstance(X, list | tuple) and len(X) > 0
     kinds = {
         "sparse": hasattr(type(X), "tocsr"),
         "masked, and the mask would be lost": isinstance(X, np.ma.MaskedArray),
         "lazy; collect it first": hasattr(type(X), "collect"),
         "an array of records": isinstance(X, np.ndarray) and X.dtype.names is not None,
+        "a mapping; make a pandas or polars frame of it": isinstance(X, Mapping),
+        "a list of mappings; make a pandas or polars frame of it": rows
+        and isinstance(X[0], Mapping),
+        "one row or column; it needs two dimensions": len(shape) != 2
+        if isinstance(shape, tuple)
+        else rows and not hasattr(X[0], "__len__"),
+        "none of these": shape is None and (not hasattr(X, "__getitem__") or isinstance(X, str)),
     }
     for kind, found in kinds.items():
         if found:
@@ -86,7 +95,7 @@ def dtype_family(dtype: Any) -> str:
     return next((name for name, starts in _FAMILIES.items() if text.startswith(starts)), "any")
 
 
-def listing_problem(dtype: Any, values: tuple[Any, ...], codes: tuple[Any, ...] = ()) -> str | None:
+def listing_problem(dtype: Any, values: Sequence[Any], codes: Sequence[Any] = ()) -> str | None:
     """Say why a table's column cannot hold listed values and codes, by its type alone, or None."""
     family = dtype_family(dtype)
     texts = [isinstance(value, str) for value in values]
@@ -121,7 +130,7 @@ def _type_name(dtype: Any) -> str:
     return str(dtype).lower().removeprefix("sparse[")
 
 
-def as_numbers(cells: np.ndarray, codes: tuple[Any, ...]) -> np.ndarray:
+def as_numbers(cells: np.ndarray, codes: Sequence[Any]) -> np.ndarray:
     """Return cells as float64, NaN where one is missing, a code, or no number; infinity is kept.
 
     Text is the number that Python's ``float`` reads in it.
@@ -137,7 +146,7 @@ def as_numbers(cells: np.ndarray, codes: tuple[Any, ...]) -> np.ndarray:
 
 
 def positions_in(
-    cells: np.ndarray, position: Mapping[Any, int], codes: tuple[Any, ...]
+    cells: np.ndarray, position: Mapping[Any, int], codes: Sequence[Any]
 ) -> np.ndarray:
     """Return each cell's position on a public list; `MISSING` or `UNKNOWN` otherwise.
 

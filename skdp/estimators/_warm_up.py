@@ -1,0 +1,56 @@
+"""Compile what fits need before there are rows: loops are kept on the disk, once per machine."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from skdp.estimators._dpsgd import DPSGDClassifier
+from skdp.estimators._grpua import GrpuaLogisticRegression
+from skdp.estimators._objective import ObjectivePerturbationLogisticRegression
+from skdp.estimators._opera import OperaLogisticRegression
+
+# Synthetic rows charge nothing.
+_UNCOUNTED = SimpleNamespace(reserve=lambda *_, **__: None)
+
+
+def warm_up(*estimators: Any, verbose: int = 0) -> None:
+    """Compile the loops of private estimators, so that the first fit need not.
+
+    Each is fitted to a few synthetic rows, which charges no budget. Compiled loops are kept on
+    the disk, so that one call serves all later processes on a machine.
+
+    Parameters
+    ----------
+    *estimators : estimators
+        Private estimators with the parameters that they will have; without any, the defaults of
+        output, objective and gradient perturbation and of DP-SGD, all for logistic regression of
+        dense float64 rows and two classes.
+    verbose : int, default=0
+        Whether to print a line before each.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> skdp.warm_up(skdp.OperaLogisticRegression())
+    """
+    chosen = estimators or (
+        OperaLogisticRegression(),
+        ObjectivePerturbationLogisticRegression(),
+        GrpuaLogisticRegression(),
+        DPSGDClassifier(),
+    )
+    # Not drawn, so that nothing depends on a generator of the process.
+    X = np.linspace(-0.5, 0.5, 100).reshape(50, 2)
+    for estimator in chosen:
+        if verbose:
+            print(f"[warm_up] {type(estimator).__name__}: compiling loops, once per machine ...")
+        copy = clone(estimator).set_params(
+            accountant=_UNCOUNTED, verbose=0, data_norm=1.0, delta=1e-6, random_state=None
+        )
+        classes = getattr(copy, "classes", None)
+        classes = [0, 1] if classes is None else classes
+        copy.fit(X, np.asarray(classes)[np.arange(50) % len(classes)])
