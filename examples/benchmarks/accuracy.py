@@ -224,7 +224,8 @@ def draw(names: list[str], encoding: str, results: dict[str, Any], directory: Pa
     colours = dict(
         zip(("Objective", "Opera", "Grpua", "DPSGD"), "C3 C0 C2 C1".split(), strict=True)
     )
-    for figure_name in ("ROC AUC", "log loss"):
+    # That of the majority class is 1/2, where nothing else would be told apart.
+    for figure_name, lines in (("ROC AUC", [*NOT_PRIVATE][1:]), ("log loss", [*NOT_PRIVATE])):
         size = (2.6 * len(names), 5.4)
         figure, axes = plt.subplots(
             2, len(names), figsize=size, squeeze=False, sharex=True, sharey="col"
@@ -245,7 +246,7 @@ def draw(names: list[str], encoding: str, results: dict[str, Any], directory: Pa
                     linestyle="--" if "SVC" in estimator else "-",
                     label=estimator,
                 )
-            for other in NOT_PRIVATE:
+            for other in lines:
                 value = summary(results, Cell(name, encoding, other), figure_name)
                 axis.axhline(float(value), color="0.6", linewidth=0.8)
             axis.set(xscale="log", title=name if r == 0 else None)
@@ -253,7 +254,8 @@ def draw(names: list[str], encoding: str, results: dict[str, Any], directory: Pa
             axis.minorticks_off()
         for r, relation in enumerate(RELATIONS):
             axes[r][0].set_ylabel(f"{figure_name}, {relation}")
-        figure.supxlabel("epsilon (grey: not private, majority)", fontsize=9, y=0.07)
+        grey = " and majority class" if len(lines) > 1 else ""
+        figure.supxlabel(f"epsilon (grey: not private{grey})", fontsize=9, y=0.07)
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=4, fontsize=8, frameon=False)
         figure.tight_layout(rect=(0.0, 0.09, 1.0, 1.0))

@@ -260,8 +260,7 @@ class PATEClassifier(
         ndarray of shape (n_samples,)
             Labels.
         """
-        codes = self._student_on(X, "predict")
-        return self.classes_[np.asarray(codes, dtype=int)]
+        return self.classes_[np.asarray(self._student_on(X, "predict"), dtype=int)]
 
     @available_if(_student_has_shares)
     def predict_proba(self, X: Any) -> np.ndarray:
