@@ -14,7 +14,7 @@ from skdp.preprocessing.schema.values import refuse_container, series_cells
 
 def cells_of(column: Any) -> np.ndarray:
     """Return the cells of a pandas or polars series, an array or a list."""
-    refuse_container(column)
+    refuse_container(column, column=True)
     if hasattr(column, "dtypes") and hasattr(column, "columns"):
         raise TypeError("column must be one column, got a frame: give frame['name'].")
     if hasattr(getattr(column, "dtype", None), "construct_array_type"):  # of pandas, no series

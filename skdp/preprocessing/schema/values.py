@@ -30,8 +30,8 @@ _FAMILIES = {
 }
 
 
-def refuse_container(X: Any) -> None:
-    """Refuse what is no table of cells that can be told apart, by its type alone."""
+def refuse_container(X: Any, column: bool = False) -> None:
+    """Refuse what is no table, or no column, of cells that can be told apart, by its type alone."""
     shape = getattr(X, "shape", None)
     rows = isinstance(X, list | tuple) and len(X) > 0
     kinds = {
@@ -42,9 +42,10 @@ def refuse_container(X: Any) -> None:
         "a mapping; make a pandas or polars frame of it": isinstance(X, Mapping),
         "a list of mappings; make a pandas or polars frame of it": rows
         and isinstance(X[0], Mapping),
-        "one row or column; it needs two dimensions": len(shape) != 2
-        if isinstance(shape, tuple)
-        else rows and not hasattr(X[0], "__len__"),
+        "one row or column; it needs two dimensions": not column
+        and (
+            len(shape) != 2 if isinstance(shape, tuple) else rows and not hasattr(X[0], "__len__")
+        ),
         "none of these": shape is None and (not hasattr(X, "__getitem__") or isinstance(X, str)),
     }
     for kind, found in kinds.items():
