@@ -91,7 +91,7 @@ NUMBERS = {
     **{"n_scales": 1, "n_angles": 3, "max_order": 1, "normalize_groups": 2},
     **{"n_teachers": 8, "n_queries": 9, "max_answers": 5, "threshold": 0.7, "threshold_share": 0.3},
     **{"n_filters": 3, "patch_size": 2, "grid_size": 1, "input_norm": 1.7, "n_groups": 2},
-    **{"max_unit_rows": 3},
+    **{"max_unit_rows": 3, "target_bounds": (-0.7, 0.9)},
 }
 OTHERS = {
     *(

@@ -260,7 +260,8 @@ class PATEClassifier(
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self.classes_[np.asarray(self._student_on(X, "predict"), dtype=int)]
+        codes = self._student_on(X, "predict")
+        return self.classes_[np.asarray(codes, dtype=int)]
 
     @available_if(_student_has_shares)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -385,8 +386,7 @@ class PATEClassifier(
 
     def _publish(self, plan: VotePlan, table: School, released: Any, spent: PrivacySpent) -> None:
         codes, seed = released
-        self.classes_ = table.labels
-        self.noise_multiplier_ = plan.noise
+        self.classes_, self.noise_multiplier_ = table.labels, plan.noise
         self.answered_ = np.flatnonzero(codes != UNANSWERED)
         self.n_answered_ = self.answered_.size
         self.noisy_labels_, self.privacy_spent_ = table.labels[codes[self.answered_]], spent

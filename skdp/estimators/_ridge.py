@@ -50,8 +50,8 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept, at most 1.2 times `data_norm`. ``"auto"``
-        takes half of `data_norm`.
+        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
+        takes a fixed share of `data_norm`. At most 1.2 times `data_norm`.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`

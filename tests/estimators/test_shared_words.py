@@ -55,7 +55,8 @@ def descriptions(cls):
 def test_shared_parameters_are_described_alike(cls):
     said = descriptions(cls)
     assert set(said) == set(inspect.signature(cls).parameters)
-    for name in WORDS.keys() & said.keys():
+    own = {"alpha"} if cls is skdp.PrivateRidge else set()  # its intercept has no penalty
+    for name in (WORDS.keys() & said.keys()) - own:
         assert said[name].startswith(WORDS[name]), (name, said[name])
 
 

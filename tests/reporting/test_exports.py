@@ -66,7 +66,7 @@ def test_what_cannot_be_exported_is_named():
     with pytest.raises(TypeError, match=r"RowNormClipper has no counterpart.*pipeline\[-1\]"):
         to_onnx(make_pipeline(RowNormClipper(), plain).fit(IRIS, SPECIES))
     schema = TableSchema([NumericColumn(name, 0, 8) for name in "abcd"])
-    with pytest.raises(TypeError, match=r"SchemaEncoder has no counterpart"):
+    with pytest.raises(TypeError, match=r"SchemaPreprocessor has no counterpart"):
         to_onnx(schema.pipeline(plain, positions=True).fit(IRIS, SPECIES))
     with pytest.raises(ValueError, match="leaks private rows"):
         to_onnx(make_pipeline(StandardScaler(), plain).fit(IRIS, SPECIES))
