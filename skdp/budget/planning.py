@@ -17,12 +17,14 @@ from sklearn.model_selection import (
     check_cv,
 )
 
-from skdp.accounting.analysis import costs_no_more
+from skdp.accounting import Event
+from skdp.accounting.analysis import costs_no_more, with_noise
 from skdp.pipelines import Step, is_container, walk
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.steps import is_private
 
 _SEARCHES = (GridSearchCV, RandomizedSearchCV)
+_ROUNDING = 1.0 + 1e-12  # of noise: no more than calibration rounds
 
 
 def plan_fits(
@@ -51,9 +53,10 @@ def plan_fits(
     -------
     list of PrivacySpent
         In the order in which one process would charge them. The refit of a search, last, is taken
-        to be of the candidate that states the largest epsilon. Splits have the sizes that `cv`
-        gives as many rows of each label: where the price of a fit depends on its number of rows,
-        as by objective perturbation, other splits may cost a little more or less.
+        to be of the candidate that states the largest epsilon, and of these the largest delta:
+        another one may cost more where candidates differ in price otherwise. Splits have the
+        sizes that `cv` gives as many rows of each label: where the price of a fit depends on its
+        number of rows, as by objective perturbation, other splits may cost a little more or less.
 
     Raises
     ------
@@ -116,9 +119,10 @@ def _plan_search(search: Any, n_samples: int, public: dict[str, Any]) -> Iterato
         yield from dearest
 
 
-def _stated(charges: list[PrivacySpent]) -> float:
+def _stated(charges: list[PrivacySpent]) -> tuple[float, float]:
     """Return what charges state together, to compare candidates by."""
-    return sum(charge.epsilon for charge in charges)
+    epsilon = sum(charge.epsilon for charge in charges)  # alike but for what calibration rounds
+    return float(f"{epsilon:.9g}"), sum(charge.delta for charge in charges)
 
 
 def _points(search: Any) -> Iterable[dict[str, Any]]:
@@ -175,13 +179,20 @@ def _plan_step(step: Step, public: dict[str, Any]) -> PrivacySpent:
     planned = ask_plan(step.estimator, public)
     if step.name:  # of a container, which may hand on other columns than it was given
         wider = ask_plan(step.estimator, {**public, "n_features": 2 * public["n_features"] + 3})
-        events = planned.event, wider.event
-        if not (costs_no_more(*events) and costs_no_more(*reversed(events))):
+        if not _same_price(planned.event, wider.event):
             raise ValueError(
                 f"The price of step {step.name!r} depends on its number of columns, which is not "
                 "known before the steps ahead of it have run: give its own privacy_plan."
             )
     return planned
+
+
+def _same_price(one: Event, other: Event) -> bool:
+    # Noise that is calibrated for other columns may differ in its last digit.
+    return one == other or (
+        costs_no_more(with_noise(one, _ROUNDING), other)
+        and costs_no_more(with_noise(other, _ROUNDING), one)
+    )
 
 
 def ask_plan(estimator: Any, public: dict[str, Any]) -> PrivacySpent:

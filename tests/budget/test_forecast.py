@@ -75,6 +75,14 @@ def test_the_price_of_a_refit_is_that_of_the_dearest_candidate():
     search = GridSearchCV(opera(), {"epsilon": [0.5, 0.1]}, cv=2)
     epsilons = [each.epsilon for each in plan_fits(search, **SHAPE)]
     assert epsilons == pytest.approx([0.5, 0.5, 0.1, 0.1, 0.5])
+    alike = grid(opera()).set_params(param_grid={"delta": [1e-8, 1e-7]})
+    assert plan_fits(alike, **SHAPE)[-1].delta == 1e-7
+
+
+def test_rounding_of_noise_is_no_price_of_columns():
+    planned = [plan_fits(pipeline(), n_samples=60, n_features=columns) for columns in (3, 9)]
+    assert planned[0][0].event != planned[1][0].event  # in the last digit of its noise
+    assert planned[0][1].event == planned[1][1].event
 
 
 @pytest.mark.parametrize(
