@@ -31,6 +31,7 @@ _HARMLESS = (
     r"(all features must be in \[-?\d+, -?\d+\] or \[-?\d+, -?\d+\])",
     r"(lower and upper must be finite, and lower < upper for every feature)",
     r"(the schema's columns are chosen by name, which needs a pandas or polars frame; [\w ,;=']+)",
+    r"(the schema's columns are chosen by place, so that the table needs [\w ,']+)",
     r"(a schema describes frames, dense arrays and lists; the table is [\w ,;]+)",
     r"(float\(\) argument must be a string or a (?:real )?number, not '\w+')",
 )

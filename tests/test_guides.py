@@ -36,3 +36,23 @@ def test_links_of_the_packaged_readme_are_absolute():
     assert relative > 20
     assert not re.findall(r"\]\((?!https?:)", text)
     assert text.count(project["project"]["urls"]["Repository"] + "/blob/main/") == relative
+
+
+def test_links_between_pages_lead_somewhere():
+    pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+    found = 0
+    for page in pages:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for link in re.findall(r"\]\((?![a-z]+:|#)([^)\s]+)\)", text):
+            found += 1
+            assert (page.parent / link.partition("#")[0]).exists(), (page.name, link)
+    assert found > 300
+
+
+def test_every_guide_is_in_a_table_of_contents():
+    docs = ROOT / "docs"
+    trees = re.findall(
+        r"```\{toctree\}(.*?)```", "\n".join(p.read_text() for p in docs.rglob("*.md")), re.DOTALL
+    )
+    named = {line.strip().rpartition("/")[2] for tree in trees for line in tree.splitlines()}
+    assert {page.stem for page in docs.glob("*.md")} - named <= {"index"}

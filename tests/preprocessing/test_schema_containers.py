@@ -105,3 +105,34 @@ def test_a_schema_shows_itself_briefly_and_escaped():
     assert shown.count("<tr>") == 1 + 302 + 1
     assert "[?, ?]" in shown
     assert repr(TableSchema([])) and TableSchema([])._repr_html_()
+
+
+# What is no table for a schema whose columns are chosen by place; cells are never quoted.
+MISPLACED = {
+    "ragged rows": [ROWS[0][:2], ROWS[1], ROWS[2][:2]],
+    "a mapping among rows": [ROWS[0][:2], {"age": CELL, "smoker": 0}],
+    "a number among rows": [ROWS[0][:2], CELL],
+    "a text among rows": ["31.4159", ROWS[0][:2]],
+    "too many columns": np.array(ROWS),
+    "too few columns": np.array(ROWS)[:, :1],
+    "a frame in another order": pd.DataFrame(CELLS)[["smoker", "age"]],
+    "a whole frame": pl.DataFrame(CELLS),
+}
+
+
+@pytest.mark.parametrize("name", MISPLACED)
+def test_columns_by_place_are_taken_as_they_are_or_refused(name):
+    preprocessor = SCHEMA.preprocessor(positions=True)
+    fitted = SCHEMA.preprocessor(positions=True).fit([row[:2] for row in ROWS])
+    for call in (preprocessor.fit, fitted.transform):
+        with pytest.raises((TypeError, ValueError), match=r"one length|by place") as refusal:
+            call(MISPLACED[name])
+        assert str(CELL) not in str(refusal.value)
+
+
+def test_a_cell_that_is_a_list_is_missing_and_no_error():
+    rows = [[[CELL, 1.0], 1], [20.0, 0]]
+    preprocessor = TableSchema(
+        [NumericColumn("age", 0, 100, missing="ignore"), BooleanColumn("smoker")]
+    ).preprocessor(positions=True)
+    assert preprocessor.fit_transform(rows)[0, 0] == 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,15 +26,15 @@ def column_types(frame: Any) -> list[tuple[str, Any]]:
 def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
     """Compare a frame with a schema; no cell is looked at."""
     types = column_types(frame)
-    names = [name for name, _ in types]
+    names = Counter(name for name, _ in types)
     parts = {part.name: part for part in schema.columns}
     needed = list(schema.features)
     if schema.label is not None:
         parts[schema.label.name] = schema.label
         needed += [schema.label.name] if label else []
     problems = [f"column {name!r} is missing." for name in needed if name not in names]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in names.items():
+        if count > 1:
             problems.append(f"column {name!r} occurs more than once.")
         elif name not in parts and name != schema.unit.column:
             problems.append(

@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.compose import ColumnTransformer
 
-from skdp.preprocessing.schema.values import refuse_container
+from skdp.preprocessing.schema.values import refuse_container, rows_as_array
 
 
 class SchemaPreprocessor(ColumnTransformer):
@@ -22,20 +22,39 @@ class SchemaPreprocessor(ColumnTransformer):
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Check the kind of the table, and do as the base class does."""
-        self._check_table(X)
-        return super().fit_transform(X, y, **params)
+        return super().fit_transform(self._checked(X), y, **params)
 
     def transform(self, X: Any, **params: Any) -> Any:
         """Check the kind of the table, and do as the base class does."""
-        self._check_table(X)
-        return super().transform(X, **params)
+        return super().transform(self._checked(X), **params)
 
-    def _check_table(self, X: Any) -> None:
+    def _checked(self, X: Any) -> Any:
         refuse_container(X)
-        by_name = any(isinstance(key, str) for _, _, keys in self.transformers for key in keys)
-        if by_name and not hasattr(X, "columns"):
+        keys = {key for _, _, chosen in self.transformers for key in chosen}
+        if any(isinstance(key, str) for key in keys):
+            if hasattr(X, "columns"):
+                return X
             raise ValueError(
                 "the schema's columns are chosen by name, which needs a pandas or polars frame; an "
                 "array or list whose columns are the schema's features, in their order, needs "
                 "positions=True in preprocessor or pipeline."
             )
+        if isinstance(X, list | tuple):
+            X = rows_as_array(X)
+        if X.shape[1] != len(keys) or not self._has_names_of(X):
+            raise ValueError(
+                "the schema's columns are chosen by place, so that the table needs the schema's "
+                "features in their order, and nothing else."
+            )
+        return X
+
+    def _has_names_of(self, X: Any) -> bool:
+        """Tell whether a frame names the features in their order, or gives no names."""
+        names = list(getattr(X, "columns", ()))
+        parts = [(keys, getattr(step, "columns", ())) for _, step, keys in self.transformers]
+        return not all(isinstance(name, str) for name in names[:1]) or all(
+            names[key] == column.name
+            for keys, columns in parts
+            for key, column in zip(keys, columns, strict=False)
+            if names
+        )

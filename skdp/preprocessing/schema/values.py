@@ -55,6 +55,20 @@ def refuse_container(X: Any, column: bool = False) -> None:
             )
 
 
+def rows_as_array(rows: Any) -> np.ndarray:
+    """Return a list of rows as an array of objects, in which a cell may be anything."""
+    if len({len(row) if isinstance(row, list | tuple | np.ndarray) else -1 for row in rows}) != 1:
+        raise TypeError(
+            "a schema describes frames, dense arrays and lists; the table is a list whose rows are "
+            "not lists of one length."
+        )
+    array = np.empty((len(rows), len(rows[0])), dtype=object)
+    for i, row in enumerate(rows):
+        for j, cell in enumerate(row):
+            array[i, j] = cell
+    return array
+
+
 def column_dtypes(X: Any) -> list[Any]:
     """Return the types of the columns of a table; no cell is looked at."""
     if hasattr(X, "dtypes"):
