@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -82,6 +83,20 @@ class FitProgress:
             self._context.call_on_fit_task_end(estimator=self._estimator)
 
 
+@contextmanager
+def _columns_kept(model: Any) -> Iterator[None]:
+    """Leave a model with the columns of its last fit if a new one raises."""
+    names = ("n_features_in_", "feature_names_in_")
+    kept = {name: value for name, value in vars(model).items() if name in names}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            vars(model).pop(name, None)
+        vars(model).update(kept)
+        raise
+
+
 class PrivateFit(ChargesBudget, ABC):
     """Base of everything that fits privately: estimators, transformers and searches."""
 
@@ -105,28 +120,29 @@ class PrivateFit(ChargesBudget, ABC):
         """Fit in the order of the guarantee."""
         self._refuse_fit_params(params)
         self._check_parameters()
-        table = self._read(X, y, params)
-        plan = self._plan(table)
-        if self.delta >= 1.0 / table.n_rows:
-            warnings.warn(
-                f"delta={self.delta:g} is not below 1/n={1.0 / table.n_rows:.3g}: such a delta "
-                "permits publishing whole rows at random. Choose delta well below 1/n.",
-                PrivacyWarning,
-                stacklevel=3 + self._frames_above,
-            )
-        spent = self._account(plan)
-        if getattr(table, "by_unit", False):
-            spent = replace(spent, unit="group")
-        charge_fit(self, spent)
-        if self.verbose:
-            # Said of every fit: whether one compiles may depend on rows and on other fits.
-            once = "loops that are new to a machine are compiled first, see skdp.warm_up"
-            print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism} ({once})")
-        progress = FitProgress(self, self._public_steps(plan))
-        progress.begin()
-        self._publish(plan, table, self._use_rows(plan, table, progress), spent)
-        self.privacy_spent_ = spent
-        progress.end()
+        with _columns_kept(self):
+            table = self._read(X, y, params)
+            plan = self._plan(table)
+            if self.delta >= 1.0 / table.n_rows:
+                warnings.warn(
+                    f"delta={self.delta:g} is not below 1/n={1.0 / table.n_rows:.3g}: such a delta "
+                    "permits publishing whole rows at random. Choose delta well below 1/n.",
+                    PrivacyWarning,
+                    stacklevel=3 + self._frames_above,
+                )
+            spent = self._account(plan)
+            if getattr(table, "by_unit", False):
+                spent = replace(spent, unit="group")
+            charge_fit(self, spent)
+            if self.verbose:
+                # Said of every fit: whether one compiles may depend on rows and on other fits.
+                once = "loops that are new to a machine are compiled first, see skdp.warm_up"
+                print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism} ({once})")
+            progress = FitProgress(self, self._public_steps(plan))
+            progress.begin()
+            self._publish(plan, table, self._use_rows(plan, table, progress), spent)
+            self.privacy_spent_ = spent
+            progress.end()
         return self
 
     def _refuse_fit_params(self, params: dict[str, Any]) -> None:

@@ -103,10 +103,9 @@ def check_real(
         if limit is not None
     ]
     if not (math.isfinite(number) and all(holds(number, limit) for _, limit, holds in limits)):
-        listed = " and ".join(f"{words} {limit:g}" for words, limit, _ in limits)
+        listed = " and ".join(["finite", *(f"{words} {limit:g}" for words, limit, _ in limits)])
         raise ValueError(
-            f"{name} must be finite and {listed}{_or_special(allowed)}, got {value!r}. "
-            f"{remedy}".rstrip()
+            f"{name} must be {listed}{_or_special(allowed)}, got {value!r}. {remedy}".rstrip()
         )
     return number
 

@@ -189,8 +189,10 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
         if features is None:
             return list(range(count))
         names = list(getattr(self, "feature_names_in_", []))
+        features = list(features) if np.ndim(features) == 1 else [features]
         found = [names.index(f) if isinstance(f, str) and f in names else f for f in features]
-        known = all(isinstance(j, int | np.integer) and 0 <= j < count for j in found)
+        whole = all(isinstance(j, int | np.integer) and not isinstance(j, bool) for j in found)
+        known = whole and all(0 <= j < count for j in found)
         if not known or len(set(found)) < len(found) or not found:
             raise ValueError(
                 "features must be different names of features, or positions from 0 to "

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel
 
@@ -211,6 +211,11 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if is_regressor(self.estimator):
+            raise TypeError(
+                f"{type(self).__name__} searches among classifiers: its scores count labels. "
+                "Variants of one PrivateRidge fit cost nothing, see PrivateRidge.variant."
+            )
         check_choice("method", self.method, METHODS)
         resolve_scoring(self.scoring)
         resolve_cv(self.cv)

@@ -35,7 +35,7 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
         If a step has no counterpart in ONNX: `TableSchema`'s encoder, private transformers and
         the variational classifier have none. The message names it.
     ValueError
-        If a step leaks, or labels are neither texts, integers nor booleans.
+        If a step leaks, or labels are neither texts, integers of 32 bits nor booleans.
 
     Notes
     -----
@@ -94,13 +94,16 @@ def _check_labels(labels: np.ndarray) -> None:
     texts = all(isinstance(label, str) for label in labels)
     if not texts and np.asarray(labels).dtype.kind not in "biu":
         raise ValueError("labels must be texts, integers or booleans: ONNX knows no others.")
+    if not texts and any(not -(2**31) <= int(label) < 2**31 for label in labels):
+        raise ValueError("integer labels must fit 32 bits: skl2onnx wraps others round.")
 
 
 def _twin(step: Any) -> Any:
     from sklearn.pipeline import Pipeline
 
     if isinstance(step, Pipeline):
-        return Pipeline([(name, _twin(part)) for name, part in step.steps])
+        parts = [each for each in step.steps if each[1] not in (None, "passthrough")]
+        return Pipeline([(name, _twin(part)) for name, part in parts])
     make = getattr(step, "_as_sklearn", None)
     if make is not None:
         return make()

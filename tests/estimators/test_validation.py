@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from skdp import (
     DPSGDClassifier,
@@ -11,7 +12,7 @@ from skdp import (
     VariationalLogisticRegression,
 )
 from skdp.budget import BudgetAccountant
-from skdp.exceptions import PrivacyWarning
+from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.testing import FrozenStream
 
 
@@ -161,6 +162,26 @@ def test_refused_fit_leaves_the_budget_alone(estimator, table):
         with pytest.raises(ValueError, match=r"epsilon|classes"):
             estimator(accountant=budget, **parameters).fit(X, y)
     assert budget.entries() == []
+
+
+def test_a_refused_fit_leaves_the_last_one_as_it_was(estimator, table):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(table[0]).rename(columns=str)
+    turned = frame[frame.columns[::-1]]
+    budget = BudgetAccountant(1.0, 1e-4, adjacency=estimator().adjacency)
+    model = estimator(epsilon=0.9, accountant=budget).fit(frame, table[1])
+    expected = model.predict(frame)
+    for other in (turned, turned.iloc[:, 1:]):
+        with pytest.raises(BudgetExceededError):
+            model.fit(other, table[1])
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(other)
+        assert np.array_equal(model.predict(frame), expected)
+    fresh = estimator(accountant=budget)
+    with pytest.raises(BudgetExceededError):
+        fresh.fit(frame, table[1])
+    with pytest.raises(NotFittedError):
+        fresh.predict(frame)
 
 
 def test_messages_quote_no_row(estimator, table):

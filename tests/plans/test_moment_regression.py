@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import OperaLogisticRegression, PrivateRidge
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.mechanisms import analytic_gaussian_sigma
+from skdp.model_selection import PrivateGridSearchCV
 from skdp.plans.moment_regression import SecondMoments
 from skdp.preprocessing import BoundedScaler
 from skdp.reporting import coefficient_intervals, coefficient_table, privacy_statement
@@ -199,7 +200,7 @@ def test_variants_cost_nothing_and_take_names():
             pipeline.fit(frame, y)
     assert np.flatnonzero(model.coef_).tolist() == [2]
     assert coefficient_table(pipeline)["name"].tolist() == ["a", "b", "c", "(intercept)"]
-    for wrong in (["d"], [3], [-1], [0, 0], []):
+    for wrong in (["d"], [3], [-1], [0, 0], [], [True], "ab"):
         with pytest.raises(ValueError, match="features must be"):
             model.variant(features=wrong)
     assert "second_moments_" in str(privacy_statement(pipeline))
@@ -210,7 +211,7 @@ def test_variants_cost_nothing_and_take_names():
     [
         ({"target_bounds": None}, "public pair"),
         ({"target_bounds": (1.0, 1.0)}, "low < high"),
-        ({"target_bounds": (0.0, math.inf)}, "finite"),
+        ({"target_bounds": (0.0, math.inf)}, "must be finite, got"),
         ({"target_bounds": (0, 1, 2)}, "low, high"),
         ({"alpha": "auto"}, "alpha"),
         ({"intercept_scaling": 1.3}, "at most 1.2"),
@@ -228,3 +229,14 @@ def test_bad_parameters_cost_nothing(changed, words):
                 model.fit(X, bad)
             assert "seven" not in str(error.value)
         assert budget.spent()[0] == 0.0
+
+
+def test_private_searches_refuse_a_regressor_before_the_charge():
+    X, y = table(n=200)
+    with BudgetAccountant(10.0, 0.5) as budget:
+        model = make_pipeline(PrivateRidge(target_bounds=(0.0, 4.0), data_norm=1.0))
+        search = PrivateGridSearchCV(model, {"privateridge__alpha": [0.1, 1.0]}, delta=1e-3)
+        for refused in (lambda: search.fit(X, np.round(y)), lambda: search.privacy_plan(200, 3)):
+            with pytest.raises(TypeError, match="classifiers"):
+                refused()
+        assert budget.entries() == []

@@ -44,7 +44,7 @@ def test_predictions_are_the_same(model, classes, dtype, near):
     pytest.importorskip("skl2onnx", reason="needs skl2onnx")
     rows = SPECIES < classes
     X, y = IRIS[rows], NAMES[SPECIES[rows]] if dtype == "float32" else SPECIES[rows]
-    fitted = make_pipeline(SCALER, model.set_params(random_state=1)).fit(X, y)
+    fitted = make_pipeline("passthrough", SCALER, model.set_params(random_state=1)).fit(X, y)
     labels, outcomes = run(to_onnx(fitted, dtype=dtype), X.astype(dtype))
     if hasattr(fitted, "predict_proba"):
         np.testing.assert_allclose(outcomes, fitted.predict_proba(X), atol=near)
@@ -72,6 +72,8 @@ def test_what_cannot_be_exported_is_named():
         to_onnx(make_pipeline(StandardScaler(), plain).fit(IRIS, SPECIES))
     with pytest.raises(ValueError, match="ONNX knows no others"):
         to_onnx(OperaLogisticRegression(epsilon=50.0).fit(IRIS, SPECIES + 0.0))
+    with pytest.raises(ValueError, match="32 bits"):
+        to_onnx(OperaLogisticRegression(epsilon=50.0).fit(IRIS, SPECIES + 2**31))
     variational = VariationalLogisticRegression(epsilon=50.0, max_iter=2).fit(IRIS, SPECIES)
     with pytest.raises(TypeError, match="averages over a posterior"):
         to_onnx(variational)
