@@ -180,6 +180,7 @@ def test_the_command_is_installed():
     assert getattr(importlib.import_module(module), function) is cli.main
 
 
+@pytest.mark.slow
 def test_as_a_program_on_a_read_only_file(budget):
     budget.ledger.chmod(0o444)
     before = budget.ledger.read_bytes()

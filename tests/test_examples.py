@@ -88,6 +88,7 @@ def test_breast_cancer(cls, least):
     assert np.mean(scores) >= least
 
 
+@pytest.mark.slow
 def test_quickstart_prints_its_table():
     printed = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "quickstart.py")],

@@ -161,6 +161,7 @@ def test_views_are_known_and_copies_are_not():
     assert messages(OneVsRestClassifier(opera()), bounded) == []
 
 
+@pytest.mark.slow
 def test_notes_end_with_their_rows_and_threads_do_not_disturb_them():
     def work():
         for _ in range(200):

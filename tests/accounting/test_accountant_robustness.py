@@ -63,6 +63,7 @@ ANY_PLAN = given(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @ANY_PLAN
 def test_any_legal_plan_has_a_bound(plan, delta, epsilon):
@@ -119,6 +120,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(name=st.sampled_from(QUICKER), **QUERIES)
 def test_quick_accountants_are_consistent(name, adjacency, leaves, deltas, epsilons):

@@ -60,6 +60,7 @@ def place_atoms(losses, masses, step, first, size):
     return nodes, NodeMasses(placed, 0.0, falling, rising)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(-3, 3), st.floats(1e-6, 1)), min_size=1, max_size=30),

@@ -61,6 +61,7 @@ def test_an_accountant_of_full_batches_refuses_smaller_ones_by_name():
         calibrate_sample_rate(1.0, 1e-5, 1.0, 10, sampling="uniform", dataset_size=10)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(
     log_epsilon=st.floats(-7, 4.6),

@@ -330,6 +330,7 @@ def test_others_refuse_by_name():
     assert PLDAccountant("replace-one").supports(sampled)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     mu=st.floats(1e-3, 20.0),

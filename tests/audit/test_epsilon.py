@@ -234,6 +234,7 @@ def test_bounds_of_transformers_are_tight(model):
     assert 0.75 < result.tightness < 1.0 and not result.violated
 
 
+@pytest.mark.slow
 def test_searches_are_run_as_they_are():
     model = PrivateGridSearchCV(
         OperaSVC(data_norm=1.0), {"alpha": [10.0, 20.0]}, epsilon=30.0, method="holdout"
@@ -388,6 +389,7 @@ class SmallerElsewhere(ObjectivePerturbationSVC):
         return replace(spent, event=event, accountant="gdp")
 
 
+@pytest.mark.slow
 def test_a_curve_is_disproved_at_any_delta():
     model = SmallerElsewhere(**estimator(ObjectivePerturbationSVC).get_params())
     result = audit_epsilon(model, X, Y, n_trials=400, confidence=SURE, random_state=0)

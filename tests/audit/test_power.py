@@ -275,6 +275,7 @@ def printed(cls, **settings):
     )
 
 
+@pytest.mark.slow
 def test_printed_gradient_perturbation_is_flagged():
     """Fifty equal records on the straight part of the hinge; one is turned round."""
     tables = np.ones((50, 1)), np.ones(50, dtype=int)

@@ -320,6 +320,7 @@ def run_script(**environment):
     ).stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_program_that_is_started_in_a_block(budget):
     with budget.plan([scaler().privacy_plan(20, 2)]) as plan:
         assert run_script() == "None" and plan.left() == []

@@ -231,6 +231,7 @@ def test_two_hundred_killed_processes_lose_no_charge(tmp_path):
     kill_rounds(tmp_path, rounds=200, seed=1)
 
 
+@pytest.mark.slow
 def test_ledgers_are_continued_after_a_restart(tmp_path):
     path = tmp_path / "ledger.sqlite"
     code = (

@@ -272,6 +272,7 @@ def test_scores_are_functions_of_their_rows_to_the_last_bit():
         np.testing.assert_array_equal(score_rows(X[start:], coef, np.zeros(2)), whole[start:])
 
 
+@pytest.mark.slow
 def test_counts_of_labels_go_with_every_way_to_pay_for_steps():
     model = DPSGDClassifier(
         class_weight="balanced", prevalence="private", batch_size=20, data_norm=1.0, classes=[0, 1]

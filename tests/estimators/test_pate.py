@@ -379,6 +379,7 @@ def test_public_rows_go_through_a_pipeline():
     assert "teachers and exact votes are dropped" in str(statement.to_dict())
 
 
+@pytest.mark.slow
 def test_searches_leave_public_rows_as_they_are():
     """Also if there are as many as private ones, of which each run has fewer."""
     model = pate(n_queries=190, epsilon=4.0)

@@ -121,6 +121,7 @@ def test_the_record_is_the_same_and_the_statement_says_what_was_done():
     assert "afterwards" not in str(privacy_statement(refitted))
 
 
+@pytest.mark.slow
 def test_a_search_is_changed_in_a_copy():
     model = fitted()
     grid = {"alpha": [0.1, 1.0]}

@@ -247,6 +247,7 @@ def check_all(draws):
     check_noise(draws, stats.norm())
 
 
+@pytest.mark.slow
 def test_a_million_normals():
     draws = RandomStream.from_seed(5).standard_normal(1_000_000)
     check_all(draws)

@@ -156,6 +156,7 @@ def test_fixed_runs_compose_exactly(refit):
     assert max(deltas) <= 1e-6 and deltas[0] > 0.97e-6
 
 
+@pytest.mark.slow
 def test_fixed_runs_of_candidates_of_different_price():
     search = PrivateGridSearchCV(
         DPSGDClassifier(max_iter=10),
@@ -243,6 +244,7 @@ def test_random_stopping_lies_between_a_real_mechanism_and_the_simple_bound():
     assert 1e-13 < real < 1e-6
 
 
+@pytest.mark.slow
 def test_price_of_more_candidates():
     """Random stopping hardly feels them, composition does."""
 
@@ -278,6 +280,7 @@ def test_a_refit_chosen_afterwards_is_covered_whichever_it_is():
     assert isinstance(alike.privacy_plan(*TABLE).event.events[-1], GaussianEvent)
 
 
+@pytest.mark.slow
 def test_folds_of_different_size_are_told_apart():
     """Under add-remove a record's training parts depend on its fold."""
     search = PrivateGridSearchCV(
