@@ -118,9 +118,8 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the targets as the model takes them, and the label set of a classifier."""
 
-    @abstractmethod
-    def _part_loss(self) -> Any:
-        """Return the loss of one score: of two classes, or of a number."""
+    # Returns the loss of one score; models that are made of no loss have none.
+    _part_loss: Callable[[], Any]
 
     def _loss(self, n_classes: int) -> Loss:
         """Return the loss for a number of classes, 1 for numbers."""

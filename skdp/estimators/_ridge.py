@@ -16,6 +16,7 @@ from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
 from skdp.parameters import check_real
+from skdp.plans.defaults import PublicNumbers
 from skdp.plans.moment_regression import MomentPlan, Solution
 from skdp.reporting import PrivacySpent
 
@@ -200,26 +201,21 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
             )
         return [int(j) for j in found]
 
-    def _plan_shape(
-        self, shape: tuple[int, int], n_classes: int, by_unit: bool = False
-    ) -> MomentPlan:
-        units = ScaledUnits(self._row_bound)
-        constant = self._choose("intercept_scaling", units.feature)
+    def _make_model(self, numbers: PublicNumbers) -> ScaledUnits:
+        return ScaledUnits(self._row_bound)  # moments are planned without a loss
+
+    def _build_plan(self, model: ScaledUnits, numbers: PublicNumbers) -> MomentPlan:
+        constant = self._choose("intercept_scaling", model.feature)
         return MomentPlan.build(
-            *shape,
+            numbers.n_rows,
+            numbers.n_features,
             constant=(constant or _INTERCEPT_VALUE) if self.fit_intercept else 0.0,
-            units=units,
-            adjacency=self.adjacency,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            by_unit=by_unit,
+            units=model,
+            adjacency=numbers.adjacency,
+            epsilon=numbers.target_epsilon,
+            delta=numbers.delta,
+            by_unit=numbers.by_unit,
         )
-
-    def _build_plan(self, model: Any, numbers: Any) -> Any:
-        raise NotImplementedError  # moments are planned without a model
-
-    def _part_loss(self) -> Any:
-        raise NotImplementedError
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

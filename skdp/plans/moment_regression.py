@@ -91,6 +91,9 @@ class MomentPlan:
         rows = Rows.from_matrix(X, targets, self.units.data_norm, 0.0, "real", row_weight, n_units)
         if rows.n_units != self.n_rows:
             raise ValueError(f"The plan is for a table of n_rows={self.n_rows}.")
+        heaviest = 1.0 if rows.row_weight is None else rows.row_weight.max(initial=0.0)
+        if heaviest > 1.0 or np.abs(rows.targets).max(initial=0.0) > 1.0:
+            raise ValueError("The noise is for rows of weight up to 1 and targets in [-1, 1].")
         return [X, rows]
 
     def carry_out(self, table: list[Any], stream: RandomStream) -> Array:

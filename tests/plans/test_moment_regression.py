@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
@@ -129,6 +129,29 @@ def test_the_noise_is_that_of_the_theorem(adjacency, share):
     noise = 1.5 * shape.sums.sigma
     assert noise == pytest.approx(analytic_gaussian_sigma(0.7, 1e-5) * math.sqrt(squared), rel=1e-9)
     assert plan.epsilon <= 0.7 and plan.event == shape.event
+
+
+def test_the_noise_that_is_drawn_is_the_noise_that_is_stated():
+    """Rows of zeros leave noise alone: 600 numbers, whose sum of squares is chi-squared."""
+    X, y = np.zeros((30, 3)), np.zeros(30)
+    model = PrivateRidge(target_bounds=(-1.0, 1.0), data_norm=1.0, delta=1e-3)
+    squares = 0.0
+    for _ in range(40):
+        found = model.fit(X, y).second_moments_
+        own = found.matrix[np.triu_indices(5)] / found.noise
+        scale = np.where(np.equal(*np.triu_indices(5)), 1.0, math.sqrt(2.0))
+        scale[np.flatnonzero(np.equal(*np.triu_indices(5)))[3]] = 0.0  # public
+        squares += np.sum((own * scale) ** 2)
+    assert chi2.ppf(2e-7, 560) < squares < chi2.isf(2e-7, 560)
+    assert found.noise == pytest.approx(1.5 * model._plan_shape((30, 3), 1).sums.sigma)
+
+
+def test_a_careless_target_or_weight_is_refused():
+    plan = PrivateRidge(target_bounds=(-1.0, 1.0), data_norm=1.0)._plan_shape((2, 1), 1)
+    X = np.ones((2, 1))
+    for targets, weights in ((np.array([2.0, 0.0]), None), (np.zeros(2), np.array([2.0, 0.0]))):
+        with pytest.raises(ValueError, match="weight up to 1"):
+            plan.bind(X, targets, weights)
 
 
 def test_a_unit_counts_as_one_row():
