@@ -1,12 +1,64 @@
-"""Property tests try the same examples in every run and have no clock, however slow the machine.
+"""Tests draw the same in every run: their noise follows from their names.
 
-``pytest --hypothesis-profile=search`` tries new ones.
+Property tests try the same examples and have no clock, however slow the machine.
+``pytest --hypothesis-profile=search --fresh-noise`` tries new examples under new noise.
 """
 
+import itertools
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
+
+from skdp.mechanisms import random_stream
 
 settings.register_profile(
     "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("search", settings.get_profile("same"), derandomize=False)
 settings.load_profile("same")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--fresh-noise", action="store_true", help="let no test repeat its noise")
+
+
+@contextmanager
+def noise_of(name, config):
+    """Take keys and entropy from a name instead of the operating system; forks still part."""
+    if config.getoption("--fresh-noise"):
+        yield
+        return
+    stream = random_stream.RandomStream
+    calls = itertools.count()
+
+    def from_entropy(cls):
+        key = stream.from_seed(next(calls), name.encode()).words(4).tobytes()
+        return cls(key, seeded=False)
+
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(sum(name.encode()))  # noqa: NPY002
+    with (
+        mock.patch.object(stream, "from_entropy", classmethod(from_entropy)),
+        mock.patch.object(random_stream, "_entropy", b"of no process"),
+        mock.patch.object(random_stream, "_process", random_stream.os.getpid()),
+    ):
+        yield
+    np.random.set_state(before)  # noqa: NPY002
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    with noise_of(item.nodeid, item.config):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """Draw for what several tests share by its own name, whichever of them comes first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    with noise_of(f"{fixturedef.baseid} {fixturedef.argname}", request.config):
+        return (yield)
