@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from skdp.accounting import Event
@@ -13,7 +12,8 @@ from skdp.budget.charging import Account, Details, reach_budgets_by
 from skdp.budget.committed import BudgetPlan, commit
 from skdp.budget.entries import PLAN, BudgetEntry, write_event
 from skdp.budget.forecast import ForecastingView
-from skdp.budget.ledger.store import LedgerFile
+from skdp.budget.ledger.places import place_of
+from skdp.budget.ledger.store import Ledger
 from skdp.budget.terms import BudgetTerms
 from skdp.choices import Adjacency, Composition
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -91,9 +91,9 @@ class BudgetAccountant(Account, ForecastingView):
         stated_epsilon: float | None = None,
     ) -> None:
         terms = BudgetTerms.checked(epsilon, delta, adjacency, composition, name, stated_epsilon)
-        path = None if ledger is None else _path(ledger)
-        super().__init__(LedgerFile.create(path, terms.to_row()))
-        terms.agree_with(self.desk.terms, self.desk.file.path)
+        place = None if ledger is None else place_of(ledger)
+        super().__init__(Ledger.create(place, terms.to_row()))
+        terms.agree_with(self.desk.terms, self.desk.file.where)
 
     @classmethod
     def open(cls, ledger: str | os.PathLike[str]) -> BudgetAccountant:
@@ -128,7 +128,7 @@ class BudgetAccountant(Account, ForecastingView):
         >>> folder.cleanup()
         """
         budget = cls.__new__(cls)
-        ForecastingView.__init__(budget, LedgerFile.open(_path(ledger)))
+        ForecastingView.__init__(budget, Ledger.open(place_of(ledger)))
         return budget
 
     def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
@@ -239,19 +239,8 @@ def _reach(address: dict[str, Any]) -> BudgetAccountant | BudgetPlan:
     """Return the budget or plan at an address; its first use finds out if the file is there."""
     budget = BudgetAccountant.__new__(BudgetAccountant)
     plan = address.get("plan")
-    file = {name: address[name] for name in ("identity", "genesis")}
-    budget.__setstate__({**file, "path": Path(address["path"])})
+    budget.__setstate__(address)
     return budget if plan is None else BudgetPlan(budget, plan)
 
 
 reach_budgets_by(_reach)
-
-
-def _path(ledger: str | os.PathLike[str]) -> Path:
-    """Return the ledger's file by its full name, which holds also after the folder was changed."""
-    text = os.fspath(ledger)
-    if not isinstance(text, str) or text in ("", ":memory:"):
-        raise ValueError(
-            f"ledger must be the name of a file, got {ledger!r}; None keeps a temporary one."
-        )
-    return Path(os.path.abspath(text))
