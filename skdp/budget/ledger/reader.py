@@ -122,9 +122,9 @@ class ChainReader:
     def damaged(self, what: str) -> LedgerDamagedError:
         """Return the error that says so."""
         return LedgerDamagedError(
-            f"The ledger {self._place.where} {what}. Every charge is refused: restore the newest copy "
-            "that verifies, and add what was spent since. `skdp ledger export --unverified` saves "
-            "what can still be read."
+            f"The ledger {self._place.where} {what}. Every charge is refused: restore the newest "
+            "copy that verifies, and add what was spent since. `skdp ledger export --unverified` "
+            "saves what can still be read."
         )
 
     def _checked(self, content: object, hash_: str, index: int, previous: str | None = None) -> Row:
