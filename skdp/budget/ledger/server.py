@@ -144,7 +144,7 @@ class ServerPlace:
         """Begin a transaction; commit it if its block ends well, else leave it to the server."""
         begin = begin.format(schema=self._schema, wait=int(BUSY_SECONDS), mode=mode)
         engine = _engine(self.where, password_of(self.where))
-        with in_turn(self.where, writing=writing), engine.connect() as connection:
+        with in_turn(self.where, writing=writing), _connected(engine) as connection:
             connection.exec_driver_sql(begin)
             session = _Session(connection)
             if writing:
@@ -162,6 +162,18 @@ class ServerPlace:
                 f"The server of the ledger {self.where} runs with fsync = off: a power failure "
                 "could undo charges, so all are refused. Nothing was charged."
             )
+
+
+@contextlib.contextmanager
+def _connected(engine: Any) -> Iterator[Any]:
+    """Connect, and hang up without a word: the server rolls back what was not committed."""
+    connection = engine.connect()
+    try:
+        yield connection
+    finally:
+        with contextlib.suppress(Exception):  # no error may hide that of a COMMIT
+            connection.invalidate()
+            connection.close()
 
 
 class _Session:

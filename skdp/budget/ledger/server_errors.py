@@ -80,8 +80,8 @@ def _explain(error: BaseException, where: str) -> LedgerError:
         )
     if is_reported(error, *_NOT_THERE):
         return LedgerMissingError(
-            f"The ledger {where} is not there: the database has no such schema, or no tables in "
-            "it. Without them nobody knows what was spent, so every charge is refused."
+            f"The ledger {where} is not there, or this role may not see it. Without it nobody "
+            "knows what was spent, so every charge is refused."
         )
     if is_reported(error, *_FULL):
         return LedgerFullError(
