@@ -149,7 +149,7 @@ def test_servers_that_are_killed_during_charges_lose_and_double_none(server, bud
     for thread in threads:
         thread.start()
     try:
-        for turn in range(6):
+        for turn in range(4):
             before = len(granted)
             while len(granted) < before + 5 + turn:
                 time.sleep(0.001)
@@ -233,9 +233,9 @@ def test_charges_wait_for_the_disk_whatever_the_database_says(server, budget):
     server.start("-c", "fsync=off")
     with pytest.raises(LedgerError, match="fsync = off"):
         budget.reserve(EVENT)
-    assert budget.verify().entries == 3
     server.kill(signal.SIGQUIT)
     server.start()
+    assert budget.verify().entries == 3
     budget.reserve(EVENT)
 
 
@@ -347,7 +347,8 @@ def test_roles_may_charge_without_the_right_to_change(server, budget, schema):
         BudgetAccountant(1.0, 0.0, ledger=server.address(f"{schema}_c", f"ann_{schema}", "own"))
     with pytest.raises(LedgerUnreachableError, match="password authentication failed"):
         BudgetAccountant.open(server.address(schema, password="wrong"))
-    assert password_of(ann.ledger) == "own" and budget.verify().entries == 4
+    again = BudgetAccountant.open(server.address(schema))  # the last password given counts
+    assert password_of(ann.ledger) == "own" and again.verify() == budget.verify() == ann.verify()
 
 
 def test_locked_ledgers_refuse_after_a_while(server, budget, schema, monkeypatch):

@@ -18,8 +18,8 @@ _OPTIONS = {
 }
 _FORM = "postgresql://USER@HOST:PORT/DATABASE?schema=NAME"
 
-# Passwords that stood in an address, by the address without them. Nothing that is shown, pickled
-# or told to other processes reads this; forked ones have it, others need a password of their own.
+# The last password that stood in an address, by the address without it. Nothing that is shown,
+# pickled or told to other processes reads this; forked ones have it, others need their own.
 _passwords: dict[str, str] = {}
 
 

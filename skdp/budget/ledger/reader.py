@@ -64,8 +64,9 @@ class ChainReader:
         """Refuse the ledger of another budget, or one that does not hold what it held before."""
         if identity != self.identity:
             raise LedgerMismatchError(
-                f"The ledger {self._place.where} was replaced by that of another budget. Every "
-                "charge is refused; bring the right one back, or start with a budget of its own."
+                f"What is at {self._place.where} was replaced by the ledger of another budget. "
+                "Every charge is refused; bring the right one back, or start with a budget of its "
+                "own."
             )
         self.check(seen)
 
@@ -81,6 +82,8 @@ class ChainReader:
 
     def holds(self, known: LedgerReceipt) -> bool:
         """Tell whether an entry is there."""
+        if known.entries == self.state.entries:
+            return known.head == self.state.head
         found = self._one("SELECT hash FROM entries WHERE id = :id", id=known.entries)
         head: str = found[0] if found else self.identity if known.entries == 0 else ""
         return head == known.head

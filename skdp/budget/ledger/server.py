@@ -42,14 +42,17 @@ _DURABLE += "SET LOCAL idle_in_transaction_session_timeout = '{wait}s'; "
 # before its first query, and that comes after this lock is granted.
 _LOCK = "LOCK TABLE head IN EXCLUSIVE MODE"
 
+# One question for all that is to be known of a schema: each answer is a journey.
 _LAYOUT = """
+SELECT to_regnamespace(:schema) IS NOT NULL, current_setting('fsync'), json_agg(found) FROM (
 SELECT c.relname, concat_ws(' ', c.relkind, c.relpersistence, i.indisunique, i.indkey,
   (SELECT string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), attnotnull), ', '
    ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND i IS NULL),
   (SELECT count(*) FROM pg_trigger WHERE tgrelid = c.oid),
-  (SELECT count(*) FROM pg_rewrite WHERE ev_class = c.oid)), obj_description(c.oid, 'pg_class')
+  (SELECT count(*) FROM pg_rewrite WHERE ev_class = c.oid)) AS layout,
+  obj_description(c.oid, 'pg_class') AS comment
 FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid
-WHERE c.relnamespace = to_regnamespace(:schema)
+WHERE c.relnamespace = to_regnamespace(:schema)) AS found
 """
 _EXPECTED = {
     "genesis": "r p id integer t, content text t, hash text t 0 0",
@@ -73,7 +76,8 @@ class ServerPlace:
     def exists(self) -> bool:
         """See `Place`."""
         with self.explain_errors(), self._begun(_READING, mode=" READ ONLY") as connection:
-            return self._finds_schema(connection)
+            query = "SELECT to_regnamespace(:schema) IS NOT NULL"
+            return bool(connection.execute(query, {"schema": self._schema}).fetchone()[0])
 
     def publish(self, content: str, hash_: str) -> None:
         """Make the schema with all that is in it in one transaction; see `Place`."""
@@ -103,21 +107,26 @@ class ServerPlace:
 
     def fault(self, connection: Connection) -> str | None:
         """See `Place`."""
-        if not self._finds_schema(connection):
+        exists, synced, found = connection.execute(_LAYOUT, {"schema": self._schema}).fetchone()
+        if not exists:
             raise LedgerMissingError(
                 f"The ledger {self.where} is not there: the database has no schema of that name. "
                 "Without it nobody knows what was spent, so every charge is refused."
             )
-        found = connection.execute(_LAYOUT, {"schema": self._schema}).fetchall()
+        if synced != "on":
+            raise LedgerError(
+                f"The server of the ledger {self.where} runs with fsync = off: a power failure "
+                "could undo charges, so all are refused."
+            )
         if not found:
             return (
                 "is an empty schema, which no ledger is. skdp makes the schema itself: if nothing "
                 "was ever charged to it, drop it and make the budget anew"
             )
-        said = {name: comment for name, _, comment in found}.get("head")
-        if said != _FORMAT:
-            return f"says {said!r} of itself, but this version of skdp reads {_FORMAT!r}"
-        if {name: layout for name, layout, _ in found} != _EXPECTED:
+        said = [row["comment"] for row in found if row["relname"] == "head"]
+        if said != [_FORMAT]:
+            return f"says {said} of itself, but this version of skdp reads {_FORMAT!r}"
+        if {row["relname"]: row["layout"] for row in found} != _EXPECTED:
             return "has other tables than a ledger, or triggers, rules or unlogged tables"
         return None
 
@@ -133,10 +142,6 @@ class ServerPlace:
     def _schema(self) -> str:
         return str(load_sqlalchemy().make_url(self.where).query["schema"])
 
-    def _finds_schema(self, connection: Connection) -> bool:
-        query = "SELECT to_regnamespace(:schema) IS NOT NULL"
-        return bool(connection.execute(query, {"schema": self._schema}).fetchone()[0])
-
     @contextlib.contextmanager
     def _begun(
         self, begin: str, *, writing: bool = False, keep: bool = True, mode: str = ""
@@ -146,22 +151,12 @@ class ServerPlace:
         engine = _engine(self.where, password_of(self.where))
         with in_turn(self.where, writing=writing), _connected(engine) as connection:
             connection.exec_driver_sql(begin)
-            session = _Session(connection)
-            if writing:
-                self._refuse_lazy_disks(session)
-            yield session
+            yield _Session(connection)
             try:
                 connection.exec_driver_sql("COMMIT" if keep else "ROLLBACK")
             except Exception as error:
                 if writing and keep:
                     raise UnconfirmedError from error
-
-    def _refuse_lazy_disks(self, session: Connection) -> None:
-        if session.execute("SELECT current_setting('fsync')").fetchone()[0] != "on":
-            raise LedgerError(
-                f"The server of the ledger {self.where} runs with fsync = off: a power failure "
-                "could undo charges, so all are refused. Nothing was charged."
-            )
 
 
 @contextlib.contextmanager
