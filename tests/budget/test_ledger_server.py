@@ -5,9 +5,11 @@ import itertools
 import json
 import multiprocessing
 import pickle
+import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import _postgres
 import pytest
@@ -420,3 +422,15 @@ def test_a_file_pays_for_the_server_that_takes_over(server, schema, tmp_path):
     new = BudgetAccountant(*left, ledger=server.address(schema))
     new.reserve(GaussianEvent(10.0))
     assert pickle.loads(pickle.dumps(new)).spent() == new.spent()
+
+
+def test_the_guide_runs(server, monkeypatch, tmp_path, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "ledger_server.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PGPASSWORD", _postgres.PASSWORD)
+    keeper, names = server.address("", password=None).partition("&")[0] + "&", {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code.replace("postgresql://ann@db.example.org/research?", keeper), names)
+    assert capsys.readouterr().out.startswith("True postgresql://keeper@")
+    server.sql("CREATE ROLE ann", "CREATE ROLE auditor")
+    server.sql(*re.findall(r"^GRANT .*;", page, re.MULTILINE))
