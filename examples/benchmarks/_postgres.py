@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,11 @@ _CODED = "p%25ss%3Aword%2Fwith%40signs%3F"
 
 
 def programs() -> Path | None:
-    """Return the folder of the server's programs, if there are any."""
+    """Return the folder of the server's programs, if there are any that may be run."""
+    if not hasattr(os, "getuid"):
+        return None
+    if os.getuid() == 0 and not any(user.pw_name == "postgres" for user in pwd.getpwall()):
+        return None
     found = shutil.which("initdb")
     folders = (
         [Path(found).resolve().parent]
@@ -41,9 +46,9 @@ class Server:
         password = self.folder / "password"
         password.write_text(PASSWORD)
         password.chmod(0o644)
-        self._data = self.folder / "data"
+        self.data = self.folder / "data"
         arguments = ["-U", "keeper", "-A", "scram-sha-256", "--pwfile", password, "-E", "UTF8"]
-        self._run("initdb", "-D", self._data, "--no-instructions", "--no-locale", *arguments)
+        self._run("initdb", "-D", self.data, "--no-instructions", "--no-locale", *arguments)
         self.start()
         self.sql("CREATE DATABASE research", database="postgres")
 
@@ -52,7 +57,7 @@ class Server:
         fixed = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={self.folder}"]
         while True:
             self._process = subprocess.Popen(
-                [self._programs / "postgres", "-D", self._data, *fixed, *options],
+                [self._programs / "postgres", "-D", self.data, *fixed, *options],
                 stderr=subprocess.DEVNULL,
                 **self._user,
             )

@@ -1,4 +1,4 @@
-"""One budget for everything: a ledger on disk that every fit charges before it touches rows."""
+"""One budget for everything: a durable ledger that every fit charges before it touches rows."""
 
 from __future__ import annotations
 
@@ -38,10 +38,12 @@ class BudgetAccountant(Account, ForecastingView):
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         The relation in which the budget counts. Charges under the other one are converted where
         that is sound, and refused otherwise.
-    ledger : path, optional
-        File of the ledger. One that is there is continued, if it was created with the same
-        parameters. None keeps the ledger in a temporary file, which is removed when the last
-        reference to the budget dies in the process that created it.
+    ledger : path or str, optional
+        File of the ledger, or the address of a schema on a PostgreSQL server,
+        ``"postgresql://USER@HOST/DATABASE?schema=NAME"``, for several machines. One that is there
+        is continued, if it was created with the same parameters. None keeps the ledger in a
+        temporary file, which is removed when the last reference to the budget dies in the process
+        that created it.
     composition : {"auto", "mixed", "gdp", "zcdp", "rdp", "basic", "approx"}, default="auto"
         How charges add up. All are filters: they hold when later fits, and their parameters, are
         chosen after looking at earlier results. ``"auto"`` is ``"mixed"`` with a positive delta and
@@ -56,6 +58,8 @@ class BudgetAccountant(Account, ForecastingView):
     ------
     ValueError
         If a parameter is out of range.
+    ImportError
+        If the ledger is on a server and its driver is missing: ``pip install 'skdp[server]'``.
     LedgerError
         If the ledger cannot be made, read or trusted; `LedgerMismatchError` if it was created with
         other parameters.
@@ -101,8 +105,8 @@ class BudgetAccountant(Account, ForecastingView):
 
         Parameters
         ----------
-        ledger : path
-            Its file, which must be there.
+        ledger : path or str
+            Its file or its address, where it must be.
 
         Returns
         -------

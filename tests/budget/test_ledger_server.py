@@ -235,7 +235,15 @@ def test_charges_wait_for_the_disk_whatever_the_database_says(server, budget):
     server.start("-c", "fsync=off")
     with pytest.raises(LedgerError, match="fsync = off"):
         budget.reserve(EVENT)
-    server.kill(signal.SIGQUIT)
+    server.kill(signal.SIGINT)
+    (server.data / "standby.signal").touch()
+    server.start()
+    with pytest.raises(LedgerError, match="is a standby"):
+        budget.spent()
+    with pytest.raises(LedgerReadOnlyError):
+        budget.reserve(EVENT)
+    server.kill(signal.SIGINT)
+    (server.data / "standby.signal").unlink()
     server.start()
     assert budget.verify().entries == 3
     budget.reserve(EVENT)

@@ -44,14 +44,13 @@ def read_address(text: str) -> str:
             f"The address of the ledger must be of the form {_FORM}; special characters in names "
             "and passwords are written with % (%40 for an at sign)."
         )
-    _check_options(url)
     address = sqlalchemy.URL.create(
         "postgresql",
         username=url.username,
         host=url.host,
         port=url.port,
         database=url.database,
-        query={"schema": DEFAULT_SCHEMA, **url.query},
+        query={"schema": DEFAULT_SCHEMA, **_checked_options(url)},
     )
     shown: str = address.render_as_string()
     if url.password:
@@ -59,7 +58,12 @@ def read_address(text: str) -> str:
     return shown
 
 
-def _check_options(url: URL) -> None:
+def options_of(address: str) -> dict[str, str]:
+    """Return what stands after the question mark of an address."""
+    return _checked_options(load_sqlalchemy().make_url(address))
+
+
+def _checked_options(url: URL) -> dict[str, str]:
     unknown = sorted(set(url.query) - _OPTIONS)
     if unknown or not all(isinstance(value, str) for value in url.query.values()):
         raise ValueError(
@@ -73,6 +77,7 @@ def _check_options(url: URL) -> None:
             "schema= in the address of the ledger must be of at most 63 small letters, digits and "
             "underscores, not begin with a digit, and not with pg_."
         )
+    return {name: str(value) for name, value in url.query.items()}
 
 
 def password_of(address: str) -> str | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from skdp.budget.ledger.address import load_sqlalchemy, password_of
+from skdp.budget.ledger.address import load_sqlalchemy, options_of, password_of
 from skdp.budget.ledger.connection import BUSY_SECONDS, in_turn
 from skdp.budget.ledger.server_errors import UnconfirmedError, explain_errors, is_reported
 from skdp.budget.ledger.tables import VERSION, Connection, fill
@@ -44,7 +44,8 @@ _LOCK = "LOCK TABLE head IN EXCLUSIVE MODE"
 
 # One question for all that is to be known of a schema: each answer is a journey.
 _LAYOUT = """
-SELECT to_regnamespace(:schema) IS NOT NULL, current_setting('fsync'), json_agg(found) FROM (
+SELECT to_regnamespace(:schema) IS NOT NULL, current_setting('fsync') = 'on',
+pg_is_in_recovery(), json_agg(found) FROM (
 SELECT c.relname, concat_ws(' ', c.relkind, c.relpersistence, i.indisunique, i.indkey,
   (SELECT string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), attnotnull), ', '
    ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND i IS NULL),
@@ -107,17 +108,21 @@ class ServerPlace:
 
     def fault(self, connection: Connection) -> str | None:
         """See `Place`."""
-        exists, synced, found = connection.execute(_LAYOUT, {"schema": self._schema}).fetchone()
+        exists, synced, lags, found = connection.execute(
+            _LAYOUT, {"schema": self._schema}
+        ).fetchone()
         if not exists:
             raise LedgerMissingError(
                 f"The ledger {self.where} is not there: the database has no schema of that name. "
                 "Without it nobody knows what was spent, so every charge is refused."
             )
-        if synced != "on":
-            raise LedgerError(
-                f"The server of the ledger {self.where} runs with fsync = off: a power failure "
-                "could undo charges, so all are refused."
+        if lags or not synced:
+            reason = (
+                "is a standby, which may not have seen the last charges: ask its primary"
+                if lags
+                else "runs with fsync = off: a power failure could undo charges, so all are refused"
             )
+            raise LedgerError(f"The server of the ledger {self.where} {reason}.")
         if not found:
             return (
                 "is an empty schema, which no ledger is. skdp makes the schema itself: if nothing "
@@ -140,7 +145,7 @@ class ServerPlace:
 
     @property
     def _schema(self) -> str:
-        return str(load_sqlalchemy().make_url(self.where).query["schema"])
+        return options_of(self.where)["schema"]
 
     @contextlib.contextmanager
     def _begun(
@@ -186,8 +191,8 @@ class _Session:
 def _engine(where: str, password: str | None) -> Any:
     """Return what makes connections; it keeps none."""
     sqlalchemy = load_sqlalchemy()
+    options = {name: value for name, value in options_of(where).items() if name != "schema"}
     url = sqlalchemy.make_url(where)
-    options = {name: value for name, value in url.query.items() if name != "schema"}
     url = url.set(drivername="postgresql+psycopg", password=password, query=options)
     return sqlalchemy.create_engine(
         url,
