@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -20,8 +19,11 @@ def programs() -> Path | None:
     """Return the folder of the server's programs, if there are any that may be run."""
     if not hasattr(os, "getuid"):
         return None
-    if os.getuid() == 0 and not any(user.pw_name == "postgres" for user in pwd.getpwall()):
-        return None
+    if os.getuid() == 0:
+        import pwd
+
+        if not any(user.pw_name == "postgres" for user in pwd.getpwall()):
+            return None
     found = shutil.which("initdb")
     folders = (
         [Path(found).resolve().parent]
