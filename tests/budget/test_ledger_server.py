@@ -479,7 +479,7 @@ def test_the_guide_runs(server, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PGPASSWORD", _postgres.PASSWORD)
     keeper, names = server.address("", password=None).partition("&")[0] + "&", {}
-    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+    for code in re.findall(r"```py\n(.*?)```", page, re.DOTALL):
         exec(code.replace("postgresql://ann@db.example.org/research?", keeper), names)
     assert capsys.readouterr().out.startswith("True postgresql://keeper@")
     server.sql("CREATE ROLE ann", "CREATE ROLE auditor")
