@@ -202,7 +202,7 @@ def test_charges_that_are_interrupted_are_not_recorded(budget, monkeypatch):
 
 
 def test_workers_without_a_password_of_their_own_are_told(budget, monkeypatch):
-    monkeypatch.setattr(address, "_passwords", {})
+    monkeypatch.setattr(server_module, "passwords", {})
     with pytest.raises(LedgerUnreachableError, match="PGPASSWORD"):
         budget.reserve(EVENT)
     monkeypatch.setenv("PGPASSWORD", _postgres.PASSWORD)
@@ -403,8 +403,7 @@ def test_roles_may_charge_without_the_right_to_change(server, budget, schema):
         BudgetAccountant.open(server.address(schema, password="wrong"))
     again = BudgetAccountant.open(server.address(schema))  # the last password given counts
     assert (
-        address.password_of(ann.ledger) == "own"
-        and again.verify() == budget.verify() == ann.verify()
+        address.passwords[ann.ledger] == "own" and again.verify() == budget.verify() == ann.verify()
     )
 
 

@@ -20,7 +20,7 @@ _FORM = "postgresql://USER@HOST:PORT/DATABASE?schema=NAME"
 
 # The last password that stood in an address, by the address without it. Nothing that is shown,
 # pickled or told to other processes reads this; forked ones have it, others need their own.
-_passwords: dict[str, str] = {}
+passwords: dict[str, str] = {}
 
 
 def is_address(text: str) -> bool:
@@ -54,7 +54,7 @@ def read_address(text: str) -> str:
     )
     shown: str = address.render_as_string()
     if url.password:
-        _passwords[shown] = str(url.password)
+        passwords[shown] = str(url.password)
     return shown
 
 
@@ -78,11 +78,6 @@ def _checked_options(url: URL) -> dict[str, str]:
             "underscores, not begin with a digit, and not with pg_."
         )
     return {name: str(value) for name, value in url.query.items()}
-
-
-def password_of(address: str) -> str | None:
-    """Return the password that came with an address; None leaves it to PostgreSQL's own means."""
-    return _passwords.get(address)
 
 
 def load_sqlalchemy() -> Any:

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,27 +26,39 @@ class FilePlace:
     where: Path
     kind: ClassVar[str] = "skdp ledger"
 
-    def exists(self) -> bool:
-        """See `Place`."""
-        return self.where.exists()
-
     def publish(self, content: str, hash_: str) -> None:
         """Make it under another name, then give it its own: half a ledger is never seen."""
-        publish(self.where, content, hash_)
+        folder = self.where.parent
+        if not folder.is_dir():
+            raise LedgerError(f"The folder {folder} of the ledger does not exist: make it first.")
+        with explain_errors(self.where), _draft(self.where) as draft:
+            fill_file(draft, content, hash_)
+            _give_name(draft, self.where)
 
-    def transaction(
-        self, *, writing: bool, keep: bool = True
-    ) -> AbstractContextManager[sqlite3.Connection]:
+    @contextlib.contextmanager
+    def transaction(self, *, writing: bool, keep: bool = True) -> Iterator[sqlite3.Connection]:
         """See `Place`."""
-        return transaction(self.where, writing=writing, keep=keep)
-
-    def explain_errors(self) -> AbstractContextManager[None]:
-        """See `Place`."""
-        return explain_errors(self.where)
+        with explain_errors(self.where):
+            with transaction(self.where, writing=writing, keep=keep) as connection:
+                yield connection
 
     def fault(self, connection: Any) -> str | None:
         """See `Place`."""
-        return _schema_fault(connection, self.where)
+        found = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
+        if not found and self.where.stat().st_size == 0:
+            # Nothing was ever charged to a file that skdp itself left empty, but whoever empties a
+            # ledger leaves the same, and to take it for a fresh one would forget what was spent.
+            return (
+                "is an empty file, which no ledger is: another program made it, its creation was "
+                "interrupted, or it was emptied. If nothing was ever charged to it, delete it and "
+                "make the budget anew"
+            )
+        if not found:
+            return "holds no tables: it is no ledger"
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version != VERSION:
+            return f"has format {version}, but this version of skdp reads format {VERSION}"
+        return None if found == TABLES else "has other tables than a ledger"
 
     def broken(self, connection: Any) -> str | None:
         """See `Place`."""
@@ -65,36 +76,6 @@ def fill_file(path: Path, content: str, hash_: str) -> None:
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         fill(connection, content, hash_)
-
-
-def _schema_fault(connection: sqlite3.Connection, path: Path) -> str | None:
-    """Say what is wrong with the tables, if anything."""
-    found = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
-    if not found and path.stat().st_size == 0:
-        # Nothing was ever charged to a file that skdp itself left empty, but whoever empties a
-        # ledger leaves the same, and to take it for a fresh one would forget what was spent.
-        return (
-            "is an empty file, which no ledger is: another program made it, its creation was "
-            "interrupted, or it was emptied. If nothing was ever charged to it, delete it and make "
-            "the budget anew"
-        )
-    if not found:
-        return "holds no tables: it is no ledger"
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != VERSION:
-        return f"has format {version}, but this version of skdp reads format {VERSION}"
-    if found != TABLES:
-        return "has other tables than a ledger"
-    return None
-
-
-def publish(path: Path, content: str, hash_: str) -> None:
-    """Make a ledger whole under another name, then give it its own: half a ledger is never seen."""
-    if not path.parent.is_dir():
-        raise LedgerError(f"The folder {path.parent} of the ledger does not exist: make it first.")
-    with explain_errors(path), _draft(path) as draft:
-        fill_file(draft, content, hash_)
-        _give_name(draft, path)
 
 
 def duplicate(path: Path, target: Path) -> None:

@@ -25,9 +25,6 @@ class Place(Protocol):
     def kind(self) -> str:
         """What the first row of a ledger says that is kept there."""
 
-    def exists(self) -> bool:
-        """Tell whether anything is there."""
-
     def publish(self, content: str, hash_: str) -> None:
         """Make a ledger whole, unless another process was faster."""
 
@@ -35,9 +32,6 @@ class Place(Protocol):
         self, *, writing: bool, keep: bool = True
     ) -> AbstractContextManager[Connection]:
         """Open the ledger for one transaction; one that writes excludes all others that do."""
-
-    def explain_errors(self) -> AbstractContextManager[None]:
-        """Turn what the database reports into errors of the ledger."""
 
     def fault(self, connection: Connection) -> str | None:
         """Say what is wrong with the tables, if anything."""

@@ -14,7 +14,7 @@ from skdp.budget.ledger.tables import Connection
 def salvage(where: Path | str) -> tuple[Row | None, list[Row]]:
     """Return what can still be read of a ledger, whatever is wrong with it."""
     place = known_place(where)
-    with place.explain_errors(), place.transaction(writing=False) as connection:
+    with place.transaction(writing=False) as connection:
         entries = _readable(connection, "SELECT content, hash FROM entries ORDER BY id")
         terms = _readable(connection, "SELECT content, hash FROM genesis")
         if not entries and not terms:

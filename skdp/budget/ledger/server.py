@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from skdp.budget.ledger.address import load_sqlalchemy, options_of, password_of
+from skdp.budget.ledger.address import load_sqlalchemy, options_of, passwords
 from skdp.budget.ledger.connection import BUSY_SECONDS, in_turn
 from skdp.budget.ledger.server_errors import UnconfirmedError, explain_errors, is_reported
 from skdp.budget.ledger.tables import VERSION, Connection, fill
@@ -31,7 +30,7 @@ _PATIENCE = {
 }
 # Nothing in a schema that others may write stands in front of what is meant, and no policy hides
 # rows: PostgreSQL reports an error instead.
-_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ{mode}; SET LOCAL row_security = off; "
+_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL row_security = off; "
 _READING += 'SET LOCAL search_path = "{schema}", pg_temp; '
 # COMMIT returns when the server's disk has the charge, and that of every synchronous standby. A
 # client that has vanished holds no lock for longer than others wait for it.
@@ -74,16 +73,10 @@ class ServerPlace:
     where: str
     kind: ClassVar[str] = "skdp ledger on a server"
 
-    def exists(self) -> bool:
-        """See `Place`."""
-        with self.explain_errors(), self._begun(_READING, mode=" READ ONLY") as connection:
-            query = "SELECT to_regnamespace(:schema) IS NOT NULL"
-            return bool(connection.execute(query, {"schema": self._schema}).fetchone()[0])
-
     def publish(self, content: str, hash_: str) -> None:
         """Make the schema with all that is in it in one transaction; see `Place`."""
         begin = _READING + _DURABLE + 'CREATE SCHEMA "{schema}"'
-        with self.explain_errors():
+        with explain_errors(self.where):
             try:
                 with self._begun(begin, writing=True) as connection:
                     fill(connection, content, hash_)
@@ -94,17 +87,12 @@ class ServerPlace:
                 if not is_reported(error, "42P06", "23505"):  # another process was faster
                     raise
 
-    def transaction(
-        self, *, writing: bool, keep: bool = True
-    ) -> AbstractContextManager[Connection]:
+    @contextlib.contextmanager
+    def transaction(self, *, writing: bool, keep: bool = True) -> Iterator[Connection]:
         """See `Place`."""
-        if writing:
-            return self._begun(_READING + _DURABLE + _LOCK, writing=True, keep=keep)
-        return self._begun(_READING, mode=" READ ONLY")
-
-    def explain_errors(self) -> AbstractContextManager[None]:
-        """See `Place`."""
-        return explain_errors(self.where)
+        begin = _READING + (_DURABLE + _LOCK if writing else "SET TRANSACTION READ ONLY")
+        with explain_errors(self.where), self._begun(begin, writing, keep) as connection:
+            yield connection
 
     def fault(self, connection: Connection) -> str | None:
         """See `Place`."""
@@ -148,12 +136,10 @@ class ServerPlace:
         return options_of(self.where)["schema"]
 
     @contextlib.contextmanager
-    def _begun(
-        self, begin: str, *, writing: bool = False, keep: bool = True, mode: str = ""
-    ) -> Iterator[Connection]:
+    def _begun(self, begin: str, writing: bool, keep: bool = True) -> Iterator[Connection]:
         """Begin a transaction; commit it if its block ends well, else leave it to the server."""
-        begin = begin.format(schema=self._schema, wait=int(BUSY_SECONDS), mode=mode)
-        engine = _engine(self.where, password_of(self.where))
+        begin = begin.format(schema=self._schema, wait=int(BUSY_SECONDS))
+        engine = _engine(self.where, passwords.get(self.where))
         with in_turn(self.where, writing=writing), _connected(engine) as connection:
             connection.exec_driver_sql(begin)
             yield _Session(connection)

@@ -16,13 +16,44 @@ from skdp.exceptions import (
     LedgerUnreachableError,
 )
 
-# Codes of PostgreSQL, or the classes that their first two characters are.
-_AWAY = ("08", "53300", "57P")
-_LOCKED = ("55P03", "40")
-_FORBIDDEN = ("42501", "25006")
-_NOT_THERE = ("42P01", "3F000")
-_FULL = ("53100",)
-_DAMAGED = ("XX001", "XX002", "23")
+_Kind = type[LedgerError]
+_AWAY: tuple[_Kind, str] = (
+    LedgerUnreachableError,
+    "cannot be reached ({said}). Nothing was charged: try again when it is back.",
+)
+# By codes of PostgreSQL, or the classes that their first two characters are.
+_KNOWN: dict[tuple[str, ...], tuple[_Kind, str]] = {
+    ("08", "53300", "57P"): _AWAY,
+    ("55P03", "40"): (
+        LedgerLockedError,
+        "is locked by another client, and stayed so for as long as a charge waits. End what holds "
+        "it, or try again; nothing was charged.",
+    ),
+    ("42501", "25006"): (
+        LedgerReadOnlyError,
+        "may not be used so by this role ({said}). Nothing was charged.",
+    ),
+    ("42P01", "3F000"): (
+        LedgerMissingError,
+        "is not there, or this role may not see it. Without it nobody knows what was spent, so "
+        "every charge is refused.",
+    ),
+    ("53100",): (
+        LedgerFullError,
+        "has no room for another entry ({said}). Free some space on the server's disk; nothing was "
+        "charged and no entry was lost.",
+    ),
+    ("XX001", "XX002", "23"): (
+        LedgerDamagedError,
+        "is damaged ({said}). Every charge is refused: restore the newest backup that verifies, "
+        "and add what was spent since.",
+    ),
+    ("",): (LedgerError, "cannot be used ({said}). Nothing was charged."),
+}
+_HINT = (
+    " A password in an address stays in the process that it was given to: others take theirs from "
+    "PGPASSWORD or ~/.pgpass."
+)
 
 
 class UnconfirmedError(Exception):
@@ -37,11 +68,11 @@ def explain_errors(where: str) -> Iterator[None]:
     except ImportError as error:
         raise LedgerUnreachableError(f"The ledger {where} cannot be reached. {error}") from error
     except Exception as error:
-        original = getattr(error, "orig", None)
-        if not _is_of_sqlalchemy(error):
+        exceptions = sys.modules.get("sqlalchemy.exc")
+        if exceptions is None or not isinstance(error, exceptions.SQLAlchemyError):
             raise
-        # What SQLAlchemy adds is the statement. Its own error is not shown either.
-        raise _explain(error if original is None else original, where) from None
+        # Not from that error: SQLAlchemy adds the statement to what the server says.
+        raise _explain(getattr(error, "orig", None) or error, where) from None
 
 
 def is_reported(error: BaseException, *codes: str) -> bool:
@@ -50,47 +81,9 @@ def is_reported(error: BaseException, *codes: str) -> bool:
     return code is not None and code.startswith(codes)
 
 
-def _is_of_sqlalchemy(error: Exception) -> bool:
-    # Where it was not imported, it raised nothing.
-    exceptions = sys.modules.get("sqlalchemy.exc")
-    return exceptions is not None and isinstance(error, exceptions.SQLAlchemyError)
-
-
 def _explain(error: BaseException, where: str) -> LedgerError:
+    # What has no code does not come from the server.
+    kind, text = next((known for c, known in _KNOWN.items() if is_reported(error, *c)), _AWAY)
     said = " ".join(str(error).split())
-    if getattr(error, "sqlstate", None) is None or is_reported(error, *_AWAY):
-        hint = (
-            " A password in an address stays in the process that it was given to: others take "
-            "theirs from PGPASSWORD or ~/.pgpass."
-            if "password" in said
-            else ""
-        )
-        return LedgerUnreachableError(
-            f"The server of the ledger {where} cannot be reached ({said}). Nothing was charged: "
-            f"try again when it is back.{hint}"
-        )
-    if is_reported(error, *_LOCKED):
-        return LedgerLockedError(
-            f"The ledger {where} is locked by another client, and stayed so for as long as a "
-            "charge waits. End what holds it, or try again; nothing was charged."
-        )
-    if is_reported(error, *_FORBIDDEN):
-        return LedgerReadOnlyError(
-            f"The ledger {where} may not be used so by this role ({said}). Nothing was charged."
-        )
-    if is_reported(error, *_NOT_THERE):
-        return LedgerMissingError(
-            f"The ledger {where} is not there, or this role may not see it. Without it nobody "
-            "knows what was spent, so every charge is refused."
-        )
-    if is_reported(error, *_FULL):
-        return LedgerFullError(
-            f"The ledger {where} has no room for another entry ({said}). Free some space on the "
-            "server's disk; nothing was charged and no entry was lost."
-        )
-    if is_reported(error, *_DAMAGED):
-        return LedgerDamagedError(
-            f"The ledger {where} is damaged ({said}). Every charge is refused: restore the newest "
-            "backup that verifies, and add what was spent since."
-        )
-    return LedgerError(f"The ledger {where} cannot be used ({said}). Nothing was charged.")
+    hint = _HINT if kind is LedgerUnreachableError and "password" in said else ""
+    return kind(f"The ledger {where} {text.format(said=said)}{hint}")

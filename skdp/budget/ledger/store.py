@@ -16,12 +16,13 @@ from pathlib import Path
 
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, link, write_amounts
 from skdp.budget.ledger.connection import BUSY_SECONDS, take_turn
+from skdp.budget.ledger.errors import explain_errors
 from skdp.budget.ledger.files import FilePlace, fill_file, remove
 from skdp.budget.ledger.places import Place
 from skdp.budget.ledger.reader import ChainReader, LedgerState
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.budget.ledger.server_errors import UnconfirmedError
-from skdp.exceptions import LedgerLockedError, LedgerUnreachableError
+from skdp.exceptions import LedgerLockedError, LedgerMissingError, LedgerUnreachableError
 
 _PAUSE_SECONDS = 0.2  # between two attempts to find out
 
@@ -49,16 +50,18 @@ class Ledger:
         genesis = {**terms, "id": uuid.uuid4().hex, "format": (place or FilePlace).kind}
         content, identity = link(genesis, index=0, previous=NO_ROW_BEFORE)
         if place is not None:
-            if not place.exists():
+            try:
+                return cls.open(place)
+            except LedgerMissingError:
                 place.publish(content, identity)
             return cls.open(place)
         handle, name = tempfile.mkstemp(prefix="skdp-ledger-", suffix=".sqlite")
         os.close(handle)
-        file = FilePlace(Path(name))
-        with file.explain_errors():
-            fill_file(file.where, content, identity)
-        ledger = cls.reach(file, identity, json.loads(content))
-        weakref.finalize(ledger, remove, file.where, os.getpid())
+        path = Path(name)
+        with explain_errors(path):
+            fill_file(path, content, identity)
+        ledger = cls.reach(FilePlace(path), identity, json.loads(content))
+        weakref.finalize(ledger, remove, path, os.getpid())
         return ledger
 
     @classmethod
@@ -71,7 +74,7 @@ class Ledger:
     @classmethod
     def read(cls, place: Place) -> Ledger:
         """Open a ledger without verifying more of it than its start."""
-        with place.explain_errors(), place.transaction(writing=False) as connection:
+        with place.transaction(writing=False) as connection:
             reader = ChainReader(connection, place)
         return cls.reach(place, reader.identity, reader.genesis)
 
@@ -87,17 +90,16 @@ class Ledger:
     @contextlib.contextmanager
     def opened(self, *, writing: bool = False, keep: bool = True) -> Iterator[Appender]:
         """Open the ledger, for a charge excluding all others; what is not kept is rehearsed."""
-        with self.place.explain_errors():
-            try:
-                with self.place.transaction(writing=writing, keep=keep) as connection:
-                    chain = Appender(connection, self.place)
-                    chain.expect(self.identity, self.seen)
-                    self._see(chain.state)
-                    yield chain
-            except UnconfirmedError:
-                self._confirm(chain.state)
-            if keep:
+        try:
+            with self.place.transaction(writing=writing, keep=keep) as connection:
+                chain = Appender(connection, self.place)
+                chain.expect(self.identity, self.seen)
                 self._see(chain.state)
+                yield chain
+        except UnconfirmedError:
+            self._confirm(chain.state)
+        if keep:
+            self._see(chain.state)
 
     def _confirm(self, end: LedgerState) -> None:
         """Find out if a charge is recorded to whose commit no answer came; raise unless it is."""
