@@ -32,6 +32,7 @@ from skdp.budget import (
 )
 from skdp.budget.ledger import address, store
 from skdp.budget.ledger import server as server_module
+from skdp.budget.ledger.salvage import salvage
 
 pytestmark = [
     pytest.mark.slow,
@@ -457,6 +458,9 @@ def test_the_command_line_takes_addresses(server, budget, schema, capsys, tmp_pa
     assert cli.main(["ledger", "export", where, "--unverified", "--format", "json"]) == 0
     out, said = capsys.readouterr()
     assert [entry.get("text") for entry in json.loads(out)["entries"]] == [None, "gone", None]
+    server.sql(f"DROP TABLE {schema}.genesis")
+    terms, entries = salvage(budget.ledger)
+    assert terms is None and len(entries) == 3
     assert cli.main(["ledger", "copy", where, str(tmp_path / "copy")]) == 3
     assert "pg_dump" in capsys.readouterr().err
     assert "ss:word" not in said + out and "ss%3Aword" not in said + out

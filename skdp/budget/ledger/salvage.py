@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 from skdp.budget.ledger.chain import Row
@@ -27,8 +26,8 @@ def _readable(connection: Connection, query: str) -> list[Row]:
     try:
         for content, hash_ in connection.execute(query):
             rows.append({**_parsed(content), "hash": hash_})
-    except sqlite3.Error:
-        pass  # the pages from here on are broken
+    except Exception:  # of either database
+        pass  # the pages from here on are broken, or the table is gone
     return rows
 
 

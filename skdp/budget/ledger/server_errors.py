@@ -65,7 +65,7 @@ def explain_errors(where: str) -> Iterator[None]:
     """Turn errors of PostgreSQL and of the connection to it into errors of the ledger."""
     try:
         yield
-    except ImportError as error:
+    except (ImportError, UnicodeError) as error:  # no driver; no name of a host
         raise LedgerUnreachableError(f"The ledger {where} cannot be reached. {error}") from error
     except Exception as error:
         exceptions = sys.modules.get("sqlalchemy.exc")
