@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from skdp.budget.entries import make_json_ready
-from skdp.budget.ledger.files import duplicate
+from skdp.budget.ledger.files import FilePlace, duplicate
+from skdp.budget.ledger.places import Place, place_of
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.budget.ledger.salvage import salvage
-from skdp.budget.ledger.store import LedgerFile
+from skdp.budget.ledger.store import Ledger
 from skdp.budget.summary import no_limit
 from skdp.budget.view import LedgerView
 from skdp.exceptions import LedgerDamagedError, LedgerError
@@ -87,18 +88,21 @@ def _parser() -> argparse.ArgumentParser:
 
 def _command(commands: Any, name: str, run: Any, purpose: str) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser(name, help=purpose, description=purpose)
-    command.add_argument("file", metavar="FILE", help="the ledger")
+    command.add_argument("file", metavar="FILE", help="the ledger, or its address on a server")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
     return command
 
 
-def _path(options: argparse.Namespace) -> Path:
-    return Path(os.path.abspath(options.file))
+def _place(options: argparse.Namespace) -> Place:
+    try:
+        return place_of(options.file)
+    except (ImportError, ValueError) as error:
+        raise LedgerError(str(error)) from None
 
 
 def _show(options: argparse.Namespace) -> str:
-    view = LedgerView(LedgerFile.read(_path(options)))
+    view = LedgerView(Ledger.read(_place(options)))
     entries = view.entries()
     if options.last is not None:
         entries = entries[max(len(entries) - options.last, 0) :]
@@ -132,21 +136,23 @@ def _summary(view: LedgerView) -> dict[str, Any]:
 
 
 def _verify(options: argparse.Namespace) -> str:
-    receipt = LedgerFile.read(_path(options)).verify(options.receipt)
+    place = _place(options)
+    receipt = Ledger.read(place).verify(options.receipt)
     if options.json:
         return _json({"sound": True, "entries": receipt.entries, "receipt": str(receipt)})
+    name = options.file if isinstance(place, FilePlace) else place.where
     return (
-        f"{options.file}: {receipt.entries} entries, each as it was recorded.\n"
+        f"{name}: {receipt.entries} entries, each as it was recorded.\n"
         f"Receipt, to keep elsewhere: {receipt}\n"
     )
 
 
 def _export(options: argparse.Namespace) -> str:
-    path = _path(options)
+    place = _place(options)
     if options.unverified:
-        terms, rows = salvage(path)
+        terms, rows = salvage(place.where)
     else:
-        file = LedgerFile.read(path)
+        file = Ledger.read(place)
         terms, rows = file.genesis, file.rows()
     if options.json or options.format == "json":
         return _json({"terms": terms, "entries": rows})
@@ -161,8 +167,14 @@ def _export(options: argparse.Namespace) -> str:
 
 def _copy(options: argparse.Namespace) -> str:
     target = Path(os.path.abspath(options.target))
-    duplicate(_path(options), target)
-    receipt = LedgerFile.read(target).verify()
+    place = _place(options)
+    if not isinstance(place, FilePlace):
+        raise LedgerError(
+            f"The ledger {place.where} is on a server: back it up with pg_dump, or export its "
+            "entries."
+        )
+    duplicate(place.where, target)
+    receipt = Ledger.read(FilePlace(target)).verify()
     if options.json:
         return _json({"copy": str(target), "entries": receipt.entries, "receipt": str(receipt)})
     return f"{options.target}: a copy of {receipt.entries} entries. Charge one of the two only.\n"

@@ -216,6 +216,23 @@ class LedgerMissingError(LedgerError):
     """
 
 
+class LedgerUnreachableError(LedgerError):
+    """The server of the ledger does not answer, or does not let this user in.
+
+    Examples
+    --------
+    >>> from skdp.accounting import PureDPEvent
+    >>> from skdp.budget import BudgetAccountant, LedgerUnreachableError
+    >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)  # or ledger="postgresql://..."
+    >>> try:
+    ...     entry = budget.reserve(PureDPEvent(0.1), label="a count")
+    ... except LedgerUnreachableError:
+    ...     print("no row was read: try again when the server is back")
+    >>> budget.spent()
+    (0.1, 0.0)
+    """
+
+
 class PrivacyWarning(UserWarning):
     """A legal choice of parameters voids the guarantee in practice, or spends it in vain.
 

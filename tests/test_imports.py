@@ -207,7 +207,7 @@ def check_layer(path):
             assert not any(part.startswith("_") for part in parts), f"private module {name}"
         if parts[0] == "numba":
             assert layer in NUMBA_LAYERS, f"{layer} must not import numba"
-        extras = {"matplotlib", "rich", "pandas", "dask", "yaml", "polars"}
+        extras = {"matplotlib", "rich", "pandas", "dask", "yaml", "polars", "sqlalchemy", "psycopg"}
         assert parts[0] not in extras or not at_top
 
 

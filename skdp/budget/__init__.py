@@ -15,6 +15,7 @@ from skdp.exceptions import (
     LedgerMismatchError,
     LedgerMissingError,
     LedgerReadOnlyError,
+    LedgerUnreachableError,
 )
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "LedgerMissingError",
     "LedgerReadOnlyError",
     "LedgerReceipt",
+    "LedgerUnreachableError",
     "plan_fits",
 ]

@@ -1,11 +1,10 @@
-"""One budget for everything: a ledger on disk that every fit charges before it touches rows."""
+"""One budget for everything: a durable ledger that every fit charges before it touches rows."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from skdp.accounting import Event
@@ -13,7 +12,8 @@ from skdp.budget.charging import Account, Details, reach_budgets_by
 from skdp.budget.committed import BudgetPlan, commit
 from skdp.budget.entries import PLAN, BudgetEntry, write_event
 from skdp.budget.forecast import ForecastingView
-from skdp.budget.ledger.store import LedgerFile
+from skdp.budget.ledger.places import place_of
+from skdp.budget.ledger.store import Ledger
 from skdp.budget.terms import BudgetTerms
 from skdp.choices import Adjacency, Composition
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -38,10 +38,12 @@ class BudgetAccountant(Account, ForecastingView):
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         The relation in which the budget counts. Charges under the other one are converted where
         that is sound, and refused otherwise.
-    ledger : path, optional
-        File of the ledger. One that is there is continued, if it was created with the same
-        parameters. None keeps the ledger in a temporary file, which is removed when the last
-        reference to the budget dies in the process that created it.
+    ledger : path or str, optional
+        File of the ledger, or the address of a schema on a PostgreSQL server,
+        ``"postgresql://USER@HOST/DATABASE?schema=NAME"``, for several machines. One that is there
+        is continued, if it was created with the same parameters. None keeps the ledger in a
+        temporary file, which is removed when the last reference to the budget dies in the process
+        that created it.
     composition : {"auto", "mixed", "gdp", "zcdp", "rdp", "basic", "approx"}, default="auto"
         How charges add up. All are filters: they hold when later fits, and their parameters, are
         chosen after looking at earlier results. ``"auto"`` is ``"mixed"`` with a positive delta and
@@ -56,6 +58,8 @@ class BudgetAccountant(Account, ForecastingView):
     ------
     ValueError
         If a parameter is out of range.
+    ImportError
+        If the ledger is on a server and its driver is missing: ``pip install 'skdp[server]'``.
     LedgerError
         If the ledger cannot be made, read or trusted; `LedgerMismatchError` if it was created with
         other parameters.
@@ -91,9 +95,9 @@ class BudgetAccountant(Account, ForecastingView):
         stated_epsilon: float | None = None,
     ) -> None:
         terms = BudgetTerms.checked(epsilon, delta, adjacency, composition, name, stated_epsilon)
-        path = None if ledger is None else _path(ledger)
-        super().__init__(LedgerFile.create(path, terms.to_row()))
-        terms.agree_with(self.desk.terms, self.desk.file.path)
+        place = None if ledger is None else place_of(ledger)
+        super().__init__(Ledger.create(place, terms.to_row()))
+        terms.agree_with(self.desk.terms, self.desk.file.where)
 
     @classmethod
     def open(cls, ledger: str | os.PathLike[str]) -> BudgetAccountant:
@@ -101,8 +105,8 @@ class BudgetAccountant(Account, ForecastingView):
 
         Parameters
         ----------
-        ledger : path
-            Its file, which must be there.
+        ledger : path or str
+            Its file or its address, where it must be.
 
         Returns
         -------
@@ -128,7 +132,7 @@ class BudgetAccountant(Account, ForecastingView):
         >>> folder.cleanup()
         """
         budget = cls.__new__(cls)
-        ForecastingView.__init__(budget, LedgerFile.open(_path(ledger)))
+        ForecastingView.__init__(budget, Ledger.open(place_of(ledger)))
         return budget
 
     def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
@@ -239,19 +243,8 @@ def _reach(address: dict[str, Any]) -> BudgetAccountant | BudgetPlan:
     """Return the budget or plan at an address; its first use finds out if the file is there."""
     budget = BudgetAccountant.__new__(BudgetAccountant)
     plan = address.get("plan")
-    file = {name: address[name] for name in ("identity", "genesis")}
-    budget.__setstate__({**file, "path": Path(address["path"])})
+    budget.__setstate__(address)
     return budget if plan is None else BudgetPlan(budget, plan)
 
 
 reach_budgets_by(_reach)
-
-
-def _path(ledger: str | os.PathLike[str]) -> Path:
-    """Return the ledger's file by its full name, which holds also after the folder was changed."""
-    text = os.fspath(ledger)
-    if not isinstance(text, str) or text in ("", ":memory:"):
-        raise ValueError(
-            f"ledger must be the name of a file, got {ledger!r}; None keeps a temporary one."
-        )
-    return Path(os.path.abspath(text))

@@ -8,7 +8,7 @@ from skdp.accounting import Event
 from skdp.budget.currencies import BudgetFilter
 from skdp.budget.entries import BudgetEntry
 from skdp.budget.ledger.chain import Row
-from skdp.budget.ledger.store import LedgerFile
+from skdp.budget.ledger.store import Ledger
 from skdp.budget.request import Request, prepare
 from skdp.budget.summary import refusal
 from skdp.budget.terms import BudgetTerms, filter_of
@@ -17,16 +17,16 @@ from skdp.reporting.privacy_spent import PrivacySpent
 
 
 class Desk:
-    """What a budget and its plans share: the ledger's file, its terms and its currency."""
+    """What a budget and its plans share: the ledger, its terms and its currency."""
 
-    def __init__(self, file: LedgerFile) -> None:
+    def __init__(self, file: Ledger) -> None:
         self.file = file
         self.terms = BudgetTerms.from_row(file.genesis)
 
     @cached_property
     def currency(self) -> BudgetFilter:
         """The filter that the ledger's first row commits to."""
-        return filter_of(self.file.genesis, self.file.path)
+        return filter_of(self.file.genesis, self.file.where)
 
     def prepare(self, event: Event | PrivacySpent, **details: Any) -> Request:
         """Check what a caller says about a release, and restate it in the budget's relation."""
@@ -54,12 +54,12 @@ class Desk:
 
     def address(self) -> dict[str, Any]:
         """Say where other processes find the budget."""
-        return {**self.state(), "path": str(self.file.path)}
+        return {**self.state(), "path": str(self.file.where)}
 
     def state(self) -> dict[str, Any]:
-        """Return what `LedgerFile.reach` needs."""
+        """Return what leads to the ledger."""
         return {
-            "path": self.file.path,
+            "path": self.file.where,
             "identity": self.file.identity,
             "genesis": self.file.genesis,
         }

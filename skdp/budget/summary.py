@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, GaussianEvent
@@ -169,7 +168,7 @@ def html_text(
     spent: tuple[float, float] | str,
     sums: Mapping[str, tuple[float, float]],
     entries: int,
-    path: Path,
+    where: object,
 ) -> str:
     """Return the budget as a table for notebooks."""
     used = spent if isinstance(spent, str) else _pair(*spent)
@@ -184,7 +183,7 @@ def html_text(
         ("entries", str(entries)),
         ("adjacency", terms.adjacency),
         ("composition", terms.composition),
-        ("ledger", str(path)),
+        ("ledger", str(where)),
     ]
     return html_table("Privacy budget", rows)
 

@@ -90,7 +90,7 @@ class BudgetTerms:
             raise LedgerMismatchError(
                 f"The ledger {where} was created with {', '.join(differences)}. The terms of a "
                 "budget never change: continue with them by BudgetAccountant.open(path), or give "
-                "the new budget a file of its own."
+                "the new budget a ledger of its own."
             )
 
 

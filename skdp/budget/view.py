@@ -8,8 +8,9 @@ from typing import Any
 from skdp.budget.desk import Desk
 from skdp.budget.entries import record_of
 from skdp.budget.ledger.chain import read_amounts
+from skdp.budget.ledger.places import known_place
 from skdp.budget.ledger.receipt import LedgerReceipt
-from skdp.budget.ledger.store import LedgerFile
+from skdp.budget.ledger.store import Ledger
 from skdp.budget.summary import coordinates, html_text, short_text, total_spent
 from skdp.exceptions import LedgerError
 from skdp.mechanisms.contribution import Adjacency
@@ -17,15 +18,15 @@ from skdp.reporting.privacy_spent import PrivacySpent
 
 
 class LedgerView:
-    """A budget's ledger, to be read; all copies and pickles of one reach the same file.
+    """A budget's ledger, to be read; all copies and pickles of one reach the same.
 
     Parameters
     ----------
-    file : LedgerFile
+    file : Ledger
         The ledger.
     """
 
-    def __init__(self, file: LedgerFile) -> None:
+    def __init__(self, file: Ledger) -> None:
         self.desk = Desk(file)
 
     @property
@@ -59,9 +60,9 @@ class LedgerView:
         return str(self.desk.file.genesis["created"])
 
     @property
-    def ledger(self) -> Path:
-        """File of the ledger."""
-        return self.desk.file.path
+    def ledger(self) -> Path | str:
+        """File of the ledger, or the address of one on a server without its password."""
+        return self.desk.file.where
 
     def spent(self) -> tuple[float, float]:
         """Return the (epsilon, delta) that all charges so far amount to, rounded up.
@@ -197,7 +198,7 @@ class LedgerView:
         return self.desk.file.verify(known)
 
     def close(self) -> None:
-        """Do nothing: a ledger's file is open during a charge only, and one file at all times.
+        """Do nothing: a ledger is open during a charge or a look only.
 
         For code that closes whatever it opened, such as `contextlib.closing`.
         """
@@ -208,7 +209,7 @@ class LedgerView:
 
     def _repr_html_(self) -> str:
         used, entries, sums = self._used()
-        return html_text(self.desk.terms, used, sums, entries, self.desk.file.path)
+        return html_text(self.desk.terms, used, sums, entries, self.desk.file.where)
 
     def _used(self) -> tuple[tuple[float, float] | str, int, dict[str, tuple[float, float]]]:
         """Return what is spent; a fitted model is displayed also when its ledger is gone."""
@@ -223,4 +224,5 @@ class LedgerView:
         return self.desk.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.desk = Desk(LedgerFile.reach(**state))
+        place = known_place(state["path"])
+        self.desk = Desk(Ledger.reach(place, state["identity"], state["genesis"]))

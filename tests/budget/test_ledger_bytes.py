@@ -8,7 +8,8 @@ import pytest
 
 from skdp.accounting import PureDPEvent
 from skdp.budget import BudgetAccountant, LedgerError
-from skdp.budget.ledger.store import LedgerFile
+from skdp.budget.ledger.files import FilePlace
+from skdp.budget.ledger.store import Ledger
 
 HEADER = 100  # bytes, of the file
 
@@ -32,7 +33,7 @@ def data(tmp_path_factory):
 
 def told(path):
     """Return all that is ever read from a ledger's file, after verifying it."""
-    file = LedgerFile.open(path)
+    file = Ledger.open(FilePlace(path))
     return file.identity, file.genesis, file.rows(), file.state(), file.row(4)
 
 

@@ -45,7 +45,8 @@ from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.budget.conversion import convert_adjacency
 from skdp.budget.currencies import Charge, make_filter
 from skdp.budget.currencies._box import box_delta, box_epsilon, largest_mu
-from skdp.budget.ledger.store import LedgerFile
+from skdp.budget.ledger.files import FilePlace
+from skdp.budget.ledger.store import Ledger
 from skdp.exceptions import LedgerMismatchError, UnsupportedEventError
 from skdp.mechanisms import analytic_gaussian_epsilon, analytic_gaussian_sigma
 from skdp.reporting import PrivacySpent
@@ -480,7 +481,7 @@ def test_ledgers_keep_the_currency_that_they_were_made_with(tmp_path):
     # As it was written before there were two coordinates.
     terms = {k: v for k, v in budget.desk.file.genesis.items() if k in OLD_TERMS}
     path.unlink()
-    LedgerFile.create(path, terms)
+    Ledger.create(FilePlace(path), terms)
     for again in (BudgetAccountant(3.0, 1e-5, ledger=path), BudgetAccountant.open(path)):
         assert again.composition == "gdp"
         entry = again.reserve(GaussianEvent(32.0))
@@ -509,12 +510,16 @@ def test_limits_of_the_creation_count(tmp_path):
     terms = json.loads(json.dumps(budget.desk.file.genesis))
     path.unlink()
     terms["boxes"][0][0] = str(Fraction(terms["boxes"][0][0]) * (1 - Fraction(1, 10**12)))
-    LedgerFile.create(path, {k: v for k, v in terms.items() if k not in ("index", "previous")})
+    Ledger.create(
+        FilePlace(path), {k: v for k, v in terms.items() if k not in ("index", "previous")}
+    )
     again = BudgetAccountant.open(path)
     assert str(again.desk.currency.boxes[0][0]) == terms["boxes"][0][0]
     terms["boxes"][0][0] = str(Fraction(terms["boxes"][0][0]) * 2)
     path.unlink()
-    LedgerFile.create(path, {k: v for k, v in terms.items() if k not in ("index", "previous")})
+    Ledger.create(
+        FilePlace(path), {k: v for k, v in terms.items() if k not in ("index", "previous")}
+    )
     with pytest.raises(LedgerMismatchError, match="counts in other units or limits"):
         BudgetAccountant.open(path).spent()
 

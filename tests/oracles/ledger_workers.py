@@ -70,3 +70,12 @@ def fit_own(*_):
 def fit_and_report(queue):
     """As `fit_own`, for a process with a queue."""
     queue.put(fit_own())
+
+
+def charge_by_clients(budget, clients, times, barrier, queue):
+    """As `charge_together`, by several threads; report what each was granted."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    barrier.wait()
+    with ThreadPoolExecutor(clients) as pool:
+        queue.put(list(pool.map(lambda _: charge_many(budget, times), range(clients))))

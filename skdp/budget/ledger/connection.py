@@ -99,23 +99,33 @@ def _execute(connection: sqlite3.Connection, *statements: str) -> None:
 
 
 @contextlib.contextmanager
+def in_turn(where: object, *, writing: bool) -> Iterator[None]:
+    """Let no other thread use a ledger meanwhile, no fork inherit its connection."""
+    global _busy
+    with _turn:
+        if writing and _busy:
+            raise LedgerLockedError(
+                f"A charge to {where} interrupted another use of it by the same thread, in a "
+                "signal handler for example, and cannot wait for it. Nothing was charged."
+            )
+        before, _busy = _busy, True
+        try:
+            yield
+        finally:
+            _busy = before
+
+
+@contextlib.contextmanager
 def transaction(path: Path, *, writing: bool, keep: bool = True) -> Iterator[sqlite3.Connection]:
     """Open a ledger's file for one transaction."""
     # It is committed if the block ends well and it is to be kept, and rolled back otherwise. One
     # that writes excludes all other writers from its start, so that what it reads stays true until
     # it commits.
-    global _busy
-    with _turn:
-        if writing and _busy:
-            raise LedgerLockedError(
-                f"A charge to {path} interrupted another use of it by the same thread, in a "
-                "signal handler for example, and cannot wait for it. Nothing was charged."
-            )
+    with in_turn(path, writing=writing):
         # mode=rw: a file that is read-only is opened for reading, and a missing one not made.
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None
         )
-        before, _busy = _busy, True
         try:
             if writing:
                 _begin_writing(connection)
@@ -124,7 +134,6 @@ def transaction(path: Path, *, writing: bool, keep: bool = True) -> Iterator[sql
             yield connection
             connection.execute("COMMIT" if keep else "ROLLBACK")
         finally:
-            _busy = before
             if writing:
                 _queue.ended = time.monotonic()
             # Closing rolls back what was not committed.

@@ -1,4 +1,4 @@
-"""Making and removing the file of a ledger."""
+"""Ledgers in a file: making, checking, copying and removing it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,75 @@ import os
 import sqlite3
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 from skdp.budget.ledger.connection import transaction
 from skdp.budget.ledger.errors import explain_errors
-from skdp.budget.ledger.reader import create_tables
+from skdp.budget.ledger.tables import TABLES, VERSION, fill
 from skdp.exceptions import LedgerError
 
+_APPLICATION = 0x736B6470  # "skdp"
 
-def publish(path: Path, content: str, hash_: str) -> None:
-    """Make a ledger whole under another name, then give it its own: half a ledger is never seen."""
-    if not path.parent.is_dir():
-        raise LedgerError(f"The folder {path.parent} of the ledger does not exist: make it first.")
-    with explain_errors(path), _draft(path) as draft:
-        with transaction(draft, writing=True) as connection:
-            create_tables(connection, content, hash_)
-        _give_name(draft, path)
+
+@dataclass(frozen=True)
+class FilePlace:
+    """An SQLite file; see `Place`."""
+
+    where: Path
+    kind: ClassVar[str] = "skdp ledger"
+
+    def publish(self, content: str, hash_: str) -> None:
+        """Make it under another name, then give it its own: half a ledger is never seen."""
+        folder = self.where.parent
+        if not folder.is_dir():
+            raise LedgerError(f"The folder {folder} of the ledger does not exist: make it first.")
+        with explain_errors(self.where), _draft(self.where) as draft:
+            fill_file(draft, content, hash_)
+            _give_name(draft, self.where)
+
+    @contextlib.contextmanager
+    def transaction(self, *, writing: bool, keep: bool = True) -> Iterator[sqlite3.Connection]:
+        """See `Place`."""
+        with explain_errors(self.where):
+            with transaction(self.where, writing=writing, keep=keep) as connection:
+                yield connection
+
+    def fault(self, connection: Any) -> str | None:
+        """See `Place`."""
+        found = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
+        if not found and self.where.stat().st_size == 0:
+            # Nothing was ever charged to a file that skdp itself left empty, but whoever empties a
+            # ledger leaves the same, and to take it for a fresh one would forget what was spent.
+            return (
+                "is an empty file, which no ledger is: another program made it, its creation was "
+                "interrupted, or it was emptied. If nothing was ever charged to it, delete it and "
+                "make the budget anew"
+            )
+        if not found:
+            return "holds no tables: it is no ledger"
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version != VERSION:
+            return f"has format {version}, but this version of skdp reads format {VERSION}"
+        return None if found == TABLES else "has other tables than a ledger"
+
+    def broken(self, connection: Any) -> str | None:
+        """See `Place`."""
+        answer = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        return None if answer == "ok" else str(answer)
+
+    def mark(self) -> dict[str, Any]:
+        """Return nothing: SQLite always answers."""
+        return {}
+
+
+def fill_file(path: Path, content: str, hash_: str) -> None:
+    """Make an empty file a ledger."""
+    with transaction(path, writing=True) as connection:
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        fill(connection, content, hash_)
 
 
 def duplicate(path: Path, target: Path) -> None:

@@ -1,66 +1,19 @@
-"""Tables of a ledger's file, and how they are read without taking their word for anything."""
+"""How a ledger is read without taking its word for anything."""
 
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
+from typing import Any
 
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, read_amounts, read_link, write_amounts
+from skdp.budget.ledger.places import Place
 from skdp.budget.ledger.receipt import LedgerReceipt
+from skdp.budget.ledger.tables import Connection
 from skdp.exceptions import LedgerDamagedError, LedgerMismatchError
 from skdp.once import cached_property
-
-# Format of the file; a reader refuses any other.
-VERSION = 1
-_APPLICATION = 0x736B6470  # "skdp"
-
-_TABLES = {
-    # What the budget was created with: the start of the chain.
-    "genesis": "CREATE TABLE genesis (id INTEGER PRIMARY KEY CHECK (id = 0), "
-    "content TEXT NOT NULL, hash TEXT NOT NULL)",
-    # One row a charge; plan and place repeat what the content says, to be found and kept unique.
-    "entries": "CREATE TABLE entries (id INTEGER PRIMARY KEY, content TEXT NOT NULL, "
-    "hash TEXT NOT NULL, plan INTEGER, place INTEGER)",
-    "redeemed": "CREATE UNIQUE INDEX redeemed ON entries (plan, place)",
-    # How many entries there are and the hash of the last: rows dropped at the end are missed.
-    "head": "CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 0), "
-    "entries INTEGER NOT NULL, hash TEXT NOT NULL)",
-}
-
-
-def create_tables(connection: sqlite3.Connection, content: str, hash_: str) -> None:
-    """Fill an empty file."""
-    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-    for statement in _TABLES.values():
-        connection.execute(statement)
-    connection.execute("INSERT INTO genesis VALUES (0, ?, ?)", (content, hash_))
-    connection.execute("INSERT INTO head VALUES (0, 0, ?)", (hash_,))
-
-
-def _schema_fault(connection: sqlite3.Connection, path: Path) -> str | None:
-    """Say what is wrong with the tables, if anything."""
-    found = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
-    if not found and path.stat().st_size == 0:
-        # Nothing was ever charged to a file that skdp itself left empty, but whoever empties a
-        # ledger leaves the same, and to take it for a fresh one would forget what was spent.
-        return (
-            "is an empty file, which no ledger is: another program made it, its creation was "
-            "interrupted, or it was emptied. If nothing was ever charged to it, delete it and make "
-            "the budget anew"
-        )
-    if not found:
-        return "holds no tables: it is no ledger"
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != VERSION:
-        return f"has format {version}, but this version of skdp reads format {VERSION}"
-    if found != _TABLES:
-        return "has other tables than a ledger"
-    return None
 
 
 @dataclass(frozen=True)
@@ -71,12 +24,12 @@ class LedgerState(LedgerReceipt):
 
 
 class ChainReader:
-    """The chain in a ledger's file, inside one transaction."""
+    """The chain of a ledger, inside one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: Connection, place: Place) -> None:
         self._connection = connection
-        self._path = path
-        fault = _schema_fault(connection, path)
+        self._place = place
+        fault = place.fault(connection)
         if fault is not None:
             raise self.damaged(fault)
         content, self.identity = self._one("SELECT content, hash FROM genesis") or (None, "")
@@ -87,6 +40,12 @@ class ChainReader:
             self._nothing = (Fraction(0),) * len(self.genesis.get("limits", ()))
         if fault is not None:
             raise self.damaged(f"has other terms than it was made with: its first row {fault}")
+        if self.genesis.get("format") != place.kind:
+            raise LedgerMismatchError(
+                f"The ledger {place.where} was not made there: its first row says "
+                f"{self.genesis.get('format')!r}, and not {place.kind!r}. A ledger that is moved "
+                "between files and servers would be two budgets."
+            )
 
     @cached_property
     def state(self) -> LedgerState:
@@ -105,8 +64,9 @@ class ChainReader:
         """Refuse the ledger of another budget, or one that does not hold what it held before."""
         if identity != self.identity:
             raise LedgerMismatchError(
-                f"The file {self._path} was replaced by the ledger of another budget. Every charge "
-                "is refused; bring the right file back, or start with a budget of its own."
+                f"What is at {self._place.where} was replaced by the ledger of another budget. "
+                "Every charge is refused; bring the right one back, or start with a budget of its "
+                "own."
             )
         self.check(seen)
 
@@ -117,9 +77,16 @@ class ChainReader:
                 f"has fewer than the {known.entries} entries that it had before: an older copy "
                 "was put in its place, or entries were dropped"
             )
-        found = self._one("SELECT hash FROM entries WHERE id = ?", known.entries)
-        if (found[0] if found else self.identity) != known.head:
+        if not self.holds(known):
             raise self.damaged(f"was rewritten: entry {known.entries} is another one than before")
+
+    def holds(self, known: LedgerReceipt) -> bool:
+        """Tell whether an entry is there."""
+        if known.entries == self.state.entries:
+            return known.head == self.state.head
+        found = self._one("SELECT hash FROM entries WHERE id = :id", id=known.entries)
+        head: str = found[0] if found else self.identity if known.entries == 0 else ""
+        return head == known.head
 
     def rows(self) -> Iterator[Row]:
         """Read all entries, checking each."""
@@ -140,26 +107,27 @@ class ChainReader:
 
     def row(self, index: int) -> Row:
         """Read one entry."""
-        found = self._one("SELECT content, hash FROM entries WHERE id = ?", index)
+        found = self._one("SELECT content, hash FROM entries WHERE id = :id", id=index)
         content, hash_ = found or (None, "")
         return self._checked(content, hash_, index)
 
     def places(self, plan: int) -> set[int]:
         """Return which events of a plan were redeemed."""
-        found = self._connection.execute("SELECT place FROM entries WHERE plan = ?", (plan,))
+        found = self._connection.execute(
+            "SELECT place FROM entries WHERE plan = :plan", {"plan": plan}
+        )
         return {place for (place,) in found}
 
     def broken(self) -> str | None:
-        """Return what SQLite finds wrong with the file, if anything."""
-        answer = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-        return None if answer == "ok" else str(answer)
+        """Return what the database finds wrong with its pages, if anything."""
+        return self._place.broken(self._connection)
 
     def damaged(self, what: str) -> LedgerDamagedError:
         """Return the error that says so."""
         return LedgerDamagedError(
-            f"The ledger {self._path} {what}. Every charge is refused: restore the newest copy "
-            "that verifies, and add what was spent since. `skdp ledger export --unverified` saves "
-            "what can still be read."
+            f"The ledger {self._place.where} {what}. Every charge is refused: restore the newest "
+            "copy that verifies, and add what was spent since. `skdp ledger export --unverified` "
+            "saves what can still be read."
         )
 
     def _checked(self, content: object, hash_: str, index: int, previous: str | None = None) -> Row:
@@ -169,9 +137,9 @@ class ChainReader:
             raise self.damaged(f"is not what was recorded: entry {index} {fault}")
         return row
 
-    def _one(self, query: str, *values: int) -> tuple | None:
-        found: tuple | None = self._connection.execute(query, values).fetchone()
-        return found
+    def _one(self, query: str, **values: int) -> tuple[Any, ...] | None:
+        found = self._connection.execute(query, values).fetchone()
+        return None if found is None else tuple(found)
 
     @contextlib.contextmanager
     def _damage_if_unreadable(self, index: int) -> Iterator[None]:

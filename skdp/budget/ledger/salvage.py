@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 from skdp.budget.ledger.chain import Row
-from skdp.budget.ledger.connection import transaction
-from skdp.budget.ledger.errors import explain_errors
+from skdp.budget.ledger.places import known_place
+from skdp.budget.ledger.tables import Connection
 
 
-def salvage(path: Path) -> tuple[Row | None, list[Row]]:
+def salvage(where: Path | str) -> tuple[Row | None, list[Row]]:
     """Return what can still be read of a ledger, whatever is wrong with it."""
-    with explain_errors(path), transaction(path, writing=False) as connection:
+    place = known_place(where)
+    with place.transaction(writing=False) as connection:
         entries = _readable(connection, "SELECT content, hash FROM entries ORDER BY id")
         terms = _readable(connection, "SELECT content, hash FROM genesis")
         if not entries and not terms:
@@ -21,13 +21,13 @@ def salvage(path: Path) -> tuple[Row | None, list[Row]]:
     return (terms[0] if terms else None), entries
 
 
-def _readable(connection: sqlite3.Connection, query: str) -> list[Row]:
+def _readable(connection: Connection, query: str) -> list[Row]:
     rows: list[Row] = []
     try:
         for content, hash_ in connection.execute(query):
             rows.append({**_parsed(content), "hash": hash_})
-    except sqlite3.Error:
-        pass  # the pages from here on are broken
+    except Exception:  # of either database
+        pass  # the pages from here on are broken, or the table is gone
     return rows
 
 

@@ -1,0 +1,191 @@
+"""Ledgers on a PostgreSQL server: a schema each, one short connection for each transaction.
+
+A connection for each transaction costs milliseconds and buys what it buys for files: threads and
+forks never share one, a server that was restarted in between is not noticed, and nothing has to
+be closed later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from skdp.budget.ledger.address import load_sqlalchemy, options_of, passwords
+from skdp.budget.ledger.connection import BUSY_SECONDS, in_turn
+from skdp.budget.ledger.server_errors import UnconfirmedError, explain_errors, is_reported
+from skdp.budget.ledger.tables import VERSION, Connection, fill
+from skdp.exceptions import LedgerError, LedgerMissingError
+
+# A cable that was pulled is noticed within half a minute, on either side of a query.
+_PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+# Nothing in a schema that others may write stands in front of what is meant, and no policy hides
+# rows: PostgreSQL reports an error instead.
+_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL row_security = off; "
+_READING += 'SET LOCAL search_path = "{schema}", pg_temp; '
+# COMMIT returns when the server's disk has the charge, and that of every synchronous standby. A
+# client that has vanished holds no lock for longer than others wait for it.
+_DURABLE = "SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '{wait}s'; "
+_DURABLE += "SET LOCAL idle_in_transaction_session_timeout = '{wait}s'; "
+# Conflicts with every other change of a ledger, also by other programs, and with no reader. Those
+# who wait are served in the order in which they came. REPEATABLE READ sees what was committed
+# before its first query, and that comes after this lock is granted.
+_LOCK = "LOCK TABLE head IN EXCLUSIVE MODE"
+
+# One question for all that is to be known of a schema: each answer is a journey.
+_LAYOUT = """
+SELECT to_regnamespace(:schema) IS NOT NULL, current_setting('fsync') = 'on',
+pg_is_in_recovery(), json_agg(found) FROM (
+SELECT c.relname, concat_ws(' ', c.relkind, c.relpersistence, i.indisunique, i.indkey,
+  (SELECT string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), attnotnull), ', '
+   ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND i IS NULL),
+  (SELECT count(*) FROM pg_trigger WHERE tgrelid = c.oid),
+  (SELECT count(*) FROM pg_rewrite WHERE ev_class = c.oid)) AS layout,
+  obj_description(c.oid, 'pg_class') AS comment
+FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid
+WHERE c.relnamespace = to_regnamespace(:schema)) AS found
+"""
+_EXPECTED = {
+    "genesis": "r p id integer t, content text t, hash text t 0 0",
+    "genesis_pkey": "i p t 1 0 0",
+    "entries": "r p id integer t, content text t, hash text t, plan integer f, place integer f 0 0",
+    "entries_pkey": "i p t 1 0 0",
+    "redeemed": "i p t 4 5 0 0",
+    "head": "r p id integer t, entries integer t, hash text t 0 0",
+    "head_pkey": "i p t 1 0 0",
+}
+_FORMAT = f"skdp ledger, format {VERSION}"
+
+
+@dataclass(frozen=True)
+class ServerPlace:
+    """A schema in a PostgreSQL database; see `Place`."""
+
+    where: str
+    kind: ClassVar[str] = "skdp ledger on a server"
+
+    def publish(self, content: str, hash_: str) -> None:
+        """Make the schema with all that is in it in one transaction; see `Place`."""
+        begin = _READING + _DURABLE + 'CREATE SCHEMA "{schema}"'
+        with explain_errors(self.where):
+            try:
+                with self._begun(begin, writing=True) as connection:
+                    fill(connection, content, hash_)
+                    connection.execute(f"COMMENT ON TABLE head IS '{_FORMAT}'")
+            except UnconfirmedError:
+                pass  # whoever opens it finds out
+            except Exception as error:
+                if not is_reported(error, "42P06", "23505"):  # another process was faster
+                    raise
+
+    @contextlib.contextmanager
+    def transaction(self, *, writing: bool, keep: bool = True) -> Iterator[Connection]:
+        """See `Place`."""
+        begin = _READING + (_DURABLE + _LOCK if writing else "SET TRANSACTION READ ONLY")
+        with explain_errors(self.where), self._begun(begin, writing, keep) as connection:
+            yield connection
+
+    def fault(self, connection: Connection) -> str | None:
+        """See `Place`."""
+        exists, synced, lags, found = connection.execute(
+            _LAYOUT, {"schema": self._schema}
+        ).fetchone()
+        if not exists:
+            raise LedgerMissingError(
+                f"The ledger {self.where} is not there: the database has no schema of that name. "
+                "Without it nobody knows what was spent, so every charge is refused."
+            )
+        if lags or not synced:
+            reason = (
+                "is a standby, which may not have seen the last charges: ask its primary"
+                if lags
+                else "runs with fsync = off: a power failure could undo charges, so all are refused"
+            )
+            raise LedgerError(f"The server of the ledger {self.where} {reason}.")
+        if not found:
+            return (
+                "is an empty schema, which no ledger is. skdp makes the schema itself: if nothing "
+                "was ever charged to it, drop it and make the budget anew"
+            )
+        said = [row["comment"] for row in found if row["relname"] == "head"]
+        if said != [_FORMAT]:
+            return f"says {said} of itself, but this version of skdp reads {_FORMAT!r}"
+        if {row["relname"]: row["layout"] for row in found} != _EXPECTED:
+            return "has other tables than a ledger, or triggers, rules or unlogged tables"
+        return None
+
+    def broken(self, connection: Connection) -> str | None:
+        """Return None: PostgreSQL reports broken pages when they are read."""
+        return None
+
+    def mark(self) -> dict[str, Any]:
+        """See `Place`: two clients may write the same charge at the same moment."""
+        return {"charge": uuid.uuid4().hex}
+
+    @property
+    def _schema(self) -> str:
+        return options_of(self.where)["schema"]
+
+    @contextlib.contextmanager
+    def _begun(self, begin: str, writing: bool, keep: bool = True) -> Iterator[Connection]:
+        """Begin a transaction; commit it if its block ends well, else leave it to the server."""
+        begin = begin.format(schema=self._schema, wait=int(BUSY_SECONDS))
+        engine = _engine(self.where, passwords.get(self.where))
+        with in_turn(self.where, writing=writing), _connected(engine) as connection:
+            connection.exec_driver_sql(begin)
+            yield _Session(connection)
+            try:
+                connection.exec_driver_sql("COMMIT" if keep else "ROLLBACK")
+            except Exception as error:
+                if writing and keep:
+                    raise UnconfirmedError from error
+
+
+@contextlib.contextmanager
+def _connected(engine: Any) -> Iterator[Any]:
+    """Connect, and hang up without a word: the server rolls back what was not committed."""
+    connection = engine.connect()
+    try:
+        yield connection
+    finally:
+        with contextlib.suppress(Exception):  # no error may hide that of a COMMIT
+            connection.invalidate()
+            connection.close()
+
+
+class _Session:
+    """A transaction on the server, used like one of SQLite."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._text = load_sqlalchemy().text
+
+    def execute(self, query: str, values: Mapping[str, Any] | None = None, /) -> Any:
+        return self._connection.execute(self._text(query), values or {})
+
+
+@lru_cache(maxsize=32)
+def _engine(where: str, password: str | None) -> Any:
+    """Return what makes connections; it keeps none."""
+    sqlalchemy = load_sqlalchemy()
+    options = {name: value for name, value in options_of(where).items() if name != "schema"}
+    url = sqlalchemy.make_url(where)
+    url = url.set(drivername="postgresql+psycopg", password=password, query=options)
+    return sqlalchemy.create_engine(
+        url,
+        poolclass=sqlalchemy.NullPool,
+        pool_reset_on_return=None,
+        isolation_level="AUTOCOMMIT",  # transactions are begun and ended here, in so many words
+        hide_parameters=True,
+        use_native_hstore=False,  # which would cost a query a connection
+        connect_args={k: v for k, v in _PATIENCE.items() if k not in options},
+    )

@@ -1,0 +1,106 @@
+"""Addresses of ledgers on servers: what they may say, and that no password leaves them."""
+
+import json
+import pickle
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+
+from skdp import cli, notices
+from skdp.budget import BudgetAccountant, LedgerMismatchError, LedgerUnreachableError
+from skdp.budget.ledger.chain import NO_ROW_BEFORE, link
+from skdp.budget.ledger.files import FilePlace
+from skdp.budget.ledger.places import known_place, place_of
+from skdp.budget.ledger.server import ServerPlace
+from skdp.budget.ledger.store import Ledger
+from skdp.budget.terms import BudgetTerms
+
+SECRET = "correct horse"
+AWAY = f"postgresql://ann:{SECRET.replace(' ', '%20')}@127.0.0.1:1/research?schema=study"
+
+
+@pytest.fixture
+def budget():
+    """A budget whose server is away, as it is after a pickle was loaded."""
+    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("psycopg")
+    terms = BudgetTerms.checked(1.0, 0.0, "replace-one", "auto", None, None).to_row()
+    genesis = {**terms, "id": "x", "format": ServerPlace.kind}
+    content, identity = link(genesis, index=0, previous=NO_ROW_BEFORE)
+    budget = BudgetAccountant.__new__(BudgetAccountant)
+    where = place_of(AWAY).where
+    budget.__setstate__({"path": where, "identity": identity, "genesis": json.loads(content)})
+    return budget
+
+
+def test_servers_that_are_away_are_named_without_the_password(budget, capsys):
+    shown = "postgresql://ann@127.0.0.1:1/research?schema=study"
+    assert budget.ledger == shown == pickle.loads(pickle.dumps(budget)).ledger
+    errors = []
+    for act in (budget.spent, budget.verify, lambda: BudgetAccountant(1.0, 0.0, ledger=AWAY)):
+        with pytest.raises(LedgerUnreachableError, match=r"127\.0\.0\.1:1/research") as caught:
+            act()
+        errors += traceback.format_exception(caught.value)
+    assert (
+        cli.main(["ledger", "verify", AWAY]) == 3 and cli.main(["ledger", "copy", AWAY, "x"]) == 3
+    )
+    said = [*errors, *capsys.readouterr(), repr(budget), budget._repr_html_()]
+    with budget:
+        said.append(notices._file.read_text())
+    assert "LedgerUnreachableError" in repr(budget) and shown in budget._repr_html_()
+    assert budget.ledger in said[-1] and SECRET.encode() not in pickle.dumps(budget)
+    assert not any(SECRET in text or "horse" in text for text in said)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgres://ann:H0RSE@host",
+        "postgresql://ann:H0@RSE@host/research",
+        "postgresql://ann:H0RSE@host:port/research",
+        "postgresql://ann@host/research?password=H0RSE",
+        "postgresql://ann@host/research?sslpassword=H0RSE",
+        "postgresql://ann:H0RSE@host/research?schema=Study",
+        "postgresql://ann:H0RSE@host/research?schema=pg_study",
+        "postgresql://ann:H0RSE@host/research?schema=a&schema=b",
+        "postgresql://ann:H0RSE@host/research?options=-csynchronous_commit%3Doff",
+        "mysql://ann:H0RSE@host/research",
+        Path("postgresql://ann:H0RSE@host/research"),
+        b"postgresql://ann:H0RSE@host/research",
+    ],
+)
+def test_addresses_that_are_none_are_refused_without_quoting_them(address):
+    pytest.importorskip("sqlalchemy")
+    with pytest.raises(ValueError, match="ledger") as caught:
+        BudgetAccountant(1.0, 0.0, ledger=address)
+    text = "".join(traceback.format_exception(caught.value))
+    assert "H0" not in text and "RSE" not in text
+
+
+def test_what_is_no_address_is_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("postgresql", "postgresql:x", "a:b", "C:/x", "study.sqlite"):
+        assert place_of(name) == FilePlace(tmp_path / name) == known_place(tmp_path / name)
+
+
+def test_files_and_servers_are_not_taken_for_each_other(tmp_path):
+    terms = BudgetTerms.checked(1.0, 0.0, "replace-one", "auto", None, None).to_row()
+    place = FilePlace(tmp_path / "moved.sqlite")
+    place.publish(*link({**terms, "format": ServerPlace.kind}, index=0, previous=NO_ROW_BEFORE))
+    for act in (Ledger.open, lambda p: BudgetAccountant(1.0, 0.0, ledger=p.where)):
+        with pytest.raises(LedgerMismatchError, match="two budgets"):
+            act(place)
+
+
+def test_models_load_and_are_shown_where_no_driver_is(budget, monkeypatch):
+    """Only what asks the ledger says what to install."""
+    stored = pickle.dumps(budget)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    again = pickle.loads(stored)
+    assert "LedgerUnreachableError" in repr(again)
+    with pytest.raises(LedgerUnreachableError, match=r"skdp\[server\]"):
+        again.spent()
+    with pytest.raises(ImportError, match=r"skdp\[server\]"):
+        BudgetAccountant.open(again.ledger)
