@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-# Memory for the rows of one block.
-BLOCK_BYTES = 1 << 25
+# Memory for the rows of one block, and up to which size a file is one that is used where it lies.
+BLOCK_BYTES, WHOLE_BYTES = 1 << 25, 1 << 30
 # Fewest rows of a block: bounds on the rounding of sums count so many sums of blocks at most.
 _FEWEST_ROWS = 1 << 10
 
@@ -33,6 +33,7 @@ class RowSource(ABC):
     dtype: np.dtype[Any]
     is_sparse = False
     row_bytes: float  # of a row in memory, about
+    in_place: bool = False  # whether rows that are read are no copies
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Any:
@@ -41,6 +42,8 @@ class RowSource(ABC):
     @property
     def block_rows(self) -> int:
         """Number of rows that are in memory at once."""
+        if self.in_place and self.shape[0] * self.row_bytes <= WHOLE_BYTES:
+            return max(1, self.shape[0])
         return max(_FEWEST_ROWS, int(BLOCK_BYTES / max(self.row_bytes, 1.0)))
 
     def bounds(self) -> Iterator[tuple[int, int]]:
@@ -59,7 +62,8 @@ class RowSource(ABC):
         for start, stop in self.bounds():
             own = slice(*np.searchsorted(index, (start, stop)))
             if own.start < own.stop:
-                found.append(self.read(start, stop)[index[own] - start])
+                block, rows = self.read(start, stop), index[own] - start
+                found.append(block[rows] if self.is_sparse else block.take(rows, axis=0))
         if not found:
             return self.read(0, 0)
         if self.is_sparse:
@@ -108,6 +112,14 @@ class MappedRows(RowSource):
         if self.is_sparse:
             entry_bytes = self.dtype.itemsize + X.indices.itemsize
             self.row_bytes = X.indices.size * entry_bytes / max(self.shape[0], 1) + 8.0
+        aligned = all(array.flags.aligned for array in _arrays_of(X))
+        ordered = self.is_sparse or X.flags.c_contiguous
+        self._as_stored = bool(kept and aligned and ordered)
+
+    @property
+    def in_place(self) -> bool:  # type: ignore[override]
+        """Whether rows are used as they are stored."""
+        return self._as_stored and not self.has_duplicates
 
     def read(self, start: int, stop: int) -> Any:
         """Return rows ``start`` to ``stop``; what was read before leaves memory."""
@@ -120,7 +132,7 @@ class MappedRows(RowSource):
     def raw(self, start: int, stop: int) -> Any:
         """Return rows as they are stored, perhaps with entries that stand for one together."""
         # What the process has mapped counts as its memory until the system wants it for others.
-        if hasattr(mmap, "MADV_DONTNEED"):
+        if hasattr(mmap, "MADV_DONTNEED") and stop - start < self.shape[0]:
             for mapping in self._mappings:
                 mapping.madvise(mmap.MADV_DONTNEED)
         if not self.is_sparse:

@@ -200,17 +200,25 @@ class Rows:
         source = self.matrix
         if not isinstance(source, RowSource):
             yield self, index
-        elif index is None:
+        elif index is None or source.block_rows >= self.n_rows:
             for start, stop, block in source.blocks():
-                yield self._only(block, slice(start, stop)), None
+                yield self._only(block, slice(start, stop)), index
         else:
             index = np.sort(index)
             for k in range(0, index.size, source.block_rows):
-                yield self.gather(index[k : k + source.block_rows]), None
+                chosen = index[k : k + source.block_rows]
+                yield self._only(source.take(chosen), chosen), None
 
-    def gather(self, index: NDArray[np.int64]) -> Rows:
-        """Return the rows of a source of ascending numbers, in memory."""
-        return self._only(self.matrix.take(index), index)
+    def gather(self, index: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
+        """Return rows of a source in memory, all or those of ``index``, and where these are."""
+        source: RowSource = self.matrix
+        if source.block_rows >= self.n_rows:
+            return self._only(source.read(0, self.n_rows), slice(None)), index
+        order = np.argsort(index, kind="stable")  # lots are ascending, and soon merged
+        places = np.empty_like(order)
+        places[order] = np.arange(order.size)
+        chosen = index[order]
+        return self._only(source.take(chosen), chosen), places
 
     def _only(self, block: Any, chosen: Any) -> Rows:
         """Return some rows of a source, which have been read."""

@@ -204,16 +204,17 @@ def _run_gathered(
 ) -> None:
     """Do the same with rows of a source: those of several lots are read at once, if they fit."""
     first, most = 0, rows.matrix.block_rows
+    if most >= rows.n_rows:  # in place
+        most = indices.size
     while first < offsets.size - 1:
         last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
         steps = slice(first, max(last, first + 1))
         noise, rates, averaging = (numbers[steps] for numbers in each_step)
         lots = indices[offsets[steps.start] : offsets[steps.stop]]
         if lots.size <= most:
-            distinct, places = np.unique(lots, return_inverse=True)
+            part, places = rows.gather(lots)
             begin = offsets[steps.start : steps.stop + 1] - offsets[steps.start]
-            some = (rows.gather(distinct), loss, state, rule, places, begin)
-            run_steps(*some, noise, rates, averaging, clip)
+            run_steps(part, loss, state, rule, places, begin, noise, rates, averaging, clip)
         else:
             total = np.zeros(state.weights.size)
             sum_gradients(rows, loss, state.weights, total, lots, clip)
