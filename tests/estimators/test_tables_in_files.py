@@ -23,14 +23,15 @@ from skdp.row_sources import MappedRows, mapped_rows
 from skdp.testing.frozen import fit_frozen
 
 PUBLIC = {"epsilon": 1.0, "data_norm": 1.0}
+LOTS = {"epsilon": None, "noise_multiplier": 2.0, "data_norm": 1.0}
 MODELS = {
     "output": OperaLogisticRegression(**PUBLIC),
     "objective": ObjectivePerturbationLogisticRegression(**PUBLIC),
     "all rows": GrpuaLogisticRegression(**PUBLIC, max_iter=5),
-    "small lots": DPSGDClassifier(**PUBLIC, batch_size=30, max_iter=40),
-    "large lots": DPSGDClassifier(**PUBLIC, batch_size=1500, max_iter=4),
-    "subsets": DPSGDClassifier(**PUBLIC, adjacency="replace-one", batch_size=40, max_iter=9),
-    "momentum, network": DPSGDClassifier(**PUBLIC, hidden_layer_sizes=(3,), max_iter=3),
+    "small lots": DPSGDClassifier(**LOTS, batch_size=30, max_iter=40),
+    "large lots": DPSGDClassifier(**LOTS, batch_size=1500, max_iter=4),
+    "subsets": DPSGDClassifier(**LOTS, adjacency="replace-one", batch_size=40, max_iter=9),
+    "momentum, network": DPSGDClassifier(**LOTS, hidden_layer_sizes=(3,), max_iter=3),
     "posterior": VariationalLogisticRegression(**PUBLIC, batch_size=300, max_iter=3),
 }
 N_ROWS, N_COLUMNS = 2600, 4
@@ -79,25 +80,22 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("rows", [None, 288, 1000])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", MODELS)
-def test_blocks_of_any_size_give_what_memory_gives(monkeypatch, table, on_disk, name, layout, rows):
+def test_blocks_of_any_size_give_what_memory_gives(monkeypatch, table, on_disk, name, layout):
     X, y = LAYOUTS[layout](table[0]), table[1]
-    expected = weights(fit_frozen(clone(MODELS[name]), X, y).fitted)
-    read_by(monkeypatch, rows)
-    model = fit_frozen(clone(MODELS[name]), on_disk(X), on_disk(y)).fitted
+    expected = fit_frozen(clone(MODELS[name]), X, y).fitted
+    stored = on_disk(X), on_disk(y)
     # Networks of float32 rows are computed in float32, and round by a row's place in its block.
-    single = "network" in name and layout == "float32"
-    limit = 1e-5 if single else 1e-12
-    if rows is None and layout != "Fortran":
-        limit = 0.0
-    assert np.abs(weights(model) - expected).max() <= limit * np.abs(expected).max()
-    in_memory = X if sparse.issparse(X) else np.array(X)
-    scores = model.decision_function(in_memory)
-    np.testing.assert_allclose(
-        model.decision_function(on_disk(X)), scores, rtol=1e-4 if single else 1e-10, atol=1e-6
-    )
+    close = 1e-5 if "network" in name and layout == "float32" else 1e-12
+    for rows in (None, 288, 1000) if layout == "float64" else (288,):
+        read_by(monkeypatch, rows)
+        found = fit_frozen(clone(MODELS[name]), *stored).fitted
+        limit = 0.0 if rows is None else close
+        gap = np.abs(weights(found) - weights(expected)).max()
+        assert gap <= limit * np.abs(weights(expected)).max()
+    scores = expected.decision_function(np.array(X) if layout != "csr" else X)
+    np.testing.assert_allclose(found.decision_function(stored[0]), scores, rtol=1e3 * close)
 
 
 def test_seeds_groups_and_three_classes_are_as_in_memory(monkeypatch, table, on_disk):
@@ -139,7 +137,7 @@ def test_bad_rows_are_refused_before_a_charge_with_the_same_words(
             OperaLogisticRegression(**PUBLIC, accountant=budget).fit(rows, table[1])
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
-    assert not budget.ledger()
+    assert budget.spent() == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("part", ["indices", "indptr"])
@@ -163,7 +161,7 @@ def test_damaged_and_duplicate_entries_are_found_in_blocks(monkeypatch, table, o
 
 def test_calibrated_fits_and_evaluations_stream(monkeypatch, table, on_disk):
     X, y = table
-    model = GrpuaLogisticRegression(**PUBLIC, max_iter=5, calibrate=True)
+    model = GrpuaLogisticRegression(**PUBLIC, max_iter=5, calibrate="private")
     one = fit_frozen(clone(model), X, y).fitted
     figures = PrivateEvaluation(random_state=0).evaluate(one, X, y)
     read_by(monkeypatch, 288)
@@ -186,8 +184,8 @@ from skdp import row_sources
 row_sources.WHOLE_BYTES = 0
 X, y = (np.load(path, mmap_mode="r") for path in sys.argv[1:])
 def resident():
-    lines = open("/proc/self/status").read().splitlines()
-    return {line.split(":")[0]: int(line.split()[1]) // 1024 for line in lines if "Rss" in line or "VmRSS" in line}
+    lines = [line.split() for line in open("/proc/self/status") if "Rss" in line or "VmRSS" in line]
+    return {name: int(size) // 1024 for name, size, _ in lines}
 public = dict(epsilon=1.0, data_norm=1.0)
 models = [OperaLogisticRegression(**public), ObjectivePerturbationLogisticRegression(**public),
           DPSGDClassifier(**public, batch_size=len(X) // 50, max_iter=50)]
@@ -203,7 +201,7 @@ thread = threading.Thread(target=watch); thread.start()
 for model in models:
     model.fit(X, y)
 done.append(True); thread.join()
-print(peak["RssAnon"], peak["VmRSS"])
+print(peak["RssAnon:"], peak["VmRSS:"])
 """
 
 
