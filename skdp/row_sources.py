@@ -44,6 +44,10 @@ class RowSource(ABC):
         """Number of rows that are in memory at once."""
         if self.in_place and self.shape[0] * self.row_bytes <= WHOLE_BYTES:
             return max(1, self.shape[0])
+        return self._small_block
+
+    @property
+    def _small_block(self) -> int:
         return max(_FEWEST_ROWS, int(BLOCK_BYTES / max(self.row_bytes, 1.0)))
 
     def bounds(self) -> Iterator[tuple[int, int]]:
@@ -152,11 +156,20 @@ def mapped_rows(X: Any) -> MappedRows | None:
     return MappedRows(X) if any(map(_mapping_of, _arrays_of(X))) else None
 
 
-def in_blocks(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
-    """Return what a function gives for the rows of a table, which it may look at block by block."""
+def pieces(X: Any) -> Iterator[tuple[slice, Any]]:
+    """Yield the rows of a table in memory as they are, of a source in small blocks."""
     if not isinstance(X, RowSource):
-        return function(X)
-    return np.concatenate([function(block) for _, _, block in X.blocks()])
+        yield slice(None), X
+        return
+    for start in range(0, X.shape[0], X._small_block):
+        rows = slice(start, min(start + X._small_block, X.shape[0]))
+        yield rows, X[rows]
+
+
+def in_blocks(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
+    """Return what a function gives for the rows of a table, at which it looks piece by piece."""
+    found = [function(block) for _, block in pieces(X)]
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def _arrays_of(X: Any) -> list[NDArray[Any]]:

@@ -21,7 +21,7 @@ from skdp.plans.recalibration import (
     score_rows,
 )
 from skdp.reporting import PrivacySpent
-from skdp.row_sources import in_blocks
+from skdp.row_sources import pieces
 
 
 class CalibratedMixin:
@@ -108,9 +108,12 @@ class CalibratedMixin:
             share = np.array(model.class_weights) / max(model.class_weights)
             weights = share[targets] * (1.0 if weights is None else weights)
         with np.errstate(all="ignore"):  # a warning of a huge row would tell of it, un-noised
-            scores = in_blocks(score, X)
-            table = count_scores(scores, targets, weights)
-        with_intercept = self.fit_intercept and scores.shape[1] == 1
+            tables = [
+                count_scores(score(part), targets[own], None if weights is None else weights[own])
+                for own, part in pieces(X)
+            ]
+        table = np.sum(tables, axis=0)  # of exact counts
+        with_intercept = self.fit_intercept and model.n_outputs == 1
         return released, release_line(table, plan.table, stream.spawn("scores"), with_intercept)
 
     def _publish(self, plan: Any, table: Table, released: Any, spent: PrivacySpent) -> None:
