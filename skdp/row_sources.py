@@ -25,7 +25,8 @@ Index = NDArray[np.int64]
 class RowSource(ABC):
     """A table of float32 or float64 numbers whose rows are read when they are used.
 
-    It must not change while it is in use.
+    It must not change while it is in use. The checks of inputs make one of what they find in files;
+    partitions of other machines or of other formats are to be subclasses.
     """
 
     ndim = 2
@@ -93,7 +94,11 @@ class ChosenRows(RowSource):
 
     def read(self, start: int, stop: int) -> Any:
         """Return rows ``start`` to ``stop``, which are read in the order of the source."""
-        rows = self._rows[start:stop]
+        return self.take(np.arange(start, stop))
+
+    def take(self, index: Index) -> Any:
+        """Return rows by their places among the chosen."""
+        rows = self._rows[index]
         order = np.argsort(rows, kind="stable")
         return self._source.take(rows[order])[np.argsort(order)]
 
@@ -117,7 +122,7 @@ class MappedRows(RowSource):
             entry_bytes = self.dtype.itemsize + X.indices.itemsize
             self.row_bytes = X.indices.size * entry_bytes / max(self.shape[0], 1) + 8.0
         aligned = all(array.flags.aligned for array in _arrays_of(X))
-        ordered = self.is_sparse or X.flags.c_contiguous
+        ordered = X.indices.dtype == np.int32 if self.is_sparse else X.flags.c_contiguous
         self._as_stored = bool(kept and aligned and ordered)
 
     @property
