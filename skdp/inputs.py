@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
+
+from skdp.row_sources import MappedRows, mapped_rows
 
 # Messages of scikit-learn's checks that name shapes, types and public names only. The first group
 # is what may be repeated; what follows it in the original may quote rows.
@@ -55,18 +59,63 @@ _REMEDIES = (
 )
 
 
+_DAMAGED = (
+    "X is a damaged sparse matrix: its index arrays point outside its shape or do not match. Build "
+    "it anew from the table, and do not write to its index arrays."
+)
+
+
 def validate_private_data(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
     """Run scikit-learn's `validate_data`, and repeat of its errors only what is public.
 
     A sparse `X` that points outside its shape is refused as well.
     """
     check_indices(X)
+    return _with_public_errors(validate_data, estimator, X, y, **checks)
+
+
+def validate_rows(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
+    """Do the same, and leave a table in a file there: it is returned as a source of its rows.
+
+    One pass over its blocks looks for what is refused; nothing else is copied or converted.
+    """
+    source = mapped_rows(X)
+    if source is None:
+        return validate_private_data(estimator, X, y, accept_sparse="csr", **checks)
+    checks = {**checks, "dtype": None, "order": None, "ensure_all_finite": False}
+    checked = _with_public_errors(validate_data, estimator, X, y, accept_sparse="csr", **checks)
+    _check_blocks(source)
+    return source if isinstance(y, str) else (source, checked[1])
+
+
+def _with_public_errors(check: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a check, and repeat of its errors only what is public."""
     try:
         with np.errstate(all="ignore"):  # sums of the longest rows overflow, and would tell of them
-            return validate_data(estimator, X, y, **checks)
+            return check(*args, **options)
     except (ValueError, TypeError) as error:
         message, kind = public_message(str(error)), type(error)
     raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
+
+
+def _check_blocks(source: MappedRows) -> None:
+    """Refuse rows that are not finite or point outside the table, with the errors of others."""
+    found = set()
+    for start, stop in source.bounds():
+        try:
+            block = source.raw(start, stop)
+        except (ValueError, IndexError):
+            raise ValueError(_DAMAGED) from None
+        check_indices(block)
+        try:
+            _with_public_errors(assert_all_finite, block, input_name="X")
+            if source.is_sparse and not block.has_canonical_format:
+                source.has_duplicates = True
+                canonical_rows(block)
+        except ValueError as error:
+            found.add(str(error))
+    if found:  # in a table in memory a NaN is found before an infinity
+        raise ValueError(min(found))
 
 
 def check_indices(X: Any) -> None:
@@ -88,10 +137,7 @@ def check_indices(X: Any) -> None:
     except (ValueError, IndexError):
         sound = False
     if not sound:
-        raise ValueError(
-            "X is a damaged sparse matrix: its index arrays point outside its shape or do not "
-            "match. Build it anew from the table, and do not write to its index arrays."
-        )
+        raise ValueError(_DAMAGED)
 
 
 def canonical_rows(X: Any) -> Any:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse, stats
 
+from skdp.row_sources import RowSource
+
 _MOST_PARTS = 100_000
 _PLAIN = {type(None), bool, int, float, complex, str, bytes, type(...)}
 
@@ -34,8 +36,21 @@ def fit_context(estimator: Any, X: Any, *others: np.ndarray) -> bytes:
     parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
     for part in (*parts, *others):
         digest.update(f"{part.shape}{part.dtype}".encode())
-        digest.update(np.ascontiguousarray(part).data)
+        for memory in _memory_of(part):
+            digest.update(np.ascontiguousarray(memory).data)
     return digest.digest()
+
+
+def _memory_of(part: Any) -> Iterator[np.ndarray]:
+    """Yield all numbers of an array, or of a table that is read in blocks, whatever their size."""
+    if not isinstance(part, RowSource):
+        yield part
+    elif not part.is_sparse:
+        yield from (block for _, _, block in part.blocks())
+    else:
+        yield from (block.data for _, _, block in part.blocks())
+        yield from (block.indices for _, _, block in part.blocks())
+        yield from (np.diff(block.indptr) for _, _, block in part.blocks())
 
 
 def describe(value: Any) -> str:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Event
 from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_callbacks
-from skdp.inputs import canonical_rows, validate_private_data
+from skdp.inputs import canonical_rows, validate_rows
 from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.models import LinearModel, Model, ScaledUnits
@@ -25,6 +25,7 @@ from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
 from skdp.reporting import PrivacySpent
 from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE_NOISE
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
+from skdp.row_sources import in_blocks
 from skdp.seeding import fit_context
 from skdp.units import Units, about_units, units_of
 
@@ -79,7 +80,8 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows; float64 and float32 are used as they are, sparse input becomes CSR. Rows
-            longer than `data_norm` are scaled down to it.
+            longer than `data_norm` are scaled down to it. Arrays in files, `numpy.memmap` and CSR
+            matrices of them, are read in blocks and never copied; see ``docs/scale.md``.
         y : array-like of shape (n_samples,)
             Labels.
         groups : array-like of shape (n_samples,), default=None
@@ -176,9 +178,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Table:
         given, groups = X, params.get("groups")
-        X, y = validate_private_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
+        X, y = validate_rows(self, X, y, dtype=[np.float64, np.float32], order="C")
         warn_of_unbounded_rows(self, (X, given), 4 + self._frames_above)
         units = None if groups is None else units_of(groups, X.shape[0])
         return Table(canonical_rows(X), *self._encode_targets(y), units)
@@ -355,8 +355,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of rows, from released weights alone."""
         check_is_fitted(self)
-        X = validate_private_data(self, X, accept_sparse="csr", reset=False)
-        scores = self._score_rows(X)
+        scores = in_blocks(self._score_rows, validate_rows(self, X, reset=False))
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def _score_rows(self, X: Any) -> np.ndarray:

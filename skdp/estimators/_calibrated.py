@@ -21,6 +21,7 @@ from skdp.plans.recalibration import (
     score_rows,
 )
 from skdp.reporting import PrivacySpent
+from skdp.row_sources import pieces
 
 
 class CalibratedMixin:
@@ -95,18 +96,24 @@ class CalibratedMixin:
         model, unpacked = plan.model, plan.model.unpack(released)
         # By its attribute: audits hand in stand-ins for models.
         if hasattr(model, "hidden"):
-            score = partial(network_scores, X, unpacked[0], unpacked[1], model.activation)
+            coefs, intercepts = unpacked
+            rest = {"coefs": coefs, "intercepts": intercepts, "activation": model.activation}
+            score: Any = partial(network_scores, **rest)
         else:
-            score = partial(score_rows, X, *unpacked)
+            coef, intercept = unpacked
+            score = partial(score_rows, coef=coef, intercept=intercept)
         if weights is not None and getattr(model, "by_unit", True):
             weights = weights / self._most  # what a unit counts is at most 1 in the table
         if model.class_weights is not None:  # probabilities are to be of the weighted table
             share = np.array(model.class_weights) / max(model.class_weights)
             weights = share[targets] * (1.0 if weights is None else weights)
         with np.errstate(all="ignore"):  # a warning of a huge row would tell of it, un-noised
-            scores = score()
-            table = count_scores(scores, targets, weights)
-        with_intercept = self.fit_intercept and scores.shape[1] == 1
+            tables = [
+                count_scores(score(part), targets[own], None if weights is None else weights[own])
+                for own, part in pieces(X)
+            ]
+        table = np.sum(tables, axis=0)  # of exact counts
+        with_intercept = self.fit_intercept and model.n_outputs == 1
         return released, release_line(table, plan.table, stream.spawn("scores"), with_intercept)
 
     def _publish(self, plan: Any, table: Table, released: Any, spent: PrivacySpent) -> None:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.choices import Adjacency, Auto, VariationalPrivacy
 from skdp.estimators._mixins import LogisticMixin, PrivateClassifierMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
-from skdp.inputs import validate_private_data
+from skdp.inputs import validate_rows
 from skdp.losses.base import Loss
 from skdp.models import Model
 from skdp.parameters import check_choice, check_real
@@ -20,6 +20,7 @@ from skdp.plans.defaults import PublicNumbers
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.plans.variational import account_for_noise, build_variational
 from skdp.reporting import PrivacySpent
+from skdp.row_sources import in_blocks
 
 
 class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
@@ -284,10 +285,16 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
     def _score_moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return means and deviations of scores, one column for each output."""
         check_is_fitted(self)
-        X = validate_private_data(self, X, accept_sparse="csr", reset=False, dtype=np.float64)
+        X = validate_rows(self, X, reset=False, dtype=np.float64)
+        moments = in_blocks(self._block_moments, X)
+        return moments[:, : len(self.coef_)], moments[:, len(self.coef_) :]
+
+    def _block_moments(self, X: Any) -> np.ndarray:
+        """Return means and then deviations of scores, for rows in memory."""
+        X = X.astype(np.float64, copy=False)
         squares = X.multiply(X).tocsr() if hasattr(X, "multiply") else X * X
         variances = np.asarray(squares @ (self.coef_std_**2).T) + self.intercept_std_**2
-        return self._score_rows(X), np.sqrt(variances)
+        return np.hstack([self._score_rows(X), np.sqrt(variances)])
 
 
 def log_expected_share(means: np.ndarray, deviations: np.ndarray) -> np.ndarray:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
+
+_AT_ONCE = 1 << 20
 
 
 def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -17,7 +20,11 @@ def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         check_classification_targets(y)
     if classes is None:
         try:
-            labels, codes = np.unique(y, return_inverse=True)
+            if y.dtype.kind in "biu":
+                labels = np.unique(np.concatenate([np.unique(part) for part in _parts(y)]))
+                codes = _positions(labels, y)
+            else:
+                labels, codes = np.unique(y, return_inverse=True)
         except TypeError:
             raise ValueError(
                 "y holds labels of kinds that cannot be compared, such as text and missing "
@@ -28,20 +35,33 @@ def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
                 "y holds one class only: a classifier needs at least two classes. If the other "
                 "class is merely absent from these rows, name the label set with classes=."
             )
-        return labels, codes.astype(np.int32)
+        return labels, codes.astype(np.int32, copy=False)
     labels = _public_labels(classes)
     if y.dtype.kind in "OUS" or labels.dtype.kind in "OUS":
         position = {label: code for code, label in enumerate(labels.tolist())}
         codes = np.array([position.get(label, -1) for label in y.tolist()], dtype=np.int32)
     else:
-        codes = np.searchsorted(labels, y).astype(np.int32)
-        codes[labels[np.minimum(codes, labels.size - 1)] != y] = -1
+        codes = _positions(labels, y)
     if np.any(codes < 0):
         raise ValueError(
             "y holds labels that are not in classes=: classes must name every label that can "
             "occur, in the type in which y holds it."
         )
     return labels, codes
+
+
+def _parts(y: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield labels part after part: what is computed of them is larger than they are."""
+    yield from (y[start : start + _AT_ONCE] for start in range(0, max(y.size, 1), _AT_ONCE))
+
+
+def _positions(labels: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return each row's position among sorted labels; -1 for others."""
+    codes = np.empty(y.size, np.int32)
+    for part, found in zip(_parts(y), _parts(codes), strict=True):
+        found[:] = np.searchsorted(labels, part)
+        found[labels[np.minimum(found, labels.size - 1)] != part] = -1
+    return codes
 
 
 def _public_labels(classes: Any) -> np.ndarray:

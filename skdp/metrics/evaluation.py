@@ -23,6 +23,7 @@ from skdp.metrics.release import ReleasePlan
 from skdp.metrics.result import PrivateEvaluationResult
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.row_sources import in_blocks, mapped_rows
 from skdp.seeding import fit_context
 from skdp.silence import around_runs
 from skdp.statistics.noise import UNIT
@@ -373,10 +374,14 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         )
         many = len(plan.classes) > 2
         width = len(plan.classes) if many or plan.probabilities else 1
+
+        def score(rows: Any) -> np.ndarray:
+            found = np.asarray(method(rows), dtype=np.float64)
+            return found.reshape(len(found), -1)
+
         try:
             with around_runs():
-                raw = np.asarray(method(X), dtype=np.float64)
-            raw = raw.reshape(len(raw), -1)
+                raw = in_blocks(score, mapped_rows(X) or X)
             sound = raw.shape == (n_rows, width) and bool(np.isfinite(raw).all())
         except (Exception, SystemExit):
             sound = False

@@ -212,7 +212,7 @@ class LinearModel:
         each = [targets]
         if kind == "signs":
             labels = range(self.n_parts) if self.n_parts > 1 else [1]
-            each = [np.where(targets == label, 1, -1).astype(np.int8) for label in labels]
+            each = [np.where(targets == label, np.int8(1), np.int8(-1)) for label in labels]
         shape = (self.units.data_norm, self.intercept_value, kind, row_weight, n_units)
         rows = Rows.from_matrix(X, each[0], *shape)
         parts = [rows, *(rows.with_targets(other, kind) for other in each[1:])]

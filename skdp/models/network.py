@@ -153,7 +153,7 @@ class NetworkModel:
         row_weight = weigh_rows(self.class_weights, targets, row_weight)
         kind = self.loss.target_kind
         if kind == "signs":
-            targets = np.where(targets == 1, 1, -1).astype(np.int8)
+            targets = np.where(targets == 1, np.int8(1), np.int8(-1))
         rows = Rows.from_matrix(X, targets, self.data_norm, 0.0, kind, row_weight, n_units)
         return [NetworkProblem(self, rows)]
 
@@ -220,10 +220,11 @@ class NetworkProblem:
 
     @cached_property
     def _sums(self) -> LayerSums:
-        matrix = self.rows.matrix[0] if self.rows.is_sparse else self.rows.matrix
         model = self.model
         most_rows = self.rows.n_units * model.rows_per_unit
-        return LayerSums(self.rows, model.loss, model.layers, matrix.dtype, model.start, most_rows)
+        return LayerSums(
+            self.rows, model.loss, model.layers, self.rows.dtype, model.start, most_rows
+        )
 
     def sum_clipped(
         self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights

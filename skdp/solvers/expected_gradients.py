@@ -49,12 +49,14 @@ def sum_expected_gradients(
     check_shape("out", out, 2 * size)
     if rows.target_kind != "signs" or not clip > 0.0:
         raise ValueError("Expected gradients take labels -1 and +1, and a positive clip.")
-    index = check_index(np.arange(rows.n_rows) if index is None else index, rows.n_rows)
+    index = None if index is None else check_index(index, rows.n_rows)
     kernel: Any = kernels.accumulate_sparse if rows.is_sparse else kernels.accumulate_dense
-    kernel(
-        *(rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, means, variances),
-        *(index, float(gain), _hermite_rule(), float(clip), out.reshape(2, size)),
-    )
+    for part, chosen in rows.parts(index):
+        chosen = np.arange(part.n_rows) if chosen is None else chosen
+        kernel(
+            *(part.matrix, part.row_scale, part.intercept_value, part.targets, means, variances),
+            *(chosen, float(gain), _hermite_rule(), float(clip), out.reshape(2, size)),
+        )
 
 
 @functools.cache

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, kernel_arguments
+from skdp.row_sources import RowSource
 from skdp.solvers.rows import TARGETS, Rows
 
 # Rows of one call of a kernel over all rows: a level of summation above the kernels' own blocks.
@@ -101,6 +102,8 @@ def sum_gradients(
     check_shape("out", out, size)
     if not clip > 0.0:
         raise ValueError(f"clip must be positive (inf = no clipping), got {clip}.")
+    if isinstance(rows.matrix, RowSource):
+        return _sum_parts(rows, loss, weights, out, index, clip, values)
     kernel = accumulate_kernel(rows.is_sparse, functions.family)
     scratch = scratch_for(rows, loss)
     targets = (rows.targets, rows.kernel_weight)
@@ -119,6 +122,24 @@ def sum_gradients(
         stop = min(start + chunk, rows.n_rows)
         total += kernel(*shared, ALL_ROWS, start, stop, *options, part)
         out += part
+    return total
+
+
+def _sum_parts(
+    rows: Rows,
+    loss: Loss,
+    weights: NDArray[np.float64],
+    out: NDArray[np.float64],
+    index: NDArray[np.int64] | None,
+    *options: Any,
+) -> float:
+    """Do the same part by part."""
+    total = 0.0
+    index = None if index is None else check_index(index, rows.n_rows)
+    for part, chosen in rows.parts(index):
+        own = np.zeros_like(out)
+        total += sum_gradients(part, loss, weights, own, chosen, *options)
+        out += own
     return total
 
 

@@ -196,11 +196,27 @@ class LayerSums:
             raise ValueError(
                 f"clip must be in [{1.0 / largest}, {largest}] (inf = no clipping), got {clip}."
             )
-        count = self.rows.n_rows if index is None else len(index)
+        self._kernels.add_start(self._start, weights, self._weights)
+        index = None if index is None else check_index(index, self.rows.n_rows)
+        found = [
+            self._add_part(part, chosen, out, clip, values)
+            for part, chosen in self.rows.parts(index)
+        ]
+        return sum(within for within, _ in found), math.fsum(value for _, value in found)
+
+    def _add_part(
+        self,
+        rows: Rows,
+        index: NDArray[np.int64] | None,
+        out: Weights | None,
+        clip: float,
+        values: bool,
+    ) -> tuple[int, float]:
+        """Do what `add` does for rows in memory."""
+        count = rows.n_rows if index is None else index.size
         if count == 0:
             return 0, 0.0
-        index = ALL_ROWS if index is None else check_index(index, self.rows.n_rows)
-        self._kernels.add_start(self._start, weights, self._weights)
+        index = ALL_ROWS if index is None else index
         margin = self.layers.rounding_margin(self.dtype, self._most_rows)
         clips = (clip, clip / (1.0 + margin))
         n_blocks = math.ceil(count / self.layers.block)
@@ -213,7 +229,7 @@ class LayerSums:
             begin, end = (self._begin(count, first + part + k, n_blocks) for k in (0, 1))
             total = None if out is None else self._kept[part]
             options = (end - begin, clips, values, total)
-            found[first + part] = self._add_rows(index, begin, *options)
+            found[first + part] = self._add_rows(rows, index, begin, *options)
 
         for first in range(0, n_blocks, at_once):
             some = min(at_once, n_blocks - first)
@@ -244,6 +260,7 @@ class LayerSums:
 
     def _add_rows(
         self,
+        rows: Rows,
         index: NDArray[np.int64],
         first: int,
         count: int,
@@ -259,7 +276,7 @@ class LayerSums:
             block = self._blocks.pop()
         except IndexError:
             block = _Block(self.layers, self.dtype)
-        rows, layers, kernels = self.rows, self.layers, self._kernels
+        layers, kernels = self.layers, self._kernels
         gather = kernels.gather_sparse if rows.is_sparse else kernels.gather_dense
         place = (index, first, block.values[0][:count], block.squares[0, 0])
         gather(rows.matrix, rows.row_scale, layers.gain, layers.bias, *place)

@@ -211,7 +211,12 @@ class RegularisedObjective:
 
     def _blocks(self, index: NDArray[np.int64] | None) -> Iterator[tuple[Any, NDArray, Vector]]:
         """Yield blocks of scaled augmented rows (float64 or CSR), their targets and weights."""
-        rows = self.rows
+        for rows, chosen in self.rows.parts(index):
+            yield from self._blocks_of(rows, chosen)
+
+    def _blocks_of(
+        self, rows: Rows, index: NDArray[np.int64] | None
+    ) -> Iterator[tuple[Any, NDArray, Vector]]:
         count = rows.n_rows if index is None else index.size
         # Sparse blocks hold only stored entries, so they may have many more rows.
         size = max(64, _BLOCK_ELEMENTS // rows.n_columns) if not rows.is_sparse else 1 << 14
@@ -220,22 +225,23 @@ class RegularisedObjective:
             chosen: Any = slice(start, stop) if index is None else index[start:stop]
             scale = rows.row_scale[chosen]
             if rows.is_sparse:
-                block = self._sparse_block(chosen, scale)
+                block = _sparse_block(rows, chosen, scale)
             else:
                 block = np.empty((stop - start, rows.n_columns))
                 np.multiply(rows.matrix[chosen], scale[:, None], out=block[:, : rows.n_features])
                 block[:, rows.n_features :] = rows.intercept_value
             yield block, rows.targets[chosen], rows.shares(chosen)
 
-    def _sparse_block(self, chosen: Any, scale: Vector) -> Any:
-        rows = self.rows
-        shape = (rows.n_rows, rows.n_features)
-        part = sparse.csr_matrix(rows.matrix, shape=shape, copy=False)[chosen]
-        block = sparse.diags(scale) @ part
-        if rows.intercept_value > 0.0:
-            column = np.full((part.shape[0], 1), rows.intercept_value)
-            block = sparse.hstack([block, sparse.csr_matrix(column)], format="csr")
-        return block
+
+def _sparse_block(rows: Rows, chosen: Any, scale: Vector) -> Any:
+    """Return scaled augmented rows of a CSR matrix."""
+    shape = (rows.n_rows, rows.n_features)
+    part = sparse.csr_matrix(rows.matrix, shape=shape, copy=False)[chosen]
+    block = sparse.diags(scale) @ part
+    if rows.intercept_value > 0.0:
+        column = np.full((part.shape[0], 1), rows.intercept_value)
+        block = sparse.hstack([block, sparse.csr_matrix(column)], format="csr")
+    return block
 
 
 def _norms(block: Any) -> Vector:

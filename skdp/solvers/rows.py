@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from skdp.losses.base import TargetKind
+from skdp.row_sources import RowSource
 
 TARGETS = {
     "signs": "labels -1 and +1 (int8)",
@@ -41,11 +43,36 @@ def kernel_view(array: NDArray[Any]) -> NDArray[Any]:
     return array if array.flags.writeable else np.asarray(_WritableView(array))
 
 
+def _as_kernels_take(X: Any, checked: bool = False) -> Any:
+    """Return a matrix in memory as compiled kernels take it."""
+    if not sparse.issparse(X):
+        if not X.flags.c_contiguous:
+            raise ValueError("X must be C-contiguous: use numpy.ascontiguousarray(X).")
+        return kernel_view(X)
+    if X.format != "csr":
+        raise ValueError(f"A sparse X must be in CSR format, got {X.format}: use X.tocsr().")
+    if not checked:
+        X.check_format(full_check=True)
+    if not (checked or X.has_canonical_format):
+        # Duplicates would be squared one by one in the norm of their row.
+        X = X.copy()
+        X.sum_duplicates()
+    return kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
+
+
+def _write_scales(matrix: Any, data_norm: float, out: NDArray[np.float64]) -> None:
+    from skdp.solvers import _dense_kernels, _sparse_kernels
+
+    kernels: Any = _sparse_kernels if isinstance(matrix, tuple) else _dense_kernels
+    kernels.row_scales(matrix, float(data_norm), out)
+
+
 class Rows:
     """Row i counts as ``(r_i x_i, s)`` with ``r_i = min(1 / data_norm, 1 / ||x_i||)``.
 
     So its norm is at most ``sqrt(1 + s^2)``; s is `intercept_value`, 0.0 for no intercept. `matrix`
-    is dense, or ``(data, indices, indptr)`` of a CSR one. Build with :meth:`from_matrix`.
+    is dense, or ``(data, indices, indptr)`` of a CSR one, or a source that is read in blocks, whose
+    rows kernels take from :meth:`parts`. Build with :meth:`from_matrix`.
 
     Losses and gradients count `row_weight` times in sums (None: all once), whatever they were cut
     to before, and means divide by `n_units`, the number of rows unless it is given.
@@ -110,28 +137,13 @@ class Rows:
                 f"X must be a float32 or float64 matrix, got {X.ndim} dimensions of {X.dtype}."
             )
         row_scale = np.empty(X.shape[0])
-        matrix: Any
-        if sparse.issparse(X):
-            if X.format != "csr":
-                raise ValueError(
-                    f"A sparse X must be in CSR format, got {X.format}: use X.tocsr()."
-                )
-            X.check_format(full_check=True)
-            if not X.has_canonical_format:
-                # Duplicates would be squared one by one in the norm of their row.
-                X = X.copy()
-                X.sum_duplicates()
-            from skdp.solvers._sparse_kernels import row_scales as sparse_scales
-
-            matrix = (kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr))
-            sparse_scales(matrix, float(data_norm), row_scale)
+        if isinstance(X, RowSource):
+            for start, stop, block in X.blocks():
+                _write_scales(_as_kernels_take(block), data_norm, row_scale[start:stop])
+            matrix: Any = X
         else:
-            if not X.flags.c_contiguous:
-                raise ValueError("X must be C-contiguous: use numpy.ascontiguousarray(X).")
-            from skdp.solvers._dense_kernels import row_scales
-
-            matrix = kernel_view(X)
-            row_scales(matrix, float(data_norm), row_scale)
+            matrix = _as_kernels_take(X)
+            _write_scales(matrix, data_norm, row_scale)
         shift = float(intercept_value)
         shape = (X.shape[1], np.asarray(targets), row_scale, shift, target_kind)
         return cls(matrix, *shape, row_weight, n_units)
@@ -179,6 +191,44 @@ class Rows:
             other.row_weight = other._check_row_weight(row_weight)
         return other
 
+    def parts(self, index: NDArray[np.int64] | None = None) -> Iterator[tuple[Rows, Any]]:
+        """Yield rows that lie in memory, part after part, and the numbers in them that are meant.
+
+        None stands for all. Sums over all parts are sums over the rows of ``index``; of a source
+        these are read in the order of the table.
+        """
+        source = self.matrix
+        if not isinstance(source, RowSource):
+            yield self, index
+        elif index is None or source.block_rows >= self.n_rows:
+            for start, stop, block in source.blocks():
+                yield self._only(block, slice(start, stop)), index
+        else:
+            index = np.sort(index)
+            for k in range(0, index.size, source.block_rows):
+                chosen = index[k : k + source.block_rows]
+                yield self._only(source.take(chosen), chosen), None
+
+    def gather(self, index: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
+        """Return rows of a source in memory, all or those of ``index``, and where these are."""
+        source: RowSource = self.matrix
+        if source.block_rows >= self.n_rows:
+            return self._only(source.read(0, self.n_rows), slice(None)), index
+        order = np.argsort(index, kind="stable")  # lots are ascending, and soon merged
+        places = np.empty_like(order)
+        places[order] = np.arange(order.size)
+        chosen = index[order]
+        return self._only(source.take(chosen), chosen), places
+
+    def _only(self, block: Any, chosen: Any) -> Rows:
+        """Return some rows of a source, which have been read."""
+        part = copy.copy(self)
+        part.matrix, part.targets = _as_kernels_take(block, checked=True), self.targets[chosen]
+        part.row_scale = self.row_scale[chosen]
+        part.row_weight = None if self.row_weight is None else self.row_weight[chosen]
+        part.n_rows = part.row_scale.size
+        return part
+
     @property
     def kernel_weight(self) -> NDArray[np.float64]:
         """The weights as kernels take them: empty if all are 1."""
@@ -191,7 +241,12 @@ class Rows:
     @property
     def is_sparse(self) -> bool:
         """Whether the rows come from a CSR matrix."""
-        return isinstance(self.matrix, tuple)
+        return isinstance(self.matrix, tuple) or getattr(self.matrix, "is_sparse", False)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the entries."""
+        return (self.matrix[0] if isinstance(self.matrix, tuple) else self.matrix).dtype
 
     @property
     def row_norm_bound(self) -> float:

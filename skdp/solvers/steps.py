@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss
-from skdp.solvers.gradients import check_index, check_shape, check_targets, scratch_for
+from skdp.row_sources import RowSource
+from skdp.solvers.gradients import (
+    check_index,
+    check_shape,
+    check_targets,
+    scratch_for,
+    sum_gradients,
+)
 from skdp.solvers.rows import Rows
 
 _MOMENTUM = 0.0
@@ -175,8 +182,43 @@ def run_steps(
         )
     if (np.diff(offsets) < 0).any() or offsets[0] < 0 or offsets[-1] > indices.size:
         raise ValueError("offsets must not decrease and must stay within indices.")
+    if isinstance(rows.matrix, RowSource):
+        _run_gathered(rows, loss, state, rule, indices, offsets, noise, rates, averaging, clip=clip)
+        return
     data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, rows.kernel_weight)
     spec = (functions.tag, numbers, float(clip), indices, offsets, noise, rates, averaging)
     scratch = (scratch_for(rows, loss), np.empty(n_weights))
     if not kernel(*data, *spec, rule.as_array(), state[:], *scratch):
         raise ValueError(f"{type(loss).__name__}: a sum of gradients is not finite.")
+
+
+def _run_gathered(
+    rows: Rows,
+    loss: Loss,
+    state: StepState,
+    rule: UpdateRule,
+    indices: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    *each_step: NDArray[np.float64],
+    clip: float,
+) -> None:
+    """Do the same with rows of a source: those of several lots are read at once, if they fit."""
+    first, most = 0, rows.matrix.block_rows
+    if most >= rows.n_rows:  # in place
+        most = indices.size
+    while first < offsets.size - 1:
+        last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
+        steps = slice(first, max(last, first + 1))
+        noise, rates, averaging = (numbers[steps] for numbers in each_step)
+        lots = indices[offsets[steps.start] : offsets[steps.stop]]
+        if lots.size <= most:
+            part, places = rows.gather(lots)
+            begin = offsets[steps.start : steps.stop + 1] - offsets[steps.start]
+            run_steps(part, loss, state, rule, places, begin, noise, rates, averaging, clip)
+        else:
+            total = np.zeros(state.weights.size)
+            sum_gradients(rows, loss, state.weights, total, lots, clip)
+            if not np.isfinite(total).all():
+                raise ValueError(f"{type(loss).__name__}: a sum of gradients is not finite.")
+            apply_update(state, rule, total + noise[0], rates[0], averaging[0])
+        first = steps.stop
