@@ -141,7 +141,7 @@ def _choose(choice: Callable[[ScalarFunctions], Any]) -> Callable[..., float]:
     def stub(tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
         raise NotImplementedError("scalar functions are chosen in compiled code only")
 
-    @overload(stub, jit_options=INNER)
+    @overload(stub)
     def choose(tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
         function = choice(find_functions(tag))
 

@@ -34,8 +34,8 @@ def _renew_entropy() -> None:
     _entropy, _process = os.urandom(_KEY_BYTES), os.getpid()
 
 
-# What one draw costs without compiled loops, in numbers of it, and how many take as long as it takes
-# to compile them.
+# What one draw costs without compiled loops, in numbers of it, and how many of these take as long
+# as compiling does.
 _A_DRAW, _FEW = 2**10, 2**20
 _loading = threading.RLock()
 _compiled: list[Any] = []
