@@ -70,7 +70,7 @@ class BudgetExceededError(SkdpError, RuntimeError):
         release of that kind fits any more.
     search : tuple or None
         Of a fit by scikit-learn's `GridSearchCV` and others of its kind: the name of that class,
-        how many of its fits are charged, and how many it makes, None where that is open.
+        and how many of its other fits are charged, whole or in part.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class BudgetExceededError(SkdpError, RuntimeError):
     requested: tuple[float, float] | None = None
     remaining: tuple[float, float] | None = None
     fits: tuple[float, float] | None = None
-    search: tuple[str, int, int | None] | None = None
+    search: tuple[str, int] | None = None
 
 
 class BudgetRequiredError(SkdpError, RuntimeError):

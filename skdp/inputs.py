@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,7 @@ def validate_private_data(estimator: Any, X: Any, y: Any = "no_validation", **ch
 
     A sparse `X` that points outside its shape is refused as well.
     """
+    refuse_other_tables(X)
     check_indices(X)
     return _with_public_errors(validate_data, estimator, X, y, **checks)
 
@@ -116,6 +117,17 @@ def _check_blocks(source: MappedRows) -> None:
             found.add(str(error))
     if found:  # in a table in memory a NaN is found before an infinity
         raise ValueError(min(found))
+
+
+def refuse_other_tables(X: Any) -> None:
+    """Refuse tables that numpy would take for a single object."""
+    marks = ("__dataframe__", "__arrow_c_stream__", "collect")
+    unknown = not hasattr(X, "__array__") and any(hasattr(X, name) for name in marks)
+    if unknown or isinstance(X, Mapping):
+        raise TypeError(
+            f"X is of type {type(X).__name__}: give an array, a sparse matrix, a pandas or polars "
+            "frame or a pyarrow table. Make a frame of a dict, and collect a lazy one."
+        )
 
 
 def check_indices(X: Any) -> None:

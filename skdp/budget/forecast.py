@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from skdp.accounting import Event
-from skdp.budget.planning import find_epsilon, plan_fits, set_epsilon
+from skdp.budget.planning import find_epsilon, plan_refits, set_epsilon
 from skdp.budget.rehearsal import largest_epsilon, rehearse
 from skdp.budget.request import Request
 from skdp.budget.summary import what_fits
@@ -173,9 +173,10 @@ class ForecastingView(LedgerView):
     def _requests(self, plan: Any, shape: dict[str, Any], **details: Any) -> list[Request]:
         """Prepare what a caller names: releases, or an estimator and the shape of its table."""
         if hasattr(plan, "fit"):
-            plan = plan_fits(plan, **shape)
-        else:
-            _refuse_shape(shape, plan)
+            fits, refits = plan_refits(plan, **shape)
+            ways = [self._requests(fits + refit, {}, **details) for refit in refits or [[]]]
+            return min(ways, key=self._left_after) if refits else ways[0]
+        _refuse_shape(shape, plan)
         items = (
             list(plan)
             if isinstance(plan, Iterable) and not isinstance(plan, Event | PrivacySpent)
@@ -184,6 +185,12 @@ class ForecastingView(LedgerView):
         if not items:
             raise ValueError("plan must name at least one release.")
         return [self.desk.prepare(item, **details) for item in items]
+
+    def _left_after(self, requests: list[Request]) -> tuple[bool, tuple[float, float]]:
+        """Return whether charges would be granted, and what would be left."""
+        currency = self.desk.currency
+        found = rehearse(currency, self.desk.file.state().spent, requests, 1)
+        return found.refused is None, currency.remaining(found.spent)
 
 
 def _refuse_shape(shape: dict[str, Any], given: Any) -> None:

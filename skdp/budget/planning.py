@@ -53,8 +53,8 @@ def plan_fits(
     -------
     list of PrivacySpent
         In the order in which one process would charge them. The refit of a search, last, is taken
-        to be of the candidate that states the largest epsilon, and of these the largest delta:
-        another one may cost more where candidates differ in price otherwise. Splits have the
+        to be of the candidate that states the largest epsilon, and of these the largest delta. A
+        budget's `check`, `fits` and `allocate` take the one that leaves them least. Splits have the
         sizes that `cv` gives as many rows of each label: where the price of a fit depends on its
         number of rows, as by objective perturbation, other splits may cost a little more or less.
 
@@ -74,10 +74,18 @@ def plan_fits(
     >>> len(plan_fits(search, n_samples=600, n_features=8))  # 3 candidates, 3 splits, one refit
     10
     """
+    fits, refits = plan_refits(estimator, n_samples, n_features, n_classes, groups)
+    return fits + max(refits, key=_stated, default=[])
+
+
+def plan_refits(
+    estimator: Any, n_samples: int, n_features: int, n_classes: int = 2, groups: bool = False
+) -> tuple[list[PrivacySpent], list[list[PrivacySpent]]]:
+    """Return charges as `plan_fits` does, and apart from them those of each possible refit."""
     public = {"n_features": n_features, "n_classes": n_classes, "groups": groups}
     if type(estimator) in _SEARCHES:
-        return list(_plan_search(estimator, n_samples, public))
-    return _plan_fit(estimator, {**public, "n_samples": n_samples})
+        return _plan_search(estimator, n_samples, public)
+    return _plan_fit(estimator, {**public, "n_samples": n_samples}), []
 
 
 def find_epsilon(estimator: Any) -> str:
@@ -98,14 +106,17 @@ def set_epsilon(estimator: Any, epsilon: float) -> Any:
     return clone(estimator).set_params(**{find_epsilon(estimator): epsilon})
 
 
-def _plan_search(search: Any, n_samples: int, public: dict[str, Any]) -> Iterator[PrivacySpent]:
+def _plan_search(
+    search: Any, n_samples: int, public: dict[str, Any]
+) -> tuple[list[PrivacySpent], list[list[PrivacySpent]]]:
     if public["groups"]:
         raise ValueError(
             f"How {type(search).__name__} divides ids among splits depends on the ids: plan one "
             "fit by plan_fits(search.estimator, ...), and count the fits by fits=."
         )
     sizes = _train_sizes(search.cv, n_samples, public["n_classes"])
-    dearest: list[PrivacySpent] = []
+    fits: list[PrivacySpent] = []
+    refits: dict[str, list[PrivacySpent]] = {}
     for point in _points(search):
         candidate = clone(search.estimator).set_params(**clone(point, safe=False))
         by_size = {
@@ -113,10 +124,10 @@ def _plan_search(search: Any, n_samples: int, public: dict[str, Any]) -> Iterato
             for size in {*sizes, n_samples}
         }
         for size in sizes:
-            yield from by_size[size]
-        dearest = max(dearest, by_size[n_samples], key=_stated)
-    if search.refit is not False:
-        yield from dearest
+            fits += by_size[size]
+        whole = by_size[n_samples]
+        refits[repr([(each.event, each.epsilon, each.delta) for each in whole])] = whole
+    return fits, list(refits.values()) if search.refit is not False else []
 
 
 def _stated(charges: list[PrivacySpent]) -> tuple[float, float]:

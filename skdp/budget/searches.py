@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import islice
 from typing import Any, NamedTuple
 
 from skdp.exceptions import BudgetExceededError
@@ -12,16 +11,18 @@ _EVALUATION, _REFIT = "candidate-split-evaluation", "refit-with-best-params"
 
 
 class SearchFit(NamedTuple):
-    """One fit of a search by scikit-learn; all of it is public."""
+    """One fit of a search by scikit-learn; all of it is public.
+
+    How many it will make is left out: splits by ids are as many as private ids may be.
+    """
 
     search: str  # its class
     run: str  # which call of its fit
     fit: str  # which of its fits
-    fits: int | None  # how many it makes, where that is known from the start
 
     def record(self) -> dict[str, Any]:
         """Return what the ledger keeps among the parameters of a charge."""
-        return {"class": self.search, "run": self.run, "fit": self.fit, "fits": self.fits}
+        return {"class": self.search, "run": self.run, "fit": self.fit}
 
 
 def find_search(estimator: Any) -> SearchFit | None:
@@ -37,12 +38,8 @@ def find_search(estimator: Any) -> SearchFit | None:
         root = task.parent
         while "fit" not in _names(root):
             root = root.parent
-        search = next(each for each in root if each.task_name == "search")
-        first = next(islice(search, 1, None))  # of its tasks; halving has several rounds of them
-        known = _EVALUATION in _names(first)
-        total = search.max_subtasks + root.max_subtasks - 1 if known else None
         run = f"{root.root_uuid.hex}.{root.task_id}"
-        return SearchFit(root.estimator_name, run, "-".join(_path(task, root)), total)
+        return SearchFit(root.estimator_name, run, "-".join(_path(task, root)))
     return None
 
 
@@ -62,10 +59,12 @@ def name_search(error: BudgetExceededError, fit: SearchFit, accountant: Any) -> 
     with suppress(AttributeError, KeyError, TypeError):
         searches = [entry["parameters"].get("search") or {} for entry in ledger.entries()]
         charged = {each["fit"] for each in searches if each.get("run") == fit.run}
-    needed = "its fits" if fit.fits is None else f"its {fit.fits} fits"
-    error.search = fit.search, len(charged), fit.fits
+    part = ", and a part of this one," if fit.fit in charged else ""
+    others = len(charged - {fit.fit})
+    error.search = fit.search, others
     error.args = (
-        f"{error} It was a fit of {fit.search}: {len(charged)} of {needed} are charged, and stay "
-        "so. Before the next search, skdp.budget.plan_fits(search, ...) lists its charges, "
-        "budget.check(search, ...) tells whether they fit, and budget.plan commits to them.",
+        f"{error} It was a fit of {fit.search}: {others} of its other fits{part} are charged, "
+        "whole or in part, and stay so. Before the next search, skdp.budget.plan_fits(search, ...) "
+        "lists its charges, budget.check(search, ...) tells whether they fit, and budget.plan "
+        "commits to them.",
     )

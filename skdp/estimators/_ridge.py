@@ -149,7 +149,7 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
         self.verbose = verbose
 
     def variant(self, *, alpha: float | None = None, features: Any = None) -> Self:
-        """Return a fitted model with another penalty or fewer features, from the same release.
+        """Return a fitted model with another penalty or other features, from the same release.
 
         No row is read and nothing is spent. Choosing among variants by `cp_`, by eye or by any
         other function of released numbers is free as well.
@@ -160,7 +160,7 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
             The penalty; None keeps it.
         features : sequence of int or of str, or None, default=None
             Positions or names of the features to keep; others have the coefficient 0. None keeps
-            all.
+            those of this model. Features that it has left out can come back.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
     def _positions(self, features: Any) -> list[int]:
         count = self.n_features_in_
         if features is None:
-            return list(range(count))
+            return self._kept
         names = list(getattr(self, "feature_names_in_", []))
         features = list(features) if np.ndim(features) == 1 else [features]
         found = [names.index(f) if isinstance(f, str) and f in names else f for f in features]

@@ -12,6 +12,7 @@ from skdp.estimators._dpsgd import DPSGDClassifier
 from skdp.estimators._grpua import GrpuaLogisticRegression
 from skdp.estimators._objective import ObjectivePerturbationLogisticRegression
 from skdp.estimators._opera import OperaLogisticRegression
+from skdp.mechanisms.random_stream import load_generator
 
 # Synthetic rows charge nothing.
 _UNCOUNTED = SimpleNamespace(reserve=lambda *_, **__: None)
@@ -43,6 +44,7 @@ def warm_up(*estimators: Any, verbose: int = 0) -> None:
         GrpuaLogisticRegression(),
         DPSGDClassifier(),
     )
+    load_generator()
     # Not drawn, so that nothing depends on a generator of the process.
     X = np.linspace(-0.5, 0.5, 100).reshape(50, 2)
     for estimator in chosen:

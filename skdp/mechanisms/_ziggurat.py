@@ -136,13 +136,13 @@ def normals_of(
     return place
 
 
-def fill_normals(state: np.ndarray, table: Table, out: np.ndarray) -> None:
+def fill_normals(state: np.ndarray, out: np.ndarray) -> None:
     """Fill `out` with standard normals from the blocks that `state` is at."""
     # Memory from here is less to compile.
     words = np.empty(min(_AT_ONCE, -(-out.size // GROUP) * GROUP), dtype=np.uint64)
     more = state.copy()
     more[15] ^= np.uint32(1)  # another nonce
-    _fill(state, more, table, words, np.empty(GROUP, dtype=np.uint64), out)
+    _fill(state, more, ziggurat(), words, np.empty(GROUP, dtype=np.uint64), out)
 
 
 @njit(cache=True, nogil=True)

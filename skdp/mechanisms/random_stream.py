@@ -34,21 +34,32 @@ def _renew_entropy() -> None:
     _entropy, _process = os.urandom(_KEY_BYTES), os.getpid()
 
 
+# What one draw costs without compiled loops, in numbers of it, and how many of these take as long
+# as compiling does.
+_A_DRAW, _FEW = 2**10, 2**20
 _loading = threading.RLock()
-_loaded: list[Any] = []
+_compiled: list[Any] = []
+_drawn = 0
 
 
-def _load_generator() -> Any:
-    """Return the modules of the generator; forks wait until they are imported and compiled."""
-    if not _loaded:
+def load_generator(count: int = _FEW) -> Any:
+    """Return the module that fills arrays for a draw of `count` numbers more in this process.
+
+    Forks wait until it is imported, and compiled.
+    """
+    global _drawn
+    if not _compiled:
         with _loading:
-            from skdp.mechanisms import _chacha, _ziggurat
+            from skdp.mechanisms import _chacha, _uncompiled, _ziggurat
 
+            _drawn += count + _A_DRAW
+            if _drawn < _FEW:
+                return _uncompiled
             block = _chacha.first_block(bytes(_KEY_BYTES), 0)
             _chacha.fill_words(block, np.empty(_chacha.GROUP, dtype=np.uint64))
-            _ziggurat.fill_normals(block, _ziggurat.ziggurat(), np.empty(1))
-            _loaded[:] = _chacha, _ziggurat
-    return _loaded
+            _ziggurat.fill_normals(block, np.empty(1))
+            _compiled[:] = [_ziggurat]
+    return _compiled[0]
 
 
 if hasattr(os, "register_at_fork"):
@@ -160,9 +171,9 @@ class RandomStream:
 
     def words(self, count: int) -> np.ndarray:
         """Return `count` uniform 64-bit words, dtype uint64."""
-        chacha, _ = _load_generator()
-        words = np.empty(-(-count // chacha.GROUP) * chacha.GROUP, dtype=np.uint64)
-        self._fill(words, chacha.fill_words)
+        generator = load_generator(count)
+        words = np.empty(-(-count // generator.GROUP) * generator.GROUP, dtype=np.uint64)
+        self._fill(words, generator.fill_words)
         return words[:count]
 
     def _word(self) -> int:
@@ -176,7 +187,8 @@ class RandomStream:
 
     def _fill(self, out: np.ndarray, fill: Callable[[np.ndarray, np.ndarray], None]) -> None:
         """Fill an array part by part from the next key; `fill` is given first block and part."""
-        chacha, _ = _load_generator()
+        from skdp.mechanisms._chacha import first_block
+
         digest = hashlib.blake2b(
             self._own_entropy(), digest_size=_KEY_BYTES, key=self._key, person=b"skdp-draw"
         )
@@ -184,7 +196,7 @@ class RandomStream:
         key = digest.digest()
 
         def work(part: int) -> None:
-            fill(chacha.first_block(key, part), out[part * _PART : (part + 1) * _PART])
+            fill(first_block(key, part), out[part * _PART : (part + 1) * _PART])
 
         n_parts = -(-out.size // _PART)
         if n_parts >= _SHARED_PARTS:
@@ -215,9 +227,9 @@ class RandomStream:
         one and ``|h(x)| <= (2 + x^2) 2^-49``, which is less than 2e-14 of an epsilon a number.
         No tail is cut off. The proof is in ``docs/security.md``.
         """
-        _, ziggurat = _load_generator()
-        normals, table = np.empty(shape), ziggurat.ziggurat()
-        self._fill(normals.ravel(), lambda block, part: ziggurat.fill_normals(block, table, part))
+        normals = np.empty(shape)
+        generator = load_generator(normals.size)
+        self._fill(normals.ravel(), generator.fill_normals)
         return normals
 
     def exponential(self, count: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.budget.charging import ChargesBudget, charge, check_accountant
+from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_accountant
 from skdp.choices import Auto
 from skdp.estimators.labels import encode_labels
 from skdp.exceptions import PrivacyWarning
@@ -71,9 +71,10 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
     score_values : array of shape (n_values,) or None, default=None
         The values that scores can take, if they are few, as those of the leaves of a tree: each is
         a bin of its own. They are to be read off the model or its rounding, never off scores.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+    adjacency : {"add-remove", "replace-one"} or None, default=None
         Which tables are neighbours: one has a row more, the number n that figures are divided by
-        being public and unchanged, or one row is another.
+        being public and unchanged, or one row is another. None takes the relation that the budget
+        counts in, and add-remove where nothing is charged.
     accountant : BudgetAccountant or None, default=None
         Budget to charge; None takes that of the ``with`` block around the call.
     classes : sequence or None, default=None
@@ -129,7 +130,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         thresholds: Any = (0.5,),
         n_bins: int | Auto = "auto",
         score_values: Any = None,
-        adjacency: Adjacency = "add-remove",
+        adjacency: Adjacency | None = None,
         accountant: Any = None,
         classes: Any = None,
         subgroups: Any = None,
@@ -244,10 +245,21 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         expected = result.of(label=None if confusions is None else 1)
         return {name: getattr(expected, name).width for name in FIGURES[:-1]}
 
+    def _find_relation(self) -> Adjacency:
+        if self.adjacency is not None:
+            return self.adjacency
+        budget = self.accountant
+        if budget is None:
+            budget = find_accountant(self._bound_accountant)
+        ledger = getattr(budget, "accountant", budget)  # a plan names its budget
+        found: Adjacency = getattr(ledger, "adjacency", "add-remove")
+        return found
+
     def _check_parameters(self) -> None:
         check_real("epsilon", self.epsilon, at_least=1e-9, at_most=1e6)
         check_real("delta", self.delta, at_least=SMALLEST_DELTA, below=1.0)
-        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        if self.adjacency is not None:
+            check_choice("adjacency", self.adjacency, ADJACENCIES)
         check_accountant(self.accountant)
         is_seeded(self.random_state)
         if self.n_bins != "auto":
@@ -332,7 +344,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
 
     def _plan(self, n: int, classes: Any, probabilities: bool = True, unit: int = 1) -> ReleasePlan:
         return ReleasePlan.build(
-            *(self.epsilon, self.delta, self.adjacency, n, classes),
+            *(self.epsilon, self.delta, self._find_relation(), n, classes),
             thresholds=tuple(float(at) for at in self.thresholds),
             n_bins=self.n_bins,
             score_values=self.score_values,
@@ -346,7 +358,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         return PrivacySpent(
             epsilon=float(self.epsilon),
             delta=float(self.delta),
-            adjacency=self.adjacency,
+            adjacency=plan.adjacency,
             event=plan.event,
             accountant="pld",
             mechanism=f"evaluation of a public model: {plan.describe()}",

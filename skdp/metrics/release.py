@@ -105,6 +105,7 @@ class ReleasePlan:
     bins: ScoreBins
     noises: tuple[Noise, ...]
     event: Event
+    adjacency: Adjacency
     n: int
     classes: np.ndarray
     subgroups: tuple[Any, ...] | None
@@ -155,7 +156,8 @@ class ReleasePlan:
         else:
             count = number_of_bins(n, sigma * math.sqrt(tables)) if n_bins == "auto" else n_bins
             places = ScoreBins.make(count, thresholds)
-        return cls(places, noises(sigma), event(sigma), n, classes, subgroups, probabilities)
+        found = places, noises(sigma), event(sigma), adjacency
+        return cls(*found, n, classes, subgroups, probabilities)
 
     def describe(self) -> str:
         """Name sensitivity, noise and theorem, for the statement."""

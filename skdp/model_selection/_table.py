@@ -10,7 +10,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import column_or_1d, get_tags, indexable
 
-from skdp.inputs import check_indices, public_message, validate_private_data
+from skdp.inputs import (
+    check_indices,
+    public_message,
+    refuse_other_tables,
+    validate_private_data,
+)
 
 
 def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -19,6 +24,7 @@ def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     If `template` has parts, these will see the rows first and check them.
     """
     parts = ("steps", "transformers", "transformer_list", "estimator")
+    refuse_other_tables(X)
     check_indices(X)
     try:
         if not any(hasattr(template, part) for part in parts):

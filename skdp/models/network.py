@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.choices import Activation
+from skdp.choices import Activation, Clipping
 from skdp.losses.base import Loss, kernel_arguments
 from skdp.models.class_weights import weigh_rows
 from skdp.models.network_bounds import NearStart
@@ -25,7 +25,6 @@ from skdp.solvers import Layers, LayerSums, Rows
 from skdp.threads import one_blas_thread
 
 Weights = NDArray[np.float64]
-Clipping = Literal["flat", "per-layer", "normalize"]
 
 # Added to a gradient's norm before it is divided by, in scaled units (Bu et al. 2023): much longer
 # gradients get the clipping norm, much shorter ones keep their order of length.

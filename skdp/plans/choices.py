@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from skdp.plans.noisy_gradient import Calibration, Sampling
+from skdp.choices import LearningRate, NoiseCalibration, StepRule, StepSolver
+from skdp.plans.noisy_gradient import Sampling
 
-StepSizes = Literal["constant", "strongly-convex", "convex"]
 Averaging = bool | float | Literal["ema"]
 
 
@@ -21,12 +21,12 @@ class GradientPerturbationChoices:
     penalty: float | None
     batch_size: int | None
     max_iter: int | None
-    step_sizes: StepSizes
+    step_sizes: StepRule
     initial_step: float | None
     radius: float | None
     average: Averaging
     sampling: Sampling
-    calibration: Calibration
+    calibration: NoiseCalibration
     max_grad_norm: float | None = None  # None clips nothing that a bound does not hold for
 
 
@@ -39,11 +39,11 @@ class DPSGDChoices:
     max_grad_norm: float | None
     batch_size: int | None
     max_iter: int | None
-    solver: Literal["sgd", "adam"]
+    solver: StepSolver
     momentum: float | None
     beta_1: float
     beta_2: float
-    learning_rate: Literal["constant", "linear", "cosine"]
+    learning_rate: LearningRate
     initial_step: float | None
     final_share: float
     decay_share: float

@@ -26,6 +26,7 @@ from skdp.accounting import (
     calibrate_event,
     composition_noise_multiplier,
 )
+from skdp.choices import NoiseCalibration
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
 from skdp.mechanisms.discrete_gaussian import Noise
 from skdp.mechanisms.random_stream import RandomStream
@@ -38,7 +39,6 @@ from skdp.solvers import UpdateRule
 
 Sampling = Literal["full", "poisson", "uniform", "allocation"]
 Sampler = PoissonSampler | UniformSubsetSampler | AllocationSampler
-Calibration = Literal["pld", "composition", "hidden-state"]
 
 # Weights are kept in this ball on every table: far beyond any use, and far from overflow.
 LARGEST_WEIGHTS = 1e100
@@ -249,7 +249,7 @@ def calibrate_sigma(
     epsilon: float,
     delta: float,
     steps: int,
-    calibration: Calibration = "pld",
+    calibration: NoiseCalibration = "pld",
 ) -> float:
     """Return the least noise on the sum that keeps all steps within (epsilon, delta).
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 from scipy.optimize import brentq
 
 from skdp.accounting import ObjectivePerturbationEvent, PureDPEvent
 from skdp.accounting.numerics import gaussian_profile
+from skdp.choices import SmoothSolver
 from skdp.mechanisms.contribution import Adjacency
 from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid, secret_on_grid
 from skdp.models import LinearModel, require
 from skdp.plans.output_perturbation import Numerics, proved_tolerance
 from skdp.solvers.objective import smallest_tolerance
-
-ObjectiveSolver = Literal["newton", "lbfgs"]
 
 # Cost of the final noise, as a share of the total mu. It adds to mu in squares for one output; for
 # several it is paid by a slightly smaller epsilon, and has to be less. Where rounding errors govern
@@ -62,7 +60,7 @@ class ObjectivePerturbationPlan:
     adjacency: Adjacency
     epsilon: float
     delta: float
-    solver: ObjectiveSolver
+    solver: SmoothSolver
     max_iter: int
     tilt_sigma: float
     tolerance: float
@@ -82,7 +80,7 @@ class ObjectivePerturbationPlan:
         adjacency: Adjacency,
         epsilon: float,
         delta: float,
-        solver: ObjectiveSolver = "newton",
+        solver: SmoothSolver = "newton",
         max_iter: int = 100,
         numerics: Numerics = "float",
         rows_per_unit: int | None = 1,

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 from skdp.accounting import Event, GaussianEvent
 from skdp.accounting.numerics.contractions import sum_of_powers
-from skdp.choices import Numerics
+from skdp.choices import Numerics, Solver
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid
@@ -24,8 +23,6 @@ from skdp.plans.noisy_gradient import contribution_in_ball
 from skdp.plans.score_table import beside
 from skdp.solvers.objective import smallest_tolerance
 from skdp.solvers.rounding import certified_tolerance, gradient_rounding
-
-OutputSolver = Literal["newton", "lbfgs", "gd"]
 
 # The tolerance may cost this share of the noise; see minimiser_sensitivity.
 _TOLERANCE_SHARE = 1e-3
@@ -138,7 +135,7 @@ class OutputPerturbationPlan:
     adjacency: Adjacency
     epsilon: float
     delta: float
-    solver: OutputSolver
+    solver: Solver
     max_iter: int
     tolerance: float
     step_size: float
@@ -156,7 +153,7 @@ class OutputPerturbationPlan:
         adjacency: Adjacency,
         epsilon: float,
         delta: float,
-        solver: OutputSolver,
+        solver: Solver,
         max_iter: int,
         step_size: float | None = None,
         numerics: Numerics = "float",

@@ -9,13 +9,13 @@ import math
 from fractions import Fraction
 
 from skdp.accounting import PureDPEvent
+from skdp.choices import SmoothSolver
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.mechanisms.norm_exponential import LARGEST_LENGTH
 from skdp.models import LinearModel, require
 from skdp.plans.objective_perturbation import (
     FINAL_NOISE,
     ObjectivePerturbationPlan,
-    ObjectiveSolver,
     check_penalty,
     curvature_ratio,
     final_distance,
@@ -56,7 +56,7 @@ def pure_objective_plan(
     penalty: float,
     adjacency: Adjacency,
     epsilon: float,
-    solver: ObjectiveSolver = "newton",
+    solver: SmoothSolver = "newton",
     max_iter: int = 100,
     numerics: Numerics = "float",
     rows_per_unit: int | None = 1,

@@ -96,4 +96,7 @@ def _at_most(joint: Accountant, delta: float, epsilon: float, at_delta: float) -
 
 
 def _deltas(delta: float) -> list[float]:
-    return sorted({delta, *_CURVE_DELTAS}, reverse=True) if delta > 0.0 else [0.0]
+    if not delta > 0.0:
+        return [0.0]
+    # A sum of deltas that is printed like a point of the curve takes its place.
+    return sorted({f"{each:.3g}": each for each in (*_CURVE_DELTAS, delta)}.values(), reverse=True)

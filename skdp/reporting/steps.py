@@ -55,6 +55,14 @@ REMEDIES = {
     "SimpleImputer": "SimpleImputer(strategy='constant', fill_value=...) with a public value",
     "OneHotEncoder": "OneHotEncoder(categories=[...]) with public lists of categories",
     "OrdinalEncoder": "OrdinalEncoder(categories=[...]) with public lists of categories",
+    "CountVectorizer": "vocabulary=[...], a public list, or HashingVectorizer",
+    "TfidfVectorizer": (
+        "vocabulary=[...], a public list, with use_idf=False; or transform by one that was fitted "
+        "to public texts before the pipeline"
+    ),
+    "TfidfTransformer": (
+        "use_idf=False, or transform by one that was fitted to public texts before the pipeline"
+    ),
     "GaussianRandomProjection": "n_components as a number",
     "SparseRandomProjection": "n_components as a number",
     "LogisticRegression": "OperaLogisticRegression or another private classifier",
@@ -176,10 +184,13 @@ def _function(step: Any) -> StepVerdict:
     return _at_your_word(f"{claim}, and inverse_func undoes it on every row" if paired else claim)
 
 
-def _vectorizer(step: Any) -> StepVerdict:
+def _vectorizer(step: Any) -> StepVerdict | None:
     own = step.get_params(deep=False)
+    # Frequencies, and a vocabulary that is not given, are learned from the texts.
+    if own.get("use_idf", False) or own.get("vocabulary", ()) is None:
+        return None
     if any(callable(value) for name, value in own.items() if name != "dtype"):
-        return _at_your_word("HashingVectorizer's functions treat each text by itself")
+        return _at_your_word(f"{type(step).__name__}'s functions treat each text by itself")
     return _known(_STATELESS)
 
 
@@ -207,6 +218,7 @@ def _by_pattern(columns: Any) -> bool:
 
 _DEPENDS_ON_PARAMETERS: dict[str, Callable[[Any], StepVerdict | None]] = {
     "ColumnTransformer": _columns,
+    "CountVectorizer": _vectorizer,
     "FunctionTransformer": _function,
     "GaussianRandomProjection": _projection,
     "HashingVectorizer": _vectorizer,
@@ -216,4 +228,6 @@ _DEPENDS_ON_PARAMETERS: dict[str, Callable[[Any], StepVerdict | None]] = {
     "SimpleImputer": _imputer,
     "SparseRandomProjection": _projection,
     "SplineTransformer": _spline,
+    "TfidfTransformer": _vectorizer,
+    "TfidfVectorizer": _vectorizer,
 }

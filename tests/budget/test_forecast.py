@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier
-from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    LeaveOneGroupOut,
+    RandomizedSearchCV,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 from support import rows
 
@@ -209,17 +215,40 @@ def test_a_search_that_a_budget_ends_is_named(n_jobs):
     model = opera(accountant=budget)
     with (
         pytest.warns(UserWarning),
-        pytest.raises(BudgetExceededError, match="2 of its 5") as caught,
+        pytest.raises(BudgetExceededError, match="2 of its other fits are") as caught,
     ):
         grid(model, n_jobs=n_jobs).fit(X, Y)  # its failed fits count as NaN; the refit raises
-    assert caught.value.search == ("GridSearchCV", 2, 5)
-    with pytest.raises(BudgetExceededError, match="0 of its 5"):  # another search
+    assert caught.value.search == ("GridSearchCV", 2)
+    with pytest.raises(BudgetExceededError, match="0 of its other"):  # another search
         grid(model, error_score="raise").fit(X, Y)
     runs = {entry["parameters"]["search"]["run"] for entry in budget.entries()}
     assert len(budget.entries()) == 2 and len(runs) == 1
     with pytest.raises(BudgetExceededError) as caught:
         model.fit(X, Y)
     assert caught.value.search is None
+
+
+def test_the_refit_that_is_rehearsed_leaves_the_budget_least():
+    """Of two candidates that state the same, the one whose noise is no Gaussian costs more here."""
+    gaussian, pure = opera(epsilon=0.2), opera(epsilon=0.2, delta=0.0)
+    budget = BudgetAccountant(3.0, 1e-5, composition="zcdp")
+    search = GridSearchCV(gaussian, {"delta": [1e-7, 0.0]}, cv=2)
+    charges = plan_fits(search, **SHAPE)[:-1]
+    last = [plan_fits(model, **SHAPE) for model in (gaussian, pure)]
+    left = [budget.check(charges + refit) for refit in last]
+    assert left[0] != left[1] and budget.check(search, **SHAPE) == min(left)
+
+
+def test_no_number_of_splits_is_named_ahead_of_them_and_parts_of_fits_are_no_fits():
+    pytest.importorskip("sklearn.callback")
+    budget = BudgetAccountant(0.75, 1e-4, composition="basic")
+    search = GridSearchCV(pipeline(), {}, cv=LeaveOneGroupOut(), error_score="raise")
+    with budget, pytest.raises(BudgetExceededError, match="1 of its other fits, and a part") as got:
+        search.fit(X, Y, groups=np.arange(len(X)) % 7)
+    assert "7" not in str(got.value).split("It was a fit")[1]
+    assert all(
+        set(entry["parameters"]["search"]) == {"class", "run", "fit"} for entry in budget.entries()
+    )
 
 
 def test_a_search_that_is_planned_cannot_be_ended():

@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.special import log_ndtr, ndtr
 from threadpoolctl import threadpool_limits
 
-from skdp.mechanisms import RandomStream
+from skdp.mechanisms import RandomStream, _uncompiled, _ziggurat, random_stream
 from skdp.mechanisms._chacha import GROUP, LANES, first_block
 from skdp.mechanisms._ziggurat import LAYERS, fill_normals, normals_of, ziggurat
 from skdp.testing import check_noise
@@ -297,8 +297,29 @@ def test_a_draw_is_made_of_the_blocks_of_two_nonces():
     size = 9 * GROUP + 11
     wanted, drawn = np.empty(size), np.empty(size)
     assert normals_of(words, ziggurat(), first_block(bytes(32), 0), buffer, 0, wanted) < buffer.size
-    fill_normals(first_block(key, part), ziggurat(), drawn)
+    fill_normals(first_block(key, part), drawn)
     assert np.array_equal(drawn, wanted)
+
+
+@pytest.mark.parametrize(("size", "part"), [(1, 0), (GROUP, 1), (20_000, 5)])
+def test_draws_without_compiled_loops_are_the_same(size, part):
+    found = []
+    for generator in (_uncompiled, _ziggurat):
+        state = first_block(bytes(range(32)), part)
+        state[12] = 2**32 - 3 if part else 0  # the number of the block runs over
+        drawn, words = np.empty(size), np.empty(3 * GROUP, dtype=np.uint64)
+        generator.fill_words(state, words)
+        generator.fill_normals(state.copy(), drawn)
+        found.append((drawn, words, state))
+    for plain, compiled in zip(*found, strict=True):
+        assert np.array_equal(plain, compiled)
+
+
+def test_many_draws_are_compiled(monkeypatch):
+    monkeypatch.setattr(random_stream, "_compiled", [])
+    monkeypatch.setattr(random_stream, "_drawn", 0)
+    assert random_stream.load_generator(1000) is _uncompiled
+    assert random_stream.load_generator(10**7) is _ziggurat is random_stream.load_generator(1)
 
 
 @pytest.mark.parametrize("draw", ["words", "standard_normal", "uniform"])

@@ -192,6 +192,19 @@ def test_errors_come_before_charges_and_quote_no_value(message):
     assert "77" not in str(raised.value) and "secret" not in str(raised.value)
 
 
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_an_evaluation_counts_neighbours_as_its_budget_does(relation):
+    budget = BudgetAccountant(epsilon=1.01, delta=1e-5, adjacency=relation)
+    given = PrivateEvaluation(1.0, adjacency=relation).evaluate(MODEL, X, Y).privacy_spent_
+    with budget:  # which the other relation would exceed, or be refused by
+        spent = PrivateEvaluation(1.0).evaluate(MODEL, X, Y).privacy_spent_
+    with BudgetAccountant(2.0, 1e-5, adjacency=relation).plan([spent]):
+        planned = PrivateEvaluation(1.0).evaluate(MODEL, X, Y).privacy_spent_
+    assert spent.adjacency == planned.adjacency == relation
+    assert spent.event == given.event
+    assert PrivateEvaluation().evaluate(MODEL, X, Y).privacy_spent_.adjacency == "add-remove"
+
+
 def test_models_without_what_is_needed_are_refused():
     with pytest.raises(TypeError, match="predict_proba"):
         PrivateEvaluation().evaluate(object(), X, Y)

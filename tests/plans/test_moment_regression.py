@@ -218,6 +218,9 @@ def test_variants_cost_nothing_and_take_names():
         ).fit(frame, y)
         before = budget.spent()
         model = pipeline[-1].variant(features=["c"])
+        again = model.variant(alpha=1.0)
+        assert np.flatnonzero(again.coef_).tolist() == np.flatnonzero(model.coef_).tolist()
+        assert np.all(again.variant(features=["a", "b", "c"]).coef_ != 0.0)
         assert budget.spent() == before and model.privacy_spent_ == pipeline[-1].privacy_spent_
         with pytest.raises(BudgetExceededError):
             pipeline.fit(frame, y)

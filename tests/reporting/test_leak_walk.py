@@ -16,7 +16,7 @@ from sklearn.compose import (
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_extraction import FeatureHasher
-from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import AdditiveChi2Sampler, PolynomialCountSketch, RBFSampler
@@ -246,6 +246,8 @@ OF_OTHERS = [
     (AdditiveChi2Sampler(), "counts"),
     (HashingVectorizer(n_features=16), "texts"),
     (HashingVectorizer(n_features=16, analyzer=str.split), "texts"),
+    (CountVectorizer(vocabulary=["a", "b"], max_features=1, min_df=2), "texts"),
+    (TfidfVectorizer(vocabulary={"a", "b"}, use_idf=False), "texts"),
     (FeatureHasher(16), "records"),
 ]
 CASES = [

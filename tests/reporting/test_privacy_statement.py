@@ -10,7 +10,12 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier
-from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
@@ -199,6 +204,14 @@ def test_what_has_no_statement(table):
         (GaussianRandomProjection(2), "data-independent"),
         (HashingVectorizer(), "data-independent"),
         (HashingVectorizer(analyzer=list), "taken at your word"),
+        (CountVectorizer(vocabulary=["a"]), "data-independent"),
+        (CountVectorizer(), "leaking"),
+        (TfidfVectorizer(vocabulary=["a"], use_idf=False), "data-independent"),
+        (TfidfVectorizer(vocabulary=["a"], use_idf=False, tokenizer=list), "taken at your word"),
+        (TfidfVectorizer(vocabulary=["a"]), "leaking"),
+        (TfidfVectorizer(use_idf=False), "leaking"),
+        (TfidfTransformer(use_idf=False), "data-independent"),
+        (TfidfTransformer(), "leaking"),
         (OperaLogisticRegression(), "private"),
         (object(), "leaking"),
     ],

@@ -1,0 +1,60 @@
+"""The generator run by NumPy and Python, number for number the same, for draws of few numbers.
+
+Its compiled loops take a second or more to compile, which most fits of small tables never repay.
+"""
+
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from skdp.mechanisms import _chacha, _ziggurat
+from skdp.mechanisms._chacha import GROUP, LANES
+
+_LOWER = np.array([[1], [2], [3]])
+_DIAGONALS, _COLUMNS = (np.arange(4) + _LOWER) % 4, (np.arange(4) - _LOWER) % 4
+
+
+def fill_words(state: np.ndarray, words: np.ndarray) -> None:
+    """Fill `words` as the compiled function does, all blocks side by side."""
+    start = np.repeat(state[:, None], words.size // 8, axis=1)
+    start[12] += np.arange(words.size // 8, dtype=np.uint32)
+    # Four rows of four columns, so that one call mixes all columns, and another all diagonals.
+    x = start.reshape(4, 4, -1).copy()
+    for _ in range(10):
+        for turned in (_DIAGONALS, _COLUMNS):
+            _quarter_round(x, 0, 1, 2, 3)
+            x[1:] = x[_LOWER, turned]
+    start += x.reshape(16, -1)
+    words[:] = start.reshape(16, -1, LANES).swapaxes(0, 1).ravel().view(np.uint64)
+    state[12:13] += np.uint32(words.size // 8)
+
+
+def fill_normals(state: np.ndarray, out: np.ndarray) -> None:
+    """Fill `out` as the compiled function does."""
+    table = _ziggurat.ziggurat()
+    words = np.empty(-(-out.size // GROUP) * GROUP, dtype=np.uint64)
+    more = state.copy()
+    more[15] ^= np.uint32(1)
+    fill_words(state, words)
+    layer, signed, distance = _split(words[: out.size])
+    out[:] = (distance.astype(np.float64) + 0.5) * table.widths[layer]
+    np.negative(out, out=out, where=signed < 0)
+    buffer, place = np.empty(GROUP, dtype=np.uint64), GROUP
+    for i in np.flatnonzero(distance >= table.inner[layer]):
+        out[i], place = _resolve(words[i], table, more, buffer, place)
+
+
+def _as_python(compiled: Any) -> Any:
+    """Return a compiled function as Python runs it, and all that it calls."""
+    function = compiled.py_func
+    known = dict(function.__globals__)
+    for name in function.__code__.co_names:
+        if hasattr(known.get(name), "py_func"):
+            known[name] = fill_words if name == "fill_words" else _as_python(known[name])
+    return FunctionType(function.__code__, known)
+
+
+_quarter_round = _as_python(_chacha._quarter_round)
+_split = _as_python(_ziggurat._split)
+_resolve = _as_python(_ziggurat._resolve)
