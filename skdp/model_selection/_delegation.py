@@ -110,6 +110,9 @@ class DelegatesToBest(MetaEstimatorMixin, BaseEstimator):
             )
         return int(self.best_estimator_.n_features_in_)
 
+    def _as_sklearn(self) -> Any:
+        return self.best_estimator_
+
     def get_metadata_routing(self) -> MetadataRouter:
         """Return how metadata of `fit` reach the estimator.
 
