@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "silence"),
-        "units",
+        *("progress", "units"),
     },
     "statistics": {
         *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),
@@ -63,6 +63,7 @@ MAY_IMPORT = {
     "units": {"once", "parameters"},
     "seeding": set(),
     "silence": set(),
+    "progress": {"silence"},
     "threads": set(),
     "once": set(),
     "testing": {
@@ -80,6 +81,7 @@ MAY_IMPORT = {
         "mechanisms",
         "parameters",
         "pipelines",
+        "progress",
         "reporting",
         "row_bounds",
         "units",

@@ -54,7 +54,7 @@ class Search:
     stream: RandomStream  # source of all randomness but the division into parts
     n_jobs: int | None
     # Told the number of runs done; None where that is not public.
-    announce: Callable[[int], None] | None
+    announce: Callable[[int], None] | None = None
 
     def choose(self) -> Choice:
         """Run the method and return what it releases."""
