@@ -37,7 +37,6 @@ from skdp.model_selection._steps import (
 )
 from skdp.model_selection._table import check_table, digest, n_columns, n_rows, parameter_table
 from skdp.parameters import check_choice, check_integer, check_real
-from skdp.progress import shown
 from skdp.reporting import PrivacySpent
 from skdp.row_bounds import known_bound, warn_of_unbounded_rows
 from skdp.seeding import describe
@@ -204,18 +203,10 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, ShowsResults, DelegatesToB
             scorer=resolve_scoring(self.scoring),
             stream=stream.spawn("runs"),
             n_jobs=self.n_jobs,
+            announce=progress.steps_done if plan.design.public_runs else None,
+            bar=not hasattr(self, "_skl_callbacks"),  # they may have one
         )
-        # One bar is enough: callbacks may have theirs.
-        n_runs = self._public_steps(plan)
-        with shown(type(self).__name__, 0 if hasattr(self, "_skl_callbacks") else n_runs) as done:
-
-            def announce(count: int) -> None:
-                progress.steps_done(count)
-                done(count)
-
-            search.announce = announce if n_runs else None
-            choice = search.choose()
-        search.announce = None
+        choice = search.choose()
         return choice, search.refit_choice(choice.number) if plan.design.refit else choice.model
 
     # Checks.

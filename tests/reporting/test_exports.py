@@ -94,7 +94,7 @@ def test_what_would_be_no_valid_file_is_refused():
     pytest.importorskip("skl2onnx", reason="needs skl2onnx")
     model = OperaLogisticRegression(50.0, data_norm=3.0)
     bad = make_pipeline(SCALER, PolynomialFeatures(2), model).fit(IRIS, SPECIES)
-    with pytest.raises(ValueError, match="float64 is no valid ONNX.*include_bias=False"):
+    with pytest.raises(ValueError, match=r"float64 is no valid ONNX.*include_bias=False"):
         to_onnx(bad, dtype="float64")
     good = make_pipeline(SCALER, PolynomialFeatures(2, include_bias=False), model)
     shares = run(to_onnx(good.fit(IRIS, SPECIES), dtype="float64"), IRIS)[1]
