@@ -18,7 +18,6 @@ from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_cal
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.model_selection import _words
 from skdp.model_selection._delegation import DelegatesToBest
-from skdp.model_selection._display import ShowsResults
 from skdp.model_selection._methods import Candidate, Choice, Search
 from skdp.model_selection._plan import Design, PricedSearch, plan_search
 from skdp.model_selection._prepare import restore_parameters
@@ -60,7 +59,7 @@ class Prepared:
     n_rows: int  # of units, where rows have such
 
 
-class PrivateSearch(PrivateFit, CallbackSupportMixin, ShowsResults, DelegatesToBest):
+class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
     """Base of the private searches: the plan is that of the whole search, charged once."""
 
     # Parameters that both searches declare in their own signatures.
