@@ -34,7 +34,9 @@ def shown(what: str, n_runs: int) -> Iterator[Callable[[int], None]]:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
         columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True) as bar:
+        # What is printed meanwhile goes where it belongs, which may be a file.
+        bars = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+        with bars as bar:
             task = bar.add_task(what, total=n_runs)
             yield lambda count: bar.update(task, completed=count)
     finally:

@@ -75,6 +75,13 @@ def test_audits_show_their_runs(monkeypatch):
     assert "21/21" in screen.getvalue()
 
 
+def test_what_is_printed_meanwhile_stays_on_standard_output(monkeypatch, capsys):
+    watch(monkeypatch)
+    with shown("runs", 3):
+        print("kept")
+    assert capsys.readouterr().out == "kept\n"
+
+
 def count_three():
     with shown("runs", 3) as done:
         done(3)

@@ -127,7 +127,8 @@ def register_onnx_converters(*models: Any) -> None:
             "register_onnx_converters needs skl2onnx: pip install 'skdp[onnx]'."
         ) from error
     for model in models:
-        for part in (model, *model.get_params(deep=True).values()):
+        chosen = getattr(model, "best_estimator_", model)
+        for part in (model, chosen, *chosen.get_params(deep=True).values()):
             kind = type(part)
             ours = any(base.__module__.startswith("skdp.") for base in kind.__mro__)
             if not ours or not hasattr(part, "get_params"):
