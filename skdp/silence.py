@@ -108,3 +108,4 @@ class _Gate:
 
 _SILENCE = _Silence()
 around_runs, lift_silence = _SILENCE.around_runs, _SILENCE.lift_silence
+is_heard = _SILENCE.hears_this_thread

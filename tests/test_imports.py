@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "silence"),
-        "units",
+        *("progress", "units"),
     },
     "statistics": {
         *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),
@@ -65,6 +65,7 @@ MAY_IMPORT = {
     "row_sources": set(),
     "seeding": {"row_sources"},
     "silence": set(),
+    "progress": {"silence"},
     "threads": set(),
     "once": set(),
     "testing": {
@@ -82,6 +83,7 @@ MAY_IMPORT = {
         "mechanisms",
         "parameters",
         "pipelines",
+        "progress",
         "reporting",
         "row_bounds",
         "units",

@@ -19,6 +19,7 @@ from skdp.choices import AuditMethod, Release
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.parameters import check_choice, check_integer, check_real, plain_arguments
 from skdp.pipelines import walk
+from skdp.progress import shown
 from skdp.reporting.privacy_spent import PrivacySpent
 
 # Points of the claimed privacy curve that the errors are held against.
@@ -126,11 +127,12 @@ def audit_epsilon(
         *pair, changed = given_pair(estimator, X, y, neighbour, groups)
     key = resolve_random_state(random_state, b"audit").words(4).tobytes()
     stream = RepeatableStream(key, seeded=False)
-    tables = [
-        AuditedTable(estimator, table, stream.spawn(f"table {side}"))
-        for side, table in enumerate(pair)
-    ]
-    scores = _scores(tables, changed, release, n_trials, stream)
+    with shown("audit_epsilon", 2 * n_trials) as done:
+        tables = [
+            AuditedTable(estimator, table, stream.spawn(f"table {side}"))
+            for side, table in enumerate(pair)
+        ]
+        scores = _scores(tables, changed, release, n_trials, stream, done)
     half, failure = n_trials // 2, 1.0 - confidence
     # A plan that depends on rows may claim different figures: the larger one is disproved less.
     spent = max((table.spent for table in tables), key=lambda record: record.epsilon)
@@ -164,15 +166,22 @@ def check_audit(estimator: Any, confidence: float, release: str) -> None:
 
 
 def _scores(
-    tables: list[AuditedTable], changed: int, release: str, n_trials: int, stream: RandomStream
+    tables: list[AuditedTable],
+    changed: int,
+    release: str,
+    n_trials: int,
+    stream: RandomStream,
+    done: Callable[[int], None],
 ) -> list[Array]:
     """Return the scores of the runs on both tables; the first half of them chose the statistic."""
 
     def runs(score: Callable[[int, RandomStream], Any]) -> list[Array]:
-        return [
-            np.array([score(k, stream.spawn(f"run {t} on table {k}")) for t in range(n_trials)])
-            for k in (0, 1)
-        ]
+        found: list[list[Any]] = [[], []]
+        for k in (0, 1):
+            for t in range(n_trials):
+                found[k].append(score(k, stream.spawn(f"run {t} on table {k}")))
+                done(k * n_trials + t + 1)
+        return [np.array(each) for each in found]
 
     if release == "all":
         return runs(Transcripts(tables, changed, stream.spawn("transcripts")).score)

@@ -22,6 +22,7 @@ from skdp.audit.runs import uncharged
 from skdp.choices import Attack
 from skdp.parameters import check_choice, check_integer, check_real, plain_arguments
 from skdp.pipelines import walk
+from skdp.progress import shown
 from skdp.reporting.profile import profile_of
 
 _LEAST_PROBABILITY = 1e-12  # trees say zero
@@ -185,7 +186,14 @@ def _fit_shadows(
         seeds = [key for key in model.get_params() if key.split("__")[-1] == "random_state"]
         model.set_params(**{key: int(rng.randint(2**31)) for key in seeds})
         tasks.append(delayed(model.fit)(*_halves(*pool, rng)[0]))
-    return Parallel(n_jobs=n_jobs)(tasks)
+    with shown("membership_inference", count) as done:
+
+        class Told(Parallel):
+            def print_progress(self) -> None:
+                done(self.n_completed_tasks)
+                super().print_progress()
+
+        return Told(n_jobs=n_jobs)(tasks)
 
 
 def _confidence(model: Any, X: Any, y: Any) -> Array:

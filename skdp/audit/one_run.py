@@ -13,10 +13,11 @@ from skdp.audit.epsilon import check_audit, judge
 from skdp.audit.guesses import Guesses
 from skdp.audit.neighbours import with_canaries
 from skdp.audit.result import AuditResult
-from skdp.audit.runs import AuditedTable
+from skdp.audit.runs import AuditedTable, StepsTold
 from skdp.choices import OneRunMethod, Release
 from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.parameters import check_choice, check_integer, plain_arguments
+from skdp.progress import shown
 
 # Where nothing is assumed, guesses about the surest quarter of the canaries show most.
 _ABSTAIN = 4
@@ -111,10 +112,14 @@ def audit_in_one_run(
     ]
     if method != "f-dp":
         _refuse_meetings(estimator, tables[0].plan, method, release)
-    if release == "all":
-        scores, steady = score_sums(tables, stream.spawn("run"), n_canaries)
-    else:
-        scores, steady = score_model(tables[0], stream.spawn("run"), n_canaries), False
+    steps = tables[0].public_steps()
+    with shown("audit_in_one_run", len(tables) * steps) as done:
+        for place, table in enumerate(tables):
+            table.progress = StepsTold(done, place * steps)
+        if release == "all":
+            scores, steady = score_sums(tables, stream.spawn("run"), n_canaries)
+        else:
+            scores, steady = score_model(tables[0], stream.spawn("run"), n_canaries), False
     made = n_canaries // _ABSTAIN if method == "f-dp" else n_canaries
     surest = np.argsort(-np.abs(scores), kind="stable")[:made]
     right = int(np.sum((scores[surest] > 0.0) == inside[surest]))

@@ -7,7 +7,7 @@ publishes, with a random stream of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Number
 from types import SimpleNamespace
@@ -138,6 +138,18 @@ class SilentStream(RepeatableStream):
         return np.zeros(shape)
 
 
+class StepsTold(FitProgress):
+    """Hands on how many steps of a run are done, besides those of earlier runs."""
+
+    def __init__(self, done: Callable[[int], None], before: int = 0) -> None:
+        super().__init__(object(), 1)  # an object without callbacks
+        self._done, self._before = done, before
+
+    def steps_done(self, count: int) -> None:
+        """Hand on how many."""
+        self._done(self._before + count)
+
+
 class AuditedTable:
     """One of two neighbouring tables, and an estimator that is fitted to it again and again."""
 
@@ -147,6 +159,7 @@ class AuditedTable:
         # Of all that is drawn: noise, lots, candidates of a search.
         self._states = {part + "random_state" for part in _private_parts(names)} & names
         self._given = table
+        self.progress = StepsTold(lambda count: None)  # nobody watches
         self.plan: Any = None
         kind = type(estimator)
         # Only the library's own `fit` may be taken step by step, and only one that reads no
@@ -171,6 +184,10 @@ class AuditedTable:
         if (self.spent.unit == "group") != (table.groups is not None):
             raise ValueError("With groups=, what is audited must protect all rows of an id.")
 
+    def public_steps(self) -> int:
+        """Return the number of steps of a run; 0 where it is not public or not known."""
+        return int(self._run._public_steps(self.plan)) if self._stepwise else 0
+
     def fit(self, stream: RandomStream, plan: Any = None) -> Any:
         """Return the estimator fitted with a stream; its attributes last until the next run."""
         run, plan = self._run, plan or self.plan
@@ -183,8 +200,7 @@ class AuditedTable:
         run.random_state = stream
         if self._given.absent is not None:
             plan = replace(plan, lots=LotsWithoutRows(plan.lots, self._given.absent))
-        # An object without callbacks: nobody watches.
-        released = run._use_rows(plan, self._rows, FitProgress(object(), 1))
+        released = run._use_rows(plan, self._rows, self.progress)
         run._publish(plan, self._rows, released, self.spent)
         return run
 

@@ -63,6 +63,11 @@ class PrivateRegressorMixin(RegressorMixin):
         """
         return np.clip(self._scores(X), *self._fitted_bounds)
 
+    def _as_sklearn(self) -> Any:
+        from skdp.estimators._twins import regressor_twin
+
+        return regressor_twin(self)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         bounds = self.target_bounds

@@ -1,4 +1,4 @@
-"""scikit-learn's own classifiers with released weights, for tools that know those alone.
+"""scikit-learn's own estimators with released weights, for tools that know those alone.
 
 A twin predicts what the private model predicts, and holds nothing but what it has released.
 """
@@ -8,15 +8,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neural_network import MLPClassifier
-from sklearn.preprocessing import LabelBinarizer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import LabelBinarizer, MinMaxScaler
 
 
-def linear_twin(model: Any) -> LogisticRegression:
-    """Return a logistic regression with softmax; of support vector classifiers, for its scores."""
-    return _with_weights(LogisticRegression(), model, model.coef_, model.intercept_)
+def linear_twin(model: Any) -> Any:
+    """Return a logistic regression with softmax, or a support vector classifier."""
+    # Of the support vector classifiers this is the one that converters know well.
+    empty = LogisticRegression() if hasattr(model, "predict_proba") else SGDClassifier("hinge")
+    twin = _with_weights(empty, model, model.coef_, model.intercept_)
+    twin.classes_ = model.classes_
+    return twin
+
+
+def regressor_twin(model: Any) -> Pipeline:
+    """Return a linear regression whose numbers are clipped; such steps suit converters alone."""
+    line = _with_weights(LinearRegression(), model, model.coef_, model.intercept_)
+    clipper = MinMaxScaler(feature_range=model._fitted_bounds, clip=True)
+    clipper.scale_, clipper.min_, clipper.n_features_in_ = np.ones(1), np.zeros(1), 1
+    return Pipeline([("line", line), ("clip", clipper)])
 
 
 def one_vs_rest_twin(model: Any) -> OneVsRestClassifier:
@@ -44,7 +57,7 @@ def network_twin(model: Any) -> MLPClassifier:
 
 
 def _with_weights(twin: Any, model: Any, coef: np.ndarray, intercept: Any) -> Any:
-    twin.coef_, twin.classes_ = np.atleast_2d(coef), model.classes_
+    twin.coef_ = np.atleast_2d(coef)
     twin.intercept_ = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(twin.coef_))
     twin.n_features_in_ = model.n_features_in_
     return twin

@@ -85,7 +85,9 @@ class PrivateGridSearchCV(PrivateSearch):
         None draws all randomness from a cryptographic stream keyed by the operating system. A seed
         is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
-        If positive, print what the fit will spend. Runs are not reported.
+        If positive, print what the fit will spend. Runs are not reported, but for a bar in a
+        terminal or a notebook where their number is public and rich is installed; the environment
+        variable ``SKDP_PROGRESS=0`` turns it off.
 
     Attributes
     ----------
@@ -256,7 +258,7 @@ class PrivateRandomizedSearchCV(PrivateSearch):
         None draws all randomness from a cryptographic stream keyed by the operating system. A seed
         is for tests: the guarantee does not hold against whoever knows it.
     verbose : int, default=0
-        If positive, print what the fit will spend. Runs are not reported.
+        If positive, print what the fit will spend. A bar of runs: see `PrivateGridSearchCV`.
 
     Attributes
     ----------

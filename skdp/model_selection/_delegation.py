@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.model_selection._display import ShowsResults
 from skdp.model_selection._scoring import resolve_scoring
 
 
@@ -55,7 +56,7 @@ def _delegate(name: str, what: str) -> Any:
     return available_if(_has(name))(method)
 
 
-class DelegatesToBest(MetaEstimatorMixin, BaseEstimator):
+class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
     """Prediction, tags and metadata routing of a search."""
 
     estimator: Any
@@ -109,6 +110,9 @@ class DelegatesToBest(MetaEstimatorMixin, BaseEstimator):
                 f"{type(self).__name__} has no n_features_in_ before a model is fitted."
             )
         return int(self.best_estimator_.n_features_in_)
+
+    def _as_sklearn(self) -> Any:
+        return self.best_estimator_
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return how metadata of `fit` reach the estimator.

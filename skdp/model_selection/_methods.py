@@ -19,6 +19,7 @@ from skdp.model_selection._prepare import prepare_fit
 from skdp.model_selection._runs import Job, Outcome, Table, carry_out
 from skdp.model_selection._scoring import RowScorer
 from skdp.model_selection._steps import Fit, PrivateStep
+from skdp.progress import shown
 from skdp.silence import around_runs, lift_silence
 
 
@@ -55,6 +56,7 @@ class Search:
     n_jobs: int | None
     # Told the number of runs done; None where that is not public.
     announce: Callable[[int], None] | None
+    bar: bool = False  # whether to show runs by a bar as well, where their number is public
 
     def choose(self) -> Choice:
         """Run the method and return what it releases."""
@@ -86,7 +88,8 @@ class Search:
     def run(self, jobs: list[Job]) -> list[Outcome]:
         """Carry out runs; whether any failed is for the caller to look at, where it may be seen."""
         outcomes: list[Outcome] = []
-        with around_runs():
+        n_shown = len(jobs) if self.bar and self.announce is not None else 0
+        with shown("runs of the search", n_shown) as done, around_runs():
             # Asked for explicitly, as joblib's own context would have it print the number of runs.
             parallel = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)
             calls = (delayed(carry_out)(job, self.table, self.scorer) for job in jobs)
@@ -95,6 +98,7 @@ class Search:
                 if self.announce is not None:
                     with lift_silence():
                         self.announce(len(outcomes))
+                        done(len(outcomes))
         return outcomes
 
     def compare(self, numbers: Iterable[int], label: str, *, keep: bool) -> list[Outcome]:

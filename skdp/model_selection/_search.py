@@ -203,6 +203,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             stream=stream.spawn("runs"),
             n_jobs=self.n_jobs,
             announce=progress.steps_done if plan.design.public_runs else None,
+            bar=not hasattr(self, "_skl_callbacks"),  # they may have one
         )
         choice = search.choose()
         return choice, search.refit_choice(choice.number) if plan.design.refit else choice.model

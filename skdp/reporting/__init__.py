@@ -2,7 +2,7 @@
 
 from skdp.reporting.coefficients import coefficient_intervals, coefficient_table
 from skdp.reporting.model_card import model_card
-from skdp.reporting.onnx_export import to_onnx
+from skdp.reporting.onnx_export import register_onnx_converters, to_onnx
 from skdp.reporting.privacy_curve import PrivacyCurveDisplay
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.statement import PrivacyStatement, privacy_statement
@@ -15,5 +15,6 @@ __all__ = [
     "coefficient_table",
     "model_card",
     "privacy_statement",
+    "register_onnx_converters",
     "to_onnx",
 ]

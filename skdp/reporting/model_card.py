@@ -11,8 +11,10 @@ def model_card(fitted: Any, *, unit: Any = "row", rows_per_unit: int | None = No
     """Return a model card whose privacy fields are filled in from the privacy statement.
 
     Nothing else is filled in: no figure of performance, which would cost (`PrivateEvaluation`
-    releases some), and no diagram or table of parameters, which may name files or seeds. Add what
-    the card is to say of purpose, data and limits with skops' ``add``.
+    releases some), and no diagram or table of parameters, which may name the ledger, other files
+    and seeds. The card does not hold the model for that reason, so that skops adds none either, and
+    its ``repr`` shows what is published. Add what the card is to say of purpose, data and limits
+    with skops' ``add``.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ def model_card(fitted: Any, *, unit: Any = "row", rows_per_unit: int | None = No
         raise ImportError("model_card needs skops: pip install 'skdp[card]'.") from error
     statement = privacy_statement(fitted, unit=unit, rows_per_unit=rows_per_unit)
     record = statement.to_dict()
-    card = Card(fitted, template=None, model_diagram=False)
+    card = Card(None, template=None, model_diagram=False)
     library = ", ".join(f"{name} {version}" for name, version in record["library"].items())
     return card.add(
         **{

@@ -1,22 +1,27 @@
-"""Fitted models as ONNX, which other languages and devices run."""
+"""Fitted models as ONNX, which other languages and devices run.
+
+A model of skdp stands in for scikit-learn's own with the released weights, which skl2onnx knows.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
 
 
 def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
-    """Return a fitted classifier, or a pipeline that ends in one, as an ONNX model.
+    """Return a fitted classifier or regressor, or a pipeline that ends in one, as an ONNX model.
 
     Only what the fit has released goes into the file: weights, labels and public parameters.
 
     Parameters
     ----------
     model : estimator, Pipeline or search
-        A fitted linear classifier of skdp or a network, alone or behind `BoundedScaler` and
-        transformers of scikit-learn that `privacy_statement` finds no leak in.
+        A fitted linear classifier or regressor of skdp or a network, alone or behind
+        `BoundedScaler` and transformers of scikit-learn that `privacy_statement` finds no leak in.
     dtype : {"float32", "float64"}, default="float32"
         Type of the numbers that the ONNX model takes and computes with.
 
@@ -25,7 +30,7 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
     onnx.ModelProto
         Its input "X" has shape (rows, features). Its outputs are the labels, and the
         probabilities in the order of ``classes_`` or, of support vector classifiers, the scores in
-        that order, -s and s for two classes.
+        that order, -s and s for two classes; of regressors, one column of numbers.
 
     Raises
     ------
@@ -35,12 +40,17 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
         If a step has no counterpart in ONNX: `TableSchema`'s encoder, private transformers and
         the variational classifier have none. The message names it.
     ValueError
-        If a step leaks, or labels are neither texts, integers of 32 bits nor booleans.
+        If a step leaks, if labels are neither texts, integers of 32 bits nor booleans, or if
+        skl2onnx writes something that is no valid ONNX.
 
     Notes
     -----
     In float32, scores differ by some 1e-7 of their terms, so that labels may differ where the two
     largest scores are as close as that. Booleans come out as 0 and 1.
+
+    See Also
+    --------
+    register_onnx_converters : For skl2onnx's own functions.
 
     Examples
     --------
@@ -53,6 +63,7 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
     ['label', 'probabilities']
     """
     try:
+        from onnx.checker import check_model
         from skl2onnx import convert_sklearn
         from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
     except ImportError as error:
@@ -60,20 +71,95 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
     kinds = {"float32": FloatTensorType, "float64": DoubleTensorType}
     if dtype not in kinds:
         raise ValueError(f"dtype must be one of {tuple(kinds)}, got {dtype!r}.")
-    twin = _twin_of_all(model)
-    last = twin.steps[-1][1] if hasattr(twin, "steps") else twin
-    scores = not hasattr(model, "predict_proba")
-    options = {"zipmap": False} | ({"raw_scores": True} if scores else {})
-    return convert_sklearn(
-        twin,
+    chosen = _released(model)
+    register_onnx_converters(chosen)
+    last = chosen.steps[-1][1] if hasattr(chosen, "steps") else chosen
+    made = convert_sklearn(
+        chosen,
         name="skdp",
-        initial_types=[("X", kinds[dtype]([None, twin.n_features_in_]))],
-        options={id(last): options},
+        initial_types=[("X", kinds[dtype]([None, chosen.n_features_in_]))],
+        options={id(last): {"zipmap": False}} if is_classifier(chosen) else None,
     )
+    try:
+        check_model(made, full_check=True)
+    except Exception as error:
+        raise ValueError(
+            f"What skl2onnx has made of this in {dtype} is no valid ONNX: {error}. Another dtype, "
+            "or PolynomialFeatures with include_bias=False, may do."
+        ) from error
+    return made
 
 
-def _twin_of_all(model: Any) -> Any:
-    """Return what scikit-learn alone would predict the same with, if nothing of it leaks."""
+def register_onnx_converters(*models: Any) -> None:
+    """Teach skl2onnx the classes of skdp in some models, for its own ``to_onnx`` and the like.
+
+    Those functions do not look for steps that leak private rows, as `to_onnx` of this library does.
+
+    Parameters
+    ----------
+    *models : estimators, pipelines or searches
+        What is to be converted. Their classes of skdp are known to skl2onnx afterwards, in this
+        process; of its options they take "zipmap" and "output_class_labels".
+
+    Raises
+    ------
+    ImportError
+        If skl2onnx is missing: ``pip install 'skdp[onnx]'``.
+    TypeError
+        If one has no counterpart in ONNX. The message names it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import skl2onnx
+    >>> from skdp import OperaLogisticRegression
+    >>> from skdp.reporting import register_onnx_converters
+    >>> X = np.tile([[0.6, 0.8], [-0.6, 0.8]], (500, 1))
+    >>> model = OperaLogisticRegression(data_norm=1.0).fit(X, X[:, 0] > 0)
+    >>> register_onnx_converters(model)
+    >>> [each.name for each in skl2onnx.to_onnx(model, X[:1]).graph.output]
+    ['output_label', 'output_probability']
+    """
+    try:
+        from skl2onnx import update_registered_parser
+    except ImportError as error:
+        raise ImportError(
+            "register_onnx_converters needs skl2onnx: pip install 'skdp[onnx]'."
+        ) from error
+    for model in models:
+        chosen = getattr(model, "best_estimator_", model)
+        for part in (model, chosen, *chosen.get_params(deep=True).values()):
+            kind = type(part)
+            ours = any(base.__module__.startswith("skdp.") for base in kind.__mro__)
+            if not ours or not hasattr(part, "get_params"):
+                continue
+            # A subclass of somebody else's may predict otherwise.
+            if not hasattr(kind, "_as_sklearn") or not kind.__module__.startswith("skdp."):
+                raise TypeError(
+                    f"{kind.__name__} has no counterpart in ONNX. Apply it before, and export what "
+                    "follows it, as in to_onnx(pipeline[-1])."
+                )
+            update_registered_parser(kind, _parse_counterpart)
+
+
+def _parse_counterpart(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+    """Put scikit-learn's own estimator in the place of one of skdp, for skl2onnx."""
+    from skl2onnx._parse import _parse_sklearn  # its public relative ends the whole graph
+
+    counterpart = model._as_sklearn()
+    if is_classifier(model):
+        _check_labels(model.classes_)
+    for key in (type(model), id(model)):
+        options = (scope.options or {}).get(key) or {}
+        # Converters read their options elsewhere, where the counterpart is not known.
+        if unknown := sorted(options.keys() - {"zipmap", "output_class_labels"}):
+            raise ValueError(f"{type(model).__name__} takes no option {', '.join(unknown)}.")
+        scope.add_options(id(counterpart), options)
+    return _parse_sklearn(scope, counterpart, inputs, custom_parsers=custom_parsers)
+
+
+def _released(model: Any) -> Any:
+    """Return what a fitted model predicts with, if nothing of it leaks."""
     # Loads the whole of scikit-learn's preprocessing.
     from sklearn.utils.validation import check_is_fitted
 
@@ -84,10 +170,12 @@ def _twin_of_all(model: Any) -> Any:
         if finding.kind == "leaking":
             raise ValueError(f"{finding.name} leaks private rows: {finding.remedy}")
     chosen = getattr(model, "best_estimator_", model)
-    if not hasattr(chosen, "classes_"):
-        raise TypeError(f"{type(chosen).__name__} is no classifier, and others are not exported.")
-    _check_labels(chosen.classes_)
-    return _twin(chosen)
+    if not is_classifier(chosen) and not is_regressor(chosen):
+        raise TypeError(f"{type(chosen).__name__} is neither a classifier nor a regressor.")
+    if not isinstance(chosen, Pipeline):
+        return chosen
+    # skl2onnx does not know steps that are left out.
+    return Pipeline([each for each in chosen.steps if each[1] not in (None, "passthrough")])
 
 
 def _check_labels(labels: np.ndarray) -> None:
@@ -96,24 +184,3 @@ def _check_labels(labels: np.ndarray) -> None:
         raise ValueError("labels must be texts, integers or booleans: ONNX knows no others.")
     if not texts and any(not -(2**31) <= int(label) < 2**31 for label in labels):
         raise ValueError("integer labels must fit 32 bits: skl2onnx wraps others round.")
-
-
-def _twin(step: Any) -> Any:
-    from sklearn.pipeline import Pipeline
-
-    if isinstance(step, Pipeline):
-        parts = [each for each in step.steps if each[1] not in (None, "passthrough")]
-        return Pipeline([(name, _twin(part)) for name, part in parts])
-    make = getattr(step, "_as_sklearn", None)
-    if make is not None:
-        return make()
-    inside = step.get_params(deep=True).values() if hasattr(step, "get_params") else ()
-    ours = [part for part in (step, *inside) if type(part).__module__.startswith("skdp.")]
-    known = step is None or isinstance(step, str) or type(step).__module__.startswith("sklearn.")
-    if known and not ours:
-        return step
-    name = type(ours[0] if ours else step).__name__
-    raise TypeError(
-        f"{name} has no counterpart in ONNX. Apply it before, and export what follows it, as in "
-        "to_onnx(pipeline[-1])."
-    )

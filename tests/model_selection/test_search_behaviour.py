@@ -1,7 +1,9 @@
 """Searches as scikit-learn objects: what they expose, copies, workers, callbacks, metadata."""
 
+import io
 import math
 import pickle
+import sys
 
 import joblib
 import numpy as np
@@ -436,10 +438,13 @@ def test_callbacks_hear_of_public_numbers_only(table):
         assert len(heard) == 1 + (tasks if method != "cv" else 4)
 
 
-def test_verbose_says_what_is_spent_and_nothing_of_the_runs(table, capsys):
+def test_verbose_says_what_is_spent_and_nothing_of_the_runs(table, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     search = PrivateGridSearchCV(OperaLogisticRegression(verbose=1), GRID, verbose=1)
     search.fit(*table)
-    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 1 and not sys.stderr.getvalue()
 
 
 @pytest.mark.slow
@@ -454,8 +459,24 @@ def test_representations(table):
     search = grid_search()
     assert "PrivateGridSearchCV" in repr(search) and "alpha" in repr(search)
     assert "OperaLogisticRegression" in search._repr_html_()
+    assert str(search) == repr(search)
     assert "OperaLogisticRegression" in search.fit(*table)._repr_html_()
     assert "whole" not in str(search.get_params()) and search.get_params()["estimator__alpha"]
+
+
+def test_what_is_shown_is_what_was_released(table):
+    """All numbers shown stand in released attributes; scores only where they were paid for."""
+    for method, paid in (("fixed", True), ("cv", False)):
+        search = grid_search(method).fit(*table)
+        page, line = search._repr_html_(), str(search)
+        assert page.startswith("<div><table><caption>Results") and "sk-" in page
+        assert repr(search.privacy_spent_) in line and f"{search.best_params_['alpha']}" in line
+        scores = [f"{score:.4g}" for score in getattr(search, "noisy_scores_", ())]
+        assert bool(scores) is paid and all(score in page for score in scores)
+        assert ("noisy score" in page) is paid and ("noisy score" in line) is paid
+        assert "Results of" in search._repr_mimebundle_()["text/html"]
+    search.candidates_["params"][search.best_index_]["alpha"] = "<odd>"
+    assert "<odd>" not in search._repr_html_()
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,0 +1,126 @@
+"""Bars count runs whose number is public, and only where somebody watches."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skdp import DPSGDClassifier, OperaLogisticRegression, OperaSVC
+from skdp.audit import audit_epsilon, audit_in_one_run, membership_inference
+from skdp.model_selection import PrivateGridSearchCV
+from skdp.progress import shown
+from skdp.silence import around_runs
+
+pytest.importorskip("rich", reason="needs rich")
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.uniform(-0.5, 0.5, (200, 2)), np.arange(200) % 2
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def watch(monkeypatch):
+    """Put a terminal in the place of standard error; of tests, as fixtures are captured."""
+    for name in ("SKDP_PROGRESS", "TTY_INTERACTIVE", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Screen())
+    return sys.stderr
+
+
+def search(method):
+    return PrivateGridSearchCV(
+        OperaLogisticRegression(data_norm=1.0),
+        {"alpha": [0.1, 1.0]},
+        epsilon=4.0,
+        delta=1e-5,
+        method=method,
+    )
+
+
+def test_searches_show_public_numbers_of_runs(monkeypatch):
+    screen = watch(monkeypatch)
+    search("fixed").fit(X, Y)
+    assert "runs of the search" in screen.getvalue() and "2/2" in screen.getvalue()
+
+
+def test_callbacks_take_the_place_of_the_bar(monkeypatch):
+    screen = watch(monkeypatch)
+    callback = pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
+    search("fixed").set_callbacks(callback.ScoringMonitor(scoring="accuracy")).fit(X, Y)
+    assert not screen.getvalue()
+
+
+def test_audits_show_their_runs(monkeypatch):
+    screen = watch(monkeypatch)
+    audit_epsilon(OperaSVC(8.0, 1e-5, data_norm=1.0), X[:20], Y[:20], n_trials=20)
+    assert "40/40" in screen.getvalue()
+    screen.truncate(0)
+    model = LogisticRegression().fit(X[:100], Y[:100])
+    tables = X[:100], Y[:100], X[100:], Y[100:]
+    membership_inference(model, *tables, attack="likelihood-ratio", n_shadow_models=3)
+    assert "3/3" in screen.getvalue()
+    screen.truncate(0)
+    model = DPSGDClassifier(8.0, 1e-5, data_norm=1.0, fit_intercept=False, batch_size=110)
+    audit_in_one_run(
+        model.set_params(max_iter=7), X[:10, :1], Y[:10], n_canaries=100, release="all"
+    )
+    assert "21/21" in screen.getvalue()
+
+
+def test_what_is_printed_meanwhile_stays_on_standard_output(monkeypatch, capsys):
+    watch(monkeypatch)
+    with shown("runs", 3):
+        print("kept")
+    assert capsys.readouterr().out == "kept\n"
+
+
+def count_three():
+    with shown("runs", 3) as done:
+        done(3)
+
+
+def test_nothing_is_shown_where_nobody_watches(monkeypatch):
+    screen = watch(monkeypatch)
+    count_three()
+    assert "3/3" in screen.getvalue()
+    for name, value in (("SKDP_PROGRESS", "0"), ("TERM", "dumb")):
+        with monkeypatch.context() as change:
+            change.setenv(name, value)
+            screen.truncate(0)
+            count_three()
+            assert not screen.getvalue(), name
+    with around_runs():
+        count_three()
+    assert not screen.getvalue()
+    monkeypatch.setattr("skdp.progress.current_process", lambda: type("Worker", (), {"name": "w"}))
+    count_three()
+    assert not screen.getvalue()
+    monkeypatch.undo()
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # by which rich takes anything for a terminal
+    count_three()
+    assert not pipe.getvalue()
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setattr(sys, "stderr", Screen())
+    count_three()
+    assert not sys.stderr.getvalue()
+
+
+def test_bars_come_one_at_a_time_also_after_an_error(monkeypatch):
+    screen = watch(monkeypatch)
+    with shown("outer", 2):
+        search("fixed").fit(X, Y)
+    assert "outer" in screen.getvalue() and "search" not in screen.getvalue()
+    with pytest.raises(InterruptedError), shown("first", 2):
+        raise InterruptedError
+    count_three()
+    assert "3/3" in screen.getvalue()
