@@ -139,7 +139,7 @@ def clipped(model):
 PLANS = {
     "newton": (lambda model: output(model, "newton"), {"convex", "Lipschitz", "smooth"}),
     "gd": (lambda model: output(model, "gd"), {"convex", "Lipschitz", "smooth"}),
-    "objective": (objective, {"convex", "Lipschitz", "smooth", "of a slope of known sign"}),
+    "objective": (objective, {"convex", "Lipschitz", "smooth", "of one score"}),
     "gradient": (lambda model: gradient(model, "composition"), {"Lipschitz"}),
     "hidden": (lambda model: gradient(model, "hidden-state"), {"convex", "Lipschitz", "smooth"}),
     "dpsgd": (clipped, set()),
@@ -148,7 +148,7 @@ WITHOUT = {
     "convex": ("convex", False),
     "Lipschitz": ("largest_slope", math.inf),
     "smooth": ("curvature", math.inf),
-    "of a slope of known sign": ("slope_sign", 0),
+    "of one score": ("slope_sign", 0),
 }
 
 

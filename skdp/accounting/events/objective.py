@@ -82,9 +82,9 @@ class ObjectivePerturbationEvent(ProfileEvent):
     minimisation, losses that are no function of ``w . x``, a Lam that depends on the number of rows
     where that is not public. Proofs: :ref:`Theorems 2 to 6 of objective perturbation
     <objective-perturbation-2>`, of `opposite` :ref:`Theorems 2 and 3 of regression losses
-    <regression-losses-2>` and, for units, :ref:`Theorems 4 and 6 of units
-    <objective-perturbation-units-4>`, where `opposite` changes nothing; compare Kifer, Smith and Thakurta (2012), Iyengar et al.
-    (2019) and Redberg, Koskela and Wang (2023).
+    <regression-losses-2>` and, for units, where `opposite` changes nothing, :ref:`Theorems 4 and 6
+    of units <objective-perturbation-units-4>`; compare Kifer, Smith and Thakurta (2012), Iyengar et
+    al. (2019) and Redberg, Koskela and Wang (2023).
 
     Examples
     --------
