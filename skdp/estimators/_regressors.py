@@ -133,7 +133,7 @@ class LossRegressorMixin(PrivateRegressorMixin):
         return _WIDTH if self.width == "auto" else float(self.width) / scale_of(self._bounds)[1]
 
     def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
-        super(PrivateRegressorMixin, self)._publish(plan, table, released, spent)  # type: ignore[misc]
+        super(PrivateRegressorMixin, self)._publish(plan, table, released, spent)
         super()._publish(plan, table, released, spent)
         middle, half = self._score_scale
         self.coef_ = half * self.coef_[0]

@@ -136,6 +136,7 @@ class LinearModel:
             "Lipschitz": math.isfinite(self.lipschitz),
             "smooth": math.isfinite(self.smoothness),
             "of one score": self.part_loss.n_outputs == 1,
+            "of numbers": self.part_loss.target_kind == "real",
         }
         return frozenset(name for name, holds in known.items() if holds)
 
