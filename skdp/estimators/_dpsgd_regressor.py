@@ -76,10 +76,9 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
     quantile : float, default=0.5
         Level of ``loss="quantile"``, between 0 and 1.
     alpha : float or "auto", default="auto"
-        L2 penalty on all weights, the intercept included, as in
-        ``mean(loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` with the target
-        in units of half its range. ``"auto"`` chooses it from n, epsilon, delta, adjacency and
-        `data_norm`.
+        L2 penalty on all weights, the intercept included. It is ``alpha / 2 * (|coef|^2 +
+        (intercept / intercept_scaling)^2)`` beside the mean loss, with the target in units of half
+        its range. ``"auto"`` chooses it from n, epsilon, delta, adjacency and `data_norm`.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"
@@ -281,3 +280,8 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
         if self._fitted_loss == "poisson":  # beyond, predictions are clipped anyway
             return np.exp(np.minimum(scores, 709.0))
         return scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags

@@ -39,10 +39,9 @@ class ObjectivePerturbationHuberRegressor(HuberMixin, ObjectiveModel):
         remains unexplained is usual, as far as that is known without the table. ``"auto"`` takes an
         eighth of ``high - low``.
     alpha : float or "auto", default="auto"
-        L2 penalty on all weights, the intercept included, as in
-        ``mean(loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` with the target
-        in units of half its range. ``"auto"`` chooses it from n, epsilon, delta, adjacency and
-        `data_norm`. It must not be too small for epsilon; the error says how small it may be.
+        L2 penalty on all weights, the intercept included. It is ``alpha / 2 * (|coef|^2 +
+        (intercept / intercept_scaling)^2)`` beside the mean loss, with the target in units of half
+        its range. ``"auto"`` chooses it from n, epsilon, delta, adjacency and `data_norm`. It must not be too small for epsilon; the error says how small it may be.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"

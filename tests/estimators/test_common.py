@@ -2,17 +2,22 @@
 
 import warnings
 
+import pytest
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import WithPublicRows
 
 from skdp import (
     DPSGDClassifier,
+    DPSGDRegressor,
+    GrpuaHuberRegressor,
     GrpuaLogisticRegression,
     GrpuaMLPClassifier,
     GrpuaSVC,
+    ObjectivePerturbationHuberRegressor,
     ObjectivePerturbationLogisticRegression,
     ObjectivePerturbationSVC,
+    OperaHuberRegressor,
     OperaLogisticRegression,
     OperaSVC,
     PATEClassifier,
@@ -26,6 +31,10 @@ OPERA = (OperaLogisticRegression, OperaSVC)
 OBJECTIVE = (ObjectivePerturbationLogisticRegression, ObjectivePerturbationSVC)
 # Without noise these fail one check for the reason below; with a little, seeds decide.
 SCALED_DOWN = (*OBJECTIVE, GrpuaSVC)
+REGRESSORS = (
+    *(PrivateRidge, OperaHuberRegressor, ObjectivePerturbationHuberRegressor),
+    *(GrpuaHuberRegressor, DPSGDRegressor),
+)
 NETWORKS = (DPSGDClassifier, GrpuaMLPClassifier)
 NOISY = (GrpuaLogisticRegression, GrpuaSVC, DPSGDClassifier)
 
@@ -48,15 +57,22 @@ def instances():
     yield WithPublicRows(DecisionTreeClassifier(max_depth=3), n_teachers=3, epsilon=1e6)
 
 
+def regressors():
+    for epsilon in (1.0, 1e6):
+        for estimator in REGRESSORS[1:]:
+            yield estimator(epsilon, target_bounds=(-4.0, 4.0), data_norm=10.0)
+        yield DPSGDRegressor(epsilon, loss="poisson", target_bounds=(0.0, 8.0), data_norm=10.0)
+
+
 def expected_failures(estimator):
     """Return the checks that privacy forbids to pass, each with its reason."""
     reasons = {}
-    if isinstance(estimator, OPERA + OBJECTIVE):
+    if isinstance(estimator, OPERA + OBJECTIVE + REGRESSORS[1:3]):
         reasons["check_non_transformer_estimators_n_iter"] = (
             "the number of iterations to a fixed tolerance depends on private rows, so that "
             "n_iter_ would be an unaccounted release"
         )
-    if isinstance(estimator, PrivateRidge) and estimator.epsilon == 1.0:
+    if isinstance(estimator, REGRESSORS) and estimator.epsilon == 1.0:
         reasons["check_regressors_train"] = "a score of .5 on 200 rows takes more than epsilon = 1"
     linear = not getattr(estimator, "hidden_layer_sizes", ())
     if isinstance(estimator, OPERA + OBJECTIVE + NOISY) and linear:
@@ -76,15 +92,27 @@ def expected_failures(estimator):
     list(instances()), expected_failed_checks=expected_failures, xfail_strict=True
 )
 def test_scikit_learn_checks(estimator, check):
+    run_check(estimator, check)
+
+
+def run_check(estimator, check):
     with warnings.catch_warnings():
         # The checks' tables are tiny, so that any usual delta is above 1/n.
         warnings.simplefilter("ignore", PrivacyWarning)
         check(estimator)
 
 
+@pytest.mark.slow
+@parametrize_with_checks(
+    list(regressors()), expected_failed_checks=expected_failures, xfail_strict=True
+)
+def test_scikit_learn_checks_of_regressors(estimator, check):
+    run_check(estimator, check)
+
+
 def test_every_public_estimator_is_checked():
     import skdp
 
     public = {getattr(skdp, name) for name in skdp.__all__ if name[0].isupper()}
-    checked = {type(estimator) for estimator in instances()}
+    checked = {type(estimator) for estimator in (*instances(), *regressors())}
     assert checked - {WithPublicRows} | {PATEClassifier} == public | {BoundedScaler}
