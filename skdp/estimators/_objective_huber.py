@@ -41,7 +41,8 @@ class ObjectivePerturbationHuberRegressor(HuberMixin, ObjectiveModel):
     alpha : float or "auto", default="auto"
         L2 penalty on all weights, the intercept included. It is ``alpha / 2 * (|coef|^2 +
         (intercept / intercept_scaling)^2)`` beside the mean loss, with the target in units of half
-        its range. ``"auto"`` chooses it from n, epsilon, delta, adjacency and `data_norm`. It must not be too small for epsilon; the error says how small it may be.
+        its range. ``"auto"`` chooses it from n, epsilon, delta, adjacency and `data_norm`. It must
+        not be too small for epsilon; the error says how small it may be.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float or "auto", default="auto"
