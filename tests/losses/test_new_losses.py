@@ -33,6 +33,7 @@ from skdp.plans.gradient_perturbation import (
 )
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
+from skdp.plans.pure_objective import pure_objective_plan
 from skdp.solvers import RegularisedObjective, Rows, sum_gradients
 
 FACTS = {"convex", "largest_slope", "slope_sign", "curvature"}
@@ -117,6 +118,9 @@ OUTPUT = {"penalty": 0.1, "solver": "newton", "max_iter": 9, **TARGET}
 DPSGD = (0.1, 5.0, 0.5, 100, 20, "sgd", None, 0.9, 0.99, "constant", None, 0.1, 0.5, False)
 
 
+PURE = {"adjacency": "replace-one", "epsilon": 1.0}
+
+
 def output(model, solver):
     return OutputPerturbationPlan.build(model, **{**OUTPUT, "solver": solver})
 
@@ -185,6 +189,8 @@ def test_slopes_of_either_sign_are_paid_for(compiled, monkeypatch):
 def test_a_loss_that_says_nothing_of_itself_counts_as_one_without():
     with pytest.raises(ValueError, match="SoftmaxLoss is not of one score"):
         objective(model_of(SoftmaxLoss(3)))
+    with pytest.raises(ValueError, match="SoftmaxLoss is not of one score"):
+        pure_objective_plan(model_of(SoftmaxLoss(3)), penalty=0.5, **PURE)
 
 
 def exact_logistic(m):
