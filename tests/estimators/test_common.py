@@ -43,16 +43,21 @@ def instances():
     yield BoundedScaler(lower=-10.0, upper=10.0)
     for estimator in OPERA + OBJECTIVE + NOISY:
         yield estimator()
-        yield estimator(epsilon=1e12 if estimator in SCALED_DOWN else 1e6, data_norm=10.0)
     for estimator in NETWORKS:
         yield estimator(20.0, hidden_layer_sizes=(8,), max_iter=10)
-        # Without noise scores reach hundreds, and probabilities of other draws underflow.
+    yield VariationalLogisticRegression(max_iter=10)
+    yield PrivateRidge(target_bounds=(-600.0, 600.0), data_norm=20.0)
+
+
+def nearly_without_noise():
+    for estimator in OPERA + OBJECTIVE + NOISY:
+        yield estimator(epsilon=1e12 if estimator in SCALED_DOWN else 1e6, data_norm=10.0)
+    for estimator in NETWORKS:
+        # Scores reach hundreds, and probabilities of other draws underflow.
         bare = {"epsilon": 1e6, "data_norm": 10.0, "calibrate": None}
         yield estimator(hidden_layer_sizes=(8,), max_iter=100, **bare)
-    yield VariationalLogisticRegression(max_iter=10)
     yield VariationalLogisticRegression(max_iter=100, epsilon=1e6, data_norm=10.0)
-    for epsilon in (1.0, 1e6):
-        yield PrivateRidge(epsilon, target_bounds=(-600.0, 600.0), data_norm=20.0)
+    yield PrivateRidge(1e6, target_bounds=(-600.0, 600.0), data_norm=20.0)
     # Votes of a few teachers, which is all that the checks' tables allow, drown in the usual noise.
     yield WithPublicRows(DecisionTreeClassifier(max_depth=3), n_teachers=3, epsilon=1e6)
 
@@ -92,10 +97,18 @@ def expected_failures(estimator):
     list(instances()), expected_failed_checks=expected_failures, xfail_strict=True
 )
 def test_scikit_learn_checks(estimator, check):
-    run_check(estimator, check)
+    run(check, estimator)
 
 
-def run_check(estimator, check):
+@pytest.mark.slow
+@parametrize_with_checks(
+    list(nearly_without_noise()), expected_failed_checks=expected_failures, xfail_strict=True
+)
+def test_scikit_learn_checks_nearly_without_noise(estimator, check):
+    run(check, estimator)
+
+
+def run(check, estimator):
     with warnings.catch_warnings():
         # The checks' tables are tiny, so that any usual delta is above 1/n.
         warnings.simplefilter("ignore", PrivacyWarning)
@@ -107,12 +120,13 @@ def run_check(estimator, check):
     list(regressors()), expected_failed_checks=expected_failures, xfail_strict=True
 )
 def test_scikit_learn_checks_of_regressors(estimator, check):
-    run_check(estimator, check)
+    run(check, estimator)
 
 
 def test_every_public_estimator_is_checked():
     import skdp
 
     public = {getattr(skdp, name) for name in skdp.__all__ if name[0].isupper()}
-    checked = {type(estimator) for estimator in (*instances(), *regressors())}
-    assert checked - {WithPublicRows} | {PATEClassifier} == public | {BoundedScaler}
+    for kind in (instances, nearly_without_noise):
+        checked = {type(estimator) for estimator in (*kind(), *regressors())}
+        assert checked - {BoundedScaler, WithPublicRows} | {PATEClassifier} == public
