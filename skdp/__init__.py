@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from skdp import testing as testing
     from skdp.estimators import (
         DPSGDClassifier,
+        DPSGDRegressor,
+        GrpuaHuberRegressor,
         GrpuaLogisticRegression,
         GrpuaMLPClassifier,
         GrpuaSVC,
+        ObjectivePerturbationHuberRegressor,
         ObjectivePerturbationLogisticRegression,
         ObjectivePerturbationSVC,
+        OperaHuberRegressor,
         OperaLogisticRegression,
         OperaSVC,
         PATEClassifier,
@@ -44,11 +48,15 @@ __version__ = version("skdp")
 
 __all__ = [
     "DPSGDClassifier",
+    "DPSGDRegressor",
+    "GrpuaHuberRegressor",
     "GrpuaLogisticRegression",
     "GrpuaMLPClassifier",
     "GrpuaSVC",
+    "ObjectivePerturbationHuberRegressor",
     "ObjectivePerturbationLogisticRegression",
     "ObjectivePerturbationSVC",
+    "OperaHuberRegressor",
     "OperaLogisticRegression",
     "OperaSVC",
     "PATEClassifier",

@@ -15,7 +15,8 @@ import numpy as np
 SMALLEST_DELTA = 1e-250
 PURE_OFFERS = (
     "delta=0 is offered by ObjectivePerturbationLogisticRegression, ObjectivePerturbationSVC, "
-    "OperaLogisticRegression and OperaSVC, and by the counts and histograms of skdp.statistics."
+    "ObjectivePerturbationHuberRegressor, OperaLogisticRegression, OperaHuberRegressor and "
+    "OperaSVC, and by the counts and histograms of skdp.statistics."
 )
 
 Target = TypeVar("Target", bound=Callable[..., Any])

@@ -91,7 +91,7 @@ NUMBERS = {
     **{"n_scales": 1, "n_angles": 3, "max_order": 1, "normalize_groups": 2},
     **{"n_teachers": 8, "n_queries": 9, "max_answers": 5, "threshold": 0.7, "threshold_share": 0.3},
     **{"n_filters": 3, "patch_size": 2, "grid_size": 1, "input_norm": 1.7, "n_groups": 2},
-    **{"max_unit_rows": 3, "target_bounds": (-0.7, 0.9)},
+    **{"max_unit_rows": 3, "target_bounds": (-0.7, 0.9), "width": 0.3, "quantile": 0.4},
 }
 OTHERS = {
     *(
@@ -106,7 +106,7 @@ OTHERS = {
         "calibration",
     ),
     *("hidden_layer_sizes", "activation", "clipping", "coefs_init", "intercepts_init"),
-    *("privacy", "noise_aware", "unit_weighting"),
+    *("privacy", "noise_aware", "unit_weighting", "loss"),
     *("teacher", "aggregation", "student", "semi_supervised"),
     *(
         "accountant",

@@ -33,7 +33,7 @@ from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.reporting import PrivacySpent
 
 
-class _DPSGDModel(GivenNoiseMixin, NoisyGradientModel):
+class DPSGDModel(GivenNoiseMixin, NoisyGradientModel):
     """Clipped noisy gradients, with the noise that meets a target, or with the user's."""
 
     max_grad_norm: Any
@@ -93,7 +93,7 @@ class _DPSGDModel(GivenNoiseMixin, NoisyGradientModel):
         self.noise_multiplier_ = plan.noise_multiplier
 
 
-class DPSGDClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, _DPSGDModel):
+class DPSGDClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, DPSGDModel):
     r"""Logistic or softmax regression, or a network with such an output, trained by DP-SGD.
 
     In each step, true Poisson lots are drawn, every record's gradient is clipped to

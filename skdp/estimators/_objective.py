@@ -32,7 +32,7 @@ class ObjectiveModel(PrivateModel):
 
     _offers_pure = True
 
-    max_grad_norm: Any
+    max_grad_norm: Any = None  # what a loss cuts itself is not clipped
     solver: Any
     max_iter: int
     numerics: Any

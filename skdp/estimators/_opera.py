@@ -18,7 +18,7 @@ from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.reporting import PrivacySpent
 
 
-class _OperaModel(PrivateModel):
+class OperaModel(PrivateModel):
     """Output perturbation with the analytic Gaussian mechanism, or without a delta."""
 
     _offers_pure = True
@@ -80,7 +80,7 @@ class _OperaModel(PrivateModel):
         )
 
 
-class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, _OperaModel):
+class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, OperaModel):
     r"""Logistic regression with output perturbation (OPERA).
 
     Minimises ``mean(log-loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` and
@@ -243,7 +243,7 @@ class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
         self.verbose = verbose
 
 
-class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, _OperaModel):
+class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, OperaModel):
     r"""Linear support vector classifier with output perturbation (OPERA).
 
     Minimises ``mean(H(margin)) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)``

@@ -1,4 +1,4 @@
-"""What private regressors have in common: public bounds of the target."""
+"""What private regressors have in common: public bounds of the target, and losses of it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from skdp.losses import HuberLoss
 from skdp.parameters import check_integer, check_real
 from skdp.reporting import PrivacySpent
+
+# Default width of a loss, as a share of the half of the target's bounds.
+_WIDTH = 0.25
 
 
 class PrivateRegressorMixin(RegressorMixin):
@@ -93,15 +97,65 @@ class PrivateRegressorMixin(RegressorMixin):
             raise ValueError("y must hold numbers: a regressor predicts no labels.") from None
         if not np.isfinite(numbers).all():
             raise ValueError("Input y contains NaN or infinity: drop such rows by a public rule.")
-        middle, half = scale_of(self._bounds)
+        middle, half = self._target_scale
         return np.clip((np.clip(numbers, *self._bounds) - middle) / half, -1.0, 1.0), None
 
     def _about_targets(self) -> str:
         low, high = self._bounds
         return f"targets are clipped to the public target_bounds=({low:g}, {high:g})"
 
+    @property
+    def _target_scale(self) -> tuple[float, float]:
+        """Return the targets that become 0, and 1 above it."""
+        return scale_of(self._bounds)
+
     def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
         self._fitted_bounds = self._bounds
+
+    def _score_rows(self, X: Any) -> np.ndarray:
+        return np.asarray(X @ self.coef_)[:, np.newaxis] + self.intercept_
+
+
+class LossRegressorMixin(PrivateRegressorMixin):
+    """Regressors that minimise a mean loss of scores beside targets in [-1, 1]."""
+
+    coef_: np.ndarray
+    intercept_: Any
+    _coef_noise_: Any
+    width: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real("width", self.width, above=0.0, allowed=("auto",))
+        if self.width != "auto":
+            remedy = "It is comparable to the half of target_bounds."
+            share = self._width
+            check_real("width / (high - low) * 2", share, at_least=1e-3, at_most=1e3, remedy=remedy)
+
+    @property
+    def _width(self) -> float:
+        """Width of the loss in scaled units."""
+        return _WIDTH if self.width == "auto" else float(self.width) / scale_of(self._bounds)[1]
+
+    def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
+        super(PrivateRegressorMixin, self)._publish(plan, table, released, spent)
+        super()._publish(plan, table, released, spent)
+        middle, half = self._score_scale
+        self.coef_ = half * self.coef_[0]
+        self.intercept_ = float(middle + half * self.intercept_[0])
+        self._coef_noise_ = self._coef_noise_ * half
+
+    @property
+    def _score_scale(self) -> tuple[float, float]:
+        """Return what is added to scores, and multiplies them before, in the user's units."""
+        return self._target_scale
+
+
+class HuberMixin(LossRegressorMixin):
+    """Regressors that minimise the Huber loss."""
+
+    def _part_loss(self) -> HuberLoss:
+        return HuberLoss(self._width)
 
 
 def scale_of(bounds: tuple[float, float]) -> tuple[float, float]:

@@ -280,6 +280,3 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
             square = solution.noise_covariance if of_noise else solution.covariance
             found[places] = np.sqrt(np.diag(square)) * self._weight_scale
         return found
-
-    def _score_rows(self, X: Any) -> np.ndarray:
-        return np.asarray(X @ self.coef_)[:, np.newaxis] + self.intercept_

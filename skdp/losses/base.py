@@ -27,6 +27,11 @@ class Loss(ABC):
     target_kind: ClassVar[TargetKind]
     # -1 for a loss that never rises with its margin, 1 for one that never falls, 0 for any other.
     slope_sign: Any = 0
+    # Of losses of one score: slopes to the less steep side are at most this share of the largest,
+    # in the sense of `opposite` of `ObjectivePerturbationEvent`.
+    opposite: Any = 1.0
+    # Targets of real losses are clipped to this size before constants are asked for.
+    largest_target: float = math.inf
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(
@@ -49,6 +54,11 @@ class Loss(ABC):
     @abstractmethod
     def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:
         """Return a bound on the norm of the minimiser that no data set exceeds, penalty > 0."""
+
+    @property
+    def slope_law(self) -> str:
+        """What the theorem of objective perturbation may use of the slope of one score."""
+        return "known-sign" if self.slope_sign else "any-sign"
 
     def zero_out_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
         """Return a bound on the norm of one record's gradient at weights up to a public norm."""
@@ -136,15 +146,8 @@ def evaluate(
     return out.reshape(at.shape)
 
 
-class MarginLoss(Loss):
-    """Base of losses that depend on the margin m = t * score, with labels t in {-1, +1}.
-
-    Subclasses state the facts below, from which all constants follow.
-    """
-
-    target_kind: ClassVar[TargetKind] = "signs"
-    # Whether the derivative is a line between two constants, as that of the clipped loss then is.
-    piecewise_quadratic: bool = False
+class ScoreLoss(Loss):
+    """Base of losses of one score, whose constants follow from those of a scalar function."""
 
     @property
     @abstractmethod
@@ -153,38 +156,12 @@ class MarginLoss(Loss):
 
     @property
     @abstractmethod
-    def slope_sign(self) -> int:
-        """-1 for a loss that never rises, 1 for one that never falls, 0 for any other."""
-
-    @property
-    @abstractmethod
     def curvature(self) -> float:
         """Lipschitz constant of the derivative; infinite if there is none."""
 
     @abstractmethod
-    def margin_of_slope(self, slopes: ArrayLike) -> NDArray[np.float64]:
-        """Return the margin at which the derivative is minus each of the positive ``slopes``."""
-
-    @abstractmethod
     def _product_bound(self) -> float:
-        """Return the supremum kappa of ``-m * derivative(m)`` over all margins."""
-
-    @property
-    def slope_law(self) -> str:
-        """What the theorem of objective perturbation may use of the slope."""
-        return "known-sign" if self.slope_sign else "any-sign"
-
-    def value(self, margins: ArrayLike) -> NDArray[np.float64]:
-        """Return the loss at each margin, in float64."""
-        return evaluate(self, 0, margins)
-
-    def derivative(self, margins: ArrayLike) -> NDArray[np.float64]:
-        """Return the derivative with respect to the margin."""
-        return evaluate(self, 1, margins)
-
-    def second_derivative(self, margins: ArrayLike) -> NDArray[np.float64]:
-        """Return the (generalised) second derivative."""
-        return evaluate(self, 2, margins)
+        """Return the supremum kappa of ``-s * derivative(s)`` over all scores and targets."""
 
     def lipschitz(self, row_norm: float) -> float:
         """Return a bound on the norm of one record's gradient, for rows of norm <= ``row_norm``."""
@@ -197,12 +174,44 @@ class MarginLoss(Loss):
     def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:
         """Return a bound on the norm of the regularised minimiser that no data set exceeds.
 
-        There penalty ||w||^2 = mean(-m l'(m)) <= kappa, and penalty ||w|| <= L.
+        There penalty ||w||^2 = mean(-s l'(s)) <= kappa, and penalty ||w|| <= L.
         """
         if not penalty > 0:
             raise ValueError(f"penalty must be positive for a minimiser to exist, got {penalty}.")
         by_product = math.sqrt(self._product_bound() / penalty)
         return min(by_product, self.lipschitz(row_norm) / penalty) * ROUND_UP
+
+
+class MarginLoss(ScoreLoss):
+    """Base of losses that depend on the margin m = t * score, with labels t in {-1, +1}.
+
+    Subclasses state the facts below, from which all constants follow.
+    """
+
+    target_kind: ClassVar[TargetKind] = "signs"
+    # Whether the derivative is a line between two constants, as that of the clipped loss then is.
+    piecewise_quadratic: bool = False
+
+    @property
+    @abstractmethod
+    def slope_sign(self) -> int:
+        """-1 for a loss that never rises, 1 for one that never falls, 0 for any other."""
+
+    @abstractmethod
+    def margin_of_slope(self, slopes: ArrayLike) -> NDArray[np.float64]:
+        """Return the margin at which the derivative is minus each of the positive ``slopes``."""
+
+    def value(self, margins: ArrayLike) -> NDArray[np.float64]:
+        """Return the loss at each margin, in float64."""
+        return evaluate(self, 0, margins)
+
+    def derivative(self, margins: ArrayLike) -> NDArray[np.float64]:
+        """Return the derivative with respect to the margin."""
+        return evaluate(self, 1, margins)
+
+    def second_derivative(self, margins: ArrayLike) -> NDArray[np.float64]:
+        """Return the (generalised) second derivative."""
+        return evaluate(self, 2, margins)
 
     def largest_curvature(self, cap: float) -> float:
         """Bound the second derivative where the slope is at most ``cap``, in (0, largest_slope]."""

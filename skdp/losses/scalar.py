@@ -22,6 +22,8 @@ from numba.extending import overload
 from skdp.losses.elementary import FAST, INNER, STRICT, exp_negative, log_one_plus
 from skdp.once import cached_property
 
+_LOG_2 = math.log(2.0)
+
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def logistic_value(numbers: tuple[()], margin: float, target: float) -> float:
@@ -62,6 +64,121 @@ def hinge_slope(numbers: tuple[float], margin: float, target: float) -> float:
 def hinge_curvature(numbers: tuple[float], margin: float, target: float) -> float:
     """Return the second derivative of the smoothed hinge loss, a generalised one at its kinks."""
     return 0.5 / numbers[0] if abs(1.0 - margin) <= numbers[0] else 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def huber_value(numbers: tuple[float], score: float, target: float) -> float:
+    """Return half a square near the target, and straight lines beyond."""
+    gap = abs(score - target)
+    near = min(gap, numbers[0])
+    return near * (gap - 0.5 * near)
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def huber_slope(numbers: tuple[float], score: float, target: float) -> float:
+    """Return the residual, cut at the width."""
+    return min(max(score - target, -numbers[0]), numbers[0])
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def huber_curvature(numbers: tuple[float], score: float, target: float) -> float:
+    """Return the second derivative, a generalised one at the kinks of the slope."""
+    return 1.0 if abs(score - target) <= numbers[0] else 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def pseudo_huber_root(numbers: tuple[float], score: float, target: float) -> float:
+    """Return what the residual is divided by."""
+    share = (score - target) / numbers[0]
+    return math.sqrt(1.0 + share * share)
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def pseudo_huber_value(numbers: tuple[float], score: float, target: float) -> float:
+    """Return ``h^2 (sqrt(1 + (r/h)^2) - 1)`` without its cancellation."""
+    gap = score - target
+    return gap * gap / (1.0 + pseudo_huber_root(numbers, score, target))
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def pseudo_huber_slope(numbers: tuple[float], score: float, target: float) -> float:
+    """Return the derivative of the pseudo-Huber loss."""
+    return (score - target) / pseudo_huber_root(numbers, score, target)
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def pseudo_huber_curvature(numbers: tuple[float], score: float, target: float) -> float:
+    """Return the second derivative of the pseudo-Huber loss."""
+    root = pseudo_huber_root(numbers, score, target)
+    return 1.0 / (root * root * root)
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def clipped_square_value(numbers: tuple[()], score: float, target: float) -> float:
+    """Return half the squared residual, and tangents where the score is beyond [-1, 1]."""
+    inner = min(max(score, -1.0), 1.0)
+    gap = inner - target
+    return gap * (0.5 * gap + (score - inner))
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def clipped_square_slope(numbers: tuple[()], score: float, target: float) -> float:
+    """Return the residual of the clipped score."""
+    return min(max(score, -1.0), 1.0) - target
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def clipped_square_curvature(numbers: tuple[()], score: float, target: float) -> float:
+    """Return the second derivative, a generalised one at the kinks of the slope."""
+    return 1.0 if abs(score) <= 1.0 else 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def quantile_value(numbers: tuple[float, float], score: float, target: float) -> float:
+    """Return the pinball loss with a parabola over its kink, 0 at the least."""
+    gap, width = score - target, numbers[0]
+    near = min(max(gap, -0.5 * width), 0.5 * width)
+    slope = quantile_slope(numbers, score, target)
+    return slope * (0.5 * slope * width + (gap - near))
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def quantile_slope(numbers: tuple[float, float], score: float, target: float) -> float:
+    """Return the derivative: from minus the quantile to one minus it, along a line."""
+    return min(max((score - target) / numbers[0], -0.5), 0.5) + (0.5 - numbers[1])
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def quantile_curvature(numbers: tuple[float, float], score: float, target: float) -> float:
+    """Return the second derivative, a generalised one at the kinks of the slope."""
+    return 1.0 / numbers[0] if abs(score - target) <= 0.5 * numbers[0] else 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def poisson_rate(score: float) -> float:
+    """Return the exponential of the score, 2 at the most."""
+    tail = exp_negative(abs(min(score, _LOG_2)))
+    return tail if score < 0.0 else 1.0 / tail
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def poisson_value(numbers: tuple[()], score: float, target: float) -> float:
+    """Return half the deviance of the count ``1 + target``, and a tangent beyond the rate 2."""
+    count = 1.0 + target
+    least = count * math.log(count) - count if count > 0.0 else 0.0
+    return poisson_rate(score) + 2.0 * max(score - _LOG_2, 0.0) - count * score + least
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def poisson_slope(numbers: tuple[()], score: float, target: float) -> float:
+    """Return the rate minus the count."""
+    return poisson_rate(score) - (1.0 + target)
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
+def poisson_curvature(numbers: tuple[()], score: float, target: float) -> float:
+    """Return the rate, 0 where it is cut."""
+    return poisson_rate(score) if score <= _LOG_2 else 0.0
 
 
 # By digest, as losses are seen.
@@ -133,6 +250,15 @@ def _same_everywhere(value: Any) -> Any:
 LOGISTIC = ScalarFunctions("margin", logistic_value, logistic_slope, logistic_curvature)
 SMOOTHED_HINGE = ScalarFunctions("margin", hinge_value, hinge_slope, hinge_curvature)
 SOFTMAX = ScalarFunctions("softmax")
+HUBER = ScalarFunctions("score", huber_value, huber_slope, huber_curvature)
+PSEUDO_HUBER = ScalarFunctions(
+    "score", pseudo_huber_value, pseudo_huber_slope, pseudo_huber_curvature
+)
+CLIPPED_SQUARE = ScalarFunctions(
+    "score", clipped_square_value, clipped_square_slope, clipped_square_curvature
+)
+QUANTILE = ScalarFunctions("score", quantile_value, quantile_slope, quantile_curvature)
+POISSON = ScalarFunctions("score", poisson_value, poisson_slope, poisson_curvature)
 
 
 def _choose(choice: Callable[[ScalarFunctions], Any]) -> Callable[..., float]:

@@ -42,6 +42,8 @@ class WeightedLoss(Loss):
     # At the same slope a lighter record has less curvature, so that laws of slopes stay what they
     # are.
     slope_law = _of_base("slope_law")
+    opposite = _of_base("opposite")
+    largest_target = _of_base("largest_target")
 
     @property
     def part(self) -> Loss:

@@ -100,7 +100,7 @@ class LinearModel:
     >>> loss = LogisticLoss()
     >>> model = LinearModel(loss, n_rows=100, n_features=4, n_outputs=1, intercept_value=1.0)
     >>> model.n_weights, sorted(model.facts)
-    (5, ['Lipschitz', 'convex', 'linear', 'of a slope of known sign', 'smooth'])
+    (5, ['Lipschitz', 'convex', 'linear', 'of one score', 'smooth'])
     >>> round(model.lipschitz, 6)
     1.414214
     """
@@ -135,7 +135,8 @@ class LinearModel:
             "convex": self.loss.convex,
             "Lipschitz": math.isfinite(self.lipschitz),
             "smooth": math.isfinite(self.smoothness),
-            "of a slope of known sign": self.part_loss.slope_sign != 0,
+            "of one score": self.part_loss.n_outputs == 1,
+            "of numbers": self.part_loss.target_kind == "real",
         }
         return frozenset(name for name, holds in known.items() if holds)
 
@@ -210,7 +211,10 @@ class LinearModel:
         row_weight = weigh_rows(self.class_weights, targets, row_weight)
         kind = self.part_loss.target_kind
         each = [targets]
-        if kind == "signs":
+        if kind == "real":
+            most = self.part_loss.largest_target
+            each = [np.clip(targets, -most, most)]
+        elif kind == "signs":
             labels = range(self.n_parts) if self.n_parts > 1 else [1]
             each = [np.where(targets == label, np.int8(1), np.int8(-1)) for label in labels]
         shape = (self.units.data_norm, self.intercept_value, kind, row_weight, n_units)

@@ -93,7 +93,7 @@ class ObjectivePerturbationPlan:
         use is made of the number of columns, which would hardly help: searches do not know it. The
         event may be that of a smaller penalty, which costs more.
         """
-        facts = ("linear", "convex", "Lipschitz", "smooth", "of a slope of known sign")
+        facts = ("linear", "convex", "Lipschitz", "smooth", "of one score")
         require(model, "Objective perturbation", *facts)
         check_penalty(model, penalty)
         share = _APPROXIMATION if model.n_parts == 1 else _APPROXIMATION_JOINT
@@ -170,6 +170,7 @@ def least_noise_event(
     outputs: int = 1,
     approximation: float = 0.0,
     rows_per_unit: int | None = 1,
+    opposite: float = 1.0,
 ) -> ObjectivePerturbationEvent | None:
     """Return the event with the least noise that meets a target; None if no noise does.
 
@@ -182,7 +183,7 @@ def least_noise_event(
         multiplier = math.exp(logarithm)
         spread = approximation * factor / multiplier
         return ObjectivePerturbationEvent(
-            multiplier, curvature, slope, spread, outputs, rows_per_unit
+            multiplier, curvature, slope, spread, outputs, rows_per_unit, opposite
         )
 
     def excess(logarithm: float) -> float:
@@ -222,6 +223,7 @@ def _calibrate(
         outputs=model.n_parts,
         approximation=share,
         rows_per_unit=rows,
+        opposite=model.part_loss.opposite,
     )
 
 

@@ -65,7 +65,8 @@ def pure_objective_plan(
 
     Of a unit with several rows the mean of their losses counts; None: their number has no bound.
     """
-    require(model, "Objective perturbation", "linear", "convex", "Lipschitz", "smooth")
+    facts = ("linear", "convex", "Lipschitz", "smooth", "of one score")
+    require(model, "Objective perturbation", *facts)
     check_penalty(model, penalty)
     if numerics == "discrete":
         raise ValueError(

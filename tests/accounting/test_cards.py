@@ -171,6 +171,7 @@ EXAMPLES = [
     BoundedRangeEvent(0.7),
     ApproxDPEvent(0.7, 1e-5),
     ObjectivePerturbationEvent(3.0, 0.05),
+    ObjectivePerturbationEvent(3.0, 0.05, "any-sign", opposite=0.2),
     OneOfEvent((PureDPEvent(0.5), RepeatedEvent(LaplaceEvent(8.0), 3))),
     OneOfEvent((GaussianEvent(2.0), GaussianEvent(4.0))),
     RepeatAndSelectEvent(PureDPEvent(0.2), 5.0, 1.0),

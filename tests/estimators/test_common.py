@@ -9,11 +9,15 @@ from support import WithPublicRows
 
 from skdp import (
     DPSGDClassifier,
+    DPSGDRegressor,
+    GrpuaHuberRegressor,
     GrpuaLogisticRegression,
     GrpuaMLPClassifier,
     GrpuaSVC,
+    ObjectivePerturbationHuberRegressor,
     ObjectivePerturbationLogisticRegression,
     ObjectivePerturbationSVC,
+    OperaHuberRegressor,
     OperaLogisticRegression,
     OperaSVC,
     PATEClassifier,
@@ -27,6 +31,10 @@ OPERA = (OperaLogisticRegression, OperaSVC)
 OBJECTIVE = (ObjectivePerturbationLogisticRegression, ObjectivePerturbationSVC)
 # Without noise these fail one check for the reason below; with a little, seeds decide.
 SCALED_DOWN = (*OBJECTIVE, GrpuaSVC)
+REGRESSORS = (
+    *(PrivateRidge, OperaHuberRegressor, ObjectivePerturbationHuberRegressor),
+    *(GrpuaHuberRegressor, DPSGDRegressor),
+)
 NETWORKS = (DPSGDClassifier, GrpuaMLPClassifier)
 NOISY = (GrpuaLogisticRegression, GrpuaSVC, DPSGDClassifier)
 
@@ -54,16 +62,23 @@ def nearly_without_noise():
     yield WithPublicRows(DecisionTreeClassifier(max_depth=3), n_teachers=3, epsilon=1e6)
 
 
+def regressors():
+    for epsilon in (0.1, 1e6):
+        for estimator in REGRESSORS[1:]:
+            yield estimator(epsilon, target_bounds=(-4.0, 4.0), data_norm=10.0)
+        yield DPSGDRegressor(epsilon, loss="poisson", target_bounds=(0.0, 8.0), data_norm=10.0)
+
+
 def expected_failures(estimator):
     """Return the checks that privacy forbids to pass, each with its reason."""
     reasons = {}
-    if isinstance(estimator, OPERA + OBJECTIVE):
+    if isinstance(estimator, OPERA + OBJECTIVE + REGRESSORS[1:3]):
         reasons["check_non_transformer_estimators_n_iter"] = (
             "the number of iterations to a fixed tolerance depends on private rows, so that "
             "n_iter_ would be an unaccounted release"
         )
-    if isinstance(estimator, PrivateRidge) and estimator.epsilon == 1.0:
-        reasons["check_regressors_train"] = "a score of .5 on 200 rows takes more than epsilon = 1"
+    if isinstance(estimator, REGRESSORS) and estimator.epsilon <= 1.0:
+        reasons["check_regressors_train"] = "a score of .5 on 200 rows takes more privacy"
     linear = not getattr(estimator, "hidden_layer_sizes", ())
     if isinstance(estimator, OPERA + OBJECTIVE + NOISY) and linear:
         if estimator.epsilon == 1.0:
@@ -100,10 +115,18 @@ def run(check, estimator):
         check(estimator)
 
 
+@pytest.mark.slow
+@parametrize_with_checks(
+    list(regressors()), expected_failed_checks=expected_failures, xfail_strict=True
+)
+def test_scikit_learn_checks_of_regressors(estimator, check):
+    run(check, estimator)
+
+
 def test_every_public_estimator_is_checked():
     import skdp
 
     public = {getattr(skdp, name) for name in skdp.__all__ if name[0].isupper()}
     for kind in (instances, nearly_without_noise):
-        checked = {type(estimator) for estimator in kind()} - {BoundedScaler, WithPublicRows}
-        assert checked | {PATEClassifier} == public
+        checked = {type(estimator) for estimator in (*kind(), *regressors())}
+        assert checked - {BoundedScaler, WithPublicRows} | {PATEClassifier} == public

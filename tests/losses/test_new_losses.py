@@ -33,6 +33,7 @@ from skdp.plans.gradient_perturbation import (
 )
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
+from skdp.plans.pure_objective import pure_objective_plan
 from skdp.solvers import RegularisedObjective, Rows, sum_gradients
 
 FACTS = {"convex", "largest_slope", "slope_sign", "curvature"}
@@ -117,6 +118,9 @@ OUTPUT = {"penalty": 0.1, "solver": "newton", "max_iter": 9, **TARGET}
 DPSGD = (0.1, 5.0, 0.5, 100, 20, "sgd", None, 0.9, 0.99, "constant", None, 0.1, 0.5, False)
 
 
+PURE = {"adjacency": "replace-one", "epsilon": 1.0}
+
+
 def output(model, solver):
     return OutputPerturbationPlan.build(model, **{**OUTPUT, "solver": solver})
 
@@ -139,7 +143,7 @@ def clipped(model):
 PLANS = {
     "newton": (lambda model: output(model, "newton"), {"convex", "Lipschitz", "smooth"}),
     "gd": (lambda model: output(model, "gd"), {"convex", "Lipschitz", "smooth"}),
-    "objective": (objective, {"convex", "Lipschitz", "smooth", "of a slope of known sign"}),
+    "objective": (objective, {"convex", "Lipschitz", "smooth"}),
     "gradient": (lambda model: gradient(model, "composition"), {"Lipschitz"}),
     "hidden": (lambda model: gradient(model, "hidden-state"), {"convex", "Lipschitz", "smooth"}),
     "dpsgd": (clipped, set()),
@@ -148,7 +152,6 @@ WITHOUT = {
     "convex": ("convex", False),
     "Lipschitz": ("largest_slope", math.inf),
     "smooth": ("curvature", math.inf),
-    "of a slope of known sign": ("slope_sign", 0),
 }
 
 
@@ -165,18 +168,29 @@ def test_plans_refuse_losses_without_what_their_theorem_needs(plan, missing, mon
         build(model_of(LogisticLoss()))
 
 
-def test_slopes_of_either_sign_are_paid_for_or_refused(compiled):
+def test_slopes_of_either_sign_are_paid_for(compiled, monkeypatch):
     model = model_of(Steep())
-    with pytest.raises(ValueError, match="Steep is not of a slope of known sign"):
-        objective(model)
+    paid = objective(model).event
+    assert (paid.slope, paid.opposite) == ("any-sign", 1.0)
+    monkeypatch.setattr(Steep, "slope_sign", -1)
+    assert paid.noise_multiplier > 1.02 * objective(model_of(Steep())).event.noise_multiplier
+    monkeypatch.undo()
+    several = OneVsRestLoss(SmoothedHingeLoss(), 3)
+    monkeypatch.setattr(SmoothedHingeLoss, "slope_sign", 0)
+    with pytest.raises(ValueError, match="outputs=3 needs a slope of known sign"):
+        objective(model_of(several))
+    monkeypatch.undo()
+    monkeypatch.setattr(Steep, "scalar_functions", LogisticLoss.scalar_functions, raising=False)
     assert gradient(model, "composition").bound.norm == pytest.approx(3.0)
     steep, plain = output(model, "gd"), output(model_of(SmoothedHingeLoss(1 / 6)), "gd")
     assert steep.sensitivity == pytest.approx(3.0 * plain.sensitivity)
 
 
 def test_a_loss_that_says_nothing_of_itself_counts_as_one_without():
-    with pytest.raises(ValueError, match="SoftmaxLoss is not of a slope of known sign"):
+    with pytest.raises(ValueError, match="SoftmaxLoss is not of one score"):
         objective(model_of(SoftmaxLoss(3)))
+    with pytest.raises(ValueError, match="SoftmaxLoss is not of one score"):
+        pure_objective_plan(model_of(SoftmaxLoss(3)), penalty=0.5, **PURE)
 
 
 def exact_logistic(m):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skdp.accounting.checks import store_integer, store_number
+from skdp.accounting.checks import store_integer, store_number, store_share
 from skdp.accounting.events.guarantees import ProfileEvent
 from skdp.accounting.numerics.objective_profile import SLOPES, Objective
 from skdp.accounting.numerics.unit_objective_profile import UnitObjective
@@ -49,6 +49,11 @@ class ObjectivePerturbationEvent(ProfileEvent):
         `noise_multiplier` and `curvature` are relative to a unit's gradient and to the sum of its
         rows' curvatures: where weights of a unit's rows sum to at most m, both bounds are m times
         those of a row, and where rows have weights by class, those of the heaviest class.
+    opposite : float, default=1.0
+        With ``slope="any-sign"``: each record's gradients lie between ``-p u`` and ``q u`` for a
+        fixed direction u, of which the longer is at most the bound that `noise_multiplier` is
+        relative to, and ``p + q`` at most ``1 + opposite`` times it; in [0, 1]. 1 says nothing
+        more; 0 is that of squares with clipped predictions, whose p and q have a constant sum.
 
     Raises
     ------
@@ -63,7 +68,9 @@ class ObjectivePerturbationEvent(ProfileEvent):
 
     - known sign: ``delta_G(e; mu)`` under add-remove if ``e >= 0``, ``delta_G(e; 2 mu)`` under
       replace-one if ``e >= mu^2``;
-    - any sign: ``2 delta_G(e; mu)`` if ``e >= mu^2 / 2``, and the same with ``2 mu``;
+    - any sign: ``2 delta_G(e; mu)`` if ``e >= mu^2 / 2``, and the same with ``2 mu``; with w
+      for `opposite`, ``delta_G(e; mu) + delta_G(e; w mu)``, and ``delta_G(e; 2 mu) + delta_G(e; mu)
+      + delta_G(e; max(1, 2 w) mu)`` if ``e >= 2 mu sqrt(1 + mu^2)``, are less for w below 1;
     - logistic: those of a known sign, and at ``epsilon >= 4 curvature`` (``>= max(8 curvature,
       mu^2)`` under replace-one) ``delta_G(epsilon; mu)`` (``2 mu``), that is what the same noise
       costs when it is added to the sum of gradients;
@@ -74,9 +81,10 @@ class ObjectivePerturbationEvent(ProfileEvent):
     sign, the factor 2 becomes a somewhat smaller epsilon too. Not covered: releasing b, constrained
     minimisation, losses that are no function of ``w . x``, a Lam that depends on the number of rows
     where that is not public. Proofs: :ref:`Theorems 2 to 6 of objective perturbation
-    <objective-perturbation-2>` and, for units, :ref:`Theorems 4 and 6 of units
-    <objective-perturbation-units-4>`; compare Kifer, Smith and Thakurta (2012), Iyengar et al.
-    (2019) and Redberg, Koskela and Wang (2023).
+    <objective-perturbation-2>`, of `opposite` :ref:`Theorems 2 and 3 of regression losses
+    <regression-losses-2>` and, for units, where `opposite` changes nothing, :ref:`Theorems 4 and 6
+    of units <objective-perturbation-units-4>`; compare Kifer, Smith and Thakurta (2012), Iyengar et
+    al. (2019) and Redberg, Koskela and Wang (2023).
 
     Examples
     --------
@@ -95,16 +103,20 @@ class ObjectivePerturbationEvent(ProfileEvent):
     approximation: float = 0.0
     outputs: int = 1
     rows_per_unit: int | None = 1
+    opposite: float = 1.0
 
     def __post_init__(self) -> None:
         store_number(self, "noise_multiplier", "> 0")
         store_number(self, "curvature", ">= 0")
         store_number(self, "approximation", ">= 0")
+        store_share(self, "opposite")
         store_integer(self, "outputs", 1)
         if self.rows_per_unit is not None:
             store_integer(self, "rows_per_unit", 1)
         if self.slope not in SLOPES:
             raise ValueError(f"{_OWNER}: slope must be one of {SLOPES}, got {self.slope!r}.")
+        if self.opposite != 1.0 and self.slope != "any-sign":
+            raise ValueError(f"{_OWNER}: opposite={self.opposite} is of slope='any-sign' only.")
         if self.outputs > 1 and self.slope == "any-sign":
             raise ValueError(
                 f"{_OWNER}: outputs={self.outputs} needs a slope of known sign; compose one event "
@@ -129,5 +141,5 @@ class ObjectivePerturbationEvent(ProfileEvent):
         mu = 1.0 / self.noise_multiplier
         facts = (mu, self.curvature, self.slope, self.outputs, adjacency)
         if self.rows_per_unit == 1:
-            return Objective(*facts).profile(epsilon, self.approximation)
+            return Objective(*facts, self.opposite).profile(epsilon, self.approximation)
         return UnitObjective(*facts, self.rows_per_unit).profile(epsilon, self.approximation)

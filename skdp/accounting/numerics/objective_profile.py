@@ -152,6 +152,7 @@ class Objective(NamedTuple):
     slope: str
     outputs: int
     adjacency: Adjacency
+    opposite: float = 1.0
 
     def profile(self, epsilon: float, spread: float) -> float:
         """Bound delta if noise hides that the minimiser is only ``spread`` of its units near."""
@@ -161,12 +162,11 @@ class Objective(NamedTuple):
         if spread == 0.0:
             return self._exact(epsilon)
         best = 1.0
-        for shift, factor, mu, start in self._gaussian_parts():
+        for shift, mus, start in (*self._main_parts(), *self._narrow_parts()):
             excess = epsilon - shift
             if excess >= start:
                 tail = float(ndtr(0.5 * spread - (excess - start) / spread)) * (1.0 + 1e-12)
-                main = gaussian_profile.delta(math.hypot(mu, spread), excess)
-                best = min(best, factor * main + tail)
+                best = min(best, _sum_of([math.hypot(mu, spread) for mu in mus], excess) + tail)
         least = self._exact(epsilon)
         for passed, tail in passed_losses(spread):
             if least + tail < best:
@@ -178,10 +178,9 @@ class Objective(NamedTuple):
         profile = record_profile if self.adjacency == "add-remove" else replacement_profile
         known_sign = self.slope != "any-sign"
         best = min(1.0, profile(self.mu, epsilon - self._determinants, self.outputs, known_sign))
-        if self.slope == "logistic" and self.outputs == 1:
-            _, _, mu, start = self._saturated()
-            if epsilon >= start:
-                best = min(best, gaussian_profile.delta(mu, epsilon))
+        for shift, mus, start in self._narrow_parts():
+            if epsilon - shift >= start:
+                best = min(best, _sum_of(mus, epsilon - shift))
         return best
 
     @property
@@ -189,28 +188,33 @@ class Objective(NamedTuple):
         """Return the largest logarithm of a ratio of determinants of neighbours."""
         return self.outputs * math.log1p(self.curvature) * (1.0 + 1e-15)
 
-    def _saturated(self) -> tuple[float, float, float, float]:
-        """Return shift, factor, mu and start of the logistic loss's own bound."""
-        mu = self.mu
-        if self.adjacency == "add-remove":
-            return 0.0, 1.0, mu, 4.0 * self.curvature
-        return 0.0, 1.0, 2.0 * mu, max(8.0 * self.curvature, mu * mu)
+    # Where the profile is at most a sum of Gaussian ones. Each (shift, mus, start) says: the sum of
+    # ``delta_G(epsilon - shift; mu)`` for ``epsilon - shift >= start``.
 
-    def _gaussian_parts(self) -> list[tuple[float, float, float, float]]:
-        """Return where the profile is at most a multiple of a Gaussian one.
-
-        Each (shift, factor, mu, start) says ``factor * delta_G(epsilon - shift; mu)`` for
-        ``epsilon - shift >= start``.
-        """
+    def _main_parts(self) -> list[tuple[float, list[float], float]]:
+        """Return what `record_profile` and `replacement_profile` know at large epsilon."""
         if self.outputs > 1:
             return []
-        mu = self.mu
         double = self.adjacency == "replace-one"
+        mu = 2.0 * self.mu if double else self.mu
         if self.slope == "any-sign":
-            mu *= 2.0 if double else 1.0
-            return [(self._determinants, 2.0, mu, 0.5 * mu * mu)]
-        start = mu * mu if double else 0.0
-        parts = [(self._determinants, 1.0, 2.0 * mu if double else mu, start)]
-        if self.slope == "logistic":
-            parts.append(self._saturated())
-        return parts
+            return [(self._determinants, [mu, mu], 0.5 * mu * mu)]
+        return [(self._determinants, [mu], self.mu**2 if double else 0.0)]
+
+    def _narrow_parts(self) -> list[tuple[float, list[float], float]]:
+        """Return what holds of the logistic loss, or of slopes that are steep to one side only."""
+        mu, double = self.mu, self.adjacency == "replace-one"
+        if self.slope == "logistic" and self.outputs == 1:
+            if double:
+                return [(0.0, [2.0 * mu], max(8.0 * self.curvature, mu * mu))]
+            return [(0.0, [mu], 4.0 * self.curvature)]
+        if self.slope != "any-sign" or self.opposite == 1.0:
+            return []
+        shares = [2.0, max(1.0, 2.0 * self.opposite), 1.0] if double else [1.0, self.opposite]
+        start = 2.0 * mu * math.hypot(1.0, mu) if double else 0.5 * mu * mu
+        return [(self._determinants, [share * mu for share in shares], start * (1.0 + 1e-14))]
+
+
+def _sum_of(mus: list[float], excess: float) -> float:
+    """Add up Gaussian profiles, rounded up."""
+    return math.fsum(gaussian_profile.delta(mu, excess) for mu in mus) * (1.0 + 1e-15)
