@@ -4,6 +4,7 @@ from skdp.estimators._dpsgd import DPSGDClassifier
 from skdp.estimators._grpua import GrpuaLogisticRegression
 from skdp.estimators._grpua_mlp import GrpuaMLPClassifier
 from skdp.estimators._grpua_svc import GrpuaSVC
+from skdp.estimators._linear_regression import PrivateLinearRegression
 from skdp.estimators._objective import ObjectivePerturbationLogisticRegression
 from skdp.estimators._objective_svc import ObjectivePerturbationSVC
 from skdp.estimators._opera import OperaLogisticRegression, OperaSVC
@@ -22,6 +23,7 @@ __all__ = [
     "OperaLogisticRegression",
     "OperaSVC",
     "PATEClassifier",
+    "PrivateLinearRegression",
     "PrivateRidge",
     "VariationalLogisticRegression",
     "warm_up",

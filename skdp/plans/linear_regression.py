@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,14 +57,6 @@ class Tuning:
     clips: tuple[float, float] = (0.35, 8.0)
 
 
-class LinearFit(NamedTuple):
-    """Weights in scaled units, the constant column's last, and what the targets were taken by."""
-
-    weights: Array
-    centre: float
-    scale: float
-
-
 @dataclass(frozen=True)
 class RegressionPlan:
     """Everything that must agree in one fit by preconditioned steps; see `build`."""
@@ -85,7 +77,7 @@ class RegressionPlan:
         numbers: PublicNumbers,
         units: ScaledUnits,
         fit_intercept: bool,
-        tuning: Tuning = Tuning(),  # noqa: B008  frozen
+        tuning: Tuning = Tuning(),
     ) -> RegressionPlan:
         """Share the budget out by squared mu, from public numbers; Theorem 1 of the proofs."""
         target = numbers.target_epsilon, numbers.delta
@@ -157,8 +149,11 @@ class RegressionPlan:
 
     def carry_out(
         self, table: list[Any], stream: RandomStream, on_step: Callable[[int], None] | None = None
-    ) -> LinearFit:
-        """Release counts, moments and all noisy gradients; the fit follows from these."""
+    ) -> Array:
+        """Release counts, moments and noisy gradients; return weights, then middle and scale.
+
+        The last weight is that of the constant column, if there is one.
+        """
         X, rows = table
         counted = np.histogram(rows.targets, self.tuning.bins, (-1.0, 1.0), weights=rows.row_weight)
         mechanism = self.counts.mechanism(stream.spawn("counts"), "counts of targets")
@@ -178,7 +173,7 @@ class RegressionPlan:
                 average += point / (count - (count + 1) // 2)
             if on_step is not None:
                 on_step(step + 1)
-        return LinearFit(basis @ average, centre, scale)
+        return np.append(basis @ average, [centre, scale])
 
     def _summarise(self, counts: Array) -> tuple[float, float]:
         """Return middle and deviation of targets by quantiles of noisy counts."""
@@ -253,5 +248,5 @@ class _ClippedSums:
 
 def _bounded(point: Array) -> Array:
     """Return a point within reach: residuals stay finite on every table."""
-    size = np.linalg.norm(point)
+    size = float(np.linalg.norm(point))
     return point * min(1.0, LARGEST_WEIGHTS / size) if 0.0 < size < np.inf else np.zeros_like(point)

@@ -97,9 +97,7 @@ class MomentPlan:
 
     def read(self, released: Array) -> SecondMoments:
         """Return the moments of records from what was released."""
-        matrix = unpack_moments(
-            released, self.n_features + 1, length(), self.constant, self.n_rows
-        )
+        matrix = unpack_moments(released, self.n_features + 1, length(), self.constant, self.n_rows)
         if self.constant > 0.0:  # its column comes before the target's
             order = [*range(self.n_features), self.n_features + 1, self.n_features]
             matrix = matrix[np.ix_(order, order)]
@@ -141,9 +139,7 @@ def sum_moments(
     return total
 
 
-def unpack_moments(
-    packed: Array, width: int, norm: float, constant: float, n_rows: int
-) -> Array:
+def unpack_moments(packed: Array, width: int, norm: float, constant: float, n_rows: int) -> Array:
     """Return the matrix of noisy moments, the constant column's sums in its last row."""
     size = width * (width + 1) // 2
     matrix = norm**2 * unpack_matrix(packed[:size], width)
