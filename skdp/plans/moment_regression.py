@@ -92,7 +92,8 @@ class MomentPlan:
 
     def carry_out(self, table: list[Any], stream: RandomStream) -> Array:
         """Return noisy sums over the records of a table."""
-        total = sum_moments(*table, length(), mean_weight(self.constant), target_value())
+        X, rows = table
+        total = sum_moments(X, rows, length(), mean_weight(self.constant), target_value())
         return self.sums.mechanism(stream, "second moments").release(total)
 
     def read(self, released: Array) -> SecondMoments:
