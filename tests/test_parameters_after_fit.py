@@ -25,9 +25,10 @@ MODEL = skdp.OperaLogisticRegression(data_norm=1.0)
 GRID = {"alpha": [0.1, 1.0]}
 COLUMNS = [NumericColumn("a", -1, 1), CategoricalColumn("b", [0, 1]), NumericColumn("c", cuts=[0])]
 CLASSES = [getattr(skdp, name) for name in skdp.__all__ if name[0].isupper()]
-NEEDY = {skdp.PATEClassifier, skdp.PrivateRidge}  # without defaults that fit
+REGRESSORS = (skdp.PrivateLinearRegression, skdp.PrivateRidge)
+NEEDY = {skdp.PATEClassifier, *REGRESSORS}  # without defaults that fit
 ESTIMATORS = [cls() for cls in CLASSES if cls not in NEEDY]
-ESTIMATORS += [skdp.PrivateRidge(target_bounds=(0.0, 1.0))]
+ESTIMATORS += [cls(target_bounds=(0.0, 1.0)) for cls in REGRESSORS]
 ESTIMATORS += [WithPublicRows(DecisionTreeClassifier(), n_teachers=8)]
 ESTIMATORS += [skdp.DPSGDClassifier(hidden_layer_sizes=(3,), activation="tanh", max_iter=5)]
 TRANSFORMERS = [

@@ -16,6 +16,7 @@ from skdp import (
     OperaLogisticRegression,
     OperaSVC,
     PATEClassifier,
+    PrivateLinearRegression,
     PrivateRidge,
     VariationalLogisticRegression,
 )
@@ -43,7 +44,8 @@ def instances():
     yield VariationalLogisticRegression(max_iter=10)
     yield VariationalLogisticRegression(max_iter=100, epsilon=1e6, data_norm=10.0)
     for epsilon in (1.0, 1e6):
-        yield PrivateRidge(epsilon, target_bounds=(-600.0, 600.0), data_norm=20.0)
+        for regressor in (PrivateRidge, PrivateLinearRegression):
+            yield regressor(epsilon, target_bounds=(-600.0, 600.0), data_norm=20.0)
     # Votes of a few teachers, which is all that the checks' tables allow, drown in the usual noise.
     yield WithPublicRows(DecisionTreeClassifier(max_depth=3), n_teachers=3, epsilon=1e6)
 
@@ -56,7 +58,7 @@ def expected_failures(estimator):
             "the number of iterations to a fixed tolerance depends on private rows, so that "
             "n_iter_ would be an unaccounted release"
         )
-    if isinstance(estimator, PrivateRidge) and estimator.epsilon == 1.0:
+    if isinstance(estimator, PrivateRidge | PrivateLinearRegression) and estimator.epsilon == 1.0:
         reasons["check_regressors_train"] = "a score of .5 on 200 rows takes more than epsilon = 1"
     linear = not getattr(estimator, "hidden_layer_sizes", ())
     if isinstance(estimator, OPERA + OBJECTIVE + NOISY) and linear:
