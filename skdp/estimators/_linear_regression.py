@@ -23,7 +23,8 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
 
     One budget pays for noisy counts of the target in 32 bins, which say how far errors may reach;
     for noisy second moments of the rows, which even out badly scaled columns; and for 20 sums of
-    gradients, each row's cut to a norm that follows from these. There is nothing to tune.
+    gradients (10 where a table is very large), each row's cut to a norm that follows from these.
+    There is nothing to tune.
 
     Parameters
     ----------

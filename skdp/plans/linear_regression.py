@@ -46,7 +46,8 @@ _ROWS_PER_WEIGHT = 20.0
 class Tuning:
     """Constants that tables have no say in; ``examples/benchmarks/regression_constants.py``."""
 
-    steps: int = 20
+    steps: int = 20  # half of them, and less time, where there is much signal
+    much: float = 400.0  # mu n / d^1.5
     counts: float = 0.1  # share of the squared mu
     moments: float = 0.3  # share of the rest
     bins: int = 32
@@ -89,6 +90,7 @@ class RegressionPlan:
             return NoisySums(bound, numbers.adjacency, *target, releases, sigma)
 
         constant = tuning.constant if fit_intercept else 0.0
+        much = numbers.n_rows >= tuning.much * total * numbers.n_features**1.5
         cell = ContributionBound(ROUNDING, math.sqrt(2.0) * ROUNDING, "")
         rest = 1.0 - tuning.counts
         return cls(
@@ -100,7 +102,7 @@ class RegressionPlan:
             share(
                 rest * (1.0 - tuning.moments),
                 ContributionBound(ROUNDING, 2.0 * ROUNDING, ""),
-                tuning.steps,
+                max(1, tuning.steps // 2) if much else tuning.steps,
             ),
             numbers.n_rows,
             numbers.n_features,
@@ -214,8 +216,8 @@ class _ClippedSums:
     ) -> None:
         self._rows, self._constant = rows, constant
         self._targets = rows.targets - centre
-        # Of sparse rows slices are copies.
-        blocks = [slice(None)] if rows.is_sparse else blocks_of(rows, rows.n_features)
+        # Fewer blocks take less time around them; of sparse rows slices are copies.
+        blocks = [slice(None)] if rows.is_sparse else blocks_of(rows, rows.n_features // 4 + 1)
         self._parts = [(X if rows.is_sparse else X[block], block) for block in blocks]
         self._reach = np.empty(rows.n_rows)
         # A bound on the error of a computed norm: none is computed too short.

@@ -81,6 +81,8 @@ def test_the_budget_is_the_sum_of_squares(adjacency, fit_intercept):
     replaced = math.sqrt(2.0), math.sqrt(2.0) * (1.0 + s**2), 2.0
     expected = replaced if adjacency == "replace-one" else (1.0, math.sqrt(1.0 + 2.0 * s**2), 1.0)
     np.testing.assert_allclose([part.sensitivity for part in parts], expected, rtol=1e-11)
+    assert plan.steps.releases == 20
+    assert plan_for(40_000, 4, adjacency).steps.releases == 10  # a very large table for 4 columns
     assert plan.achieved_epsilon <= 0.7
     accountant = PLDAccountant(adjacency=adjacency).compose(plan.event)
     assert accountant.epsilon(1e-5) == pytest.approx(plan.achieved_epsilon, rel=1e-6)
