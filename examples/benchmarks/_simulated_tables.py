@@ -44,14 +44,14 @@ def draw_table(seed: int) -> SimulatedTable:
     n_rows = round(300.0 * 1000.0 ** (rng.random() ** 2))
     widest = min(500.0, _MOST_CELLS / n_rows)
     n_columns = round(5.0 * (widest / 5.0) ** rng.random())
-    hidden, X, data_norm = _encode(rng, encoding, n_rows + _TEST_ROWS, n_columns)
+    hidden, X, data_norm = encode_rows(rng, encoding, n_rows + _TEST_ROWS, n_columns)
     y = _draw_labels(rng, hidden)
     name = f"{seed}: {encoding}, n={n_rows}, d={X.shape[1]}, {y.mean():.0%}"
     train, test = slice(None, n_rows), slice(n_rows, None)
     return SimulatedTable(name, X[train], y[train], X[test], y[test], data_norm)
 
 
-def _encode(
+def encode_rows(
     rng: np.random.Generator, encoding: str, n_rows: int, n_columns: int
 ) -> tuple[Array, Array, float]:
     """Return what the labels depend on, about `n_columns` columns, and a bound on their rows."""

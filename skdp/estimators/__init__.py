@@ -6,6 +6,7 @@ from skdp.estimators._grpua import GrpuaLogisticRegression
 from skdp.estimators._grpua_mlp import GrpuaMLPClassifier
 from skdp.estimators._grpua_svc import GrpuaSVC
 from skdp.estimators._huber import GrpuaHuberRegressor, OperaHuberRegressor
+from skdp.estimators._linear_regression import PrivateLinearRegression
 from skdp.estimators._objective import ObjectivePerturbationLogisticRegression
 from skdp.estimators._objective_huber import ObjectivePerturbationHuberRegressor
 from skdp.estimators._objective_svc import ObjectivePerturbationSVC
@@ -29,6 +30,7 @@ __all__ = [
     "OperaLogisticRegression",
     "OperaSVC",
     "PATEClassifier",
+    "PrivateLinearRegression",
     "PrivateRidge",
     "VariationalLogisticRegression",
     "warm_up",

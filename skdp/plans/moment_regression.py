@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 # k^2. It costs at most 1.125 times the least variance where scaled weights have norm up to 2.
 _SQUARED_TARGET_VALUE = 0.5
 # Rows that are shortened to norm 1 exceed it by a few roundings at most.
-_ROUNDING = 1.0 + 1e-12
+ROUNDING = 1.0 + 1e-12
 # A block of records fits the cache.
 _BLOCK_ENTRIES = 1 << 16
 # Below this share of the edge of the noise's spectrum an eigenvalue is taken for noise.
@@ -88,44 +88,67 @@ class MomentPlan:
         self, X: Any, targets: Array, row_weight: Array | None = None, n_units: int | None = None
     ) -> list[Any]:
         """Return the rows of a table, and their weights, as `carry_out` takes them."""
-        rows = Rows.from_matrix(X, targets, self.units.data_norm, 0.0, "real", row_weight, n_units)
-        if rows.n_units != self.n_rows:
-            raise ValueError(f"The plan is for a table of n_rows={self.n_rows}.")
-        heaviest = 1.0 if rows.row_weight is None else rows.row_weight.max(initial=0.0)
-        if heaviest > 1.0 or np.abs(rows.targets).max(initial=0.0) > 1.0:
-            raise ValueError("The noise is for rows of weight up to 1 and targets in [-1, 1].")
-        return [X, rows]
+        return [X, bind_rows(self, X, targets, row_weight, n_units)]
 
     def carry_out(self, table: list[Any], stream: RandomStream) -> Array:
         """Return noisy sums over the records of a table."""
         X, rows = table
-        weight = mean_weight(self.constant)
-        size = (self.n_features + 1) * (self.n_features + 2) // 2
-        total = np.zeros(size + (self.n_features + 1 if weight > 0.0 else 0))
-        scale = (rows.row_scale / length())[:, np.newaxis]
-        target = rows.targets * (target_value() / length())
-        step = max(1, _BLOCK_ENTRIES // (self.n_features + 1))
-        for block in (slice(k, k + step) for k in range(0, rows.n_rows, step)):
-            record = np.empty((target[block].size, self.n_features + 1))
-            part = X[block].toarray() if rows.is_sparse else X[block]
-            np.multiply(part, scale[block], out=record[:, :-1])
-            record[:, -1] = target[block]
-            shares = None if rows.row_weight is None else rows.row_weight[block]
-            total += packed_moments(record, weight, shares)
+        total = sum_moments(X, rows, length(), mean_weight(self.constant), target_value())
         return self.sums.mechanism(stream, "second moments").release(total)
 
     def read(self, released: Array) -> SecondMoments:
         """Return the moments of records from what was released."""
-        size = (self.n_features + 1) * (self.n_features + 2) // 2
-        inner = length() ** 2 * unpack_matrix(released[:size], self.n_features + 1)
-        noise = length() ** 2 * self.sums.sigma
-        if self.constant == 0.0:
-            return SecondMoments(inner, self.n_rows, noise, 0.0)
-        column = self.constant * length() / math.sqrt(mean_weight(self.constant)) * released[size:]
-        matrix = np.insert(inner, self.n_features, column, axis=0)
-        column = np.insert(column, self.n_features, self.n_rows * self.constant**2)
-        matrix = np.insert(matrix, self.n_features, column, axis=1)
-        return SecondMoments(matrix, self.n_rows, noise, self.constant)
+        matrix = unpack_moments(released, self.n_features + 1, length(), self.constant, self.n_rows)
+        if self.constant > 0.0:  # its column comes before the target's
+            order = [*range(self.n_features), self.n_features + 1, self.n_features]
+            matrix = matrix[np.ix_(order, order)]
+        return SecondMoments(matrix, self.n_rows, length() ** 2 * self.sums.sigma, self.constant)
+
+
+def bind_rows(plan: Any, X: Any, targets: Array, row_weight: Any, n_units: int | None) -> Rows:
+    """Return rows as a plan of regression takes them; refuse what its noise is not for."""
+    rows = Rows.from_matrix(X, targets, plan.units.data_norm, 0.0, "real", row_weight, n_units)
+    if rows.n_units != plan.n_rows:
+        raise ValueError(f"The plan is for a table of n_rows={plan.n_rows}.")
+    heaviest = 1.0 if rows.row_weight is None else rows.row_weight.max(initial=0.0)
+    if heaviest > 1.0 or np.abs(rows.targets).max(initial=0.0) > 1.0:
+        raise ValueError("The noise is for rows of weight up to 1 and targets in [-1, 1].")
+    return rows
+
+
+def blocks_of(rows: Rows, width: int) -> list[slice]:
+    """Return slices of rows that fit the cache."""
+    step = max(1, _BLOCK_ENTRIES // width)
+    return [slice(k, k + step) for k in range(0, rows.n_rows, step)]
+
+
+def sum_moments(
+    X: Any, rows: Rows, norm: float, mean_weight: float, target_value: float = 0.0
+) -> Array:
+    """Return packed moments of rows, with their targets if these count, over the norm."""
+    width = rows.n_features + (target_value > 0.0)
+    total = np.zeros(width * (width + 1) // 2 + (width if mean_weight > 0.0 else 0))
+    scale = (rows.row_scale / norm)[:, np.newaxis]
+    target = rows.targets * (target_value / norm)
+    for block in blocks_of(rows, width):
+        record = np.empty((target[block].size, width))
+        part = X[block].toarray() if rows.is_sparse else X[block]
+        np.multiply(part, scale[block], out=record[:, : rows.n_features])
+        record[:, rows.n_features :] = target[block, np.newaxis]
+        shares = None if rows.row_weight is None else rows.row_weight[block]
+        total += packed_moments(record, mean_weight, shares)
+    return total
+
+
+def unpack_moments(packed: Array, width: int, norm: float, constant: float, n_rows: int) -> Array:
+    """Return the matrix of noisy moments, the constant column's sums in its last row."""
+    size = width * (width + 1) // 2
+    matrix = norm**2 * unpack_matrix(packed[:size], width)
+    if constant == 0.0:
+        return matrix
+    column = norm / math.sqrt(2.0) * norm * packed[size:]
+    whole = np.append(column, n_rows * constant**2)
+    return np.vstack([np.column_stack([matrix, column]), whole])
 
 
 def target_value() -> float:
@@ -135,7 +158,7 @@ def target_value() -> float:
 
 def length() -> float:
     """Return the bound on the norm of a row with its target."""
-    return math.sqrt(1.0 + _SQUARED_TARGET_VALUE) * _ROUNDING
+    return math.sqrt(1.0 + _SQUARED_TARGET_VALUE) * ROUNDING
 
 
 def mean_weight(constant: float) -> float:

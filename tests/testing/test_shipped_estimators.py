@@ -17,6 +17,8 @@ from skdp import (
     ObjectivePerturbationSVC,
     OperaLogisticRegression,
     OperaSVC,
+    PrivateLinearRegression,
+    PrivateRidge,
 )
 from skdp.model_selection import PrivateGridSearchCV, PrivateRandomizedSearchCV
 from skdp.model_selection._search import METHODS
@@ -33,6 +35,8 @@ FAST = [
     OperaLogisticRegression(),
     GrpuaSVC(max_iter=5),
     ObjectivePerturbationSVC(),
+    PrivateLinearRegression(target_bounds=(0.0, 1.0)),
+    PrivateRidge(target_bounds=(0.0, 1.0)),
     DPPCA(2, center=True),
     DPStandardScaler(lower=-1.0, upper=1.0),
     DPQuantileClipper(lower=-1.0, upper=1.0),

@@ -1,0 +1,254 @@
+"""Linear regression by clipped gradient steps on preconditioned rows; all noise is Gaussian.
+
+Three releases share one budget: counts of targets in public bins, second moments of rows, and sums
+of gradients, one for each step. Proofs: ``docs/proofs/linear_regression.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from skdp.accounting import ComposedEvent, Event
+from skdp.choices import Adjacency
+from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon, analytic_gaussian_sigma
+from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.models import ScaledUnits
+from skdp.plans.defaults import PublicNumbers
+from skdp.plans.moment_regression import (
+    ROUNDING,
+    bind_rows,
+    blocks_of,
+    sum_moments,
+    unpack_moments,
+)
+from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
+from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.second_moments import second_moment_bound
+from skdp.solvers import Rows
+
+Array = NDArray[np.float64]
+
+# Between the 5 % and the 95 % quantile of a normal law, in its deviations.
+_QUANTILES, _DEVIATIONS = (0.05, 0.5, 0.95), 3.29
+# Rows that say how far a number of noisy gradients reaches, in the choice of the clip.
+_ROWS_PER_WEIGHT = 20.0
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Constants that tables have no say in; ``examples/benchmarks/regression_constants.py``."""
+
+    steps: int = 20  # half of them, and less time, where there is much signal
+    much: float = 400.0  # mu n / d^1.5
+    counts: float = 0.1  # share of the squared mu
+    moments: float = 0.3  # share of the rest
+    bins: int = 32
+    least_count: float = 3.0  # in deviations of the noise; smaller ones are taken for noise
+    constant: float = 0.5  # value of the intercept's column
+    floor: float = 0.25  # of eigenvalues, in units of the edge of the noise's spectrum
+    clip: float = 0.35  # of the root of the signal
+    clips: tuple[float, float] = (0.35, 8.0)
+
+
+@dataclass(frozen=True)
+class RegressionPlan:
+    """Everything that must agree in one fit by preconditioned steps; see `build`."""
+
+    counts: NoisySums
+    moments: NoisySums
+    steps: NoisySums  # of gradients over their clip
+    n_rows: int
+    n_features: int
+    constant: float  # value of the intercept's column in scaled units, 0 without
+    units: ScaledUnits
+    tuning: Tuning
+    by_unit: bool = False
+
+    @classmethod
+    def build(
+        cls,
+        numbers: PublicNumbers,
+        units: ScaledUnits,
+        fit_intercept: bool,
+        tuning: Tuning = Tuning(),
+    ) -> RegressionPlan:
+        """Share the budget out by squared mu, from public numbers; Theorem 1 of the proofs."""
+        target = numbers.target_epsilon, numbers.delta
+        total = analytic_gaussian_sigma(*target) * ROUND_UP
+
+        def share(part: float, bound: ContributionBound, releases: int = 1) -> NoisySums:
+            multiplier = total * math.sqrt(releases / part) * ROUND_UP
+            sigma = multiplier * bound.sensitivity(numbers.adjacency)
+            return NoisySums(bound, numbers.adjacency, *target, releases, sigma)
+
+        constant = tuning.constant if fit_intercept else 0.0
+        much = numbers.n_rows >= tuning.much * total * numbers.n_features**1.5
+        cell = ContributionBound(ROUNDING, math.sqrt(2.0) * ROUNDING, "")
+        rest = 1.0 - tuning.counts
+        return cls(
+            share(tuning.counts, cell),
+            share(
+                rest * tuning.moments,
+                second_moment_bound(numbers.n_features, 2.0 * (constant / ROUNDING) ** 2),
+            ),
+            share(
+                rest * (1.0 - tuning.moments),
+                ContributionBound(ROUNDING, 2.0 * ROUNDING, ""),
+                max(1, tuning.steps // 2) if much else tuning.steps,
+            ),
+            numbers.n_rows,
+            numbers.n_features,
+            constant,
+            units,
+            tuning,
+            numbers.by_unit,
+        )
+
+    @property
+    def model(self) -> RegressionPlan:
+        """What is bound to rows: the plan itself, which holds their public shape."""
+        return self
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The relation of the guarantee."""
+        return self.steps.adjacency
+
+    @property
+    def _parts(self) -> tuple[NoisySums, ...]:
+        return self.counts, self.moments, self.steps
+
+    @property
+    def event(self) -> Event:
+        """All releases, in their order."""
+        return ComposedEvent(tuple(part.event for part in self._parts))
+
+    @property
+    def mu(self) -> float:
+        """Gaussian differential privacy of all releases together."""
+        squares = (p.releases * (p.sensitivity / p.sigma) ** 2 for p in self._parts)
+        return math.sqrt(sum(squares)) * ROUND_UP
+
+    @property
+    def achieved_epsilon(self) -> float:
+        """The epsilon of all releases together, at most the one that was asked for."""
+        found = analytic_gaussian_epsilon(1.0 / (self.mu * ROUND_UP), self.steps.delta)
+        return min(found, self.steps.epsilon)
+
+    def bind(
+        self, X: Any, targets: Array, row_weight: Array | None = None, n_units: int | None = None
+    ) -> list[Any]:
+        """Return the rows of a table, and their weights, as `carry_out` takes them."""
+        return [X, bind_rows(self, X, targets, row_weight, n_units)]
+
+    def carry_out(
+        self, table: list[Any], stream: RandomStream, on_step: Callable[[int], None] | None = None
+    ) -> Array:
+        """Release counts, moments and noisy gradients; return weights, then middle and scale.
+
+        The last weight is that of the constant column, if there is one.
+        """
+        X, rows = table
+        counted = np.histogram(rows.targets, self.tuning.bins, (-1.0, 1.0), weights=rows.row_weight)
+        mechanism = self.counts.mechanism(stream.spawn("counts"), "counts of targets")
+        centre, scale = self._summarise(mechanism.release(counted[0].astype(np.float64)))
+        packed = sum_moments(X, rows, ROUNDING, 2.0 * (self.constant / ROUNDING) ** 2)
+        mechanism = self.moments.mechanism(stream.spawn("moments"), "second moments")
+        basis, freedom = self._precondition(mechanism.release(packed))
+        clip = self._clip_of(freedom) * scale
+        sums = _ClippedSums(X, rows, self.constant, centre, basis, clip)
+        mechanism = self.steps.mechanism(stream.spawn("steps"), "sums of gradients")
+        point, average = np.zeros((2, basis.shape[1]))
+        count = self.steps.releases
+        for step in range(count):
+            noisy = mechanism.release(basis.T @ sums.add(basis @ point) / clip)
+            point = _bounded(point + clip / self.n_rows * noisy)
+            if 2 * step >= count:
+                average += point / (count - (count + 1) // 2)
+            if on_step is not None:
+                on_step(step + 1)
+        return np.append(basis @ average, [centre, scale])
+
+    def _summarise(self, counts: Array) -> tuple[float, float]:
+        """Return middle and deviation of targets by quantiles of noisy counts."""
+        edges = np.linspace(-1.0, 1.0, counts.size + 1)
+        least = min(self.tuning.least_count * self.counts.sigma, counts.max())
+        kept = np.where(counts >= least, np.maximum(counts, 1e-300), 0.0)
+        below = np.concatenate([[0.0], np.cumsum(kept / kept.sum())])
+        bins = np.flatnonzero(kept)
+        low, middle, high = np.interp(
+            _QUANTILES,
+            np.column_stack([below[bins], below[bins + 1]]).ravel(),
+            np.column_stack([edges[bins], edges[bins + 1]]).ravel(),
+        )
+        return float(middle), max(float(high - low) / _DEVIATIONS, 1.0 / counts.size)
+
+    def _precondition(self, released: Array) -> tuple[Array, float]:
+        """Return columns that make rows even in all directions, and how many these amount to."""
+        packed = np.clip(released, -LARGEST_WEIGHTS, LARGEST_WEIGHTS)
+        matrix = unpack_moments(packed, self.n_features, ROUNDING, self.constant, self.n_rows)
+        values, vectors = eigh(matrix)
+        values = np.maximum(values, 0.0)
+        edge = min(self.moments.sigma, LARGEST_WEIGHTS) * math.sqrt(2.0 * values.size)
+        lifted = values + max(self.tuning.floor * edge, 1e-12 * self.n_rows)
+        return vectors * np.sqrt(self.n_rows / lifted), max(1.0, float(np.sum(values / lifted)))
+
+    def _clip_of(self, freedom: float) -> float:
+        """Return the norm of gradients to clip to, in deviations of the targets."""
+        spread = math.sqrt(self.n_features * freedom * _ROWS_PER_WEIGHT)
+        factor = self.tuning.clip * math.sqrt(self.mu * self.n_rows / spread)
+        return float(np.clip(factor, *self.tuning.clips)) * math.sqrt(freedom)
+
+
+class _ClippedSums:
+    """Sums of the gradients of squares, each cut to a norm after it is preconditioned."""
+
+    def __init__(
+        self, X: Any, rows: Rows, constant: float, centre: float, basis: Array, clip: float
+    ) -> None:
+        self._rows, self._constant = rows, constant
+        self._targets = rows.targets - centre
+        # Fewer blocks take less time around them; of sparse rows slices are copies.
+        blocks = [slice(None)] if rows.is_sparse else blocks_of(rows, rows.n_features // 4 + 1)
+        self._parts = [(X if rows.is_sparse else X[block], block) for block in blocks]
+        self._reach = np.empty(rows.n_rows)
+        # A bound on the error of a computed norm: none is computed too short.
+        slack = 8.0 * len(basis) ** 2 * np.finfo(float).eps * np.linalg.norm(basis)
+        inner = basis[: rows.n_features]
+        for block in blocks_of(rows, rows.n_features):
+            turned = rows.row_scale[block, np.newaxis] * (X[block] @ inner)
+            if constant > 0.0:
+                turned += constant * basis[-1]
+            norms = np.sqrt(np.einsum("ij,ij->i", turned, turned))
+            self._reach[block] = clip / (norms + slack)
+
+    def add(self, weights: Array) -> Array:
+        """Return the sum at some weights; residuals are cut where gradients would be."""
+        features = self._rows.n_features
+        total = np.zeros(weights.size)
+        for part, block in self._parts:
+            scale, reach = self._rows.row_scale[block], self._reach[block]
+            left = self._targets[block] - scale * (part @ weights[:features])
+            if self._constant > 0.0:
+                left -= self._constant * weights[-1]
+            np.clip(left, -reach, reach, out=left)
+            if self._rows.row_weight is not None:
+                left *= self._rows.row_weight[block]
+            total[:features] += (scale * left) @ part
+            if self._constant > 0.0:
+                total[-1] += self._constant * left.sum()
+        return total
+
+
+def _bounded(point: Array) -> Array:
+    """Return a point within reach: residuals stay finite on every table."""
+    size = float(np.linalg.norm(point))
+    return point * min(1.0, LARGEST_WEIGHTS / size) if 0.0 < size < np.inf else np.zeros_like(point)
