@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.model_selection._scoring import resolve_scoring
+from skdp.model_selection._scoring import RowScorer, resolve_scoring
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -64,6 +64,9 @@ class DelegatesToBest(MetaEstimatorMixin, BaseEstimator):
     scoring: Any
     best_estimator_: Any
 
+    def _scorer(self) -> RowScorer:
+        return resolve_scoring(self.scoring, self.estimator)
+
     def _has_model(self) -> bool:
         if hasattr(self, "best_params_"):
             return hasattr(self, "best_estimator_")
@@ -93,7 +96,7 @@ class DelegatesToBest(MetaEstimatorMixin, BaseEstimator):
         """
         _has("score")(self)
         check_is_fitted(self)
-        return float(np.mean(resolve_scoring(self.scoring).values(self.best_estimator_, X, y)))
+        return float(np.mean(self._scorer().values(self.best_estimator_, X, y)))
 
     @property
     def classes_(self) -> Any:
