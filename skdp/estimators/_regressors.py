@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from skdp.estimators.labels import read_numbers
 from skdp.parameters import check_integer, check_real
 from skdp.reporting import PrivacySpent
 
@@ -83,7 +82,12 @@ class PrivateRegressorMixin(RegressorMixin):
         return float(self.target_bounds[0]), float(self.target_bounds[1])
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, None]:
-        numbers = read_numbers(y)
+        try:
+            numbers = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("y must hold numbers: a regressor predicts no labels.") from None
+        if not np.isfinite(numbers).all():
+            raise ValueError("Input y contains NaN or infinity: drop such rows by a public rule.")
         middle, half = scale_of(self._bounds)
         return np.clip((np.clip(numbers, *self._bounds) - middle) / half, -1.0, 1.0), None
 

@@ -11,7 +11,8 @@ from sklearn.base import is_regressor
 
 from skdp.choices import ResponseMethod
 from skdp.estimators.labels import encode_labels
-from skdp.parameters import check_real
+from skdp.parameters import check_bounds
+from skdp.pipelines import only_parameter
 
 _RESPONSES = ("predict", "predict_proba", "decision_function")
 
@@ -153,23 +154,17 @@ _POWERS = {"neg_mean_absolute_error": 1, "neg_mean_squared_error": 2}
 
 def _score_of_errors(name: str, regressor: Any) -> RowScorer:
     """Return a score of errors, whose bounds follow from the regressor's `target_bounds`."""
-    found = {
-        key: value
-        for key, value in regressor.get_params(deep=True).items()
-        if key.rpartition("__")[2] == "target_bounds"
-    }
-    if len(found) != 1:
+    found = only_parameter(regressor, "target_bounds")
+    if found is None:
         raise ValueError(
             f"scoring={name!r} is bounded by target_bounds, which {type(regressor).__name__} has "
             "not, or more than once: give a score with bounds of its own by make_row_scorer."
         )
-    ((key, bounds),) = found.items()
-    if np.shape(bounds) != (2,):
-        raise ValueError(f"{key} must be (low, high), public bounds, got {bounds!r}.")
-    low, high = (check_real(key, bound) for bound in bounds)
+    key, bounds = found
+    low, high = check_bounds(key, bounds)
     worst = -((high - low) ** _POWERS[name])
-    if not (low < high and -np.inf < worst < 0.0):
-        raise ValueError(f"{key} must have low < high, got {bounds!r}.")
+    if not -np.inf < worst < 0.0:
+        raise ValueError(f"{key} are too close or too far apart for doubles, got {bounds!r}.")
     function = _NegativeError((low, high), _POWERS[name])
     return RowScorer(name, function, "predict", worst, 0.0)
 
