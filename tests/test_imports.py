@@ -52,7 +52,7 @@ MAY_IMPORT = {
     },
     "metrics": {
         *("statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
-        *("exceptions", "parameters", "scores", "seeding", "silence", "units"),
+        *("exceptions", "parameters", "pipelines", "scores", "seeding", "silence", "units"),
     },
     "inspection": {"plans", "preprocessing", "reporting", "parameters"},
     "choices": set(),

@@ -79,23 +79,27 @@ def r2(tables: ErrorTables, z: float) -> Figure:
 def _fourth_moments(tables: ErrorTables) -> tuple[float, float, float]:
     """Return sums of e^4, e^2 d^2 and d^4, with errors e and targets d from their mean.
 
-    They are the table's, within what second moments leave possible.
+    They are the table's, drawn towards those of normal errors as far as noise hides them, within
+    what second moments leave possible.
     """
     n, (_, _, squares, first, second) = tables.n, tables.sums.tolist()
     middle = float(np.clip(first / n, -1.0, 1.0))
     errors = tables.reach**2 * max(squares, 0.0)
     spread = max(second - first**2 / n, 0.0)
-    e = tables.reach * NODES
+    e = np.tile(tables.reach * NODES, (len(tables.counts), 1))
     d = np.clip(tables.centres[:, None] + e, -1.0, 1.0) - middle
-    whole = tables.counts
-    fourth = _within((whole @ e**4).sum(), errors**2 / n, tables.reach**2 * errors)
-    other = _within((whole * d**4).sum(), spread**2 / n, (1.0 + abs(middle)) ** 2 * spread)
-    cross = _within((whole * e**2 * d**2).sum(), 0.0, math.sqrt(fourth * other))
-    return fourth, cross, other
 
+    def moment(values: np.ndarray, normal: float, low: float, high: float) -> float:
+        noise, usual = tables.count_noise**2 * float((values**2).sum()), (2.0 * normal) ** 2
+        found = (usual * float((tables.counts * values).sum()) + noise * normal) / (usual + noise)
+        return float(np.clip(found, low, max(low, high)))
 
-def _within(value: float, low: float, high: float) -> float:
-    return float(np.clip(value, low, max(low, high)))
+    own, other = errors**2 / n, spread**2 / n
+    fourth = moment(e**4, 3.0 * own, own, tables.reach**2 * errors)
+    fourth_of_targets = moment(d**4, 3.0 * other, other, (1.0 + abs(middle)) ** 2 * spread)
+    limit = math.sqrt(fourth * fourth_of_targets)
+    cross = moment(e**2 * d**2, errors * spread / n + 2.0 * own, 0.0, limit)
+    return fourth, cross, fourth_of_targets
 
 
 def calibration_curve(tables: ErrorTables, z: float) -> list[tuple[float, Figure, float]]:

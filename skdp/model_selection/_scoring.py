@@ -252,3 +252,14 @@ def resolve_scoring(scoring: Any, estimator: Any = None) -> RowScorer:
         f"scoring={shown!r} {reason}, so that there is no bound on what one row changes. Use "
         f"{', '.join(map(repr, sorted(known)))}, or a score of single rows by make_row_scorer."
     )
+
+
+def refuse_other_score(scoring: Any, template: Any, candidate: Any) -> None:
+    """Refuse a candidate whose score is another one than the template's."""
+    alike = is_regressor(candidate) == is_regressor(template)
+    if not alike or resolve_scoring(scoring, candidate) != resolve_scoring(scoring, template):
+        raise ValueError(
+            "Candidates differ in target_bounds, or in whether they predict numbers, and with it "
+            "in the scale of their scores: give all of them those of the estimator, or a score "
+            "with bounds of its own by make_row_scorer."
+        )

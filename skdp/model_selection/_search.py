@@ -22,7 +22,7 @@ from skdp.model_selection._methods import Candidate, Choice, Search
 from skdp.model_selection._plan import Design, PricedSearch, plan_search
 from skdp.model_selection._prepare import restore_parameters
 from skdp.model_selection._runs import Table
-from skdp.model_selection._scoring import resolve_scoring
+from skdp.model_selection._scoring import refuse_other_score
 from skdp.model_selection._splits import assign_folds, assign_holdout, check_parts, resolve_cv
 from skdp.model_selection._steps import (
     assumptions_of,
@@ -287,23 +287,11 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             estimator = clone(self.estimator).set_params(**clone(point, safe=False))
             steps = private_steps(estimator, self.step_weights)
             refuse_searched(steps, point)
-            self._refuse_other_score(estimator)
+            refuse_other_score(self.scoring, self.estimator, estimator)
             candidates.append(Candidate(point, estimator, steps))
         if not candidates:
             raise ValueError("The search has no candidates: the grid is empty.")
         return candidates
-
-    def _refuse_other_score(self, candidate: Any) -> None:
-        """Refuse a candidate whose score is another one than the template's."""
-        if (
-            is_regressor(candidate) != is_regressor(self.estimator)
-            or resolve_scoring(self.scoring, candidate) != self._scorer()
-        ):
-            raise ValueError(
-                "Candidates differ in target_bounds, or in whether they predict numbers, and with "
-                "it in the scale of their scores: give all of them those of the estimator, or a "
-                "score with bounds of its own by make_row_scorer."
-            )
 
     def _parts(self, rows: int, stream: RandomStream) -> list[np.ndarray]:
         if self.method == "cv":

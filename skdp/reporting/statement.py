@@ -39,9 +39,9 @@ _NEVER_COVERED = (
 )
 _FIGURES = (
     "performance figures of private rows (accuracy, R2, mean errors), which leak unless they are "
-    "paid for: model.score(X_test, y_test), cross-validation scores, permutation importance, scores "
-    "that scikit-learn's ScoringMonitor keeps. PrivateEvaluation of skdp.metrics releases priced "
-    "ones, and PrivateRegressionEvaluation of regressors",
+    "paid for: model.score(X_test, y_test), cross-validation scores, permutation importance, what "
+    "scikit-learn's ScoringMonitor keeps. PrivateEvaluation of skdp.metrics releases priced ones, "
+    "and PrivateRegressionEvaluation of regressors",
     "what CalibratedClassifierCV or TunedThresholdClassifierCV fit to rows, which leaks as well: "
     "PrivateCalibrator and PrivateThreshold are priced, a threshold that is public is free",
 )
