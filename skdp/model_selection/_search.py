@@ -129,7 +129,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         n_features : int
             Number of columns.
         n_classes : int, default=2
-            Number of labels; without meaning for regressors.
+            Number of labels, of classifiers.
         groups : bool, default=False
             Whether `fit` will be given ``groups=``.
 
@@ -150,6 +150,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         n_samples = check_integer("n_samples", n_samples, at_least=1)
         n_features = check_integer("n_features", n_features, at_least=1)
         n_classes = check_integer("n_classes", n_classes, at_least=2)
+        n_classes = 1 if is_regressor(self.estimator) else n_classes
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else 0
         stream = RandomStream.from_seed(int(seed), self._context(n_samples))
         candidates = self._candidates(stream.spawn("candidates"))

@@ -45,6 +45,8 @@ def test_every_method_finds_the_better_regressor_at_the_planned_price(method, ad
         assert found.best_params_ == {"alpha": 0.0} and found.score(X, y) > -0.3
     assert len(tally.charges) == 1 and found.privacy_spent_.epsilon <= 20.0
     assert found.predict(X).shape == (400,)
+    planned = found.privacy_plan(400, 3).assumptions
+    assert planned == found.privacy_spent_.assumptions and "label" not in str(planned)
     assert "'neg_mean_absolute_error' is a sum over rows of values in [-4, 0]" in str(
         privacy_statement(found)
     )
