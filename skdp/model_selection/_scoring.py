@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -162,8 +163,8 @@ def _score_of_errors(name: str, regressor: Any) -> RowScorer:
         )
     key, bounds = found
     low, high = check_bounds(key, bounds)
-    worst = -((high - low) ** _POWERS[name])
-    if not -np.inf < worst < 0.0:
+    worst = -math.prod([high - low] * _POWERS[name])
+    if not -math.inf < worst < 0.0:
         raise ValueError(f"{key} are too close or too far apart for doubles, got {bounds!r}.")
     function = _NegativeError((low, high), _POWERS[name])
     return RowScorer(name, function, "predict", worst, 0.0)

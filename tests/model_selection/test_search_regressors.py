@@ -95,6 +95,11 @@ def test_patients_count_as_the_mean_of_their_rows():
         (OperaLogisticRegression(), {"scoring": "neg_mean_squared_error"}, "is for regressors"),
         (PrivateRidge(), {}, "target_bounds must be"),
         (PrivateRidge(target_bounds=(1.0, 1.0)), {}, "low < high"),
+        (
+            PrivateRidge(target_bounds=(0.0, 1e200)),
+            {"scoring": "neg_mean_squared_error"},
+            "too far apart",
+        ),
         (RIDGE, {"grid": {"target_bounds": [(0, 4), (0, 5)]}}, "make_row_scorer"),
         (make_pipeline(RIDGE), {"grid": {"privateridge": [OperaLogisticRegression()]}}, "differ"),
     ],
