@@ -137,6 +137,17 @@ def check_integer(
     return int(value)
 
 
+def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
+    """Refuse what is no pair (low, high) of public bounds; return plain floats."""
+    remedy = "They are public, from a protocol or a law and not from the table."
+    if not (isinstance(bounds, Sequence | np.ndarray) and np.shape(bounds) == (2,)):
+        raise ValueError(f"{name} must be (low, high), got {bounds!r}. {remedy}")
+    low, high = (check_real(name, bound, remedy=remedy) for bound in bounds)
+    if not (low < high and math.isfinite(high - low) and math.isfinite(1.0 / (high - low))):
+        raise ValueError(f"{name} must have low < high, got {bounds!r}. {remedy}")
+    return low, high
+
+
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
     """Refuse a parameter that is not one of the given choices."""
     given = plain(value)

@@ -83,3 +83,10 @@ def behind_others(estimator: Any) -> tuple[str, ...]:
         for step in walk(part, name, enter=lambda part: isinstance(part, Pipeline))
         if step.ahead is not None
     )
+
+
+def only_parameter(estimator: Any, name: str) -> tuple[str, Any] | None:
+    """Return key and value of a parameter of that name, None unless exactly one part has it."""
+    inside: Callable[[], dict[str, Any]] = getattr(estimator, "get_params", dict)
+    found = [pair for pair in inside().items() if pair[0].rpartition("__")[2] == name]
+    return found[0] if len(found) == 1 else None

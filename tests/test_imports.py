@@ -53,7 +53,16 @@ MAY_IMPORT = {
     },
     "metrics": {
         *("statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
-        *("exceptions", "parameters", "row_sources", "scores", "seeding", "silence", "units"),
+        *(
+            "exceptions",
+            "parameters",
+            "pipelines",
+            "row_sources",
+            "scores",
+            "seeding",
+            "silence",
+            "units",
+        ),
     },
     "inspection": {"plans", "preprocessing", "reporting", "parameters"},
     "choices": set(),
@@ -345,7 +354,7 @@ def test_public_names():
         model_selection: "PrivateGridSearchCV PrivateRandomizedSearchCV make_row_scorer",
         preprocessing: "BoundedScaler RowNormClipper DPStandardScaler DPQuantileClipper DPPCA "
         "TableSchema SchemaEncoder NumericColumn CategoricalColumn OrdinalColumn BooleanColumn "
-        "IgnoredColumn LabelColumn PrivacyUnit ScatteringTransform PublicPatches",
+        "IgnoredColumn LabelColumn NumericLabel PrivacyUnit ScatteringTransform PublicPatches",
         reporting: "PrivacyCurveDisplay PrivacySpent PrivacyStatement privacy_statement",
         testing: "check_noise check_private_estimator check_sampler replay_on_neighbour",
         audit: "AuditDisplay AuditResult MembershipDisplay MembershipResult audit_epsilon "

@@ -267,6 +267,6 @@ def _answer(name: DatasetName, frame: Any, return_X_y: bool) -> Any:
         frame=frame,
         schema=schema,
         feature_names=schema.features,
-        target_names=[] if schema.label is None else list(schema.label.classes or ()),
+        target_names=list(getattr(schema.label, "classes", None) or ()),
         DESCR=f"{schema.description}\n\nSource: {schema.source}.",
     )

@@ -1,4 +1,4 @@
-"""The label set: given as a public parameter, or read from y and reported as such."""
+"""The label set, given as a public parameter, or read from y and reported as such; and numbers."""
 
 from __future__ import annotations
 
@@ -62,6 +62,17 @@ def _positions(labels: np.ndarray, y: np.ndarray) -> np.ndarray:
         found[:] = np.searchsorted(labels, part)
         found[labels[np.minimum(found, labels.size - 1)] != part] = -1
     return codes
+
+
+def read_numbers(y: np.ndarray) -> np.ndarray:
+    """Return targets that are finite numbers; messages quote none."""
+    try:
+        numbers = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("y must hold numbers: a regressor predicts no labels.") from None
+    if not np.isfinite(numbers).all():
+        raise ValueError("Input y contains NaN or infinity: drop such rows by a public rule.")
+    return numbers
 
 
 def _public_labels(classes: Any) -> np.ndarray:

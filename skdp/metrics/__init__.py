@@ -5,6 +5,7 @@ from skdp.metrics.calibrator import PrivateCalibrator
 from skdp.metrics.displays import PrivateCalibrationDisplay, PrivateRocCurveDisplay
 from skdp.metrics.evaluation import PrivateEvaluation
 from skdp.metrics.intervals import Figure
+from skdp.metrics.regression import PrivateRegressionEvaluation, PrivateRegressionResult
 from skdp.metrics.result import Point, PrivateEvaluationResult
 from skdp.metrics.threshold import PrivateThreshold
 
@@ -16,6 +17,8 @@ __all__ = [
     "PrivateEvaluation",
     "PrivateEvaluationResult",
     "PrivateMetricFrame",
+    "PrivateRegressionEvaluation",
+    "PrivateRegressionResult",
     "PrivateRocCurveDisplay",
     "PrivateThreshold",
 ]

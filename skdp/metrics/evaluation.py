@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import column_or_1d
 
-from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_accountant
 from skdp.choices import Auto
 from skdp.estimators.labels import encode_labels
-from skdp.exceptions import PrivacyWarning
-from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
-from skdp.mechanisms.random_stream import is_seeded, resolve_random_state
+from skdp.mechanisms.contribution import Adjacency
+from skdp.mechanisms.random_stream import resolve_random_state
+from skdp.metrics.base import EvaluatesModel
 from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan
 from skdp.metrics.result import PrivateEvaluationResult
-from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.parameters import check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.row_sources import in_blocks, mapped_rows
 from skdp.seeding import fit_context
-from skdp.silence import around_runs
 from skdp.statistics.noise import UNIT
 from skdp.units import units_of
 
@@ -33,10 +27,6 @@ _ASSUMPTIONS = (
     "the model is public: what it learned of private rows was paid for by its own fit",
     "a row's score is a function of that row and the model alone",
     "the label set, subgroups, thresholds and all parameters are public",
-)
-_ARITHMETIC = (
-    "counts are integers, and their noise is drawn on the integers with exact probabilities "
-    "(docs/proofs/evaluation.md)"
 )
 
 
@@ -49,7 +39,7 @@ class _Rows(NamedTuple):
     n: int
 
 
-class PrivateEvaluation(ChargesBudget, BaseEstimator):
+class PrivateEvaluation(EvaluatesModel):
     """Performance of a public model on private rows: every figure with an interval, one charge.
 
     The scores of the rows are counted in public bins, by label; noise is added to the counts, once.
@@ -118,9 +108,6 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
     >>> result.privacy_spent_.epsilon
     1.0
     """
-
-    # What was called, and its method, where the evaluation is a part of it.
-    _caller: tuple[Any, str] | None = None
 
     def __init__(
         self,
@@ -245,25 +232,8 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         expected = result.of(label=None if confusions is None else 1)
         return {name: getattr(expected, name).width for name in FIGURES[:-1]}
 
-    def _find_relation(self) -> Adjacency:
-        if self.adjacency is not None:
-            return self.adjacency
-        budget = self.accountant
-        if budget is None:
-            budget = find_accountant(self._bound_accountant)
-        ledger = getattr(budget, "accountant", budget)  # a plan names its budget
-        found: Adjacency = getattr(ledger, "adjacency", "add-remove")
-        return found
-
     def _check_parameters(self) -> None:
-        check_real("epsilon", self.epsilon, at_least=1e-9, at_most=1e6)
-        check_real("delta", self.delta, at_least=SMALLEST_DELTA, below=1.0)
-        if self.adjacency is not None:
-            check_choice("adjacency", self.adjacency, ADJACENCIES)
-        check_accountant(self.accountant)
-        is_seeded(self.random_state)
-        if self.n_bins != "auto":
-            check_integer("n_bins", self.n_bins, at_least=10)
+        self._check_shared()
         for name, values in (("thresholds", self.thresholds), ("score_values", self.score_values)):
             if name == "score_values" and values is None:
                 continue
@@ -284,15 +254,11 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         if not probabilities and not hasattr(model, "decision_function"):
             raise TypeError(
                 f"{type(model).__name__} has neither predict_proba nor decision_function: give a "
-                "fitted classifier."
+                "fitted classifier, or a regressor to PrivateRegressionEvaluation."
             )
-        if isinstance(model, BaseEstimator):
-            check_is_fitted(model)
         if not probabilities and getattr(model, "decision_function_shape", "ovr") == "ovo":
             raise ValueError("decision_function_shape='ovo' has no score a class: take 'ovr'.")
-        columns, wanted = getattr(X, "shape", (0, None))[1:], getattr(model, "n_features_in_", None)
-        if wanted is not None and columns not in ((None,), (wanted,)):
-            raise ValueError(f"X must have the {wanted} columns of the model, got {columns}.")
+        self._check_model(model, X)
         known = getattr(model, "classes_", None)
         given = known if self.classes is None else self.classes
         if given is None:
@@ -305,15 +271,8 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
     def _read(self, X: Any, y: Any, classes: Any, subgroups: Any, groups: Any) -> _Rows:
         """Check shapes, labels and subgroups."""
         labels = column_or_1d(y)
-        if labels.size == 0:
-            raise ValueError("y is empty: give at least one row.")
-        given = [column for column in (subgroups, groups) if column is not None]
-        try:
-            check_consistent_length(X, labels, *given)
-        except ValueError:
-            raise ValueError(
-                "X, y, subgroups and groups must have one entry for each row."
-            ) from None
+        names = "X, y, subgroups and groups"
+        self._check_lengths(X, labels, names, subgroups, groups)
         if (subgroups is None) != (self.subgroups is None):
             raise ValueError(
                 "declare the list of subgroups in PrivateEvaluation(subgroups=[...]), and give "
@@ -333,13 +292,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         if groups is not None:
             units = units_of(groups)
             n, weights = units.n_units, UNIT // units.counts[units.codes]
-        if self.delta >= 1.0 / n:
-            warnings.warn(
-                f"delta={self.delta:g} is not below 1/n={1.0 / n:.3g}: such a delta permits "
-                "publishing whole rows at random. Choose delta well below 1/n.",
-                PrivacyWarning,
-                stacklevel=3,
-            )
+        self._warn_of_delta(n, 4)
         return _Rows(codes, members, weights, n)
 
     def _plan(self, n: int, classes: Any, probabilities: bool = True, unit: int = 1) -> ReleasePlan:
@@ -354,28 +307,8 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         )
 
     def _account(self, plan: ReleasePlan, unit: int) -> PrivacySpent:
-        who = "rows" if unit == 1 else "persons, of whom each id in groups= is one,"
-        return PrivacySpent(
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            adjacency=plan.adjacency,
-            event=plan.event,
-            accountant="pld",
-            mechanism=f"evaluation of a public model: {plan.describe()}",
-            assumptions=(*_ASSUMPTIONS, f"the number of {who} is public"),
-            released=("noisy counts of scores by label", "all figures that follow from them"),
-            seeded=is_seeded(self.random_state),
-            arithmetic=_ARITHMETIC,
-            unit="row" if unit == 1 else "group",
-        )
-
-    def _charge(self, spent: PrivacySpent) -> None:
-        """Charge the budget of whoever was called."""
-        caller, method = self._caller or (self, ".evaluate")
-        name, parameters = type(caller).__name__, caller.get_params(deep=False)
-        charge(self.accountant, spent, name, method, parameters, caller._bound_accountant)
-        if self.verbose:
-            print(f"[{name}] {spent!r}: {spent.mechanism}")
+        released = ("noisy counts of scores by label", "all figures that follow from them")
+        return self._spent(plan, _ASSUMPTIONS, released, unit != 1)
 
     def _score(
         self, model: Any, X: Any, n_rows: int, plan: ReleasePlan
@@ -386,23 +319,7 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         )
         many = len(plan.classes) > 2
         width = len(plan.classes) if many or plan.probabilities else 1
-
-        def score(rows: Any) -> np.ndarray:
-            found = np.asarray(method(rows), dtype=np.float64)
-            return found.reshape(len(found), -1)
-
-        try:
-            with around_runs():
-                raw = in_blocks(score, mapped_rows(X) or X)
-            sound = raw.shape == (n_rows, width) and bool(np.isfinite(raw).all())
-        except (Exception, SystemExit):
-            sound = False
-        if not sound:
-            raise ValueError(
-                "the model failed on the rows, or returned scores that are not finite or not one "
-                "for each row and class. What it said is withheld, since it may quote private "
-                "values, and the charge stays: try it on made-up rows first."
-            )
+        raw = self._ask(method, X, (n_rows, width))
         scores = raw if plan.probabilities else expit(raw)
         kept = scores if many else scores[:, -1:]
         return plan.bins.places(kept), raw.argmax(axis=1)

@@ -28,7 +28,27 @@ FIGURES = _OF_ONE_TABLE + _OF_PROBABILITIES
 SHARES = (*_OF_ONE_TABLE, "brier_score", "expected_calibration_error")
 
 
-class EvaluationRecord(JsonRecord):
+class FiguresRecord(JsonRecord):
+    """Mixin of figures that are shown by name below a heading."""
+
+    @abstractmethod
+    def figures(self) -> dict[str, Figure]:
+        """Return figures by name."""
+
+    @abstractmethod
+    def _heading(self) -> str:
+        """Say of what and for which price they are."""
+
+    def __repr__(self) -> str:
+        lines = [f"  {name}: {figure!r}" for name, figure in self.figures().items()]
+        return "\n".join([f"{type(self).__name__}: {self._heading()}", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = [(name, repr(figure)) for name, figure in self.figures().items()]
+        return html_table(self._heading(), rows)
+
+
+class EvaluationRecord(FiguresRecord):
     """Mixin of an evaluation's result: how it is shown and written down."""
 
     tables: ScoreTables
@@ -79,7 +99,7 @@ class EvaluationRecord(JsonRecord):
                 {
                     **{name: _plain(getattr(part, name)) for name in ("subgroup", "label")},
                     "threshold": part.threshold,
-                    **{name: _of_figure(figure) for name, figure in part.figures().items()},
+                    **{name: figure_to_dict(figure) for name, figure in part.figures().items()},
                 }
                 for part in parts
             ],
@@ -94,21 +114,14 @@ class EvaluationRecord(JsonRecord):
             f"{100.0 * self.confidence:g} % intervals, {self.privacy_spent_!r}"
         )
 
-    def __repr__(self) -> str:
-        lines = [f"  {name}: {figure!r}" for name, figure in self.figures().items()]
-        return "\n".join([f"{type(self).__name__}: {self._heading()}", *lines])
-
-    def _repr_html_(self) -> str:
-        rows = [(name, repr(figure)) for name, figure in self.figures().items()]
-        return html_table(self._heading(), rows)
-
 
 def _plain(value: Any) -> Any:
     value = plain(value)
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def _of_figure(figure: Figure) -> dict[str, Any]:
+def figure_to_dict(figure: Figure) -> dict[str, Any]:
+    """Return a figure as plain values, None for what is not finite."""
     numbers = np.array([figure, *figure.interval]).tolist()
     value, low, high = (number if math.isfinite(number) else None for number in numbers)
     return {"value": value, "interval": [low, high]}

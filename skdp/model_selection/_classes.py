@@ -44,9 +44,11 @@ class PrivateGridSearchCV(PrivateSearch):
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. It is that of the search and
         of all its fits.
-    scoring : {"accuracy", "neg_brier_score"} or RowScorer, default="accuracy"
-        A score that is a sum over rows of bounded values, see `make_row_scorer`; others are
-        refused.
+    scoring : str or RowScorer, default="auto"
+        A score that is a sum over rows of bounded values: "accuracy" or "neg_brier_score", or of
+        regressors "neg_mean_absolute_error" or "neg_mean_squared_error", whose bounds are those of
+        errors within `target_bounds`; see `make_row_scorer` for others. ``"auto"`` is the first of
+        either.
     cv : int or KFold, default=5
         Number of folds of ``method="cv"``. Folds are drawn at random without looking at the rows.
     holdout_fraction : float, default=0.2
@@ -111,7 +113,7 @@ class PrivateGridSearchCV(PrivateSearch):
     privacy_spent_ : PrivacySpent
         The guarantee of the whole search, its mechanism and its assumptions.
     classes_ : ndarray of shape (n_classes,)
-        Labels.
+        Labels, of classifiers.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -162,7 +164,7 @@ class PrivateGridSearchCV(PrivateSearch):
         delta: float = 1e-6,
         method: SearchMethod = "random-stopping",
         adjacency: Adjacency = "replace-one",
-        scoring: Any = "accuracy",
+        scoring: Any = "auto",
         cv: Any = 5,
         holdout_fraction: float = 0.2,
         expected_candidates: float | Auto = "auto",
@@ -227,8 +229,11 @@ class PrivateRandomizedSearchCV(PrivateSearch):
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. It is that of the search and
         of all its fits.
-    scoring : {"accuracy", "neg_brier_score"} or RowScorer, default="accuracy"
-        A score that is a sum over rows of bounded values, see `make_row_scorer`.
+    scoring : str or RowScorer, default="auto"
+        A score that is a sum over rows of bounded values: "accuracy" or "neg_brier_score", or of
+        regressors "neg_mean_absolute_error" or "neg_mean_squared_error", whose bounds are those of
+        errors within `target_bounds`; see `make_row_scorer` for others. ``"auto"`` is the first of
+        either.
     cv : int or KFold, default=5
         Number of folds of ``method="cv"``.
     holdout_fraction : float, default=0.2
@@ -279,7 +284,7 @@ class PrivateRandomizedSearchCV(PrivateSearch):
     privacy_spent_ : PrivacySpent
         The guarantee of the whole search.
     classes_ : ndarray of shape (n_classes,)
-        Labels.
+        Labels, of classifiers.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -317,7 +322,7 @@ class PrivateRandomizedSearchCV(PrivateSearch):
         delta: float = 1e-6,
         method: SearchMethod = "random-stopping",
         adjacency: Adjacency = "replace-one",
-        scoring: Any = "accuracy",
+        scoring: Any = "auto",
         cv: Any = 5,
         holdout_fraction: float = 0.2,
         expected_candidates: float | Auto = "auto",

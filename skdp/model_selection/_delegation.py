@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.model_selection._display import ShowsResults
-from skdp.model_selection._scoring import resolve_scoring
+from skdp.model_selection._scoring import RowScorer, resolve_scoring
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -65,6 +65,9 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
     scoring: Any
     best_estimator_: Any
 
+    def _scorer(self) -> RowScorer:
+        return resolve_scoring(self.scoring, self.estimator)
+
     def _has_model(self) -> bool:
         if hasattr(self, "best_params_"):
             return hasattr(self, "best_estimator_")
@@ -94,7 +97,7 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
         """
         _has("score")(self)
         check_is_fitted(self)
-        return float(np.mean(resolve_scoring(self.scoring).values(self.best_estimator_, X, y)))
+        return float(np.mean(self._scorer().values(self.best_estimator_, X, y)))
 
     @property
     def classes_(self) -> Any:

@@ -50,7 +50,7 @@ class Search:
     candidates: list[Candidate]
     table: Table
     parts: list[np.ndarray]  # row numbers: the training and the scoring part, or the folds
-    labels: np.ndarray
+    labels: np.ndarray | None
     scorer: RowScorer
     stream: RandomStream  # source of all randomness but the division into parts
     n_jobs: int | None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from skdp.choices import ResponseMethod
 from skdp.estimators.labels import encode_labels
+from skdp.parameters import check_bounds
+from skdp.pipelines import only_parameter
 
 _RESPONSES = ("predict", "predict_proba", "decision_function")
 
@@ -23,6 +27,15 @@ _NOT_A_SUM = {
     "average_precision": "ranks rows against each other",
     "neg_log_loss": "is unbounded: one row can change it without limit",
     "matthews_corrcoef": "is a ratio of private counts",
+    "r2": "divides by the private spread of the targets (neg_mean_squared_error puts candidates in "
+    "the same order)",
+    "explained_variance": "divides by the private spread of the targets",
+    "neg_root": "is the root of a sum, which one row can change by more than its share "
+    "(neg_mean_squared_error puts candidates in the same order)",
+    "neg_median": "is a middle of ranked errors",
+    "max_error": "is the error of a single row",
+    "neg_mean_absolute_percentage": "divides by single targets, which may be 0",
+    "d2_": "is a ratio of private sums",
 }
 
 
@@ -122,6 +135,41 @@ _KNOWN = {
 }
 
 
+@dataclass(frozen=True)
+class _NegativeError:
+    """Minus a power of the error; targets and predictions are clipped to the public bounds."""
+
+    bounds: tuple[float, float]
+    power: int
+
+    def __call__(self, y_true: Any, predicted: Any) -> np.ndarray:
+        truth, guess = (
+            np.clip(np.asarray(numbers, dtype=np.float64), *self.bounds)
+            for numbers in (y_true, predicted)
+        )
+        return -(np.abs(truth - guess) ** self.power)
+
+
+_POWERS = {"neg_mean_absolute_error": 1, "neg_mean_squared_error": 2}
+
+
+def _score_of_errors(name: str, regressor: Any) -> RowScorer:
+    """Return a score of errors, whose bounds follow from the regressor's `target_bounds`."""
+    found = only_parameter(regressor, "target_bounds")
+    if found is None:
+        raise ValueError(
+            f"scoring={name!r} is bounded by target_bounds, which {type(regressor).__name__} has "
+            "not, or more than once: give a score with bounds of its own by make_row_scorer."
+        )
+    key, bounds = found
+    low, high = check_bounds(key, bounds)
+    worst = -math.prod([high - low] * _POWERS[name])
+    if not -math.inf < worst < 0.0:
+        raise ValueError(f"{key} are too close or too far apart for doubles, got {bounds!r}.")
+    function = _NegativeError((low, high), _POWERS[name])
+    return RowScorer(name, function, "predict", worst, 0.0)
+
+
 def make_row_scorer(
     function: Callable[[Any, Any], Any],
     *,
@@ -162,6 +210,14 @@ def make_row_scorer(
     ...     return -np.where(y_true == predicted, 0, np.where(y_true == 1, 5, 1))
     >>> make_row_scorer(cost, lower=-5, upper=0).upper
     0.0
+
+    Of errors of a length of stay, those beyond five days count as five, at a sixth of the noise
+    that bounds of 0 to 30 days would have:
+
+    >>> def error(y_true, predicted):
+    ...     return -np.abs(y_true - predicted)
+    >>> make_row_scorer(error, lower=-5, upper=0).lower
+    -5.0
     """
     if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
         raise ValueError(
@@ -173,18 +229,38 @@ def make_row_scorer(
     return RowScorer(name, function, response_method, float(lower), float(upper))
 
 
-def resolve_scoring(scoring: Any) -> RowScorer:
-    """Return the score that is asked for, or refuse it with the reason."""
+def resolve_scoring(scoring: Any, estimator: Any = None) -> RowScorer:
+    """Return the score that is asked for of an estimator, or refuse it with the reason."""
     if isinstance(scoring, RowScorer):
         return scoring
-    if isinstance(scoring, str) and scoring in _KNOWN:
-        return _KNOWN[scoring]
+    numeric = estimator is not None and is_regressor(estimator)
+    known, other = (_POWERS, _KNOWN) if numeric else (_KNOWN, _POWERS)
+    if isinstance(scoring, str) and scoring == "auto":
+        scoring = next(iter(known))
+    if isinstance(scoring, str) and scoring in known:
+        return _score_of_errors(scoring, estimator) if numeric else _KNOWN[scoring]
     reason = "is not known to be a sum over rows"
+    if isinstance(scoring, str) and scoring in other:
+        raise ValueError(
+            f"scoring={scoring!r} is for {'classifiers' if numeric else 'regressors'}, and the "
+            f"estimator is none: use {', '.join(map(repr, sorted(known)))}."
+        )
     if isinstance(scoring, str):
         family = next((known for known in _NOT_A_SUM if scoring.startswith(known)), None)
         reason = _NOT_A_SUM[family] if family else reason
     shown = scoring if isinstance(scoring, str) else type(scoring).__name__
     raise ValueError(
         f"scoring={shown!r} {reason}, so that there is no bound on what one row changes. Use "
-        f"{', '.join(map(repr, sorted(_KNOWN)))}, or a score of single rows by make_row_scorer."
+        f"{', '.join(map(repr, sorted(known)))}, or a score of single rows by make_row_scorer."
     )
+
+
+def refuse_other_score(scoring: Any, template: Any, candidate: Any) -> None:
+    """Refuse a candidate whose score is another one than the template's."""
+    alike = is_regressor(candidate) == is_regressor(template)
+    if not alike or resolve_scoring(scoring, candidate) != resolve_scoring(scoring, template):
+        raise ValueError(
+            "Candidates differ in target_bounds, or in whether they predict numbers, and with it "
+            "in the scale of their scores: give all of them those of the estimator, or a score "
+            "with bounds of its own by make_row_scorer."
+        )

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel
 
-from skdp.estimators.labels import encode_labels
+from skdp.estimators.labels import encode_labels, read_numbers
 from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_callbacks
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.model_selection import _words
@@ -22,7 +22,7 @@ from skdp.model_selection._methods import Candidate, Choice, Search
 from skdp.model_selection._plan import Design, PricedSearch, plan_search
 from skdp.model_selection._prepare import restore_parameters
 from skdp.model_selection._runs import Table
-from skdp.model_selection._scoring import resolve_scoring
+from skdp.model_selection._scoring import refuse_other_score
 from skdp.model_selection._splits import assign_folds, assign_holdout, check_parts, resolve_cv
 from skdp.model_selection._steps import (
     assumptions_of,
@@ -52,7 +52,7 @@ class Prepared:
     """A table, and what follows from its public numbers before a search is planned."""
 
     data: Table
-    labels: np.ndarray
+    labels: np.ndarray | None  # None for numbers
     candidates: list[Candidate]
     parts: list[np.ndarray]
     public: RandomStream
@@ -129,7 +129,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         n_features : int
             Number of columns.
         n_classes : int, default=2
-            Number of labels.
+            Number of labels, of classifiers.
         groups : bool, default=False
             Whether `fit` will be given ``groups=``.
 
@@ -150,6 +150,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         n_samples = check_integer("n_samples", n_samples, at_least=1)
         n_features = check_integer("n_features", n_features, at_least=1)
         n_classes = check_integer("n_classes", n_classes, at_least=2)
+        n_classes = 1 if is_regressor(self.estimator) else n_classes
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else 0
         stream = RandomStream.from_seed(int(seed), self._context(n_samples))
         candidates = self._candidates(stream.spawn("candidates"))
@@ -181,7 +182,8 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         return Prepared(data, labels, candidates, parts, public, number)
 
     def _plan(self, table: Prepared) -> PricedSearch:
-        shape = (table.n_rows, n_columns(table.data.X), table.labels.size)
+        n_labels = 1 if table.labels is None else table.labels.size
+        shape = (table.n_rows, n_columns(table.data.X), n_labels)
         by_unit = table.data.codes is not None
         return plan_search(self._design(table.candidates, table.parts, shape, by_unit))
 
@@ -199,7 +201,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             table=data,
             parts=table.parts,
             labels=table.labels,
-            scorer=resolve_scoring(self.scoring),
+            scorer=self._scorer(),
             stream=stream.spawn("runs"),
             n_jobs=self.n_jobs,
             announce=progress.steps_done if plan.design.public_runs else None,
@@ -212,13 +214,8 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if is_regressor(self.estimator):
-            raise TypeError(
-                f"{type(self).__name__} searches among classifiers: its scores count labels. "
-                "Variants of one PrivateRidge fit cost nothing, see PrivateRidge.variant."
-            )
         check_choice("method", self.method, METHODS)
-        resolve_scoring(self.scoring)
+        self._scorer()
         resolve_cv(self.cv)
         check_real("holdout_fraction", self.holdout_fraction, above=0.0, below=1.0)
         check_real("expected_candidates", self.expected_candidates, at_least=1.0, allowed=("auto",))
@@ -250,8 +247,8 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
                 )
         return params
 
-    def _check_table(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Return the table, its labels as an array, and the label set."""
+    def _check_table(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Return the table, its labels as an array, and the label set; None for numbers."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -260,6 +257,8 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         given = template.get_params(deep=True).items()
         classes = next((v for k, v in given if k.rpartition("__")[2] == "classes"), None)
         X, y = check_table(template, X, y)
+        if is_regressor(template):
+            return X, read_numbers(y), None
         labels, _ = encode_labels(y, classes)
         return X, y, labels
 
@@ -290,6 +289,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             estimator = clone(self.estimator).set_params(**clone(point, safe=False))
             steps = private_steps(estimator, self.step_weights)
             refuse_searched(steps, point)
+            refuse_other_score(self.scoring, self.estimator, estimator)
             candidates.append(Candidate(point, estimator, steps))
         if not candidates:
             raise ValueError("The search has no candidates: the grid is empty.")
@@ -350,7 +350,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             event=plan.event,
             accountant="pld",
             mechanism=_words.mechanism(plan),
-            assumptions=_words.assumptions(plan, resolve_scoring(self.scoring)),
+            assumptions=_words.assumptions(plan, self._scorer()),
             released=_words.list_releases(plan),
             seeded=is_seeded(self.random_state),
             arithmetic=_words.arithmetic(plan),
@@ -378,7 +378,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
         """Set the released attributes, and nothing else."""
         choice, model = released
         candidates = table.candidates
-        scorer = resolve_scoring(self.scoring)
+        scorer = self._scorer()
         for name in ("best_estimator_", "best_score_", "noisy_scores_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.candidates_ = parameter_table([candidate.parameters for candidate in candidates])

@@ -51,9 +51,10 @@ def assumptions(plan: PricedSearch, scorer: RowScorer) -> tuple[str, ...]:
     """Return what the guarantee takes for granted."""
     design = plan.design
     rows = "units" if design.by_unit else "rows"
+    labels = "the label set " * (design.n_classes > 1)
     found = [
-        f"the number of {rows}, the columns, the label set and all parameters, the grid included, "
-        "are public",
+        f"the number of {rows}, the columns, {labels}and all parameters, the grid included, are "
+        "public",
         f"{rows} are divided into parts at random, without looking at them",
         f"the score {scorer.name!r} is a sum over {rows} of values in [{scorer.lower:g}, "
         f"{scorer.upper:g}]",

@@ -10,7 +10,7 @@ from skdp.preprocessing.row_norm_clipper import RowNormClipper
 from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
 from skdp.preprocessing.schema.encoder import SchemaEncoder
 from skdp.preprocessing.schema.interaction import Interaction
-from skdp.preprocessing.schema.label import LabelColumn, PrivacyUnit
+from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
 from skdp.preprocessing.schema.lists import BooleanColumn, CategoricalColumn, OrdinalColumn
 from skdp.preprocessing.schema.table import TableSchema
 
@@ -25,6 +25,7 @@ __all__ = [
     "Interaction",
     "LabelColumn",
     "NumericColumn",
+    "NumericLabel",
     "OrdinalColumn",
     "PrivacyUnit",
     "PublicPatches",

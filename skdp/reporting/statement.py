@@ -38,9 +38,10 @@ _NEVER_COVERED = (
     "the table itself, access to it, and what predictions for new people reveal about them",
 )
 _FIGURES = (
-    "performance figures of private rows, which leak unless they are paid for: "
-    "model.score(X_test, y_test), cross-validation scores, permutation importance, scores that "
-    "scikit-learn's ScoringMonitor keeps. skdp.metrics.PrivateEvaluation releases priced ones",
+    "performance figures of private rows (accuracy, R2, mean errors), which leak unless they are "
+    "paid for: model.score(X_test, y_test), cross-validation scores, permutation importance, what "
+    "scikit-learn's ScoringMonitor keeps. PrivateEvaluation of skdp.metrics releases priced ones, "
+    "and PrivateRegressionEvaluation of regressors",
     "what CalibratedClassifierCV or TunedThresholdClassifierCV fit to rows, which leaks as well: "
     "PrivateCalibrator and PrivateThreshold are priced, a threshold that is public is free",
 )

@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from skdp import OperaLogisticRegression, PrivateRidge
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.mechanisms import analytic_gaussian_sigma
-from skdp.model_selection import PrivateGridSearchCV
 from skdp.plans.moment_regression import SecondMoments
 from skdp.preprocessing import BoundedScaler
 from skdp.reporting import coefficient_intervals, coefficient_table, privacy_statement
@@ -255,14 +254,3 @@ def test_bad_parameters_cost_nothing(changed, words):
                 model.fit(X, bad)
             assert "seven" not in str(error.value)
         assert budget.spent()[0] == 0.0
-
-
-def test_private_searches_refuse_a_regressor_before_the_charge():
-    X, y = table(n=200)
-    with BudgetAccountant(10.0, 0.5) as budget:
-        model = make_pipeline(PrivateRidge(target_bounds=(0.0, 4.0), data_norm=1.0))
-        search = PrivateGridSearchCV(model, {"privateridge__alpha": [0.1, 1.0]}, delta=1e-3)
-        for refused in (lambda: search.fit(X, np.round(y)), lambda: search.privacy_plan(200, 3)):
-            with pytest.raises(TypeError, match="classifiers"):
-                refused()
-        assert budget.entries() == []

@@ -16,7 +16,7 @@ import numpy as np
 
 from skdp.choices import Auto, NumberEncoding, Scale
 from skdp.preprocessing.schema.base import Column, FeatureColumn, centre
-from skdp.preprocessing.schema.values import as_numbers, dtype_family
+from skdp.preprocessing.schema.values import as_numbers, number_problem
 
 
 def _root(x: Any) -> Any:
@@ -186,9 +186,7 @@ class NumericColumn(FeatureColumn):
 
     def check_dtype(self, dtype: Any) -> str | None:
         """Say what is wrong with the type of a table's column, if anything is."""
-        if dtype_family(dtype) in ("text", "other"):
-            return "is numeric in the schema but its type is not; convert it row by row."
-        return None
+        return number_problem(dtype)
 
     def feature_names(self) -> list[str]:
         """Return one name a feature."""

@@ -12,7 +12,7 @@ from typing import Any
 from skdp.preprocessing.schema.base import Column, SchemaPart
 from skdp.preprocessing.schema.columns import NumericColumn
 from skdp.preprocessing.schema.io import KINDS
-from skdp.preprocessing.schema.label import LabelColumn, PrivacyUnit
+from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
 
 _WIDTH = 100
 _HEAD = ("column", "kind", "bounds or values", "unit", "encoding", "missing", "weight", "source")
@@ -23,7 +23,7 @@ class SchemaDisplay(SchemaPart):
 
     # Fields and properties of the schema.
     columns: Sequence[Column]
-    label: LabelColumn | None
+    label: LabelColumn | NumericLabel | None
     unit: PrivacyUnit
     name: str
     description: str
@@ -60,7 +60,7 @@ class SchemaDisplay(SchemaPart):
         if self.interactions:
             parts.append(f"{len(self.interactions)} interactions")
         if self.label is not None:
-            parts.append(f"label {self.label.name!r} in {_listing(self.label.classes)}")
+            parts.append(f"label {self.label.name!r} in {_values_of(self.label)}")
         parts += [f"one unit is a {self.unit.name}", f"data_norm={self.data_norm:.6g}"]
         name = f"TableSchema {self.name!r}: " if self.name else "TableSchema: "
         return textwrap.shorten(name + ", ".join(parts), 2 * _WIDTH, placeholder=" ...")
@@ -70,7 +70,8 @@ class SchemaDisplay(SchemaPart):
         rows = [_cells_of(column) for column in self.columns]
         if self.label is not None:
             label = self.label
-            rows.append((label.name, "label", _listing(label.classes), *[""] * 4, label.source))
+            unit = getattr(label, "unit", "")
+            rows.append((label.name, "label", _values_of(label), unit, *[""] * 3, label.source))
         rows += [(" * ".join(group), "interaction", *[""] * 6) for group in self.interactions]
         about = [self._headline(), self.description, self.source and f"Source: {self.source}"]
         body = "".join(_row("td", row) for row in rows)
@@ -96,7 +97,7 @@ def _cells_of(column: Column) -> tuple[Any, ...]:
     return (
         column.name,
         column.kind,
-        _range(column) if isinstance(column, NumericColumn) else _listing(column.listed()),
+        _values_of(column),
         getattr(column, "unit", ""),
         encoding,
         missing,
@@ -112,7 +113,13 @@ def _in_brief(column: Column) -> str:
     return f"{column.name} ({len(values)})" if values else column.name
 
 
-def _range(column: NumericColumn) -> str:
+def _values_of(part: Column | LabelColumn | NumericLabel) -> str:
+    if isinstance(part, NumericColumn | NumericLabel):
+        return _range(part)
+    return _listing(part.classes if isinstance(part, LabelColumn) else part.listed())
+
+
+def _range(column: NumericColumn | NumericLabel) -> str:
     ends = ["?" if end is None else format(end, "g") for end in (column.lower, column.upper)]
     return f"[{', '.join(ends)}]"
 

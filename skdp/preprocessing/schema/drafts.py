@@ -9,7 +9,7 @@ from skdp.choices import ListedMissing
 from skdp.preprocessing.schema.base import Column, SchemaPart
 from skdp.preprocessing.schema.columns import NumericColumn
 from skdp.preprocessing.schema.frames import draft_columns
-from skdp.preprocessing.schema.label import LabelColumn
+from skdp.preprocessing.schema.label import LabelColumn, NumericLabel
 from skdp.preprocessing.schema.lists import BooleanColumn, CategoricalColumn
 
 
@@ -36,7 +36,7 @@ class SchemaDrafts(SchemaPart):
         bounds : mapping
             By the name of a column a tuple ``(lower, upper)``, or a list of all its values.
         label : str or None, default=None
-            The column to predict, whose list in `bounds` holds its classes.
+            The column to predict, whose list in `bounds` holds its classes, or its bounds.
         name : str, default=""
             Name of the table.
         missing : {"indicator", "ignore", "refuse"}, default="indicator"
@@ -67,10 +67,8 @@ class SchemaDrafts(SchemaPart):
         columns = [_column_of(key, given, missing) for key, given in bounds.items() if key != label]
         if label is not None and isinstance(bounds[label], Set):
             raise ValueError(f"label {label!r}: give classes as a list: a set has no order.")
-        classes = None if label is None else LabelColumn(label, bounds[label])
-        if classes is not None:
-            classes.refuse_open()
-        return cls(**{"columns": tuple(columns), "label": classes, "name": name})
+        found = None if label is None else _label_of(label, bounds[label])
+        return cls(**{"columns": tuple(columns), "label": found, "name": name})
 
     @classmethod
     def draft(
@@ -89,7 +87,8 @@ class SchemaDrafts(SchemaPart):
         dtypes : sequence or None, default=None
             The type of each column, such as ``frame.dtypes``, where `table` holds names.
         label : str or None, default=None
-            Name of the column to predict.
+            Name of the column to predict: its classes are left open, or its bounds if a mapping
+            gives it the kind "numeric".
         name : str, default=""
             Name of the table.
 
@@ -107,8 +106,20 @@ class SchemaDrafts(SchemaPart):
         columns = draft_columns(table if dtypes is None else _typed(table, dtypes))
         _refuse_no_column(label, [column.name for column in columns])
         kept = tuple(column for column in columns if column.name != label)
-        found = None if label is None else LabelColumn(label)
+        numeric = isinstance(table, Mapping) and table.get(label) == NumericLabel.kind
+        found = None if label is None else (NumericLabel if numeric else LabelColumn)(label)
         return cls(**{"columns": kept, "label": found, "name": name})
+
+
+def _label_of(name: str, given: Any) -> LabelColumn | NumericLabel:
+    """Return the label: a tuple of two numbers is bounds, as for columns."""
+    label: LabelColumn | NumericLabel
+    if isinstance(given, tuple) and len(given) == 2 and not any(isinstance(v, str) for v in given):
+        label = NumericLabel(name, *given)
+    else:
+        label = LabelColumn(name, given)
+    label.refuse_open()
+    return label
 
 
 def _column_of(name: str, given: Any, missing: ListedMissing) -> Column:

@@ -8,7 +8,7 @@ import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from skdp.preprocessing.schema.io import (
     write_json,
     write_yaml,
 )
-from skdp.preprocessing.schema.label import LabelColumn, PrivacyUnit
+from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
 from skdp.preprocessing.schema.values import as_numbers
 
 # Options of pandas.read_csv that say where cells begin and end, and nothing of what they mean.
@@ -47,7 +47,7 @@ class SchemaFiles(SchemaPart):
 
     # Fields of the schema.
     columns: Sequence[Column]
-    label: LabelColumn | None
+    label: LabelColumn | NumericLabel | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values.
@@ -63,6 +63,8 @@ class SchemaFiles(SchemaPart):
             if key in given:
                 part = given[key]
                 tree[key] = part_to_dict(part) if isinstance(part, SchemaPart) else as_plain(part)
+                if isinstance(part, NumericLabel):
+                    tree[key] = {"name": part.name, "kind": part.kind, **tree[key]}
         return {**tree, "columns": [column_to_dict(column) for column in self.columns]}
 
     @classmethod
@@ -101,9 +103,9 @@ class SchemaFiles(SchemaPart):
         if not isinstance(columns, list | tuple):
             raise ValueError(f"columns: must be a list of columns, got {columns!r}.")
         fields["columns"] = [column_from_dict(entry, j) for j, entry in enumerate(columns)]
-        for key, part in (("label", LabelColumn), ("unit", PrivacyUnit)):
+        for key, read in (("label", _label_from_dict), ("unit", _unit_from_dict)):
             if fields.get(key) is not None:
-                fields[key] = part_from_dict(part, fields[key], key)
+                fields[key] = read(fields[key])
             else:
                 fields.pop(key, None)
         return cls(**fields)
@@ -266,6 +268,20 @@ class SchemaFiles(SchemaPart):
         return cls.from_yaml(text) if _is_yaml(path) else cls.from_json(text)
 
 
+def _unit_from_dict(entry: Any) -> PrivacyUnit:
+    return cast(PrivacyUnit, part_from_dict(PrivacyUnit, entry, "unit"))
+
+
+def _label_from_dict(entry: Any) -> Any:
+    kinds: dict[Any, type[Any]] = {None: LabelColumn, NumericLabel.kind: NumericLabel}
+    kind = entry.get("kind") if isinstance(entry, Mapping) else None
+    if isinstance(kind, list | dict) or kind not in kinds:
+        raise ValueError(f"label: kind: is 'numeric', or left out for classes; got {kind!r}.")
+    if kind is not None:
+        entry = {key: value for key, value in entry.items() if key != "kind"}
+    return part_from_dict(kinds[kind], entry, "label")
+
+
 def _is_yaml(path: Any) -> bool:
     return Path(path).suffix.lower() in (".yaml", ".yml")
 
@@ -273,7 +289,7 @@ def _is_yaml(path: Any) -> bool:
 def _cells_of_texts(part: Any, texts: list[str]) -> np.ndarray:
     """Return the cells that texts of a file stand for by a description, each by itself."""
     found = np.array(texts, dtype=object)
-    if isinstance(part, NumericColumn):
+    if isinstance(part, NumericColumn | NumericLabel):
         return as_numbers(found, ())
     listed = part.listed() or ("",)
     words = {"true": True, "false": False} if any(isinstance(v, bool) for v in listed) else {}

@@ -1,4 +1,4 @@
-"""The label of a table and its unit of privacy."""
+"""What a table is to predict, a class or a number, and its unit of privacy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ import numpy as np
 
 from skdp.exceptions import PrivacyWarning
 from skdp.preprocessing.schema.base import CellPart, SchemaPart, refuse_misfits
-from skdp.preprocessing.schema.values import listing_problem, positions_in
+from skdp.preprocessing.schema.values import (
+    as_numbers,
+    listing_problem,
+    number_problem,
+    positions_in,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,6 +139,90 @@ class LabelColumn(CellPart):
         if self.values is not None:
             return self.values
         return tuple((label,) for label in self.classes or ())
+
+
+@dataclass(frozen=True, repr=False)
+class NumericLabel(CellPart):
+    """The column to predict if it is a number, with public bounds.
+
+    Parameters
+    ----------
+    name : str
+        Name in the table.
+    lower, upper : float or None, default=None
+        Public bounds, in the label's unit: from a protocol or a law, never the smallest and largest
+        value of the table. Values beyond them count as the bound. None leaves them to be filled in.
+    unit : str, default=""
+        Unit of the numbers and bounds.
+    description, source : str, default=""
+        What the label means and where its bounds come from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import NumericLabel
+    >>> NumericLabel("stay", 0, 30, unit="days").encode(np.array([2, 41, 7]))
+    array([ 2., 30.,  7.])
+    """
+
+    kind: ClassVar[str] = "numeric"
+    needed: ClassVar[tuple[str, ...]] = ("lower", "upper")
+    name: str
+    lower: float | None = None
+    upper: float | None = None
+    unit: str = ""
+    description: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        self._check_text("name", "unit", "description", "source")
+        for name in self.needed:
+            if (value := getattr(self, name)) is not None:
+                self._set(name, self._plain_number(name, value, "Write down a public bound."))
+        if self.lower is not None and self.upper is not None:
+            if not self.lower < self.upper:
+                raise self._fail("upper", f"must exceed lower={self.lower:g}, got {self.upper:g}.")
+
+    def _place(self) -> str:
+        return f"label {self.name!r}"
+
+    def listed(self) -> tuple[Any, ...]:
+        """Return the values that a cell may hold: none are listed for numbers."""
+        return ()
+
+    def check_dtype(self, dtype: Any) -> str | None:
+        """Say what is wrong with the type of a table's column, if anything is."""
+        return number_problem(dtype)
+
+    def encode(self, cells: np.ndarray) -> np.ndarray:
+        """Return the number of each cell, within the bounds.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_samples,)
+            Cells of the column.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Numbers.
+
+        Raises
+        ------
+        ValueError
+            If the array's type holds no numbers, or a cell is missing or no number; the message
+            does not quote it.
+        """
+        self.refuse_open()
+        refuse_misfits([(self, cells.dtype)])
+        found = as_numbers(cells, ())
+        if np.isnan(found).any():
+            raise self._fail(
+                "cells",
+                "the table has a label that is missing or no number. Drop such rows, each by "
+                "itself; the value is not shown, since it may be private.",
+            )
+        return np.clip(found, self.lower, self.upper)
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
@@ -22,7 +22,7 @@ from skdp.preprocessing.schema.encoder import SchemaEncoder, norm_of
 from skdp.preprocessing.schema.files import SchemaFiles
 from skdp.preprocessing.schema.frames import check_frame
 from skdp.preprocessing.schema.io import KINDS
-from skdp.preprocessing.schema.label import LabelColumn, PrivacyUnit
+from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
 from skdp.preprocessing.schema.preprocessor import SchemaPreprocessor
 from skdp.preprocessing.schema.sampling import SchemaSampling
 from skdp.preprocessing.schema.values import series_cells
@@ -42,8 +42,8 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
     columns : sequence of columns
         `NumericColumn`, `CategoricalColumn`, `OrdinalColumn`, `BooleanColumn`, and `IgnoredColumn`
         for what is known and left out.
-    label : LabelColumn or None, default=None
-        The column to predict, with its public classes.
+    label : LabelColumn, NumericLabel or None, default=None
+        The column to predict, with its public classes, or with public bounds.
     unit : PrivacyUnit, default=PrivacyUnit()
         Whom the guarantee protects, and how many rows one may have.
     name, description, source : str, default=""
@@ -79,7 +79,7 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
     """
 
     columns: Sequence[Column]
-    label: LabelColumn | None = None
+    label: LabelColumn | NumericLabel | None = None
     unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - it is immutable
     name: str = ""
     description: str = ""
@@ -97,8 +97,10 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
             if not isinstance(column, Column):
                 raise self._fail("columns", f"must hold columns such as NumericColumn: {column!r}.")
         self._set("columns", columns)
-        if self.label is not None and not isinstance(self.label, LabelColumn):
-            raise self._fail("label", f"must be a LabelColumn or None, got {self.label!r}.")
+        if not isinstance(self.label, LabelColumn | NumericLabel | None):
+            raise self._fail(
+                "label", f"must be a LabelColumn, a NumericLabel or None, got {self.label!r}."
+            )
         if not isinstance(self.unit, PrivacyUnit):
             raise self._fail("unit", f"must be a PrivacyUnit, got {self.unit!r}.")
         if self.clip_norm is not None:
@@ -215,9 +217,10 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         Parameters
         ----------
         estimator : estimator
-            A private classifier, a search over one, or any other estimator. Every parameter
-            ``data_norm`` in it that is None is set to `data_norm`, but not those of steps behind
-            others, which see other rows; every such ``classes`` and ``prevalence`` to the label's.
+            A private classifier or regressor, a search over one, or any other estimator. Every
+            parameter ``data_norm`` in it that is None is set to `data_norm`, but not those of steps
+            behind others, which see other rows; every such ``classes`` and ``prevalence`` to the
+            label's, and ``target_bounds`` to the bounds of a number.
         positions : bool, default=False
             See `preprocessor`.
         encoding : {"declared", "auto"}, default="declared"
@@ -233,7 +236,8 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         Raises
         ------
         ValueError
-            If a ``data_norm`` was given for the schema's rows and is another.
+            If a ``data_norm`` was given for the schema's rows and is another, or a classifier is
+            to predict a number, or a regressor a class.
 
         Examples
         --------
@@ -250,12 +254,7 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
             schema = schema.replace(interactions=interactions)
         estimator = clone(estimator)
         found = estimator.get_params(deep=True)
-        of_label: dict[str, Any] = {}
-        if schema.label is not None and schema.label.classes is not None:
-            of_label = {
-                "classes": list(schema.label.classes),
-                "prevalence": schema.label.prevalence,
-            }
+        of_label = {} if schema.label is None else _label_parameters(schema.label, estimator)
         elsewhere = behind_others(estimator)
         for key, value in found.items():
             last = key.rpartition("__")[2]
@@ -319,15 +318,15 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         X : DataFrame
             The columns `features`, of the same kind of frame.
         y : ndarray of shape (n_samples,)
-            Labels, each one of the label's classes.
+            Labels, each one of the label's classes; of a number floats within its bounds.
         groups : ndarray of shape (n_samples,)
             Ids, only with ``groups=True``.
 
         Raises
         ------
         ValueError
-            If `check` fails, the schema has no label, a cell of the label is not listed, or the
-            unit's column is wanted and not declared or not there.
+            If `check` fails, the schema has no label, a cell of the label is not listed or no
+            number, or the unit's column is wanted and not declared or not there.
 
         Examples
         --------
@@ -346,6 +345,24 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         y = self.label.encode(series_cells(frame[self.label.name]))
         ids = (series_cells(frame[self.unit.column]),) if groups else ()
         return frame[self.features], y, *ids
+
+
+def _label_parameters(label: LabelColumn | NumericLabel, estimator: Any) -> dict[str, Any]:
+    """Return what an estimator is told of the label; one that predicts something else is refused.
+
+    A search or pipeline is what it holds. What is neither classifier nor regressor is told all.
+    """
+    numeric, known = isinstance(label, NumericLabel), hasattr(estimator, "__sklearn_tags__")
+    if known and (is_classifier if numeric else is_regressor)(estimator):
+        holds, wanted = ("a number", "regressor") if numeric else ("one of classes", "classifier")
+        name = type(estimator).__name__
+        raise label._fail("kind", f"it is {holds}, which {name} does not predict: take a {wanted}.")
+    if isinstance(label, NumericLabel):
+        label.refuse_open()
+        return {"target_bounds": (label.lower, label.upper)}
+    if label.classes is None:
+        return {}
+    return {"classes": list(label.classes), "prevalence": label.prevalence}
 
 
 def _repeated(names: list[str]) -> str:

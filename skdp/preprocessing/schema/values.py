@@ -129,6 +129,13 @@ def listing_problem(dtype: Any, values: Sequence[Any], codes: Sequence[Any] = ()
     return None
 
 
+def number_problem(dtype: Any) -> str | None:
+    """Say why a table's column cannot hold numbers, by its type alone, or None."""
+    if dtype_family(dtype) in ("text", "other"):
+        return "is numeric in the schema but its type is not; convert it row by row."
+    return None
+
+
 def _float_can_tell(dtype: Any, value: Any) -> bool:
     """Tell whether a type, if one of floats, holds a number, and no neighbour rounds to it."""
     text = _type_name(dtype)

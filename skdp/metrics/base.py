@@ -1,0 +1,136 @@
+"""What evaluations share: checks of the call, the record and the charge, predictions unheard."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_accountant
+from skdp.exceptions import PrivacyWarning
+from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
+from skdp.mechanisms.random_stream import is_seeded
+from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.row_sources import in_blocks, mapped_rows
+from skdp.silence import around_runs
+
+_ARITHMETIC = (
+    "counts are integers, and their noise is drawn on the integers with exact probabilities "
+    "(docs/proofs/evaluation.md)"
+)
+
+
+class EvaluatesModel(ChargesBudget, BaseEstimator):
+    """Base of what evaluates a public model on private rows by one charged release."""
+
+    epsilon: Any
+    delta: Any
+    adjacency: Any
+    accountant: Any
+    n_bins: Any
+    random_state: Any
+    verbose: Any
+
+    # What was called, and its method, where the evaluation is a part of it.
+    _caller: tuple[Any, str] | None = None
+
+    def _check_shared(self) -> None:
+        check_real("epsilon", self.epsilon, at_least=1e-9, at_most=1e6)
+        check_real("delta", self.delta, at_least=SMALLEST_DELTA, below=1.0)
+        if self.adjacency is not None:
+            check_choice("adjacency", self.adjacency, ADJACENCIES)
+        check_accountant(self.accountant)
+        is_seeded(self.random_state)
+        if self.n_bins != "auto":
+            check_integer("n_bins", self.n_bins, at_least=10)
+
+    def _find_relation(self) -> Adjacency:
+        if self.adjacency is not None:
+            return self.adjacency
+        budget = self.accountant
+        if budget is None:
+            budget = find_accountant(self._bound_accountant)
+        ledger = getattr(budget, "accountant", budget)  # a plan names its budget
+        found: Adjacency = getattr(ledger, "adjacency", "add-remove")
+        return found
+
+    def _check_model(self, model: Any, X: Any) -> None:
+        if isinstance(model, BaseEstimator):
+            check_is_fitted(model)
+        columns, wanted = getattr(X, "shape", (0, None))[1:], getattr(model, "n_features_in_", None)
+        if wanted is not None and columns not in ((None,), (wanted,)):
+            raise ValueError(f"X must have the {wanted} columns of the model, got {columns}.")
+
+    def _check_lengths(self, X: Any, y: np.ndarray, names: str, *others: Any) -> None:
+        if y.size == 0:
+            raise ValueError("y is empty: give at least one row.")
+        try:
+            check_consistent_length(X, y, *(column for column in others if column is not None))
+        except ValueError:
+            raise ValueError(f"{names} must have one entry for each row.") from None
+
+    def _warn_of_delta(self, n: int, stacklevel: int = 3) -> None:
+        if self.delta >= 1.0 / n:
+            warnings.warn(
+                f"delta={self.delta:g} is not below 1/n={1.0 / n:.3g}: such a delta permits "
+                "publishing whole rows at random. Choose delta well below 1/n.",
+                PrivacyWarning,
+                stacklevel=stacklevel,
+            )
+
+    def _spent(
+        self,
+        plan: Any,
+        assumptions: tuple[str, ...],
+        released: tuple[str, ...],
+        by_person: bool,
+    ) -> PrivacySpent:
+        who = "persons, of whom each id in groups= is one," if by_person else "rows"
+        return PrivacySpent(
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            adjacency=plan.adjacency,
+            event=plan.event,
+            accountant="pld",
+            mechanism=f"evaluation of a public model: {plan.describe()}",
+            assumptions=(*assumptions, f"the number of {who} is public"),
+            released=released,
+            seeded=is_seeded(self.random_state),
+            arithmetic=_ARITHMETIC,
+            unit="group" if by_person else "row",
+        )
+
+    def _charge(self, spent: PrivacySpent) -> None:
+        """Charge the budget of whoever was called."""
+        caller, method = self._caller or (self, ".evaluate")
+        name, parameters = type(caller).__name__, caller.get_params(deep=False)
+        charge(self.accountant, spent, name, method, parameters, caller._bound_accountant)
+        if self.verbose:
+            print(f"[{name}] {spent!r}: {spent.mechanism}")
+
+    def _ask(self, method: Callable[..., Any], X: Any, shape: tuple[int, int]) -> np.ndarray:
+        """Return what a model says of rows, as finite numbers of a shape; nobody hears it."""
+
+        def score(rows: Any) -> np.ndarray:
+            found = np.asarray(method(rows), dtype=np.float64)
+            return found.reshape(len(found), -1)
+
+        try:
+            with around_runs():
+                raw = in_blocks(score, mapped_rows(X) or X)
+            sound = raw.shape == shape and bool(np.isfinite(raw).all())
+        except (Exception, SystemExit):
+            sound = False
+        if not sound:
+            raise ValueError(
+                "the model failed on the rows, or returned scores that are not finite or not one "
+                "for each row and class. What it said is withheld, since it may quote private "
+                "values, and the charge stays: try it on made-up rows first."
+            )
+        return raw
