@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from skdp.budget.entries import make_json_ready
+from skdp.budget.ledger.address import is_address
 from skdp.budget.ledger.files import FilePlace, duplicate
 from skdp.budget.ledger.places import Place, place_of
 from skdp.budget.ledger.receipt import LedgerReceipt
@@ -166,13 +167,13 @@ def _export(options: argparse.Namespace) -> str:
 
 
 def _copy(options: argparse.Namespace) -> str:
-    target = Path(os.path.abspath(options.target))
     place = _place(options)
-    if not isinstance(place, FilePlace):
+    if is_address(options.target) or not isinstance(place, FilePlace):
         raise LedgerError(
-            f"The ledger {place.where} is on a server: back it up with pg_dump, or export its "
-            "entries."
+            "Only files are copied, to files: back up a ledger on a server with pg_dump, or export "
+            "its entries."
         )
+    target = Path(os.path.abspath(options.target))
     duplicate(place.where, target)
     receipt = Ledger.read(FilePlace(target)).verify()
     if options.json:

@@ -92,7 +92,7 @@ def report(lines: list[dict[str, Any]], version: str, charges: int) -> str:
     text += [
         "",
         "Most of a charge to a server is the connection, which is made anew for each: the server "
-        "starts a process for it and checks the password. A server elsewhere adds about a dozen "
+        "starts a process for it and checks the password. A server elsewhere adds about ten "
         "round trips to it and, with TLS, its handshake.",
         "",
     ]

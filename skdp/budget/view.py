@@ -18,7 +18,7 @@ from skdp.reporting.privacy_spent import PrivacySpent
 
 
 class LedgerView:
-    """A budget's ledger, to be read; all copies and pickles of one reach the same.
+    """A budget's ledger, to be read; all copies and pickles of it reach the same ledger.
 
     Parameters
     ----------

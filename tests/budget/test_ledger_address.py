@@ -44,7 +44,7 @@ def test_servers_that_are_away_are_named_without_the_password(budget, capsys):
             act()
         errors += traceback.format_exception(caught.value)
     assert (
-        cli.main(["ledger", "verify", AWAY]) == 3 and cli.main(["ledger", "copy", AWAY, "x"]) == 3
+        cli.main(["ledger", "verify", AWAY]) == 3 and cli.main(["ledger", "copy", "x", AWAY]) == 3
     )
     said = [*errors, *capsys.readouterr(), repr(budget), budget._repr_html_()]
     with budget:
