@@ -187,9 +187,11 @@ def resident():
     lines = [line.split() for line in open("/proc/self/status") if "Rss" in line or "VmRSS" in line]
     return {name: int(size) // 1024 for name, size, _ in lines}
 public = dict(epsilon=1.0, data_norm=1.0)
-models = [OperaLogisticRegression(**public), ObjectivePerturbationLogisticRegression(**public),
-          DPSGDClassifier(**public, batch_size=len(X) // 50, max_iter=50)]
-for model in models:  # loads and compiles
+def models(n):
+    yield OperaLogisticRegression(**public)
+    yield ObjectivePerturbationLogisticRegression(**public)
+    yield DPSGDClassifier(**public, batch_size=n // 50, max_iter=50)
+for model in models(9000):  # loads and compiles
     model.fit(np.array(X[:9000]), np.array(y[:9000])).predict_proba(np.array(X[:9]))
 start, peak, done = resident(), {}, []
 def watch():
@@ -198,7 +200,7 @@ def watch():
             peak[name] = max(peak.get(name, 0), size - start[name])
         time.sleep(0.002)
 thread = threading.Thread(target=watch); thread.start()
-for model in models:
+for model in models(len(X)):
     model.fit(X, y)
 done.append(True); thread.join()
 print(peak["RssAnon:"], peak["VmRSS:"])
