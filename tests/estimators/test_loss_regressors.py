@@ -84,10 +84,10 @@ def test_without_noise_descent_finds_quantiles_and_squares():
 
 
 def test_without_noise_descent_finds_rates_of_counts():
-    X = table(4000)[0]
+    X = table(2000)[0]
     counts = np.random.default_rng(1).poisson(np.exp(1.0 + X @ [1.0, -1.0, 0.5])).astype(float)
     high = float(counts.max())
-    model = almost_exact("poisson", high, steps=1500).fit(X, counts)
+    model = almost_exact("poisson", high, steps=1000).fit(X, counts)
     exact = PoissonRegressor(alpha=0.0).fit(X, counts)
     found = [mean_poisson_deviance(counts, m.predict(X)) for m in (model, exact)]
     assert found[0] <= 1.01 * found[1]
@@ -128,7 +128,7 @@ def test_replays_on_neighbours_stay_within_the_sensitivity(cls, adjacency):
     if isinstance(cls, str):
         given, cls = {**given, "loss": cls}, DPSGDRegressor
     model = few(cls, **given)
-    ratios = [replay_on_neighbour(model, *pair).largest_ratio for pair in pairs(adjacency, 4)]
+    ratios = [replay_on_neighbour(model, *pair).largest_ratio for pair in pairs(adjacency, 2)]
     assert 0.1 < max(ratios) <= 1.0 + 1e-9
 
 
@@ -227,7 +227,7 @@ def test_all_that_private_estimators_must_pass(cls):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("cls", "least"), [(HUBER[0], 0.6), (HUBER[1], 0.6)])
+@pytest.mark.parametrize(("cls", "least"), [(HUBER[0], 0.45), (HUBER[1], 0.45)])
 def test_attacks_come_close_and_stay_below(cls, least):
     """A false alarm has a probability of 1e-7."""
     X, y = np.zeros((20, 2)), np.full(20, 3.0)
@@ -236,6 +236,6 @@ def test_attacks_come_close_and_stay_below(cls, least):
     targets[0] = 0.0
     model = few(cls, epsilon=5.0, delta=0.01, fit_intercept=False, alpha=2.0)
     result = audit_epsilon(
-        model, X, y, neighbour=(X, targets), n_trials=3000, confidence=1 - 1e-7, random_state=0
+        model, X, y, neighbour=(X, targets), n_trials=1500, confidence=1 - 1e-7, random_state=0
     )
     assert least * result.mu_claimed <= result.mu_lower <= result.mu_claimed
