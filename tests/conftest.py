@@ -5,6 +5,7 @@ Property tests try the same examples and have no clock, however slow the machine
 """
 
 import itertools
+from collections import defaultdict
 from contextlib import contextmanager
 from unittest import mock
 
@@ -23,6 +24,21 @@ settings.load_profile("same")
 
 def pytest_addoption(parser):
     parser.addoption("--fresh-noise", action="store_true", help="let no test repeat its noise")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Leave to the slow tests all but a few of a test's cases, evenly spread, where it says so."""
+    cases = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("daily") and not item.get_closest_marker("slow"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for each in cases.values():
+        (kept,) = each[0].get_closest_marker("daily").args
+        daily = {(2 * i + 1) * len(each) // (2 * kept) for i in range(kept)}
+        for i, item in enumerate(each):
+            if i not in daily:
+                item.add_marker("slow")
 
 
 @contextmanager

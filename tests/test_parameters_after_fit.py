@@ -70,6 +70,7 @@ def answers(fitted, X):
     return said
 
 
+@pytest.mark.daily(4)
 @pytest.mark.parametrize("thing", [*ESTIMATORS, *TRANSFORMERS, *SEARCHES], ids=str)
 def test_parameters_count_at_the_next_fit(thing):
     rng = np.random.default_rng(0)

@@ -154,6 +154,7 @@ def as_type(number, value):
     return number(value)
 
 
+@pytest.mark.daily(6)
 @pytest.mark.parametrize("cls", EVERYTHING, ids=lambda cls: cls.__name__)
 def test_every_parameter_is_kept_as_a_plain_number_however_it_is_set(cls):
     assert issubclass(cls, PlainParameters)
@@ -395,6 +396,7 @@ ENTRIES = {
 }
 
 
+@pytest.mark.daily(14)
 @pytest.mark.parametrize("name", ENTRIES)
 def test_entry_points_compute_in_double_precision(name):
     function, given = ENTRIES[name]

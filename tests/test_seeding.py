@@ -196,6 +196,7 @@ def test_arguments_and_attributes_of_functions_count():
     assert describe(first) != before
 
 
+@pytest.mark.slow
 def test_objects_that_know_each_other_end_and_share_no_noise():
     nodes = [types.SimpleNamespace(name=k) for k in range(14)]
     for node in nodes:

@@ -19,6 +19,7 @@ from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.testing.frozen import Run, fit_frozen, listen
 
 _MOST_FITS = 60
+_LARGEST = 1.7e308
 _budgets: WeakValueDictionary[int, NotingBudget] = WeakValueDictionary()
 
 
@@ -150,6 +151,8 @@ class Case:
         base = self._with(null if removes else self.X[:1])
         yield "a random row", base, self._with(scale * direction / np.linalg.norm(direction))
         yield "an extreme row", base, self._with(-1e9 * (self.X[:1] + scale))
+        longest = np.resize([_LARGEST, -_LARGEST], self.X[:1].shape)
+        yield "the longest row", base, self._with(longest)  # products with it overflow
         yield "a duplicate", base, self._with(self.X[1:2])
         if not removes:
             yield "a null row", base, self._with(null)

@@ -196,6 +196,7 @@ ANY_LEAF = st.one_of(
 ANY_COUNT = st.sampled_from([1, 3, 10**6, 10**400])
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(
     name=st.sampled_from(QUICKER),

@@ -253,6 +253,7 @@ def sampled(sampling, adjacency, rate, z):
     return PoissonSampledEvent(rate, GaussianEvent(z)), (kind, rate, 1.0 / z)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("seed", "plans"),
     [
@@ -420,6 +421,7 @@ def test_mixed_plans_against_dp_accounting(adjacency):
 # Plans that random search found wanting once.
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("sampling", "adjacency", "rate", "z", "count", "delta"),
     [

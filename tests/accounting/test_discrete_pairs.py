@@ -277,6 +277,7 @@ def test_little_discrete_noise():
     assert PLDAccountant().compose(DiscreteLaplaceEvent(1e-5)).epsilon(0.0) == pytest.approx(1e5)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("noise", "count"),
     [

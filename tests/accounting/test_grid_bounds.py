@@ -333,6 +333,7 @@ ATOMS = [
 NOISES = [None, ("laplace", 1.0, 0.7), ("laplace", 1.0, 0.01), ("remove", 0.2, 1.5)]
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("atomic", "noise"),
     [

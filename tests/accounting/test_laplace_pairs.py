@@ -210,6 +210,7 @@ def test_against_dp_accounting(adjacency, rate, z, count):
         assert 0.0 < upper - lower <= 2e-4 * upper
 
 
+@pytest.mark.daily(12)
 @pytest.mark.parametrize(("rate", "z"), [(1.0, 0.7), (1.0, 1e4), (0.2, 0.7), (1e-4, 20.0)])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("order", [1.001, 2.0, 7.5, 40.0])

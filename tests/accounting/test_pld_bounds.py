@@ -241,6 +241,7 @@ def test_almost_full_batches_tend_to_gaussians(q, adjacency):
     assert nearly == pytest.approx(fully, rel=2e-4)
 
 
+@pytest.mark.slow
 def test_rare_sampling_tends_to_one_exposure():
     """With q T far below delta, delta alone pays for the record's being seen at all."""
     assert dpsgd_epsilon(0.5, 1e-9, 1000, 1e-5) == 0.0

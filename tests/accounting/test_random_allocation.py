@@ -236,6 +236,7 @@ def test_the_table_of_the_proofs_is_what_comes_out():
             assert written[2] == pytest.approx(100.0 * (found[k] / poisson - 1.0), abs=0.11)
 
 
+@pytest.mark.slow
 def test_more_noise_never_costs_more():
     found = [
         PLDAccountant("add-remove")

@@ -72,6 +72,7 @@ QUADRATURE = [
 ]
 
 
+@pytest.mark.daily(15)
 @pytest.mark.parametrize(("left", "right"), QUADRATURE)
 @pytest.mark.parametrize(
     "order",

@@ -130,6 +130,7 @@ def test_atoms_and_their_split_into_ties_have_the_same_bound():
         assert divergence(*fine, epsilon) <= bound(epsilon) + 1e-15
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("mu", "shape", "mean", "gamma", "renyi", "simple"),
     [*TABLE[::2], *(pytest.param(*row, marks=pytest.mark.slow) for row in TABLE[1::2])],

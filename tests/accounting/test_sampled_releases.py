@@ -366,6 +366,7 @@ SAMPLES = [
 ]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("event", SAMPLES)
 def test_a_budget_takes_them_and_converts_them(event):
     for adjacency in ADJACENCIES:
@@ -383,6 +384,7 @@ def test_converted_samples_of_last_iterates_need_a_guarantee():
         convert_adjacency(PoissonSampledEvent(0.1, LAST), "add-remove", "replace-one", delta=1e-6)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_noise_of_samples_of_integers_is_calibrated(adjacency):
     def steps(noise):

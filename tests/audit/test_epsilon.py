@@ -63,6 +63,7 @@ def test_a_run_is_the_fit_bit_for_bit(cls, adjacency):
     assert replace(audited.spent, seeded=True) == peer.privacy_spent_
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_sound_classifiers_are_not_disproved(cls, adjacency):
@@ -76,6 +77,7 @@ def test_sound_classifiers_are_not_disproved(cls, adjacency):
     assert result.adjacency == adjacency and result.delta == 1e-5
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     "model",
     [
@@ -140,6 +142,7 @@ def test_bounds_are_tight_at_the_worst_pair(model, release):
     assert 0.89 < result.tightness < 1.0 and not result.violated
 
 
+@pytest.mark.slow
 def test_seeds_repeat_audits_and_change_them():
     results = [
         audit_epsilon(estimator(OperaSVC, solver="gd"), X, Y, n_trials=100, random_state=seed)
@@ -304,6 +307,7 @@ class Publishes(OperaSVC):
         return self
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     "kept",
     [
@@ -370,6 +374,7 @@ class RandomisedResponse(OperaSVC):
         return np.full(total.size, 1.0 if (total[1] > 0.0) != lies else -1.0)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("method", ["gaussian-dp", "clopper-pearson"])
 def test_guarantees_that_are_not_gaussian_are_not_read_as_such(method):
     """Its mu is 1.23, far above that of the Gaussian profile through its epsilon and delta."""

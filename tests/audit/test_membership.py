@@ -344,6 +344,7 @@ def test_frozen_parts_keep_their_budget():
     assert scaler.accountant is budget and len(budget.entries()) == 2
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("size", "rate"), [(40, 0.001), (100, 0.01), (1000, 0.001)])
 def test_guessing_has_a_rate_of_true_positives_of_at_most_the_false_ones(size, rate):
     """So it must be, as the bound that stands beside it says; seeded, three deviations apart."""

@@ -197,6 +197,7 @@ class StopsEarly(OperaSVC):
         return super()._use_rows(plan, table, progress)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("model", "n_trials"),
     [
@@ -220,6 +221,7 @@ def test_faults_are_flagged_at_the_worst_pair(model, n_trials):
     assert flagged(model, n_trials)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("model", [HalfTheNoise(**OUTPUT), HalfTheNoiseOfSteps(**DESCENT)])
 def test_transcripts_show_faults(model):
     assert flagged(model, 1000, release="all")
@@ -235,6 +237,7 @@ def test_shuffled_lots_are_flagged():
     assert not flagged(sound, 60, tables, release="all")
 
 
+@pytest.mark.slow
 def test_a_clipped_sum_is_flagged():
     """One row turns the sum of the others round, which one clipped gradient cannot."""
     others = np.array([[0.5]] + [[0.0]] * 9)

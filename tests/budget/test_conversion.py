@@ -103,6 +103,7 @@ SAMPLED = [
 ]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("noise, adjacency, rate, shift", SAMPLED)
 def test_single_sampled_releases_are_dominated_in_both_orders(noise, adjacency, rate, shift):
     inner = (GaussianEvent if noise == "gaussian" else LaplaceEvent)(1.0 / shift)

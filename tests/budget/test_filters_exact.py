@@ -132,6 +132,7 @@ def _delta_of(event, name):
     return None if name in CURVES or knows else 1e-5
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     st.lists(EVENTS, min_size=1, max_size=6),

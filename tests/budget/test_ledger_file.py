@@ -179,6 +179,7 @@ def test_files_deleted_between_charges_are_missed(budget, tmp_path):
     assert budget.verify().entries == 4
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_a_charge_is_on_the_disk_before_it_returns(budget, tmp_path):
     code = (

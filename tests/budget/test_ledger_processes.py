@@ -220,6 +220,7 @@ def kill_rounds(tmp_path, rounds, seed):
     budget.reserve(PureDPEvent(1.0))
 
 
+@pytest.mark.slow
 @needs_fork
 def test_killed_processes_lose_no_charge(tmp_path):
     kill_rounds(tmp_path, rounds=25, seed=0)

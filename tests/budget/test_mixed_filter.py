@@ -234,6 +234,7 @@ def test_trees_of_both_kinds_keep_below_the_budget(epsilon, stated):
     assert 0.002 < found <= 0.05
 
 
+@pytest.mark.daily(5)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_trees_keep_below_the_budget_and_below_what_is_spent(seed):
     draw = random.Random(seed)
@@ -337,6 +338,7 @@ KINDS = {
 }
 
 
+@pytest.mark.daily(7)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_entry_keeps_below_its_price(kind, adjacency):

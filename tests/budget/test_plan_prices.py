@@ -73,6 +73,7 @@ def outcome(charge, item, terms):
     return budget.entries()[0]["cost"].values()
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("currency", "given", "wanted"),
     [

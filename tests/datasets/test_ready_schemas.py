@@ -97,6 +97,7 @@ odd_cells = st.one_of(
 )
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("name", SCHEMAS)
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())

@@ -21,14 +21,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark half of the longest checks, all sparse formats, as slow, and half of those of networks.
-
-    The daily run has arrays with default parameters, and matrices with negligible noise.
-    """
-    longest = ("check_estimator_sparse_array]", "check_estimator_sparse_matrix]")
+    """Leave one of the two longest checks, all sparse formats, to the slow tests."""
     for item in items:
-        if item.path.name == "test_common.py" and item.name.endswith(longest):
-            if ("epsilon=" in item.name) == item.name.endswith(longest[0]):
-                item.add_marker(pytest.mark.slow)
-        if item.path.name == "test_common.py" and "epsilon=1000000.0,hidden" in item.name:
+        if item.path.name == "test_common.py" and item.name.endswith("sparse_matrix]"):
             item.add_marker(pytest.mark.slow)

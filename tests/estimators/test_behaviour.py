@@ -76,6 +76,7 @@ def test_labels_read_from_y_are_reported(estimator, table):
     assert "read from y" in " ".join(model.privacy_spent_.assumptions)
 
 
+@pytest.mark.daily(5)
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_multi_class(estimator, n_classes):
     X, y = rows(n=2000, n_classes=n_classes)
@@ -224,6 +225,7 @@ def test_exhausted_budget_refuses_before_rows_are_used(estimator, table, monkeyp
     assert len(budget.entries()) == 1
 
 
+@pytest.mark.daily(3)
 def test_clones_share_the_budget(estimator, table):
     X, y = table
     budget = BudgetAccountant(100.0, 1e-3, adjacency=estimator().adjacency)
@@ -398,6 +400,7 @@ def test_workers_of_a_search_without_a_budget(estimator, table):
     assert "NO guarantee for the whole" in privacy_statement(search)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", IN_WORKERS)
 def test_workers_of_a_search_cannot_overspend_a_budget(estimator, table):
     adjacency = estimator().adjacency

@@ -220,6 +220,7 @@ def test_dpsgd_with_negligible_noise_reaches_the_optimum(settings):
     assert best.fun <= found + 1e-12 <= best.fun + 1e-3
 
 
+@pytest.mark.slow
 def test_noise_has_the_planned_scale_in_every_weight():
     """The released weights scatter around the minimiser as the analytic mechanism says."""
     X, y = rows(n=100)

@@ -195,6 +195,7 @@ def test_draws_of_teachers_do_not_depend_on_who_drew_before(jobs):
     assert (found == counts_of(pate(gambling), X, Y)).all()
 
 
+@pytest.mark.slow
 def test_teachers_keep_no_callbacks_caches_workers_or_words(tmp_path, capfd):
     steps = [("scale", BoundedScaler(-9.0, 9.0)), ("tree", SVC(verbose=True))]
     teacher = Pipeline(steps, memory=str(tmp_path))
@@ -388,6 +389,7 @@ def test_searches_leave_public_rows_as_they_are():
     assert search.best_estimator_.n_answered_ == 190
 
 
+@pytest.mark.slow
 def test_seeded_searches_share_no_noise_where_public_rows_differ(monkeypatch):
     seen, release = [set()], VotePlan._release
 

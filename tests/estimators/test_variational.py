@@ -206,6 +206,7 @@ def test_private_search_over_the_prior():
     assert search.privacy_spent_.epsilon <= 20.0
 
 
+@pytest.mark.slow
 def test_white_box_audits_do_not_exceed_the_claim():
     X, y = rows(n=100)
     result = audit_epsilon(

@@ -81,6 +81,7 @@ class Law:
         return 1.0 - self.cdf(k)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("mean", "shape"),
     [

@@ -10,6 +10,7 @@ from skdp.testing import check_noise, check_sampler
 FALSE_ALARM = 1e-7
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("rate", [0.003, 0.1, 0.6, 0.97])
 def test_poisson_lots_are_independent_bernoulli(rate):
     sampler = PoissonSampler(40, rate, RandomStream.from_seed(1))

@@ -82,6 +82,7 @@ def test_reference_probabilities(epsilon):
     )
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("select", "options", "chances"),
     [

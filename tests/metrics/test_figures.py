@@ -101,6 +101,7 @@ def test_without_noise_figures_are_those_of_scikit_learn(atoms):
     assert np.allclose(result.confusion_matrix, wanted)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("rate", "sureness"), [(0.001, 1.0), (0.3, 3.0), (0.3, 0.3), (0.999, 1.0)])
 def test_intervals_hold_whatever_lies_beyond_the_outermost_edges(rate, sureness):
     # With a million rows and no noise nothing but bins is left to be wrong about.

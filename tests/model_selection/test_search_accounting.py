@@ -63,6 +63,7 @@ def mu_of(event):
 OPTIONS = ({}, {"noisy_scores": True}, {"epsilon": 0.2}, {"epsilon": 6.0})
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("method", "adjacency", "options"),
     # Each method under both relations, and with every option under one of them.

@@ -315,6 +315,7 @@ def test_scores_of_rows(table):
         make_row_scorer(lambda truth, said: 0.5).total(brier, X, y)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("kind", ["frame", "sparse", "list", "text labels"])
 def test_tables_of_all_kinds(kind, table):
     X, y = table
@@ -441,6 +442,7 @@ def test_verbose_says_what_is_spent_and_nothing_of_the_runs(table, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_the_plan_is_what_the_fit_spends(table):
     for method in METHODS:
         search = grid_search(method, random_state=0)

@@ -233,6 +233,7 @@ def fragile_search(method, thresholds, **options):
     )
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_losing_run_may_fail(method):
     """Scores of 300 rows are far from the worst one, at epsilon 50."""
@@ -319,6 +320,7 @@ def test_the_statement_says_what_is_assumed_of_failures(method):
     assert "fails is not decided by rows" in str(privacy_statement(search.fit(*rows(60))))
 
 
+@pytest.mark.slow
 def test_the_chosen_model_does_not_tell_which_run_it_was():
     """Steps without a random state draw from the generator of the process, run after run."""
     X, y = rows(60)

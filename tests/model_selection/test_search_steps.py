@@ -191,6 +191,7 @@ class Wide(NoisyCount):
         return self._spent(1.0)
 
 
+@pytest.mark.slow
 def test_a_price_that_depends_on_unknown_columns_is_refused():
     with pytest.raises(ValueError, match="number of columns"):
         PrivateGridSearchCV(make_pipeline(BoundedScaler(), Wide()), {"wide__threshold": [0.0]}).fit(

@@ -81,6 +81,7 @@ def test_a_fit_runs_whole_epochs_and_says_so():
     assert any("one random lot" in each for each in model.privacy_spent_.assumptions)
 
 
+@pytest.mark.slow
 def test_compiled_steps_and_recorded_ones_take_the_same_lots():
     settings = {**GIVEN, "noise_multiplier": 1e-5, "batch_size": 30, "max_iter": 6}
     X, y = table(100)

@@ -29,6 +29,7 @@ CASES = [
 ]
 
 
+@pytest.mark.daily(4)
 @pytest.mark.parametrize(
     ("cls", "settings", "n_classes", "convert"),
     # Each case with two of the four kinds of tables.

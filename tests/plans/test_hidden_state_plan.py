@@ -68,6 +68,7 @@ LOSSES = [
 SIZES = ({}, {"batch_size": 100}, {"batch_size": 100, "sampling": "uniform"})
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("loss", "smoothness", "sizes"),
     [
@@ -261,6 +262,7 @@ def test_a_plan_that_breaks_the_conditions_cannot_be_made():
 # What runs.
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("n_classes", "sizes"),
     [

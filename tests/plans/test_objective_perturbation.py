@@ -329,6 +329,7 @@ def numbers(n, epsilon, adjacency="replace-one", n_classes=2):
     return PublicNumbers(n, 10, n_classes, epsilon, 1e-6, adjacency)
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_default_penalty_always_gives_a_plan(loss, adjacency):

@@ -77,6 +77,7 @@ def random_pair(rng, adjacency, n_classes):
     return (X, codes), (other, labels)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("solver", ["newton", "lbfgs", "gd"])
 @pytest.mark.parametrize("loss_name", list(LOSSES))

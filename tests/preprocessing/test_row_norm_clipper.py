@@ -27,6 +27,7 @@ def exact_square(row):
     return sum(Fraction(float(entry)) ** 2 for entry in row)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(X=tables, norm=st.floats(1e-50, 1e50), method=st.sampled_from(["clip", "scale"]))
 @example(np.full((1, 3), 1e-44, np.float32), 1e-45, "clip")

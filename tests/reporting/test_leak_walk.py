@@ -142,6 +142,7 @@ def _search(kind, method, adjacency, hostile):
         assert privacy_statement(model).to_dict()["holds_for_the_whole"]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_searches(method):
     _search(PrivateGridSearchCV, method, "replace-one", "extreme")

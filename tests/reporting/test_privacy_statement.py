@@ -132,6 +132,7 @@ def test_sampling_is_named(table):
     assert "Sampling: none" in privacy_statement(OperaLogisticRegression().fit(*table))
 
 
+@pytest.mark.slow
 def test_sampling_is_named_wherever_it_is_inside(table):
     model = GrpuaLogisticRegression(
         batch_size=20, max_iter=3, calibration="hidden-state", average=False
@@ -276,6 +277,7 @@ def test_what_learned_nothing_is_not_said_to_leak(table):
     assert "NO guarantee" in privacy_statement(StandardScaler().fit(table[0]))
 
 
+@pytest.mark.slow
 def test_steps_of_a_search_share_its_record(table):
     search = PrivateGridSearchCV(
         make_pipeline(DPStandardScaler(), OperaLogisticRegression()),

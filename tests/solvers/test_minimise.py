@@ -47,6 +47,7 @@ def adversarial_problems():
 PROBLEMS = adversarial_problems()
 
 
+@pytest.mark.daily(18)
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("loss", MARGIN_LOSSES, ids=repr)
 @pytest.mark.parametrize("method, max_iter", [("newton", 100), ("newton", 0), ("lbfgs", 3)])
@@ -67,6 +68,7 @@ def test_tolerance_is_met_whatever_the_data(name, loss, method, max_iter, refere
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
