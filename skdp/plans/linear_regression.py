@@ -209,8 +209,12 @@ class RegressionPlan:
 
 
 class _ClippedSums:
-    """Sums of the gradients of squares, each cut to a norm after it is preconditioned."""
+    """Sums of the gradients of squares, each cut to a norm after it is preconditioned.
 
+    A row whose products leave the range of numbers counts nothing.
+    """
+
+    @np.errstate(over="ignore", invalid="ignore")
     def __init__(
         self, X: Any, rows: Rows, constant: float, centre: float, basis: Array, clip: float
     ) -> None:
@@ -228,8 +232,9 @@ class _ClippedSums:
             if constant > 0.0:
                 turned += constant * basis[-1]
             norms = np.sqrt(np.einsum("ij,ij->i", turned, turned))
-            self._reach[block] = clip / (norms + slack)
+            self._reach[block] = np.nan_to_num(clip / (norms + slack))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def add(self, weights: Array) -> Array:
         """Return the sum at some weights; residuals are cut where gradients would be."""
         features = self._rows.n_features
@@ -240,6 +245,7 @@ class _ClippedSums:
             if self._constant > 0.0:
                 left -= self._constant * weights[-1]
             np.clip(left, -reach, reach, out=left)
+            left[np.isnan(left)] = 0.0
             if self._rows.row_weight is not None:
                 left *= self._rows.row_weight[block]
             total[:features] += (scale * left) @ part

@@ -78,7 +78,7 @@ def expected_failures(estimator):
             "the number of iterations to a fixed tolerance depends on private rows, so that "
             "n_iter_ would be an unaccounted release"
         )
-    if isinstance(estimator, PrivateRidge) and estimator.epsilon == 1.0:
+    if isinstance(estimator, MOMENTS) and estimator.epsilon == 1.0:
         reasons["check_regressors_train"] = "a score of .5 on 200 rows takes more than epsilon = 1"
     linear = not getattr(estimator, "hidden_layer_sizes", ())
     if isinstance(estimator, OPERA + OBJECTIVE + NOISY) and linear:

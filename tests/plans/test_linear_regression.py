@@ -152,6 +152,19 @@ def test_no_computed_norm_is_too_short():
     assert all(norms * exact(reach) ** 2 <= Fraction(1e-3) ** 2)
 
 
+@pytest.mark.parametrize("value", [1e160, 1e300, 1.7e308])
+def test_the_longest_row_moves_what_any_row_may_and_nothing_is_said(value, recwarn):
+    X, y = table(n=30)
+    for row in ([1.0, -1.0, 1.0], [1.0, 1.0, 1.0], [0.0, -1.0, 1e-300]):
+        other = X.copy()
+        other[0] = value * np.array(row)
+        for kind in (sparse.csr_array, np.asarray):
+            model = PrivateLinearRegression(10.0, 0.01, target_bounds=(0.0, 4.0), data_norm=1.0)
+            report = replay_on_neighbour(model, kind(X), y, kind(other), y)
+            assert report.largest_ratio <= 1.0 + 1e-12
+    assert [str(w.message) for w in recwarn] == []
+
+
 def transcripts(plan, tables, count):
     """Yield how much the recorded noise and the distances of neighbours say, for each run."""
     for _ in range(count):
