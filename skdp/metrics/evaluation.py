@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_accountant
+from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_relation
 from skdp.choices import Auto
 from skdp.estimators.labels import encode_labels
 from skdp.exceptions import PrivacyWarning
@@ -244,16 +244,6 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         expected = result.of(label=None if confusions is None else 1)
         return {name: getattr(expected, name).width for name in FIGURES[:-1]}
 
-    def _find_relation(self) -> Adjacency:
-        if self.adjacency is not None:
-            return self.adjacency
-        budget = self.accountant
-        if budget is None:
-            budget = find_accountant(self._bound_accountant)
-        ledger = getattr(budget, "accountant", budget)  # a plan names its budget
-        found: Adjacency = getattr(ledger, "adjacency", "add-remove")
-        return found
-
     def _check_parameters(self) -> None:
         check_real("epsilon", self.epsilon, at_least=1e-9, at_most=1e6)
         check_real("delta", self.delta, at_least=SMALLEST_DELTA, below=1.0)
@@ -342,8 +332,9 @@ class PrivateEvaluation(ChargesBudget, BaseEstimator):
         return _Rows(codes, members, weights, n)
 
     def _plan(self, n: int, classes: Any, probabilities: bool = True, unit: int = 1) -> ReleasePlan:
+        relation = self.adjacency or find_relation(self.accountant, self._bound_accountant)
         return ReleasePlan.build(
-            *(self.epsilon, self.delta, self._find_relation(), n, classes),
+            *(self.epsilon, self.delta, relation, n, classes),
             thresholds=tuple(float(at) for at in self.thresholds),
             n_bins=self.n_bins,
             score_values=self.score_values,
