@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from skdp.estimators.labels import read_numbers
 from skdp.losses import HuberLoss
 from skdp.parameters import check_integer, check_real
 from skdp.reporting import PrivacySpent
@@ -91,12 +92,7 @@ class PrivateRegressorMixin(RegressorMixin):
         return float(self.target_bounds[0]), float(self.target_bounds[1])
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, None]:
-        try:
-            numbers = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError("y must hold numbers: a regressor predicts no labels.") from None
-        if not np.isfinite(numbers).all():
-            raise ValueError("Input y contains NaN or infinity: drop such rows by a public rule.")
+        numbers = read_numbers(y)
         middle, half = self._target_scale
         return np.clip((np.clip(numbers, *self._bounds) - middle) / half, -1.0, 1.0), None
 

@@ -59,15 +59,21 @@ def r2(tables: ErrorTables, z: float) -> Figure:
     _, _, noise, noise1, noise2, _ = tables.sum_noise.tolist()
     errors, middle = tables.reach**2 * squares, first / n
     spread = second - (first**2 - noise1**2) / n
-    moments = _fourth_moments(tables)
     noises = (
         tables.reach**4 * noise**2,
         noise2**2 + (2.0 * middle * noise1) ** 2 + 2.0 * noise1**4 / n**2,
     )
 
+    def sampling(moments: tuple[float, float, float], share: float) -> float:
+        return moments[0] - 2.0 * share * moments[1] + share**2 * moments[2]
+
+    # A table of shares overstates fourth powers: beside an exact one the others could cancel it.
+    at = min(max(errors, 0.0) / spread, _LARGEST_SHARE) if spread > 0.0 else _LARGEST_SHARE
+    both = [_fourth_moments(tables, exact) for exact in (True, False)]
+    moments = max(both, key=lambda found: sampling(found, at))
+
     def variance(share: float) -> float:
-        sampling = moments[0] - 2.0 * share * moments[1] + share**2 * moments[2]
-        return sampling + noises[0] + share**2 * noises[1]
+        return sampling(moments, share) + noises[0] + share**2 * noises[1]
 
     low, high = not_ruled_out(
         lambda share: errors - share * spread, variance, z, (0.0, _LARGEST_SHARE)
@@ -76,11 +82,11 @@ def r2(tables: ErrorTables, z: float) -> Figure:
     return Figure(value, (1.0 - high if high < _LARGEST_SHARE else -math.inf, 1.0 - low), "r2")
 
 
-def _fourth_moments(tables: ErrorTables) -> tuple[float, float, float]:
+def _fourth_moments(tables: ErrorTables, exact: bool = True) -> tuple[float, float, float]:
     """Return sums of e^4, e^2 d^2 and d^4, with errors e and targets d from their mean.
 
-    That of e^4 is released; the others are the table's. All are drawn towards those of normal
-    errors as far as noise hides them, within what second moments leave possible.
+    That of e^4 is the released one if `exact`; the others are the table's. All are drawn towards
+    those of normal errors as far as noise hides them, within what second moments leave possible.
     """
     n, (_, _, squares, first, second, fourths) = tables.n, tables.sums.tolist()
     middle = float(np.clip(first / n, -1.0, 1.0))
@@ -100,7 +106,8 @@ def _fourth_moments(tables: ErrorTables) -> tuple[float, float, float]:
 
     own, other = errors**2 / n, spread**2 / n
     released = tables.reach**4 * fourths, tables.reach**4 * float(tables.sum_noise[5])
-    fourth = moment(*released, 3.0 * own, own, tables.reach**2 * errors)
+    found = released if exact else counted(e**4)
+    fourth = moment(*found, 3.0 * own, own, tables.reach**2 * errors)
     fourth_of_targets = moment(
         *counted(d**4), 3.0 * other, other, (1.0 + abs(middle)) ** 2 * spread
     )
