@@ -72,8 +72,8 @@ class PrivateRegressionEvaluation(EvaluatesModel):
 
     Notes
     -----
-    The L2 sensitivity of the six sums is ``sqrt(49/32)``, or ``sqrt(9/2)`` under replace-one, and
-    that of the table 1, or the root of 2, of a person with several rows as well:
+    The L2 sensitivity of the five sums is ``sqrt(45/32)``, or 2 under replace-one, and that of the
+    table 1, or the root of 2, of a person with several rows as well:
     :ref:`Theorem 5 of evaluation <evaluation-5>`. Intervals count sampling and noise.
 
     References
