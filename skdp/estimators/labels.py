@@ -68,6 +68,8 @@ def read_numbers(y: np.ndarray) -> np.ndarray:
     """Return targets that are finite numbers; messages quote none."""
     try:
         numbers = np.asarray(y, dtype=np.float64)
+    except OverflowError:  # a whole number beyond all floats
+        numbers = np.array(np.inf)
     except (TypeError, ValueError):
         raise ValueError("y must hold numbers: a regressor predicts no labels.") from None
     if not np.isfinite(numbers).all():

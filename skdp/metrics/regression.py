@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils import column_or_1d
 
 from skdp.choices import Adjacency, Auto
 from skdp.estimators.labels import read_numbers
+from skdp.inputs import validate_column
 from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.metrics import error_figures
 from skdp.metrics.base import EvaluatesModel
@@ -162,7 +162,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
             )
         self._check_model(model, X)
         bounds, largest = self._scale(model)
-        truth = read_numbers(column_or_1d(y))
+        truth = read_numbers(validate_column(y))
         self._check_lengths(X, truth, "X, y and groups", groups)
         units = None if groups is None else units_of(groups)
         n = truth.size if units is None else units.n_units
