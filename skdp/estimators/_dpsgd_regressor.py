@@ -50,7 +50,7 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
     loss : str, default="squared_error"
-        What is minimised, one of the following. ``"squared_error"`` is the square of residuals, whose slope stays what it
+        What is minimised. ``"squared_error"`` is the square of residuals, whose slope stays what it
         is where scores leave `target_bounds`, as predictions do; ``"huber"`` and
         ``"pseudo_huber"`` go on as straight lines beyond `width`; ``"quantile"`` is the pinball
         loss of `quantile`; ``"poisson"`` is the deviance of counts whose logarithm is linear, cut
