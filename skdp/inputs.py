@@ -94,7 +94,7 @@ def _with_public_errors(check: Callable[..., Any], *args: Any, **options: Any) -
     try:
         with np.errstate(all="ignore"):  # sums of the longest rows overflow, and would tell of them
             return check(*args, **options)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         message, kind = public_message(str(error)), type(error)
     raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
 
