@@ -106,14 +106,15 @@ class ChosenRows(RowSource):
 class MappedRows(RowSource):
     """Rows of an array or a CSR matrix in files that are mapped into memory.
 
-    C-ordered float32 and float64 are used where they lie; of others a block is converted at a time.
+    C-ordered float32 and float64 are used where they lie; of others a block is converted at a time,
+    to float64 if so wished.
     """
 
     has_duplicates = False  # whether entries of a CSR matrix are stored twice; a check finds out
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, converted: bool = True) -> None:
         self._X, self.shape, self.is_sparse = X, X.shape, sparse.issparse(X)
-        kept = X.dtype in (np.float32, np.float64)
+        kept = not converted or X.dtype in (np.float32, np.float64)
         self.dtype = np.dtype(X.dtype if kept else np.float64)
         mappings = map(_mapping_of, _arrays_of(X))
         self._mappings = [mapping for mapping in mappings if mapping is not None]
@@ -151,15 +152,15 @@ class MappedRows(RowSource):
             first, last = int(indptr[start]), int(indptr[stop])
             entries = (data[first:last].astype(self.dtype, copy=False), indices[first:last])
         shape = (stop - start, self.shape[1])
-        return sparse.csr_array((*entries, indptr[start : stop + 1] - first), shape)
+        return type(self._X)((*entries, indptr[start : stop + 1] - first), shape)
 
 
-def mapped_rows(X: Any) -> MappedRows | None:
+def mapped_rows(X: Any, converted: bool = True) -> MappedRows | None:
     """Return the rows of a dense array or CSR matrix of numbers that lies in a file, else None."""
     known = X.format == "csr" if sparse.issparse(X) else type(X) in (np.ndarray, np.memmap)
     if not known or X.ndim != 2 or X.dtype.kind not in "biuf":
         return None
-    return MappedRows(X) if any(map(_mapping_of, _arrays_of(X))) else None
+    return MappedRows(X, converted) if any(map(_mapping_of, _arrays_of(X))) else None
 
 
 def pieces(X: Any) -> Iterator[tuple[slice, Any]]:

@@ -76,3 +76,8 @@ def test_frames_and_arrow_tables_are_taken():
     wanted = np.column_stack(list(CELLS.values()))
     for frame in frames:
         assert np.array_equal(validate_private_data(BoundedScaler(), frame), wanted)
+
+
+def test_whole_numbers_beyond_doubles_are_refused_as_other_tables_are():
+    with pytest.raises(ValueError, match="numeric table"):
+        skdp.OperaLogisticRegression(data_norm=1.0).fit([[10**400], [2], [3], [4]], Y)

@@ -117,7 +117,7 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
 
         try:
             with around_runs():
-                raw = in_blocks(score, mapped_rows(X) or X)
+                raw = in_blocks(score, mapped_rows(X, converted=False) or X)
             sound = raw.shape == shape and bool(np.isfinite(raw).all())
         except (Exception, SystemExit):
             sound = False

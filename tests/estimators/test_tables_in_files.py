@@ -20,7 +20,7 @@ from skdp import (
     VariationalLogisticRegression,
 )
 from skdp.budget import BudgetAccountant
-from skdp.metrics import PrivateEvaluation
+from skdp.metrics import PrivateEvaluation, PrivateRegressionEvaluation
 from skdp.row_sources import MappedRows, mapped_rows
 from skdp.testing.frozen import fit_frozen
 
@@ -55,7 +55,7 @@ def on_disk(tmp_path):
     def write(X, mode="r"):
         if sparse.issparse(X):
             parts = (write(part) for part in (X.data, X.indices, X.indptr))
-            return sparse.csr_array(tuple(parts), shape=X.shape)
+            return type(X)(tuple(parts), shape=X.shape)
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.npy"
         np.save(path, X)
         return np.load(path, mmap_mode=mode)
@@ -196,6 +196,22 @@ def test_calibrated_fits_and_evaluations_stream(monkeypatch, table, on_disk):
     streamed = PrivateEvaluation(random_state=0).evaluate(one, on_disk(X), y)
     assert float(streamed.roc_auc) == float(figures.roc_auc)
     assert max(stop - start for start, stop in seen) == 288
+
+
+class OfWholeNumbers:
+    """A model that looks numbers up, and takes ``*`` of a sparse matrix for a product."""
+
+    def predict(self, X):
+        return np.arange(9.0)[X * np.ones(N_COLUMNS, int) if sparse.issparse(X) else X[:, 0]]
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_evaluated_models_are_given_tables_of_their_kind(monkeypatch, table, on_disk, layout):
+    X = layout(np.abs(table[0] > 0.5).astype(np.int64))
+    read_by(monkeypatch, 288)
+    evaluation = PrivateRegressionEvaluation(target_bounds=(0.0, 1.0), random_state=0)
+    one, other = (evaluation.evaluate(OfWholeNumbers(), rows, table[1]) for rows in (X, on_disk(X)))
+    assert float(one.mean_absolute_error) == float(other.mean_absolute_error)
 
 
 _CHILD = """
