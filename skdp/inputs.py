@@ -127,6 +127,8 @@ def _check_blocks(source: MappedRows) -> None:
 
 def refuse_other_tables(X: Any) -> None:
     """Refuse tables that numpy would take for a single object."""
+    if sparse.issparse(X):  # some of which are dicts as well
+        return
     marks = ("__dataframe__", "__arrow_c_stream__", "collect")
     unknown = not hasattr(X, "__array__") and any(hasattr(X, name) for name in marks)
     if unknown or isinstance(X, Mapping):

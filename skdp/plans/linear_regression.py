@@ -7,7 +7,7 @@ of gradients, one for each step. Proofs: ``docs/proofs/linear_regression.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ from skdp.plans.moment_regression import (
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
 from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.second_moments import second_moment_bound
+from skdp.row_sources import RowSource, pieces
 from skdp.solvers import Rows
 
 Array = NDArray[np.float64]
@@ -220,9 +221,7 @@ class _ClippedSums:
     ) -> None:
         self._rows, self._constant = rows, constant
         self._targets = rows.targets - centre
-        # Fewer blocks take less time around them; of sparse rows slices are copies.
-        blocks = [slice(None)] if rows.is_sparse else blocks_of(rows, rows.n_features // 4 + 1)
-        self._parts = [(X if rows.is_sparse else X[block], block) for block in blocks]
+        self._X = X
         self._reach = np.empty(rows.n_rows)
         # A bound on the error of a computed norm: none is computed too short.
         slack = 8.0 * len(basis) ** 2 * np.finfo(float).eps * np.linalg.norm(basis)
@@ -234,12 +233,19 @@ class _ClippedSums:
             norms = np.sqrt(np.einsum("ij,ij->i", turned, turned))
             self._reach[block] = np.nan_to_num(clip / (norms + slack))
 
+    def _parts(self) -> Iterator[tuple[slice, Any]]:
+        X, rows = self._X, self._rows
+        if rows.is_sparse or isinstance(X, RowSource):  # slices are copies
+            return pieces(X)
+        # Fewer blocks take less time around them.
+        return ((block, X[block]) for block in blocks_of(rows, rows.n_features // 4 + 1))
+
     @np.errstate(over="ignore", invalid="ignore")
     def add(self, weights: Array) -> Array:
         """Return the sum at some weights; residuals are cut where gradients would be."""
         features = self._rows.n_features
         total = np.zeros(weights.size)
-        for part, block in self._parts:
+        for block, part in self._parts():
             scale, reach = self._rows.row_scale[block], self._reach[block]
             left = self._targets[block] - scale * (part @ weights[:features])
             if self._constant > 0.0:
