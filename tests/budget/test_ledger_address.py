@@ -43,6 +43,7 @@ def test_servers_that_are_away_are_named_without_the_password(budget, capsys):
         with pytest.raises(LedgerUnreachableError, match=r"127\.0\.0\.1:1/research") as caught:
             act()
         errors += traceback.format_exception(caught.value)
+        assert caught.value.__context__ is None  # psycopg's knows the password
     assert (
         cli.main(["ledger", "verify", AWAY]) == 3 and cli.main(["ledger", "copy", "x", AWAY]) == 3
     )

@@ -16,7 +16,12 @@ from typing import Any, ClassVar
 
 from skdp.budget.ledger.address import load_sqlalchemy, options_of, passwords
 from skdp.budget.ledger.connection import BUSY_SECONDS, in_turn
-from skdp.budget.ledger.server_errors import UnconfirmedError, explain_errors, is_reported
+from skdp.budget.ledger.server_errors import (
+    UnconfirmedError,
+    explain_errors,
+    is_reported,
+    raise_alone,
+)
 from skdp.budget.ledger.tables import VERSION, Connection, fill
 from skdp.exceptions import LedgerError, LedgerMissingError
 
@@ -145,9 +150,9 @@ class ServerPlace:
             yield _Session(connection)
             try:
                 connection.exec_driver_sql("COMMIT" if keep else "ROLLBACK")
-            except Exception as error:
+            except Exception:
                 if writing and keep:
-                    raise UnconfirmedError from error
+                    raise_alone(UnconfirmedError())
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from skdp.exceptions import (
     LedgerDamagedError,
@@ -72,7 +73,15 @@ def explain_errors(where: str) -> Iterator[None]:
         if exceptions is None or not isinstance(error, exceptions.SQLAlchemyError):
             raise
         # Not from that error: SQLAlchemy adds the statement to what the server says.
-        raise _explain(getattr(error, "orig", None) or error, where) from None
+        raise_alone(_explain(getattr(error, "orig", None) or error, where))
+
+
+def raise_alone(error: Exception) -> NoReturn:
+    """Raise an error without those before it, of which psycopg's hold the password."""
+    try:
+        raise error from None
+    finally:
+        error.__context__ = None
 
 
 def is_reported(error: BaseException, *codes: str) -> bool:
