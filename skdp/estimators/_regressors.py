@@ -92,9 +92,12 @@ class PrivateRegressorMixin(RegressorMixin):
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, None]:
         try:
-            numbers = np.asarray(y, dtype=np.float64)
+            with np.errstate(over="ignore"):
+                numbers = np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError("y must hold numbers: a regressor predicts no labels.") from None
+        except OverflowError:  # of a whole number beyond the largest float, which stands for it
+            numbers = np.array(math.inf)
         if not np.isfinite(numbers).all():
             raise ValueError("Input y contains NaN or infinity: drop such rows by a public rule.")
         middle, half = self._target_scale
