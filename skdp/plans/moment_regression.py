@@ -23,7 +23,12 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
 from skdp.once import cached_property
 from skdp.plans.noisy_sums import NoisySums
-from skdp.plans.second_moments import packed_moments, second_moment_bound, unpack_matrix
+from skdp.plans.second_moments import (
+    packed_moments,
+    refuse_wide,
+    second_moment_bound,
+    unpack_matrix,
+)
 from skdp.solvers import Rows
 
 Array = NDArray[np.float64]
@@ -63,6 +68,7 @@ class MomentPlan:
         by_unit: bool,
     ) -> MomentPlan:
         """Derive the noise from public numbers; Theorem 1 of the proofs."""
+        refuse_wide(n_features)
         bound = second_moment_bound(n_features + 1, mean_weight(constant))
         reason = f"rows are clipped to the public norm data_norm={units.data_norm:g}"
         bound = ContributionBound(bound.norm, bound.gap, reason)
@@ -116,10 +122,10 @@ def bind_rows(plan: Any, X: Any, targets: Array, row_weight: Any, n_units: int |
     return rows
 
 
-def blocks_of(rows: Rows, width: int) -> list[slice]:
+def blocks_of(n_rows: int, width: int) -> list[slice]:
     """Return slices of rows that fit the cache."""
     step = max(1, _BLOCK_ENTRIES // width)
-    return [slice(k, k + step) for k in range(0, rows.n_rows, step)]
+    return [slice(k, min(k + step, n_rows)) for k in range(0, n_rows, step)]
 
 
 def sum_moments(
@@ -130,7 +136,7 @@ def sum_moments(
     total = np.zeros(width * (width + 1) // 2 + (width if mean_weight > 0.0 else 0))
     scale = (rows.row_scale / norm)[:, np.newaxis]
     target = rows.targets * (target_value / norm)
-    for block in blocks_of(rows, width):
+    for block in blocks_of(rows.n_rows, width):
         record = np.empty((target[block].size, width))
         part = X[block].toarray() if rows.is_sparse else X[block]
         np.multiply(part, scale[block], out=record[:, : rows.n_features])

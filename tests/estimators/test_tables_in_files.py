@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from skdp import (
     GrpuaLogisticRegression,
     ObjectivePerturbationLogisticRegression,
     OperaLogisticRegression,
+    PrivateLinearRegression,
     VariationalLogisticRegression,
 )
 from skdp.budget import BudgetAccountant
@@ -96,6 +98,30 @@ def test_blocks_of_any_size_give_what_memory_gives(monkeypatch, table, on_disk, 
         assert gap <= limit * np.abs(weights(expected)).max()
     scores = expected.decision_function(np.array(X) if layout != "csr" else X)
     np.testing.assert_allclose(found.decision_function(stored[0]), scores, rtol=1e3 * close)
+
+
+@pytest.mark.parametrize("layout", ["float32", "Fortran", "csr"])
+def test_sums_of_regressors_keep_no_block(monkeypatch, table, on_disk, layout):
+    X, y = LAYOUTS[layout](table[0]), table[0][:, 1]
+    monkeypatch.setattr("skdp.plans.moment_regression._BLOCK_ENTRIES", 1 << 10)
+    model = PrivateLinearRegression(**PUBLIC, target_bounds=(-2.0, 2.0))
+    expected = weights(fit_frozen(model, X, y).fitted)
+    stored, read, kept = on_disk(X), MappedRows.read, []
+
+    def watched(self, start, stop):
+        block = read(self, start, stop)
+        kept.append(weakref.ref(block))
+        assert sum(ref() is not None for ref in kept) <= 2  # the one before is let go then
+        return block
+
+    monkeypatch.setattr(MappedRows, "read", watched)
+    for rows in (None, 288):
+        kept.clear()
+        read_by(monkeypatch, rows)
+        found = weights(fit_frozen(model, stored, y).fitted)
+        limit = 0.0 if rows is None and layout != "Fortran" else 1e-12
+        assert np.abs(found - expected).max() <= limit * np.abs(expected).max()
+        assert kept
 
 
 def test_seeds_groups_and_three_classes_are_as_in_memory(monkeypatch, table, on_disk):
