@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from skdp.row_sources import MappedRows, mapped_rows
@@ -75,6 +75,12 @@ def validate_private_data(estimator: Any, X: Any, y: Any = "no_validation", **ch
     return _with_public_errors(validate_data, estimator, X, y, **checks)
 
 
+def validate_column(y: Any) -> np.ndarray:
+    """Run scikit-learn's `column_or_1d`, and repeat of its errors only what is public."""
+    found: np.ndarray = _with_public_errors(column_or_1d, y)
+    return found
+
+
 def validate_rows(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
     """Do the same, and leave a table in a file there: it is returned as a source of its rows.
 
@@ -94,7 +100,7 @@ def _with_public_errors(check: Callable[..., Any], *args: Any, **options: Any) -
     try:
         with np.errstate(all="ignore"):  # sums of the longest rows overflow, and would tell of them
             return check(*args, **options)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:
         message, kind = public_message(str(error)), type(error)
     raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
 
@@ -121,6 +127,8 @@ def _check_blocks(source: MappedRows) -> None:
 
 def refuse_other_tables(X: Any) -> None:
     """Refuse tables that numpy would take for a single object."""
+    if sparse.issparse(X):  # some of which are dicts as well
+        return
     marks = ("__dataframe__", "__arrow_c_stream__", "collect")
     unknown = not hasattr(X, "__array__") and any(hasattr(X, name) for name in marks)
     if unknown or isinstance(X, Mapping):

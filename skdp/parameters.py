@@ -139,7 +139,7 @@ def check_integer(
 
 def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
     """Refuse what is no pair (low, high) of public bounds; return plain floats."""
-    remedy = "They are public, from a protocol or a law and not from the table."
+    remedy = "It is a public pair, not from the table, and what lies beyond it is clipped."
     if not (isinstance(bounds, Sequence | np.ndarray) and np.shape(bounds) == (2,)):
         raise ValueError(f"{name} must be (low, high), got {bounds!r}. {remedy}")
     low, high = (check_real(name, bound, remedy=remedy) for bound in bounds)

@@ -144,11 +144,12 @@ class MappedRows(RowSource):
         if hasattr(mmap, "MADV_DONTNEED") and stop - start < self.shape[0]:
             for mapping in self._mappings:
                 mapping.madvise(mmap.MADV_DONTNEED)
-        if not self.is_sparse:
-            return np.require(self._X[start:stop], self.dtype, ["C", "A"]).view(np.ndarray)
-        data, indices, indptr = _arrays_of(self._X)
-        first, last = int(indptr[start]), int(indptr[stop])
-        entries = (data[first:last].astype(self.dtype, copy=False), indices[first:last])
+        with np.errstate(all="ignore"):  # of wider numbers a warning would tell
+            if not self.is_sparse:
+                return np.require(self._X[start:stop], self.dtype, ["C", "A"]).view(np.ndarray)
+            data, indices, indptr = _arrays_of(self._X)
+            first, last = int(indptr[start]), int(indptr[stop])
+            entries = (data[first:last].astype(self.dtype, copy=False), indices[first:last])
         shape = (stop - start, self.shape[1])
         return sparse.csr_array((*entries, indptr[start : stop + 1] - first), shape)
 

@@ -55,6 +55,7 @@ MAY_IMPORT = {
         *("statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
         *(
             "exceptions",
+            "inputs",
             "parameters",
             "pipelines",
             "row_sources",

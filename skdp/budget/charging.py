@@ -204,6 +204,14 @@ def find_accountant(bound: Any = None) -> Any:
     return _Unclear() if unclear else next(iter(distinct.values()), None)
 
 
+def find_relation(accountant: Any, bound: Any = None) -> Adjacency:
+    """Return the relation that the budget to be charged counts in; add-remove if there is none."""
+    budget = find_accountant(bound) if accountant is None else accountant
+    ledger = getattr(budget, "accountant", budget)  # a plan names its budget
+    found: Adjacency = getattr(ledger, "adjacency", "add-remove")
+    return found
+
+
 def _innermost_blocks() -> list[Any]:
     blocks = dict(_blocks_anywhere)
     around = {outer for _, outer in blocks.values()}

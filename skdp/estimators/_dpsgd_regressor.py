@@ -49,8 +49,7 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
         that would spend more is refused before rows are used; None sets no ceiling.
     delta : float, default=1e-6
         Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
-    loss : {"squared_error", "huber", "pseudo_huber", "quantile", "poisson"}, \
-            default="squared_error"
+    loss : str, default="squared_error"
         What is minimised. ``"squared_error"`` is the square of residuals, whose slope stays what it
         is where scores leave `target_bounds`, as predictions do; ``"huber"`` and
         ``"pseudo_huber"`` go on as straight lines beyond `width`; ``"quantile"`` is the pinball

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from skdp.estimators.labels import read_numbers
 from skdp.losses import HuberLoss
-from skdp.parameters import check_integer, check_real
+from skdp.parameters import check_bounds, check_integer, check_real
 from skdp.reporting import PrivacySpent
 
 # Default width of a loss, as a share of the half of the target's bounds.
@@ -74,34 +74,15 @@ class PrivateRegressorMixin(RegressorMixin):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        bounds = self.target_bounds
-        remedy = (
-            "It is a public pair (low, high), from a protocol or a law and not from the table: "
-            "targets beyond it are clipped."
-        )
-        if not (isinstance(bounds, tuple | list | np.ndarray) and len(bounds) == 2):
-            raise ValueError(f"target_bounds must be (low, high), got {bounds!r}. {remedy}")
-        low, high = (check_real("target_bounds", bound, remedy=remedy) for bound in bounds)
-        width = (high - low) / 2.0
-        if not (0.0 < width < math.inf and math.isfinite(1.0 / width)):
-            raise ValueError(f"target_bounds must have low < high, got {bounds!r}. {remedy}")
+        check_bounds("target_bounds", self.target_bounds)
 
     @property
     def _bounds(self) -> tuple[float, float]:
         return float(self.target_bounds[0]), float(self.target_bounds[1])
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, None]:
-        try:
-            with np.errstate(over="ignore"):
-                numbers = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError("y must hold numbers: a regressor predicts no labels.") from None
-        except OverflowError:  # of a whole number beyond the largest float, which stands for it
-            numbers = np.array(math.inf)
-        if not np.isfinite(numbers).all():
-            raise ValueError("Input y contains NaN or infinity: drop such rows by a public rule.")
         middle, half = self._target_scale
-        return np.clip((np.clip(numbers, *self._bounds) - middle) / half, -1.0, 1.0), None
+        return np.clip((np.clip(read_numbers(y), *self._bounds) - middle) / half, -1.0, 1.0), None
 
     def _about_targets(self) -> str:
         low, high = self._bounds

@@ -305,14 +305,11 @@ def slopes_in_place(
     targets: np.ndarray,
     shares: np.ndarray,
     count: int,
-    want_values: bool | None,
+    want_values: bool,
 ) -> float:
-    """Turn margins, or scores, into slopes; return the sum of shares of losses if wanted.
-
-    None, a type of its own, leaves them out of what is compiled.
-    """
+    """Turn margins, or scores, into slopes; return the sum of shares of losses if wanted."""
     total = 0.0
-    if want_values is not None:
+    if want_values:
         for k in range(count):
             total += shares[k] * loss_value(tag, numbers, entries[k], targets[k])
     for k in range(count):
@@ -343,7 +340,7 @@ def evaluate_scores(
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
-def softmax_in_place(scores: np.ndarray, code: int, want_value: bool | None) -> float:
+def softmax_in_place(scores: np.ndarray, code: int, want_value: bool) -> float:
     """Turn ``scores`` into ``softmax(scores) - e_code``; return the cross-entropy loss if wanted.
 
     The entry of the true class is minus the sum of the others, which keeps its relative accuracy
@@ -363,7 +360,7 @@ def softmax_in_place(scores: np.ndarray, code: int, want_value: bool | None) -> 
     for k in range(scores.size):
         scores[k] /= total
     scores[code] = -others / total
-    if want_value is None or not want_value:
+    if not want_value:
         return 0.0
     if lead == 0.0:
         return math.log1p(others)

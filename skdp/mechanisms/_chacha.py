@@ -29,7 +29,7 @@ def _rotate(number: int, places: int) -> np.uint32:
 
 
 @njit(cache=True, **INNER)
-def _quarter_round(x: np.ndarray, i: int, j: int, k: int, m: int) -> None:
+def quarter_round(x: np.ndarray, i: int, j: int, k: int, m: int) -> None:
     # A plain 16 would be a type of its own to numba, and `_rotate` be compiled for each.
     a, b, c, d = x[i], x[j], x[k], x[m]
     a = uint32(a + b)
@@ -59,10 +59,10 @@ def fill_words(state: np.ndarray, words: np.ndarray) -> None:
             for lane in range(n):
                 for i in range(4):
                     j, k, m = i + 4, i + 8, i + 12
-                    _quarter_round(x, i * n + lane, j * n + lane, k * n + lane, m * n + lane)
+                    quarter_round(x, i * n + lane, j * n + lane, k * n + lane, m * n + lane)
                 for i in range(4):
                     j, k, m = (i + 1) % 4 + 4, (i + 2) % 4 + 8, (i + 3) % 4 + 12
-                    _quarter_round(x, i * n + lane, j * n + lane, k * n + lane, m * n + lane)
+                    quarter_round(x, i * n + lane, j * n + lane, k * n + lane, m * n + lane)
         for row in range(16):
             number = state[row]
             for lane in range(n):

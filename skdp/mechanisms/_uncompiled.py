@@ -55,6 +55,6 @@ def _as_python(compiled: Any) -> Any:
     return FunctionType(function.__code__, known)
 
 
-_quarter_round = _as_python(_chacha._quarter_round)
-_split = _as_python(_ziggurat._split)
-_resolve = _as_python(_ziggurat._resolve)
+_quarter_round = _as_python(_chacha.quarter_round)
+_split = _as_python(_ziggurat.split_word)
+_resolve = _as_python(_ziggurat.resolve_word)

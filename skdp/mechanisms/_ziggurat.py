@@ -85,19 +85,19 @@ def _tail(state: np.ndarray, buffer: np.ndarray, place: int, start: float) -> tu
 
 
 @njit(inline="always")
-def _split(word: np.uint64) -> tuple[np.uint64, np.int64, np.int64]:
+def split_word(word: np.uint64) -> tuple[np.uint64, np.int64, np.int64]:
     """Return the layer, a number with the sign, and the distance from zero in places."""
     signed = int64(word) >> 8
     return word & uint64(LAYERS - 1), signed, signed ^ (signed >> 63)
 
 
 @njit(cache=True, **INNER)
-def _resolve(
+def resolve_word(
     word: np.uint64, table: Table, state: np.ndarray, buffer: np.ndarray, place: int
 ) -> tuple[float, int]:
     """Return the normal that `word` begins, which is not in the inner part of its layer."""
     while True:
-        layer, signed, distance = _split(word)
+        layer, signed, distance = split_word(word)
         x = (float(distance) + 0.5) * table.widths[layer]
         accepted = distance < table.inner[layer]
         if not accepted and layer == 0:
@@ -127,12 +127,12 @@ def normals_of(
     `state` refills the buffer after its last place. Returns the next place.
     """
     for i in range(out.size):
-        layer, signed, distance = _split(words[i])
+        layer, signed, distance = split_word(words[i])
         if distance < table.inner[layer]:
             x = (float(distance) + 0.5) * table.widths[layer]
             out[i] = x if signed >= 0 else -x
         else:
-            out[i], place = _resolve(words[i], table, state, buffer, place)
+            out[i], place = resolve_word(words[i], table, state, buffer, place)
     return place
 
 

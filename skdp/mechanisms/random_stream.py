@@ -34,9 +34,9 @@ def _renew_entropy() -> None:
     _entropy, _process = os.urandom(_KEY_BYTES), os.getpid()
 
 
-# What one draw costs without compiled loops, in numbers of it, and how many of these take as long
-# as compiling does.
-_A_DRAW, _FEW = 2**10, 2**20
+# What one draw costs without compiled loops, in numbers of it, and how many of these a process may
+# spend before it loads them, or compiles them where that was never done.
+_A_DRAW, _FEW = 2**10, 2**18
 _loading = threading.RLock()
 _compiled: list[Any] = []
 _drawn = 0

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_accountant
+from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_relation
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
@@ -51,13 +51,7 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
             check_integer("n_bins", self.n_bins, at_least=10)
 
     def _find_relation(self) -> Adjacency:
-        if self.adjacency is not None:
-            return self.adjacency
-        budget = self.accountant
-        if budget is None:
-            budget = find_accountant(self._bound_accountant)
-        ledger = getattr(budget, "accountant", budget)  # a plan names its budget
-        found: Adjacency = getattr(ledger, "adjacency", "add-remove")
+        found: Adjacency = self.adjacency or find_relation(self.accountant, self._bound_accountant)
         return found
 
     def _check_model(self, model: Any, X: Any) -> None:

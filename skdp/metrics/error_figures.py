@@ -55,8 +55,8 @@ def root_mean_squared_error(tables: ErrorTables, z: float) -> Figure:
 
 def r2(tables: ErrorTables, z: float) -> Figure:
     """Return the share of the targets' variance that predictions explain, by Fieller's sets."""
-    n, (_, _, squares, first, second, _) = tables.n, tables.sums.tolist()
-    _, _, noise, noise1, noise2, _ = tables.sum_noise.tolist()
+    n, (_, _, squares, first, second) = tables.n, tables.sums.tolist()
+    _, _, noise, noise1, noise2 = tables.sum_noise.tolist()
     errors, middle = tables.reach**2 * squares, first / n
     spread = second - (first**2 - noise1**2) / n
     moments = _fourth_moments(tables)
@@ -79,34 +79,23 @@ def r2(tables: ErrorTables, z: float) -> Figure:
 def _fourth_moments(tables: ErrorTables) -> tuple[float, float, float]:
     """Return sums of e^4, e^2 d^2 and d^4, with errors e and targets d from their mean.
 
-    That of e^4 is released; the others are the table's. All are drawn towards those of normal
-    errors as far as noise hides them, within what second moments leave possible.
+    They are the table's, within what second moments leave possible.
     """
-    n, (_, _, squares, first, second, fourths) = tables.n, tables.sums.tolist()
+    n, (_, _, squares, first, second) = tables.n, tables.sums.tolist()
     middle = float(np.clip(first / n, -1.0, 1.0))
     errors = tables.reach**2 * max(squares, 0.0)
     spread = max(second - first**2 / n, 0.0)
-    e = np.tile(tables.reach * NODES, (len(tables.counts), 1))
+    e = tables.reach * NODES
     d = np.clip(tables.centres[:, None] + e, -1.0, 1.0) - middle
+    whole = tables.counts
+    fourth = _within((whole @ e**4).sum(), errors**2 / n, tables.reach**2 * errors)
+    other = _within((whole * d**4).sum(), spread**2 / n, (1.0 + abs(middle)) ** 2 * spread)
+    cross = _within((whole * e**2 * d**2).sum(), 0.0, math.sqrt(fourth * other))
+    return fourth, cross, other
 
-    def counted(values: np.ndarray) -> tuple[float, float]:
-        noise = tables.count_noise * float(np.sqrt((values**2).sum()))
-        return float((tables.counts * values).sum()), noise
 
-    def moment(found: float, noise: float, normal: float, low: float, high: float) -> float:
-        usual = (2.0 * normal) ** 2
-        kept = (usual * found + noise**2 * normal) / (usual + noise**2)
-        return float(np.clip(kept, low, max(low, high)))
-
-    own, other = errors**2 / n, spread**2 / n
-    released = tables.reach**4 * fourths, tables.reach**4 * float(tables.sum_noise[5])
-    fourth = moment(*released, 3.0 * own, own, tables.reach**2 * errors)
-    fourth_of_targets = moment(
-        *counted(d**4), 3.0 * other, other, (1.0 + abs(middle)) ** 2 * spread
-    )
-    limit = math.sqrt(fourth * fourth_of_targets)
-    cross = moment(*counted(e**2 * d**2), errors * spread / n + 2.0 * own, 0.0, limit)
-    return fourth, cross, fourth_of_targets
+def _within(value: float, low: float, high: float) -> float:
+    return float(np.clip(value, low, max(low, high)))
 
 
 def calibration_curve(tables: ErrorTables, z: float) -> list[tuple[float, Figure, float]]:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
-from sklearn.utils import column_or_1d
 
 from skdp.choices import Auto
 from skdp.estimators.labels import encode_labels
+from skdp.inputs import validate_column
 from skdp.mechanisms.contribution import Adjacency
 from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.metrics.base import EvaluatesModel
@@ -270,7 +270,7 @@ class PrivateEvaluation(EvaluatesModel):
 
     def _read(self, X: Any, y: Any, classes: Any, subgroups: Any, groups: Any) -> _Rows:
         """Check shapes, labels and subgroups."""
-        labels = column_or_1d(y)
+        labels = validate_column(y)
         names = "X, y, subgroups and groups"
         self._check_lengths(X, labels, names, subgroups, groups)
         if (subgroups is None) != (self.subgroups is None):

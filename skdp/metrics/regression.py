@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils import column_or_1d
 
 from skdp.choices import Adjacency, Auto
 from skdp.estimators.labels import read_numbers
+from skdp.inputs import validate_column
 from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.metrics import error_figures
 from skdp.metrics.base import EvaluatesModel
@@ -72,8 +72,8 @@ class PrivateRegressionEvaluation(EvaluatesModel):
 
     Notes
     -----
-    The L2 sensitivity of the six sums is ``sqrt(49/32)``, or ``sqrt(9/2)`` under replace-one, and
-    that of the table 1, or the root of 2, of a person with several rows as well:
+    The L2 sensitivity of the five sums is ``sqrt(45/32)``, or 2 under replace-one, and that of the
+    table 1, or the root of 2, of a person with several rows as well:
     :ref:`Theorem 5 of evaluation <evaluation-5>`. Intervals count sampling and noise.
 
     References
@@ -162,7 +162,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
             )
         self._check_model(model, X)
         bounds, largest = self._scale(model)
-        truth = read_numbers(column_or_1d(y))
+        truth = read_numbers(validate_column(y))
         self._check_lengths(X, truth, "X, y and groups", groups)
         units = None if groups is None else units_of(groups)
         n = truth.size if units is None else units.n_units

@@ -75,6 +75,17 @@ class RowScorer:
     lower: float
     upper: float
 
+    def __post_init__(self) -> None:
+        if not (self.lower < self.upper and math.isfinite(self.upper - self.lower)):
+            raise ValueError(
+                "lower and upper must be finite with lower < upper, got "
+                f"{self.lower}, {self.upper}."
+            )
+        if self.response_method not in _RESPONSES:
+            raise ValueError(
+                f"response_method must be one of {_RESPONSES}, got {self.response_method!r}."
+            )
+
     def total(self, estimator: Any, X: Any, y: Any, shares: Any = None) -> float:
         """Return the sum over rows of the values scaled to [0, 1]: its sensitivity is 1.
 
@@ -219,19 +230,13 @@ def make_row_scorer(
     >>> make_row_scorer(error, lower=-5, upper=0).lower
     -5.0
     """
-    if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
-        raise ValueError(
-            f"lower and upper must be finite with lower < upper, got {lower}, {upper}."
-        )
-    if response_method not in _RESPONSES:
-        raise ValueError(f"response_method must be one of {_RESPONSES}, got {response_method!r}.")
     name = getattr(function, "__name__", type(function).__name__)
     return RowScorer(name, function, response_method, float(lower), float(upper))
 
 
 def resolve_scoring(scoring: Any, estimator: Any = None) -> RowScorer:
     """Return the score that is asked for of an estimator, or refuse it with the reason."""
-    if isinstance(scoring, RowScorer):
+    if type(scoring) is RowScorer:  # a subclass may sum as it likes
         return scoring
     numeric = estimator is not None and is_regressor(estimator)
     known, other = (_POWERS, _KNOWN) if numeric else (_KNOWN, _POWERS)

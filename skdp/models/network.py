@@ -21,6 +21,7 @@ from skdp.models.class_weights import weigh_rows
 from skdp.models.network_bounds import NearStart
 from skdp.models.units import ScaledUnits
 from skdp.once import cached_property
+from skdp.row_sources import RowSource
 from skdp.solvers import Layers, LayerSums, Rows
 from skdp.threads import one_blas_thread
 
@@ -221,9 +222,11 @@ class NetworkProblem:
     def _sums(self) -> LayerSums:
         model = self.model
         most_rows = self.rows.n_units * model.rows_per_unit
-        return LayerSums(
-            self.rows, model.loss, model.layers, self.rows.dtype, model.start, most_rows
-        )
+        # Blocks of sparse rows from files are as long as entries let them be, which are private:
+        # single precision would round all rows by that.
+        by_entries = self.rows.is_sparse and isinstance(self.rows.matrix, RowSource)
+        dtype = np.float64 if by_entries else self.rows.dtype
+        return LayerSums(self.rows, model.loss, model.layers, dtype, model.start, most_rows)
 
     def sum_clipped(
         self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights

@@ -32,7 +32,7 @@ from skdp.plans.moment_regression import (
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
 from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.second_moments import refuse_wide, second_moment_bound
-from skdp.row_sources import RowSource
+from skdp.row_sources import RowSource, pieces
 from skdp.solvers import Rows
 
 Array = NDArray[np.float64]
@@ -220,37 +220,33 @@ class _ClippedSums:
     def __init__(
         self, X: Any, rows: Rows, constant: float, centre: float, basis: Array, clip: float
     ) -> None:
-        self._X, self._rows, self._constant = X, rows, constant
+        self._rows, self._constant = rows, constant
         self._targets = rows.targets - centre
+        self._X = X
         self._reach = np.empty(rows.n_rows)
         # A bound on the error of a computed norm: none is computed too short.
         slack = 8.0 * len(basis) ** 2 * np.finfo(float).eps * np.linalg.norm(basis)
         inner = basis[: rows.n_features]
-        for block in blocks_of(rows.n_rows, rows.n_features):
+        for block in blocks_of(rows, rows.n_features):
             turned = rows.row_scale[block, np.newaxis] * (X[block] @ inner)
             if constant > 0.0:
                 turned += constant * basis[-1]
             norms = np.sqrt(np.einsum("ij,ij->i", turned, turned))
             self._reach[block] = np.nan_to_num(clip / (norms + slack))
 
-    def _parts(self) -> Iterator[tuple[Any, slice]]:
-        """Yield rows, and which they are; of a source no more than a block is in memory."""
+    def _parts(self) -> Iterator[tuple[slice, Any]]:
         X, rows = self._X, self._rows
-        whole = X.blocks() if isinstance(X, RowSource) else [(0, rows.n_rows, X)]
-        for start, stop, part in whole:
-            if rows.is_sparse:  # slices would be copies
-                yield part, slice(start, stop)
-                continue
-            # Fewer blocks take less time around them.
-            for block in blocks_of(stop - start, rows.n_features // 4 + 1):
-                yield part[block], slice(start + block.start, start + block.stop)
+        if rows.is_sparse or isinstance(X, RowSource):  # slices are copies
+            return pieces(X)
+        # Fewer blocks take less time around them.
+        return ((block, X[block]) for block in blocks_of(rows, rows.n_features // 4 + 1))
 
     @np.errstate(over="ignore", invalid="ignore")
     def add(self, weights: Array) -> Array:
         """Return the sum at some weights; residuals are cut where gradients would be."""
         features = self._rows.n_features
         total = np.zeros(weights.size)
-        for part, block in self._parts():
+        for block, part in self._parts():
             scale, reach = self._rows.row_scale[block], self._reach[block]
             left = self._targets[block] - scale * (part @ weights[:features])
             if self._constant > 0.0:

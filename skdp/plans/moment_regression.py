@@ -122,10 +122,10 @@ def bind_rows(plan: Any, X: Any, targets: Array, row_weight: Any, n_units: int |
     return rows
 
 
-def blocks_of(n_rows: int, width: int) -> list[slice]:
+def blocks_of(rows: Rows, width: int) -> list[slice]:
     """Return slices of rows that fit the cache."""
     step = max(1, _BLOCK_ENTRIES // width)
-    return [slice(k, min(k + step, n_rows)) for k in range(0, n_rows, step)]
+    return [slice(k, k + step) for k in range(0, rows.n_rows, step)]
 
 
 def sum_moments(
@@ -136,7 +136,7 @@ def sum_moments(
     total = np.zeros(width * (width + 1) // 2 + (width if mean_weight > 0.0 else 0))
     scale = (rows.row_scale / norm)[:, np.newaxis]
     target = rows.targets * (target_value / norm)
-    for block in blocks_of(rows.n_rows, width):
+    for block in blocks_of(rows, width):
         record = np.empty((target[block].size, width))
         part = X[block].toarray() if rows.is_sparse else X[block]
         np.multiply(part, scale[block], out=record[:, : rows.n_features])

@@ -63,7 +63,7 @@ def row_scales(X: np.ndarray, data_norm: float, out: np.ndarray) -> None:
             out[i] = np.nextafter(shrink / relative / data_norm, 0.0)
 
 
-@njit(inline="always")
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def prefetch_rows(
     X: np.ndarray, scale: np.ndarray, targets: np.ndarray, index: np.ndarray, begin: int, end: int
 ) -> None:
@@ -90,7 +90,7 @@ def careful_product(X: np.ndarray, i: int, scale: float, weights: np.ndarray) ->
     return total
 
 
-@njit(inline="always")
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def block_products(
     X: np.ndarray, weights: np.ndarray, members: np.ndarray, count: int, products: np.ndarray
 ) -> None:
@@ -107,7 +107,7 @@ def block_products(
         products[k], products[k + 1], products[k + 2], products[k + 3] = s0, s1, s2, s3
 
 
-@njit(inline="always")
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def add_block(
     X: np.ndarray, members: np.ndarray, count: int, coefficients: np.ndarray, out: np.ndarray
 ) -> None:
@@ -155,8 +155,8 @@ def accumulate(
     tag: np.ndarray,
     numbers: Any,
     clip: float,
-    want_values: bool | None,
-    scratch: tuple[np.ndarray, ...],
+    want_values: bool,
+    scratch: tuple[np.ndarray, np.ndarray],
     out: np.ndarray,
 ) -> float:
     """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``; return the loss.
@@ -168,26 +168,27 @@ def accumulate(
     d = X.shape[1]
     gather, weighted = index.size > 0, row_weight.size > 0
     bias = weights[d] * intercept if intercept > 0.0 else 0.0
-    members, part, slopes, labels, shares = scratch
+    part, members = scratch[0][:d], scratch[1]
+    slopes = scratch[0][d : d + members.size]
+    labels = scratch[0][d + members.size : d + 2 * members.size]
+    shares = scratch[0][d + 2 * members.size :]
     size = LARGEST_BLOCK
     while size > 4 and size * d * X.itemsize > CACHE_BYTES:
         size //= 2
-    for j in range(d):
-        part[j] = 0.0
+    part[:] = 0.0
     bias_slope, total = 0.0, 0.0
-    # One block ahead of the sums.
-    for first in range(start - size, stop, size):
-        if gather:
-            begin = min(first + size, stop)
-            prefetch_rows(X, scale, targets, index, begin, min(begin + size, stop))
-        if first < start:
-            continue
+    if gather:
+        prefetch_rows(X, scale, targets, index, start, min(start + size, stop))
+    for first in range(start, stop, size):
         count = min(size, stop - first)
         for k in range(count):
             members[k] = index[first + k] if gather else first + k
         # A last block is filled up to fours with rows that count for nothing.
         for k in range(count, count + 3):
             members[k] = members[0]
+        if gather:
+            begin = min(first + size, stop)
+            prefetch_rows(X, scale, targets, index, begin, min(begin + size, stop))
         block_products(X, weights, members, count, slopes)
         for k in range(count):
             i = members[k]
@@ -205,8 +206,7 @@ def accumulate(
             slope = shares[k] * in_terms_of(tag, numbers, slopes[k], labels[k])
             bias_slope += slope
             slopes[k] = slope * scale[i]
-        for k in range(count, count + 3):
-            slopes[k] = 0.0
+        slopes[count : count + 3] = 0.0
         add_block(X, members, count, slopes, part)
         if (first - start + size) % SPAN == 0 or first + size >= stop:
             for j in range(d):

@@ -59,8 +59,8 @@ def accumulate(
     tag: np.ndarray,
     numbers: Any,
     clip: float,
-    want_values: bool | None,
-    scratch: tuple[np.ndarray, ...],
+    want_values: bool,
+    scratch: tuple[np.ndarray, np.ndarray],
     out: np.ndarray,
 ) -> float:
     """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``; return the loss.
@@ -68,7 +68,7 @@ def accumulate(
     As for losses of one score; ``scratch`` holds the scores.
     """
     d = X.shape[1]
-    scores = scratch[1]
+    scores = scratch[0][: int(numbers[0])]
     stride = weights.size // scores.size
     gather, weighted = index.size > 0, row_weight.size > 0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)

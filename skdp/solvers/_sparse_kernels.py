@@ -89,8 +89,8 @@ def accumulate(
     tag: np.ndarray,
     numbers: Any,
     clip: float,
-    want_values: bool | None,
-    scratch: tuple[np.ndarray, ...],
+    want_values: bool,
+    scratch: tuple[np.ndarray, np.ndarray],
     out: np.ndarray,
 ) -> float:
     """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``; return the loss.
@@ -114,8 +114,7 @@ def accumulate(
         entry = in_terms_of(tag, numbers, score, targets[i])
         slope = in_terms_of(tag, numbers, loss_slope(tag, numbers, entry, targets[i]), targets[i])
         share = row_weight[i] if weighted else 1.0
-        if want_values is not None:
-            total += share * loss_value(tag, numbers, entry, targets[i])
+        total += share * loss_value(tag, numbers, entry, targets[i]) if want_values else 0.0
         if abs(slope) * longest > clip:
             norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)
             if abs(slope) * norm > clip:
@@ -143,8 +142,8 @@ def accumulate_softmax(
     tag: np.ndarray,
     numbers: Any,
     clip: float,
-    want_values: bool | None,
-    scratch: tuple[np.ndarray, ...],
+    want_values: bool,
+    scratch: tuple[np.ndarray, np.ndarray],
     out: np.ndarray,
 ) -> float:
     """Add to ``out`` the clipped softmax gradients of rows ``start`` to ``stop``; return the loss.
@@ -152,7 +151,7 @@ def accumulate_softmax(
     As :func:`accumulate`; ``scratch`` holds the scores.
     """
     data, indices, indptr = matrix
-    scores = scratch[1]
+    scores = scratch[0][: int(numbers[0])]
     stride = weights.size // scores.size
     gather, weighted = index.size > 0, row_weight.size > 0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)

@@ -109,7 +109,7 @@ def run_steps(
     averaging: np.ndarray,
     rule: np.ndarray,
     state: State,
-    scratch: tuple[np.ndarray, ...],
+    scratch: tuple[np.ndarray, np.ndarray],
     total: np.ndarray,
 ) -> bool:
     """Take one noisy step for each lot ``index[offsets[t]:offsets[t + 1]]``.
@@ -132,7 +132,7 @@ def run_steps(
             tag,
             numbers,
             clip,
-            None,
+            False,
             scratch,
             total,
         )

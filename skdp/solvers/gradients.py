@@ -47,15 +47,12 @@ def check_targets(rows: Rows, loss: Loss) -> Any:
     return arguments
 
 
-def scratch_for(rows: Rows, loss: Loss) -> tuple[NDArray[Any], ...]:
-    """Return the scratch memory that the kernels of these rows and this loss need.
-
-    Row numbers and a sum first, or scores if there are several; then three numbers for each row.
-    """
+def scratch_for(rows: Rows, loss: Loss) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the scratch memory that the kernels of these rows and this loss need."""
     # A block has at most 64 rows and is filled up to a multiple of four.
     block = 68
-    size = loss.n_outputs if loss.n_outputs > 1 else rows.n_features
-    return np.empty(block, dtype=np.int64), np.empty(size), *np.empty((3, block))
+    numbers = 0 if rows.is_sparse else rows.n_features + 3 * block
+    return np.empty(numbers + loss.n_outputs), np.empty(block, dtype=np.int64)
 
 
 def check_index(index: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
@@ -111,7 +108,7 @@ def sum_gradients(
     scratch = scratch_for(rows, loss)
     targets = (rows.targets, rows.kernel_weight)
     shared = (rows.matrix, rows.row_scale, rows.intercept_value, *targets, weights)
-    options = (functions.tag, numbers, float(clip), values or None, scratch)
+    options = (functions.tag, numbers, float(clip), values, scratch)
     if index is not None:
         index = check_index(index, rows.n_rows)
         return kernel(*shared, index, 0, index.size, *options, out)

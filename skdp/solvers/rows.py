@@ -61,10 +61,12 @@ def _as_kernels_take(X: Any, checked: bool = False) -> Any:
 
 
 def _write_scales(matrix: Any, data_norm: float, out: NDArray[np.float64]) -> None:
-    from skdp.solvers import _dense_kernels, _sparse_kernels
-
-    kernels: Any = _sparse_kernels if isinstance(matrix, tuple) else _dense_kernels
-    kernels.row_scales(matrix, float(data_norm), out)
+    kernel: Any
+    if isinstance(matrix, tuple):
+        from skdp.solvers._sparse_kernels import row_scales as kernel
+    else:
+        from skdp.solvers._dense_kernels import row_scales as kernel
+    kernel(matrix, float(data_norm), out)
 
 
 class Rows:

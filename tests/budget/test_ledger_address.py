@@ -68,6 +68,8 @@ def test_servers_that_are_away_are_named_without_the_password(budget, capsys):
         "postgresql://ann:H0RSE@host/research?options=-csynchronous_commit%3Doff",
         "mysql://ann:H0RSE@host/research",
         Path("postgresql://ann:H0RSE@host/research"),
+        "postgresql:ann:H0RSE@host/research",
+        Path("mysql://ann:H0RSE@host/research"),
         b"postgresql://ann:H0RSE@host/research",
     ],
 )

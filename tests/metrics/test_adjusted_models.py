@@ -212,7 +212,7 @@ def test_one_charge_and_a_statement_of_both_parts(name):
     assert [part["epsilon"] for part in record["parts"]] == pytest.approx([0.5, 1.0])
     # Both are priced together: more than each, less than their sum.
     assert 1.0 < record["guarantee"]["epsilon"] < 1.5
-    assert "skdp.metrics.PrivateEvaluation" in " ".join(record["not_covered"])
+    assert "PrivateEvaluation of skdp.metrics" in " ".join(record["not_covered"])
     assert entry["label"] == f"{type(adjusted).__name__}.fit"
     assert entry["label"] in privacy_statement(budget)
     with pytest.raises(BudgetExceededError):

@@ -10,6 +10,7 @@ from skdp import OperaLogisticRegression, PrivateRidge
 from skdp.model_selection import (
     PrivateGridSearchCV,
     PrivateRandomizedSearchCV,
+    RowScorer,
     make_row_scorer,
 )
 from skdp.model_selection._scoring import resolve_scoring
@@ -125,6 +126,23 @@ def test_targets_that_are_no_numbers_are_refused_unquoted_before_the_charge():
                 X, targets
             )
         assert "much" not in str(caught.value) and not tally.charges
+
+
+@pytest.mark.parametrize(
+    "ends", [(1.0, 1.0), (1.0, 0.0), (np.nan, 1.0), (-np.inf, 0.0), (-1e308, 1e308)]
+)
+def test_scorers_without_bounds_are_none(ends):
+    with pytest.raises(ValueError, match="finite with lower < upper"):
+        RowScorer("ours", np.equal, "predict", *ends)
+
+
+def test_scorers_that_sum_as_they_like_are_refused():
+    class Sum(RowScorer):
+        def total(self, estimator, X, y, shares=None):
+            return 1e9 * y.sum()
+
+    with pytest.raises(ValueError, match="no bound on what one row changes"):
+        search(scoring=Sum("ours", np.equal, "predict", 0.0, 1.0)).privacy_plan(50, 3)
 
 
 def test_own_scores_need_no_bounds_in_common_and_spaces_may_be_drawn_from():

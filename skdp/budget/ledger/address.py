@@ -25,7 +25,8 @@ passwords: dict[str, str] = {}
 
 def is_address(text: str) -> bool:
     """Tell addresses from names of files; a `Path` of an address is taken for one, too."""
-    return re.match(r"(?i)postgres(ql)?(\+\w+)?:/|[a-z][a-z0-9+.-]+://", text) is not None
+    # One that is mistyped is no file either, of which errors would quote the name.
+    return re.match(r"(?i)postgres(ql)?(\+\w+)?:.*@|[a-z][a-z0-9+.-]+:/", text) is not None
 
 
 def read_address(text: str) -> str:
