@@ -168,14 +168,23 @@ def _jointly(
 def _place_of(request: Request, plan: Row, used: set[int]) -> int | None:
     wanted = canonical(write_event(request.charge.event))
     for place, event in enumerate(plan["events"]):
-        if place not in used and canonical(event) == wanted:
+        if place not in used and _written_today(event) == wanted:
             return place
     return None
 
 
+def _written_today(event: Row) -> str:
+    """Return a written event as its class writes it now: it may have a parameter more."""
+    try:
+        event = write_event(read_event(event))
+    except (TypeError, ValueError):
+        pass  # of a class that this version does not know
+    return canonical(event)
+
+
 def _not_planned(request: Request, plan: Row, used: set[int]) -> BudgetExceededError:
     wanted = canonical(write_event(request.charge.event))
-    planned = sum(canonical(event) == wanted for event in plan["events"])
+    planned = sum(_written_today(event) == wanted for event in plan["events"])
     reason = (
         f"all {planned} of that kind are redeemed"
         if planned

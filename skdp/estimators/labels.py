@@ -67,7 +67,8 @@ def _positions(labels: np.ndarray, y: np.ndarray) -> np.ndarray:
 def read_numbers(y: np.ndarray) -> np.ndarray:
     """Return targets that are finite numbers; messages quote none."""
     try:
-        numbers = np.asarray(y, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            numbers = np.asarray(y, dtype=np.float64)
     except OverflowError:  # a whole number beyond all floats
         numbers = np.array(np.inf)
     except (TypeError, ValueError):

@@ -31,7 +31,7 @@ from skdp.plans.moment_regression import (
 )
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
 from skdp.plans.noisy_sums import NoisySums
-from skdp.plans.second_moments import second_moment_bound
+from skdp.plans.second_moments import refuse_wide, second_moment_bound
 from skdp.row_sources import RowSource, pieces
 from skdp.solvers import Rows
 
@@ -82,6 +82,7 @@ class RegressionPlan:
         tuning: Tuning = Tuning(),
     ) -> RegressionPlan:
         """Share the budget out by squared mu, from public numbers; Theorem 1 of the proofs."""
+        refuse_wide(numbers.n_features)
         target = numbers.target_epsilon, numbers.delta
         total = analytic_gaussian_sigma(*target) * ROUND_UP
 

@@ -23,7 +23,12 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
 from skdp.once import cached_property
 from skdp.plans.noisy_sums import NoisySums
-from skdp.plans.second_moments import packed_moments, second_moment_bound, unpack_matrix
+from skdp.plans.second_moments import (
+    packed_moments,
+    refuse_wide,
+    second_moment_bound,
+    unpack_matrix,
+)
 from skdp.solvers import Rows
 
 Array = NDArray[np.float64]
@@ -63,6 +68,7 @@ class MomentPlan:
         by_unit: bool,
     ) -> MomentPlan:
         """Derive the noise from public numbers; Theorem 1 of the proofs."""
+        refuse_wide(n_features)
         bound = second_moment_bound(n_features + 1, mean_weight(constant))
         reason = f"rows are clipped to the public norm data_norm={units.data_norm:g}"
         bound = ContributionBound(bound.norm, bound.gap, reason)

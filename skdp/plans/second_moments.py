@@ -13,6 +13,18 @@ from scipy import sparse
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.plans.row_norms import share_rows
 
+# Their matrix has 8 GiB then, and solvers take a few of these.
+MOST_COLUMNS = 1 << 15
+
+
+def refuse_wide(n_features: int) -> None:
+    """Refuse rows whose moments fit no memory, before anything is charged for them."""
+    if n_features > MOST_COLUMNS:
+        raise ValueError(
+            f"Second moments of {n_features} columns are too large a matrix: they are for "
+            f"{MOST_COLUMNS} columns at most."
+        )
+
 
 def second_moment_bound(n_features: int, squared_mean_weight: float = 0.0) -> ContributionBound:
     """Return the sensitivity of sums of ``(a x, x x^T)`` over rows of norm at most 1.

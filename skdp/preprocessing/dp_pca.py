@@ -16,7 +16,12 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import bound_rows, row_blocks
-from skdp.plans.second_moments import packed_moments, second_moment_bound, unpack_matrix
+from skdp.plans.second_moments import (
+    packed_moments,
+    refuse_wide,
+    second_moment_bound,
+    unpack_matrix,
+)
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
 from skdp.row_bounds import resolve_data_norm
 
@@ -167,6 +172,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
             raise ValueError(
                 f"n_components={self.n_components} exceeds the number of features, {n_features}."
             )
+        refuse_wide(n_features)
         bound = second_moment_bound(n_features, self._mean_weight())
         reason = f"rows are clipped to the public norm data_norm={self._row_bound:g}"
         bound = ContributionBound(bound.norm, bound.gap, reason)

@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from skdp.accounting import (
     ComposedEvent,
     GaussianEvent,
     LaplaceEvent,
+    ObjectivePerturbationEvent,
     PLDAccountant,
     PoissonSampledEvent,
     PureDPEvent,
@@ -317,6 +319,20 @@ def test_plans_say_what_is_left_of_them():
     assert "&lt;two&gt; counts" in plan._repr_html_() and "2 planned, 1 left" in plan._repr_html_()
     budget.ledger.unlink()
     assert "LedgerMissingError" in repr(plan) and "LedgerMissing" in plan._repr_html_()
+
+
+def test_plans_of_before_a_parameter_of_events_are_redeemed(monkeypatch):
+    def of_before(event):
+        return {k: v for k, v in event.to_dict().items() if k != "opposite"}
+
+    budget, event = BudgetAccountant(3.0, 1e-3), ObjectivePerturbationEvent(20.0, 0.05, "any-sign")
+    with monkeypatch.context() as then:
+        then.setattr("skdp.budget.accountant.write_event", of_before)
+        plan = budget.plan([event, PureDPEvent(0.125)])
+    with pytest.raises(BudgetExceededError, match="none of that kind"):
+        plan.reserve(replace(event, opposite=0.5))
+    plan.reserve(event)
+    assert plan.left() == [PureDPEvent(0.125)]
 
 
 def test_budgets_without_limit_are_marked():

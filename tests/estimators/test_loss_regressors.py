@@ -96,6 +96,19 @@ def test_without_noise_descent_finds_rates_of_counts():
     assert (model.predict(1e6 * X) <= high).all() and (model.predict(X) > 0.0).all()
 
 
+@pytest.mark.parametrize(
+    "longest", [10**400, np.longdouble("1e4000")], ids=["whole", "long double"]
+)
+def test_targets_beyond_floats_are_refused_as_infinity_is(longest, recwarn):
+    X, y = table(30)
+    target = np.array([*y[:-1], longest], dtype=object if longest == 10**400 else np.longdouble)
+    with BudgetAccountant(1.0, 0.5) as budget:
+        for cls in (OperaHuberRegressor, DPSGDRegressor):
+            with pytest.raises(ValueError, match="y contains NaN or infinity"):
+                cls(**BOUNDS, delta=0.01).fit(X, target)
+        assert budget.entries() == [] and not len(recwarn)
+
+
 def test_targets_and_predictions_are_clipped():
     X, y = table()
     model = ObjectivePerturbationHuberRegressor(1e9, 1e-3, **BOUNDS)

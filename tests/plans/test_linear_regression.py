@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
-from skdp import PrivateLinearRegression
+from skdp import PrivateLinearRegression, PrivateRidge
 from skdp.accounting import PLDAccountant
 from skdp.accounting.numerics import gaussian_profile
 from skdp.budget import BudgetAccountant
@@ -20,7 +20,7 @@ from skdp.mechanisms.trace import record_releases
 from skdp.models import ScaledUnits
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.linear_regression import RegressionPlan, Tuning, _ClippedSums
-from skdp.preprocessing import BoundedScaler
+from skdp.preprocessing import DPPCA, BoundedScaler
 from skdp.reporting import privacy_statement
 from skdp.testing import replay_on_neighbour
 from skdp.testing.frozen import fit_frozen
@@ -280,6 +280,17 @@ def test_a_pipeline_says_what_it_released():
     said = str(privacy_statement(model))
     for words in ("center_", "scale_", "20 sums of clipped gradients", "every iterate is paid for"):
         assert words in said
+
+
+@pytest.mark.parametrize("cls", [PrivateLinearRegression, PrivateRidge, DPPCA])
+def test_a_matrix_that_fits_no_memory_costs_nothing(cls):
+    wide = sparse.csr_array((30, 2**18))
+    with BudgetAccountant(1.0, 0.5) as budget:
+        model = cls(delta=0.01, data_norm=1.0)
+        model.set_params(**({} if cls is DPPCA else {"target_bounds": (0.0, 4.0)}))
+        with pytest.raises(ValueError, match="262144 columns are too large"):
+            model.fit(wide, np.zeros(30))
+        assert budget.entries() == []
 
 
 @pytest.mark.parametrize(
