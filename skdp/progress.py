@@ -34,8 +34,15 @@ def shown(what: str, n_runs: int) -> Iterator[Callable[[int], None]]:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
         columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        # What is printed meanwhile goes where it belongs, which may be a file.
-        bars = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+        # What is printed meanwhile goes where it belongs, which may be a file; and of streams that
+        # silence or another thread has put in place since, none would be put back.
+        bars = Progress(
+            *columns,
+            console=console,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
         with bars as bar:
             task = bar.add_task(what, total=n_runs)
             yield lambda count: bar.update(task, completed=count)

@@ -82,6 +82,15 @@ def test_what_is_printed_meanwhile_stays_on_standard_output(monkeypatch, capsys)
     assert capsys.readouterr().out == "kept\n"
 
 
+def test_streams_are_nobody_elses_while_a_bar_is_shown(monkeypatch):
+    """Or two threads could put back each other's."""
+    stream = watch(monkeypatch)
+    with shown("runs", 3) as done:
+        done(1)
+        assert sys.stderr is stream
+    assert "runs" in stream.getvalue()
+
+
 def count_three():
     with shown("runs", 3) as done:
         done(3)
