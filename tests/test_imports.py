@@ -20,10 +20,11 @@ MAY_IMPORT = {
     "losses": {"once"},
     "mechanisms": {"accounting", "exceptions", "parameters", "threads"},
     "solvers": {"losses", "once", "row_sources", "threads"},
-    "models": {"solvers", "losses", "once", "threads"},
+    "models": {"solvers", "losses", "once", "row_sources", "threads"},
     "scores": set(),
     "plans": {
-        *("models", "solvers", "mechanisms", "accounting", "losses", "scores", "units", "once")
+        *("models", "solvers", "mechanisms", "accounting", "losses", "scores", "units", "once"),
+        "row_sources",
     },
     "notices": set(),
     "config": {"notices"},

@@ -229,6 +229,7 @@ def test_a_fit_releases_the_same(cls, number):
 SEARCHES = ("PrivateGridSearchCV", "PrivateRandomizedSearchCV")
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("method", ["random-stopping", "holdout", "cv"])
 def test_a_search_plans_the_same(method):
     cls = skdp.model_selection.PrivateGridSearchCV

@@ -108,6 +108,7 @@ class AccountantContract:
         two = self.make(adjacency, RepeatedEvent(ComposedEvent(tuple(reversed(events))), 2))
         assert one.epsilon(1e-5) == pytest.approx(two.epsilon(1e-5), rel=1e-9)
 
+    @pytest.mark.daily(1)
     def test_monotone_in_delta_epsilon_and_count(self, adjacency):
         for event in self.events[adjacency]:
             accountant = self.make(adjacency, event)

@@ -308,6 +308,7 @@ CONTOURS = [
 ]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("kind", "rate", "z", "count", "delta"),
     [*CONTOURS[:4], *(pytest.param(*case, marks=pytest.mark.oracle) for case in CONTOURS[4:])],

@@ -102,6 +102,7 @@ def test_one_release_against_its_definition(noise, sensitivity, scale):
                 assert exact <= pair.variation <= exact * (1 + 1e-8)
 
 
+@pytest.mark.daily(6)
 @pytest.mark.parametrize(("noise", "sensitivity", "scale"), CASES)
 @pytest.mark.parametrize("theta", [0.4, 12.0])
 def test_transform_against_its_definition(noise, sensitivity, scale, theta):
@@ -187,6 +188,7 @@ def test_few_releases_against_sums(noise, sensitivity, scale, count):
             assert high - low <= 1e-6 * epsilon or scale < 0.5
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("sensitivity", "z"), [(1, 20_000.0), (7, 2500.0), (1000, 30.0)])
 def test_wide_noise_against_its_atoms(sensitivity, z):
     sigma = z * sensitivity
@@ -248,6 +250,7 @@ def test_many_steps_of_laplace_noise_are_merged_to_more():
     assert coarse.lower * (1 - 1e-6) <= fine <= coarse.upper * (1 + 1e-3)
 
 
+@pytest.mark.daily(16)
 @pytest.mark.parametrize(("noise", "sensitivity", "scale"), CASES)
 @pytest.mark.parametrize("order", [1.001, 1.7, 4.0, 9.3])
 def test_renyi_divergence_against_sums(noise, sensitivity, scale, order):

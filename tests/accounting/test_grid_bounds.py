@@ -387,6 +387,7 @@ EVENTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(EVENTS, st.integers(1, 80)), min_size=1, max_size=3),

@@ -76,6 +76,7 @@ def test_upper_bounds_exceed_a_lower_bound_on_the_truth(adjacency, rate, multipl
             assert plan.delta(epsilon) >= truth.get_delta_for_epsilon(epsilon) * (1 - 1e-6) - 1e-12
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("mu", "count"),
     [

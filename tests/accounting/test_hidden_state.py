@@ -356,6 +356,7 @@ def sampled_run(steps=2000, z=4.0, b=20, n=1000, poisson=True, **more):
     return LastIterateEvent(UniformSampledEvent(b, n, inner), steps, **settings)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_never_above_composition(adjacency):
     for run in (

@@ -71,6 +71,7 @@ def on_grid(indices, masses, infinite, step, origin, epsilon):
     return infinite + float(np.dot(masses[above], -np.expm1(epsilon - losses[above])))
 
 
+@pytest.mark.daily(3)
 @pytest.mark.parametrize(("kind", "rate", "shift"), CASES)
 def test_one_release_against_its_definition(kind, rate, shift):
     pair = laplace_pair(kind, rate, shift)

@@ -60,6 +60,7 @@ def test_moments_are_within_their_errors(kind, rate, mu, theta, frequency, cut):
             assert error <= least + (1e-7 if size > 5.0 else 0.0)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_frequencies_at_once_are_as_good(kind):
     nodes = tilted_nodes(MIXTURES[kind](1e-3, 0.8), 4.0, 3000.0, 60.0)

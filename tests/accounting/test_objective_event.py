@@ -139,6 +139,7 @@ def check_pairs(name, adjacency, d, count, points, slack):
     return closest
 
 
+@pytest.mark.daily(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_exact_profiles_on_a_line_never_exceed_the_bound(name, adjacency):
@@ -178,6 +179,7 @@ def test_some_neighbours_come_within_two_percent(loss, slope, curvature, penalty
         assert 0.98 * bound <= exact <= bound * (1 + 1e-6)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_joint_profiles_of_two_outputs_never_exceed_the_bound(adjacency):
     """One row in two problems with independent noise: the joint density is a product."""

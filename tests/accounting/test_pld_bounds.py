@@ -147,6 +147,7 @@ SAMPLED_RUNS = [
 ]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("q", "z", "steps", "delta", "adjacency"),
     [

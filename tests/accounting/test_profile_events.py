@@ -75,6 +75,7 @@ class PureByProfile(ProfileEvent):
         return self.epsilon
 
 
+@pytest.mark.daily(5)
 @pytest.mark.parametrize("mu", [0.01, 0.25, 1.0, 5.0])
 @pytest.mark.parametrize(("count", "rtol"), [(1, 1e-9), (2, 1e-4), (10, 1e-4), (200, 2e-3)])
 def test_a_known_profile_costs_what_it_should(mu, count, rtol):

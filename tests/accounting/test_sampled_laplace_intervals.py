@@ -93,6 +93,7 @@ PLANS = [
 ]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("plan", PLANS)
 def test_little_noise_rarely(plan):
     adjacency, rate, multiplier, steps, epsilon = plan

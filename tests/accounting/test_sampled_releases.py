@@ -395,6 +395,7 @@ def test_noise_of_samples_of_integers_is_calibrated(adjacency):
     assert 0.99 <= cost <= 1.0
 
 
+@pytest.mark.daily(22)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("rate", [0.0, 1e-300, 1e-9, 0.5, 1.0])
 @pytest.mark.parametrize(

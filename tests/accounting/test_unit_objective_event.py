@@ -322,6 +322,7 @@ def test_several_rows_cost_a_little_more_than_one(adjacency):
                 assert same.profile_bound(epsilon, adjacency) <= 1.001 * ideal + 1e-300
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_composition_is_close_to_that_of_gaussian_noise(adjacency):
     factor = 2.0 if adjacency == "replace-one" else 1.0

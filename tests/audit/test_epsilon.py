@@ -216,6 +216,7 @@ TRANSFORMERS = [
 ]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.filterwarnings("ignore:With n=11 rows")
 @pytest.mark.parametrize("model", TRANSFORMERS, ids=lambda model: type(model).__name__)
 def test_transformers_are_audited_and_not_disproved(model):

@@ -55,6 +55,7 @@ def test_sound_full_lots_are_not_disproved(cls, adjacency, method):
         assert found.tightness > 0.3
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_sound_poisson_lots_are_not_disproved(adjacency):
     noise = {"epsilon": None, "noise_multiplier": 0.7}

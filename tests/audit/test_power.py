@@ -260,6 +260,7 @@ def test_the_realised_size_of_a_lot_is_flagged():
     assert not flagged(DPSGDClassifier(**settings), 60, tables, neighbour=neighbour)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("cls", [ScalesByTheRows, ScalesInFit])
 def test_scaling_by_the_rows_is_flagged(cls):
     tables = np.vstack([np.full((10, 1), 0.01), [[1.0]]]), np.ones(11, dtype=int)

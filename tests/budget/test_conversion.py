@@ -257,6 +257,7 @@ class _KnownCurve(ProfileEvent):
         return self.only in ("", adjacency)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("failure", [0.0, 1e-9])
 def test_events_with_a_known_profile(failure):
     event = _KnownCurve(0.4, failure)

@@ -168,6 +168,7 @@ def test_names_that_lead_elsewhere_are_followed(budget, tmp_path):
     assert budget.verify().entries == 9 and other.verify().entries == 0
 
 
+@pytest.mark.slow
 def test_files_deleted_between_charges_are_missed(budget, tmp_path):
     aside = tmp_path / "aside"
     os.rename(budget.ledger, aside)

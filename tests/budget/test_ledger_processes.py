@@ -43,6 +43,7 @@ def run_processes(method, count, target, *arguments):
     return reports
 
 
+@pytest.mark.slow
 @needs_fork
 def test_eight_processes_are_granted_exactly_what_fits(tmp_path):
     budget = BudgetAccountant(1.0, 0.0, ledger=tmp_path / "ledger.sqlite")

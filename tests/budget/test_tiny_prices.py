@@ -59,6 +59,7 @@ def price(currency, event, adjacency="replace-one", **pair):
         return None, budget
 
 
+@pytest.mark.daily(2)
 @EVERY
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_what_reveals_anything_has_a_price(currency, adjacency):

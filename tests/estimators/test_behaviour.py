@@ -29,6 +29,7 @@ IN_WORKERS = [
 ]
 
 
+@pytest.mark.daily(3)
 def test_containers_give_the_same_model(estimator, table):
     X, y = table
     names = list("abcd")
@@ -103,6 +104,7 @@ def test_probabilities(table):
     assert np.all(np.isfinite(far.predict_log_proba(X)))
 
 
+@pytest.mark.daily(2)
 def test_spent_is_at_most_what_was_asked(estimator, table):
     for epsilon in (0.05, 1.0, 7.5):
         spent = estimator(epsilon=epsilon, delta=1e-7).fit(*table).privacy_spent_
@@ -348,6 +350,7 @@ def test_physical_batches_do_not_change_the_statistics(table, monkeypatch):
     assert abs(pieces.score(X, y) - whole.score(X, y)) < 0.1
 
 
+@pytest.mark.daily(36)
 @pytest.mark.parametrize("alpha", [1e-3, 1.0, 100.0, 1e10])
 @pytest.mark.parametrize("data_norm", [0.1, 1.0, 30.0])
 def test_no_penalty_makes_weights_diverge(estimator, alpha, data_norm):

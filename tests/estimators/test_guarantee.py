@@ -199,6 +199,7 @@ def test_opera_minimises_the_stated_objective(cls, loss, n_classes):
     np.testing.assert_allclose(model.intercept_, scaling * best[:, -1], rtol=0, atol=5e-6)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     "settings",
     [

@@ -131,6 +131,7 @@ class Failing(Toy):
         return 1
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("aggregation", ["gaussian", "laplace", "confident-gaussian"])
 def test_a_replaced_row_moves_one_vote_of_each_query(aggregation):
     settings = {"epsilon": 4.0, "aggregation": aggregation, "threshold": 0.4}
@@ -238,6 +239,7 @@ def test_parts_of_one_class_vote_for_it_and_empty_ones_for_the_first():
     np.testing.assert_array_equal(counts, np.tile([19.0, 1.0], (40, 1)))
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("settings", "others", "message"),
     [

@@ -84,6 +84,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.daily(8)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", MODELS)
 def test_blocks_of_any_size_give_what_memory_gives(monkeypatch, table, on_disk, name, layout):

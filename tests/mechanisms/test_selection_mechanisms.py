@@ -106,6 +106,7 @@ def test_permute_and_flip_is_not_the_exponential_mechanism():
         check_noise(draws(permute_and_flip, 6000, 0.4, 1.0), law(exponential_chances(SCORES, 0.4)))
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism, report_noisy_max])
 def test_sensitivity_and_monotone_scores_scale_the_noise(select):
     chances = exponential_chances if select is exponential_mechanism else flip_chances

@@ -41,6 +41,7 @@ def table():
     return rows(200)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_only_what_is_private_is_exposed(method, table):
     search = grid_search(method, random_state=0).fit(*table)
@@ -67,6 +68,7 @@ def test_only_what_is_private_is_exposed(method, table):
     assert is_classifier(search) and not hasattr(search, "transform")
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("method", ["holdout", "cv"])
 def test_noisy_scores_are_paid_for(method, table):
     search = grid_search(method, noisy_scores=True, random_state=0, epsilon=20.0).fit(*table)
@@ -109,6 +111,7 @@ def test_cross_validation_without_a_refit_has_no_model(table):
         search.score(*table)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_the_model_tells_what_it_really_cost_and_keeps_no_secret(method, table):
     search = grid_search(method, epsilon=0.8).fit(*table)

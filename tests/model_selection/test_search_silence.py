@@ -124,6 +124,7 @@ def test_the_number_of_runs_is_not_heard(backend, n_jobs, capfd, monkeypatch):
     assert not logged and not floats and heard in (0, 2)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_what_all_fits_would_warn_of_is_said_once(method):
     search = PrivateGridSearchCV(
@@ -314,6 +315,7 @@ def test_a_score_that_no_row_has_is_a_failure():
         _total(model, Table(X + 99.0, y, {}), scorer)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_the_statement_says_what_is_assumed_of_failures(method):
     search = PrivateGridSearchCV(OperaLogisticRegression(), {"alpha": [0.1]}, method=method, cv=2)

@@ -115,6 +115,7 @@ def test_private_transformers_get_a_quarter_and_delta_is_shared():
         private_steps(estimator, {"boundedscaler": 2.0})
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("method", ["random-stopping", "holdout", "cv"])
 def test_private_steps_inside_column_transformers_are_paid_for(method):
     X, y = rows(80)

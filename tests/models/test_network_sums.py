@@ -44,6 +44,7 @@ def summed(problem, weights, clip, index=None):
     return out, problem.sum_clipped(weights, index, clip, out)
 
 
+@pytest.mark.daily(7)
 @pytest.mark.parametrize("activation", ["relu", "tanh", "identity"])
 @pytest.mark.parametrize("clipping", ["flat", "per-layer", "normalize"])
 @pytest.mark.parametrize("n_outputs", [1, 3])

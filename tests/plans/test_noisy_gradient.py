@@ -134,6 +134,7 @@ def test_noise_is_not_the_printed_one():
     assert plan.sigma * n / B > 10 * 17.404
 
 
+@pytest.mark.slow
 def test_poisson_event_costs_what_a_peer_says():
     for adjacency, relation in (
         ("add-remove", dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE),

@@ -39,6 +39,7 @@ def test_no_row_exceeds_the_norm_even_by_rounding(X, norm, method):
             assert exact_square(row) <= Fraction(norm) ** 2
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(X=tables, norm=st.floats(1e-3, 1e3))
 def test_sparse_rows_get_what_dense_ones_get(X, norm):

@@ -121,6 +121,7 @@ def listed_columns(draw, name):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_no_row_exceeds_the_norm_that_the_schema_states(data):

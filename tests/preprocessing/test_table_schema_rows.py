@@ -480,6 +480,7 @@ UNFIT = {
 }
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("prefix", [[], ["passthrough"]])
 @pytest.mark.parametrize("case", UNFIT)
 def test_a_search_refuses_a_table_that_does_not_fit_before_the_charge(case, prefix):

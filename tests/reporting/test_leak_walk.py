@@ -289,6 +289,7 @@ def tables(kind):
     return (base, y), found, (base[:-1], y[:-1])
 
 
+@pytest.mark.daily(10)
 @pytest.mark.parametrize(("step", "kind"), CASES, ids=lambda value: str(value)[:40])
 def test_what_is_said_to_learn_nothing_keeps_nothing(step, kind):
     one, others, fewer = tables(kind)

@@ -108,6 +108,7 @@ def test_wide_sparse_rows(loss):
             assert np.linalg.norm(objective.gradient(weights)) <= 1e-9
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("loss", [LogisticLoss(), SmoothedHingeLoss(0.5)])
 @pytest.mark.parametrize("order", ["random", "sorted", "periodic"])
 def test_samples_of_many_rows_mislead_no_one(loss, order):

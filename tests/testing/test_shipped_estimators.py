@@ -73,6 +73,7 @@ def passes(estimator, *table, **options):
     assert {result["status"] for result in results} == {"passed"}
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("estimator", FAST, ids=names)
 def test_it_passes(estimator):
     passes(estimator, n_draws=60)
