@@ -58,20 +58,20 @@ def test_servers_that_are_away_are_named_without_the_password(budget, capsys):
 @pytest.mark.parametrize(
     "address",
     [
-        "postgres://ann:H0RSE@host",
-        "postgresql://ann:H0@RSE@host/research",
-        "postgresql://ann:H0RSE@host:port/research",
-        "postgresql://ann@host/research?password=H0RSE",
-        "postgresql://ann@host/research?sslpassword=H0RSE",
-        "postgresql://ann:H0RSE@host/research?schema=Study",
-        "postgresql://ann:H0RSE@host/research?schema=pg_study",
-        "postgresql://ann:H0RSE@host/research?schema=a&schema=b",
-        "postgresql://ann:H0RSE@host/research?options=-csynchronous_commit%3Doff",
-        "mysql://ann:H0RSE@host/research",
-        Path("postgresql://ann:H0RSE@host/research"),
-        "postgresql:ann:H0RSE@host/research",
-        Path("mysql://ann:H0RSE@host/research"),
-        b"postgresql://ann:H0RSE@host/research",
+        "postgres://ann:horse_staple@host",
+        "postgresql://ann:horse_staple@pile_battery@host/research",
+        "postgresql://ann:horse_staple@host:port/research",
+        "postgresql://ann@host/research?password=horse_staple",
+        "postgresql://ann@host/research?sslpassword=horse_staple",
+        "postgresql://ann:horse_staple@host/research?schema=Study",
+        "postgresql://ann:horse_staple@host/research?schema=pg_study",
+        "postgresql://ann:horse_staple@host/research?schema=a&schema=b",
+        "postgresql://ann:horse_staple@host/research?options=-csynchronous_commit%3Doff",
+        "mysql://ann:horse_staple@host/research",
+        Path("postgresql://ann:horse_staple@host/research"),
+        "postgresql:ann:horse_staple@host/research",
+        Path("mysql://ann:horse_staple@host/research"),
+        b"postgresql://ann:horse_staple@host/research",
     ],
 )
 def test_addresses_that_are_none_are_refused_without_quoting_them(address):
@@ -79,7 +79,7 @@ def test_addresses_that_are_none_are_refused_without_quoting_them(address):
     with pytest.raises(ValueError, match="ledger") as caught:
         BudgetAccountant(1.0, 0.0, ledger=address)
     text = "".join(traceback.format_exception(caught.value))
-    assert "H0" not in text and "RSE" not in text
+    assert "horse_staple" not in text and "pile_battery" not in text
 
 
 def test_what_is_no_address_is_a_file(tmp_path, monkeypatch):
