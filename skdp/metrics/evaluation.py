@@ -165,7 +165,8 @@ class PrivateEvaluation(EvaluatesModel):
         ------
         ValueError, TypeError
             For bad parameters or input, before anything is charged; and if the model fails on the
-            rows or returns scores that are not finite, after the charge.
+            rows or returns other than one score for each row and class, after the charge. Scores
+            that are NaN count as 0.
         BudgetExceededError
             If the budget cannot take the charge; the rows are not used then.
         """

@@ -148,7 +148,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         ------
         ValueError, TypeError
             For bad parameters or input, before anything is charged; and if the model fails on the
-            rows or predicts what is not finite, after the charge.
+            rows or predicts other than one number for each, after the charge. NaN counts as 0.
         BudgetExceededError
             If the budget cannot take the charge; the rows are not used then.
         """

@@ -1,5 +1,7 @@
 """The order of an evaluation, its charge, what it refuses, and that nothing private is in it."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -151,9 +153,18 @@ class Chatty:
         return self.answer
 
 
-@pytest.mark.parametrize(
-    "answer", [None, np.ones(3000), np.full((3000, 2), np.nan), np.ones((5, 2)), np.ones((3000, 3))]
-)
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1.7e308])
+def test_a_score_that_overflows_is_not_told(number, capsys):
+    answer = np.column_stack([1.0 - Y, Y]).astype(float)
+    answer[7] = number
+    model = Chatty(answer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = PrivateEvaluation().evaluate(model, X, Y)
+    assert result.accuracy > 0.9
+
+
+@pytest.mark.parametrize("answer", [None, np.ones(3000), np.ones((5, 2)), np.ones((3000, 3))])
 def test_what_a_failing_model_says_is_withheld(answer, capsys):
     with pytest.raises(ValueError, match="the charge stays") as raised:
         PrivateEvaluation().evaluate(Chatty(answer), X, Y)

@@ -231,7 +231,11 @@ class Odd(RegressorMixin, BaseEstimator):
         return {"nan": np.full(len(X), np.nan), "short": np.zeros(3)}[self.said]
 
 
-@pytest.mark.parametrize("said", ["raise", "nan", "short"])
+def test_numbers_that_are_none_count_as_zero():
+    assert EVALUATION.evaluate(Odd("nan").fit(X, Y), X, Y).mean_absolute_error > 0.0
+
+
+@pytest.mark.parametrize("said", ["raise", "short"])
 def test_what_a_failing_model_says_is_withheld_after_the_charge(said):
     with BudgetAccountant(1.0, 1e-5, adjacency="add-remove") as budget:
         with pytest.raises(ValueError, match="the model failed") as caught:
