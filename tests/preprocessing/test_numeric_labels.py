@@ -82,7 +82,7 @@ def test_no_cell_is_quoted_and_none_but_a_missing_one_decides(cell):
     far = STAY.encode(np.array([np.inf, -np.inf, 10**400, "7.5", True], dtype=object))
     assert far.tolist() == [30.0, 0.0, 30.0, 7.5, 1.0]
     with pytest.raises(SchemaError, match="its type is not"):
-        SCHEMA.split(FRAME.assign(stay="3"))
+        SCHEMA.split(FRAME.assign(stay=np.datetime64("2020-01-01", "ns")))
 
 
 @pytest.mark.parametrize(
