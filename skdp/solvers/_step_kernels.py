@@ -68,7 +68,7 @@ def update(
             average[j] += averaging * weights[j]
 
 
-def accumulate_rows(*args: Any) -> float:
+def accumulate_rows(*args: Any) -> None:
     """Call the ``accumulate`` kernel of the matrix's layout and the loss's family.
 
     It exists in compiled code only; the choice is made by the types of the two.
@@ -77,7 +77,7 @@ def accumulate_rows(*args: Any) -> float:
 
 
 @overload(accumulate_rows)
-def _accumulate_rows(*args: Any) -> Callable[..., float]:
+def _accumulate_rows(*args: Any) -> Callable[..., None]:
     matrix, tag = args[0], args[9]
     dense, softmax = isinstance(matrix, types.Array), find_functions(tag).family == "softmax"
     kernel: Any
@@ -86,8 +86,8 @@ def _accumulate_rows(*args: Any) -> Callable[..., float]:
     else:
         kernel = _sparse_kernels.accumulate_softmax if softmax else _sparse_kernels.accumulate
 
-    def call(*args: Any) -> float:
-        return kernel(*args)
+    def call(*args: Any) -> None:
+        kernel(*args)
 
     return call
 
@@ -132,7 +132,6 @@ def run_steps(
             tag,
             numbers,
             clip,
-            False,
             scratch,
             total,
         )
