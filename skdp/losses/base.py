@@ -136,14 +136,15 @@ def evaluate(
 ) -> NDArray[np.float64]:
     """Return the loss of each score, or its derivative in the score of the given ``order``."""
     functions, numbers = kernel_arguments(loss)
-    from skdp.losses.scalar import evaluate_scores
+    from skdp.losses.scalar import evaluate_slopes
 
     at = np.asarray(scores, dtype=np.float64)
-    flat = np.array(at, dtype=np.float64, order="C").reshape(-1)
-    labels = np.broadcast_to(np.asarray(targets, dtype=np.float64), at.shape).reshape(-1)
-    out = np.empty_like(flat)
-    evaluate_scores(functions.tag, numbers, order, flat, np.array(labels), out)
-    return out.reshape(at.shape)
+    labels = np.array(np.broadcast_to(np.asarray(targets, dtype=np.float64), at.shape), order="C")
+    signed, out = functions.family == "margin", np.empty(at.shape)
+    entries = np.array(at * labels if signed else at, order="C")
+    tag = functions.orders[order].tag
+    evaluate_slopes(tag, numbers, entries.reshape(-1), labels.reshape(-1), out.reshape(-1))
+    return out * labels if signed and order == 1 else out
 
 
 class ScoreLoss(Loss):

@@ -16,10 +16,10 @@ from types import BuiltinFunctionType, CodeType
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.extending import overload
+from numba import njit, typeof, types
+from numba.extending import intrinsic
 
-from skdp.losses.elementary import FAST, INNER, STRICT, exp_negative, log_one_plus
+from skdp.losses.elementary import INNER, OUTER, STRICT, exp_negative, log_one_plus
 from skdp.once import cached_property
 
 _LOG_2 = math.log(2.0)
@@ -205,6 +205,12 @@ class ScalarFunctions:
         _SEEN[digest] = self
         return np.empty(0, dtype=[(digest, np.int8)])
 
+    @cached_property
+    def orders(self) -> tuple[ScalarFunctions, ...]:
+        """The value, slope and curvature, each as the slope of functions that have no other."""
+        each = (self.value, self.slope, self.curvature)
+        return tuple(ScalarFunctions(self.family, slope=function) for function in each)
+
 
 def find_functions(tag: Any) -> ScalarFunctions:
     """Return the functions of a tag, given numba's type of it."""
@@ -261,82 +267,48 @@ QUANTILE = ScalarFunctions("score", quantile_value, quantile_slope, quantile_cur
 POISSON = ScalarFunctions("score", poisson_value, poisson_slope, poisson_curvature)
 
 
-def _choose(choice: Callable[[ScalarFunctions], Any]) -> Callable[..., float]:
-    """Return what compiled code calls for the function that a tag chooses."""
+def _choose(choice: Callable[[ScalarFunctions], Any]) -> Any:
+    """Return what compiled code calls for the function that a tag chooses.
 
-    def stub(tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
-        raise NotImplementedError("scalar functions are chosen in compiled code only")
+    It is no compiled function itself: each of those takes a while, however short.
+    """
 
-    @overload(stub)
-    def choose(tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
-        function = choice(find_functions(tag))
+    @intrinsic
+    def choose(context: Any, tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
+        function = typeof(choice(find_functions(tag)))
+        inner = context.resolve_function_type(function, (numbers, entry, target), {})
 
-        def call(tag: Any, numbers: Any, entry: Any, target: Any) -> Any:
-            return function(numbers, entry, target)
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return context.get_function(function, inner)(builder, args[1:])
 
-        return call
+        return inner.return_type(tag, *inner.args), generate
 
-    return stub
+    return choose
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
-def apply_sign(numbers: Any, entry: float, target: float) -> float:
+@intrinsic
+def _in_terms_of(context: Any, tag: Any, entry: Any, target: Any) -> Any:
     """Return a score as a margin, or a derivative in the margin as one in the score."""
-    return target * entry
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        signed = find_functions(tag).family == "margin"
+        return builder.fmul(args[1], args[2]) if signed else args[1]
+
+    return types.float64(tag, types.float64, types.float64), generate
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
-def ignore_sign(numbers: Any, entry: float, target: float) -> float:
-    """Return the score, or the derivative in it."""
-    return entry
-
-
-in_terms_of = _choose(lambda loss: apply_sign if loss.family == "margin" else ignore_sign)
+in_terms_of: Any = _in_terms_of
 loss_value = _choose(lambda loss: loss.value)
 loss_slope = _choose(lambda loss: loss.slope)
-loss_curvature = _choose(lambda loss: loss.curvature)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
-def slopes_in_place(
-    tag: np.ndarray,
-    numbers: Any,
-    entries: np.ndarray,
-    targets: np.ndarray,
-    shares: np.ndarray,
-    count: int,
-    want_values: bool,
-) -> float:
-    """Turn margins, or scores, into slopes; return the sum of shares of losses if wanted."""
-    total = 0.0
-    if want_values:
-        for k in range(count):
-            total += shares[k] * loss_value(tag, numbers, entries[k], targets[k])
-    for k in range(count):
-        entries[k] = loss_slope(tag, numbers, entries[k], targets[k])
-    return total
-
-
-@njit(cache=True, nogil=True, fastmath=STRICT)
-def evaluate_scores(
-    tag: np.ndarray,
-    numbers: Any,
-    order: int,
-    scores: np.ndarray,
-    targets: np.ndarray,
-    out: np.ndarray,
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
+def evaluate_slopes(
+    tag: np.ndarray, numbers: Any, entries: np.ndarray, targets: np.ndarray, out: np.ndarray
 ) -> None:
-    """Write the derivative of the given ``order`` (0, 1 or 2) in the score into ``out``."""
-    for i in range(scores.size):
-        entry = in_terms_of(tag, numbers, scores[i], targets[i])
-        if order == 0:
-            out[i] = loss_value(tag, numbers, entry, targets[i])
-        elif order == 1:
-            out[i] = in_terms_of(
-                tag, numbers, loss_slope(tag, numbers, entry, targets[i]), targets[i]
-            )
-        else:
-            out[i] = loss_curvature(tag, numbers, entry, targets[i])
+    """Write the slopes at margins, or scores, into ``out``."""
+    for i in range(entries.size):
+        out[i] = loss_slope(tag, numbers, entries[i], targets[i])
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
@@ -367,7 +339,7 @@ def softmax_in_place(scores: np.ndarray, code: int, want_value: bool) -> float:
     return lead + math.log(total)
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def evaluate_softmax(
     scores: np.ndarray, codes: np.ndarray, gradient: np.ndarray, value: np.ndarray
 ) -> None:

@@ -12,8 +12,9 @@ from numba import njit, uint32
 LANES = 16
 # Words of 64 bits that are computed together.
 GROUP = 8 * LANES
-# Of functions that compiled code alone calls: what Python would call takes time to compile.
-INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Nothing takes functions by their address, and Python calls few: what it would call takes time.
+OUTER: dict[str, Any] = {"no_cfunc_wrapper": True, "error_model": "numpy"}
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, **OUTER}
 
 
 def first_block(key: bytes, part: int) -> np.ndarray:
@@ -43,12 +44,16 @@ def quarter_round(x: np.ndarray, i: int, j: int, k: int, m: int) -> None:
     x[i], x[j], x[k], x[m] = a, b, c, d
 
 
-@njit(cache=True, nogil=True)
 def fill_words(state: np.ndarray, words: np.ndarray) -> None:
     """Fill `words`, a multiple of GROUP, from the blocks that `state` is at, and move it on."""
+    _fill(state, words.view(np.uint32))
+
+
+@njit(cache=True, nogil=True, **OUTER)
+def _fill(state: np.ndarray, numbers: np.ndarray) -> None:
     n = LANES
-    for first in range(0, words.size, GROUP):
-        x = words[first : first + GROUP].view(np.uint32)
+    for first in range(0, numbers.size, 16 * n):
+        x = numbers[first : first + 16 * n]
         for row in range(16):
             number = state[row]
             for lane in range(n):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp.mechanisms import _chacha, _ziggurat
-from skdp.mechanisms._chacha import GROUP, LANES
+from skdp.mechanisms._chacha import LANES
 
 _LOWER = np.array([[1], [2], [3]])
 _DIAGONALS, _COLUMNS = (np.arange(4) + _LOWER) % 4, (np.arange(4) - _LOWER) % 4
@@ -30,19 +30,29 @@ def fill_words(state: np.ndarray, words: np.ndarray) -> None:
     state[12:13] += np.uint32(words.size // 8)
 
 
+def resolve_words(
+    words: np.ndarray,
+    table: _ziggurat.Table,
+    buffer: np.ndarray,
+    place: int,
+    out: np.ndarray,
+    first: int,
+) -> tuple[int, int]:
+    """Fill `out` as the compiled function does."""
+    layer, signed, distance = _split(words[first : out.size])
+    out[first:] = (distance.astype(np.float64) + 0.5) * table.widths[layer]
+    np.negative(out[first:], out=out[first:], where=signed < 0)
+    for i in first + np.flatnonzero(distance >= table.inner[layer]):
+        x, after = _resolve(words[i], table, buffer, place)
+        if after > buffer.size:
+            return int(i), place
+        out[i], place = x, after
+    return out.size, place
+
+
 def fill_normals(state: np.ndarray, out: np.ndarray) -> None:
     """Fill `out` as the compiled function does."""
-    table = _ziggurat.ziggurat()
-    words = np.empty(-(-out.size // GROUP) * GROUP, dtype=np.uint64)
-    more = state.copy()
-    more[15] ^= np.uint32(1)
-    fill_words(state, words)
-    layer, signed, distance = _split(words[: out.size])
-    out[:] = (distance.astype(np.float64) + 0.5) * table.widths[layer]
-    np.negative(out, out=out, where=signed < 0)
-    buffer, place = np.empty(GROUP, dtype=np.uint64), GROUP
-    for i in np.flatnonzero(distance >= table.inner[layer]):
-        out[i], place = _resolve(words[i], table, more, buffer, place)
+    _ziggurat.fill_normals(state, out, fill_words, resolve_words)
 
 
 def _as_python(compiled: Any) -> Any:
@@ -51,7 +61,7 @@ def _as_python(compiled: Any) -> Any:
     known = dict(function.__globals__)
     for name in function.__code__.co_names:
         if hasattr(known.get(name), "py_func"):
-            known[name] = fill_words if name == "fill_words" else _as_python(known[name])
+            known[name] = _as_python(known[name])
     return FunctionType(function.__code__, known)
 
 

@@ -8,12 +8,12 @@ import decimal
 import itertools
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import int64, njit, uint64
 
-from skdp.mechanisms._chacha import GROUP, INNER, fill_words
+from skdp.mechanisms._chacha import GROUP, INNER, OUTER, fill_words
 
 LAYERS = 256
 # Where the tail begins, and the area of each layer below exp(-x^2 / 2).
@@ -21,7 +21,9 @@ _START = "3.6541528853610087716454297203995157629749"
 _AREA = "0.0049286732339746553473617754023360280691"
 # Words below this are 11 leading zeros of a smaller uniform: they lengthen an exponential.
 _SMALL, _LEAP = 2**53, 11.0 * math.log(2.0)
-_AT_ONCE = 8 * GROUP  # words that fit into the nearest cache
+_SELDOM = 40  # fewer than one in so many numbers wants more words than its own
+# Beyond the end of a buffer: no leading zeros, the outermost place, a sure acceptance in the tail.
+_END = 2**63
 
 
 class Table(NamedTuple):
@@ -54,34 +56,20 @@ def ziggurat(start: str = _START, area: str = _AREA) -> Table:
 
 
 @njit(cache=True, **INNER)
-def _next(state: np.ndarray, buffer: np.ndarray, place: int) -> tuple[np.uint64, int]:
-    """Return the next word and the place after it."""
-    if place == buffer.size:
-        fill_words(state, buffer)
-        place = 0
-    return buffer[place], place + 1
-
-
-@njit(cache=True, **INNER)
-def _exponential(state: np.ndarray, buffer: np.ndarray, place: int) -> tuple[float, int]:
+def _exponential(buffer: np.ndarray, place: int) -> tuple[float, int]:
     """Return a standard exponential, however long."""
     leaps = 0
     while True:
-        word, place = _next(state, buffer, place)
+        word, place = _next(buffer, place)
         if word >= uint64(_SMALL):
             return leaps * _LEAP - math.log((float(word) + 0.5) * 2.0**-64), place
         leaps += 1
 
 
-@njit(cache=True, **INNER)
-def _tail(state: np.ndarray, buffer: np.ndarray, place: int, start: float) -> tuple[float, int]:
-    """Return a normal given that it is beyond `start` (Marsaglia 1964)."""
-    while True:
-        x, place = _exponential(state, buffer, place)
-        y, place = _exponential(state, buffer, place)
-        x /= start
-        if 2.0 * y > x * x:
-            return start + x, place
+@njit(inline="always")
+def _next(buffer: np.ndarray, place: int) -> tuple[np.uint64, int]:
+    """Return the next word, one that ends all loops after the last, and the place after it."""
+    return buffer[place] if place < buffer.size else uint64(_END), place + 1
 
 
 @njit(inline="always")
@@ -93,27 +81,57 @@ def split_word(word: np.uint64) -> tuple[np.uint64, np.int64, np.int64]:
 
 @njit(cache=True, **INNER)
 def resolve_word(
-    word: np.uint64, table: Table, state: np.ndarray, buffer: np.ndarray, place: int
+    word: np.uint64, table: Table, buffer: np.ndarray, place: int
 ) -> tuple[float, int]:
-    """Return the normal that `word` begins, which is not in the inner part of its layer."""
+    """Return the normal that `word` begins, which is not in the inner part of its layer.
+
+    Where the place is beyond the buffer's end, it had too few words, and the number means nothing.
+    """
     while True:
         layer, signed, distance = split_word(word)
         x = (float(distance) + 0.5) * table.widths[layer]
         accepted = distance < table.inner[layer]
         if not accepted and layer == 0:
-            x, place = _tail(state, buffer, place, table.start)
+            # The tail (Marsaglia 1964).
+            height = x = 0.0
+            while not 2.0 * height > x * x:
+                x, place = _exponential(buffer, place)
+                height, place = _exponential(buffer, place)
+                x /= table.start
+            x += table.start
             accepted = True
         elif not accepted:
-            more, place = _next(state, buffer, place)
+            more, place = _next(buffer, place)
             low, high = table.heights[layer], table.heights[layer + uint64(1)]
             height = low + (float(more >> uint64(11)) + 0.5) * 2.0**-53 * (high - low)
             accepted = height < math.exp(-0.5 * x * x)
         if accepted:
             return (x if signed >= 0 else -x), place
-        word, place = _next(state, buffer, place)
+        word, place = _next(buffer, place)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, **OUTER)
+def resolve_words(
+    words: np.ndarray, table: Table, buffer: np.ndarray, place: int, out: np.ndarray, first: int
+) -> tuple[int, int]:
+    """Fill `out` from place `first` on, one word for each number and more for one in 80.
+
+    Returned are the places of the first number, and of the first word of the buffer, that are left:
+    it ends before a number that the buffer has too few words for.
+    """
+    for i in range(first, out.size):
+        layer, signed, distance = split_word(words[i])
+        if distance < table.inner[layer]:
+            x = (float(distance) + 0.5) * table.widths[layer]
+            out[i] = x if signed >= 0 else -x
+        else:
+            x, after = resolve_word(words[i], table, buffer, place)
+            if after > buffer.size:
+                return i, place
+            out[i], place = x, after
+    return out.size, place
+
+
 def normals_of(
     words: np.ndarray,
     table: Table,
@@ -121,41 +139,29 @@ def normals_of(
     buffer: np.ndarray,
     place: int,
     out: np.ndarray,
+    fill: Any = fill_words,
+    resolve: Any = resolve_words,
 ) -> int:
     """Fill `out` from one word for each number, and more from the buffer for one in 80.
 
-    `state` refills the buffer after its last place. Returns the next place.
+    What `state` fills is added after the buffer's last place. Returns the next place.
     """
-    for i in range(out.size):
-        layer, signed, distance = split_word(words[i])
-        if distance < table.inner[layer]:
-            x = (float(distance) + 0.5) * table.widths[layer]
-            out[i] = x if signed >= 0 else -x
-        else:
-            out[i], place = resolve_word(words[i], table, state, buffer, place)
+    done, place = resolve(words, table, buffer, place, out, 0)
+    while done < out.size:
+        more = np.empty(GROUP * (1 + (out.size - done) // (_SELDOM * GROUP)), dtype=np.uint64)
+        fill(state, more)
+        buffer = np.concatenate([buffer[place:], more])
+        done, place = resolve(words, table, buffer, 0, out, done)
     return place
 
 
-def fill_normals(state: np.ndarray, out: np.ndarray) -> None:
+def fill_normals(
+    state: np.ndarray, out: np.ndarray, fill: Any = fill_words, resolve: Any = resolve_words
+) -> None:
     """Fill `out` with standard normals from the blocks that `state` is at."""
-    # Memory from here is less to compile.
-    words = np.empty(min(_AT_ONCE, -(-out.size // GROUP) * GROUP), dtype=np.uint64)
+    words = np.empty(-(-out.size // GROUP) * GROUP, dtype=np.uint64)
     more = state.copy()
     more[15] ^= np.uint32(1)  # another nonce
-    _fill(state, more, ziggurat(), words, np.empty(GROUP, dtype=np.uint64), out)
-
-
-@njit(cache=True, nogil=True)
-def _fill(
-    state: np.ndarray,
-    more: np.ndarray,
-    table: Table,
-    words: np.ndarray,
-    buffer: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """Fill `out`, as many numbers at once as there are `words`."""
-    place = buffer.size
-    for first in range(0, out.size, _AT_ONCE):
-        fill_words(state, words)
-        place = normals_of(words, table, more, buffer, place, out[first : first + _AT_ONCE])
+    fill(state, words)
+    none = np.empty(0, dtype=np.uint64)
+    normals_of(words, ziggurat(), more, none, 0, out, fill, resolve)

@@ -24,7 +24,8 @@ from skdp.threads import share_out
 _KEY_BYTES = 32
 # Numbers of a draw that share a nonce and a thread; of fewer parts other threads save no time.
 _PART, _SHARED_PARTS = 2**14, 4
-_AT_ONCE = 128  # words, where they are wanted singly
+# Numbers that are drawn at once where they are wanted singly: a group of the generator's.
+_AT_ONCE = 128
 _process, _entropy = 0, b""
 
 
@@ -37,6 +38,7 @@ def _renew_entropy() -> None:
 # What one draw costs without compiled loops, in numbers of it, and how many of these a process may
 # spend before it loads them, or compiles them where that was never done.
 _A_DRAW, _FEW = 2**10, 2**18
+_WORDS = 8  # as many cost what one normal does
 _loading = threading.RLock()
 _compiled: list[Any] = []
 _drawn = 0
@@ -101,7 +103,7 @@ class RandomStream:
         self._key = key
         # Threads share it without a lock: a fork could catch that in another thread's hands.
         self._counter = itertools.count()
-        self._waiting: dict[bytes, deque[int]] = {}
+        self._waiting: dict[tuple[bytes, str], deque[Any]] = {}
         self.seeded = seeded
 
     @classmethod
@@ -171,19 +173,24 @@ class RandomStream:
 
     def words(self, count: int) -> np.ndarray:
         """Return `count` uniform 64-bit words, dtype uint64."""
-        generator = load_generator(count)
-        words = np.empty(-(-count // generator.GROUP) * generator.GROUP, dtype=np.uint64)
+        generator = load_generator(count // _WORDS)
+        words = np.empty(-(-count // _AT_ONCE) * _AT_ONCE, dtype=np.uint64)
         self._fill(words, generator.fill_words)
         return words[:count]
 
     def _word(self) -> int:
-        """Return one word, of many that wait under this process's entropy; none is taken twice."""
+        """Return one word."""
+        return self._next("word", lambda: self.words(_AT_ONCE))
+
+    def _next(self, kind: str, draw: Callable[[], np.ndarray]) -> Any:
+        """Return one of many that wait under this process's entropy; none is taken twice."""
         entropy = self._own_entropy()
         while True:
             try:
-                return self._waiting[entropy].popleft()
+                return self._waiting[entropy, kind].popleft()
             except LookupError:  # none is left, or they are the parent's
-                self._waiting = {entropy: deque(self.words(_AT_ONCE).tolist())}
+                others = {key: held for key, held in self._waiting.items() if key[0] == entropy}
+                self._waiting = {**others, (entropy, kind): deque(draw().tolist())}
 
     def _fill(self, out: np.ndarray, fill: Callable[[np.ndarray, np.ndarray], None]) -> None:
         """Fill an array part by part from the next key; `fill` is given first block and part."""
@@ -228,9 +235,17 @@ class RandomStream:
         No tail is cut off. The proof is in ``docs/security.md``.
         """
         normals = np.empty(shape)
-        generator = load_generator(normals.size)
-        self._fill(normals.ravel(), generator.fill_normals)
+        if normals.size <= _AT_ONCE:
+            # A draw costs as much as some hundreds of numbers, and many fits draw at every step.
+            normals.flat = [self._next("normal", self._normals) for _ in range(normals.size)]
+        else:
+            self._normals(normals.ravel())
         return normals
+
+    def _normals(self, out: np.ndarray | None = None) -> np.ndarray:
+        out = np.empty(4 * _AT_ONCE) if out is None else out
+        self._fill(out, load_generator(out.size).fill_normals)
+        return out
 
     def exponential(self, count: int) -> np.ndarray:
         """Return `count` standard exponentials by inversion of the distribution function.

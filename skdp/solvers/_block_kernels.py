@@ -10,7 +10,7 @@ from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import get_cython_function_address, intrinsic
 
-from skdp.losses.elementary import FAST, INNER, STRICT, exp_negative
+from skdp.losses.elementary import FAST, INNER, OUTER, STRICT, exp_negative
 from skdp.losses.scalar import in_terms_of, loss_slope, loss_value, softmax_in_place
 from skdp.solvers._dense_kernels import prefetch_rows
 from skdp.solvers._prefetch import AHEAD
@@ -77,14 +77,14 @@ def matrix_of(memory: np.ndarray, shapes: np.ndarray, layer: int) -> np.ndarray:
     return memory[first : first + rows * columns].reshape(rows, columns)
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def add_start(start: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
     """Write the sum of two vectors, rounded to the precision of ``out``."""
     for j in range(out.size):
         out[j] = start[j] + weights[j]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
 def gather_dense(
     matrix: np.ndarray,
     scale: np.ndarray,
@@ -112,7 +112,7 @@ def gather_dense(
         finish_row(values, k, d, bias, squares)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
 def gather_sparse(
     matrix: tuple[np.ndarray, np.ndarray, np.ndarray],
     scale: np.ndarray,
@@ -147,7 +147,7 @@ def finish_row(values: np.ndarray, k: int, d: int, bias: float, squares: np.ndar
     squares[k] = square
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
 def activate(values: np.ndarray, bias: float, code: int, squares: np.ndarray) -> None:
     """Apply an activation in place; as of gathered rows otherwise."""
     d = values.shape[1] - 1
@@ -162,7 +162,7 @@ def activate(values: np.ndarray, bias: float, code: int, squares: np.ndarray) ->
         finish_row(values, k, d, bias, squares)
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def tanh(x: float) -> float:
     """Return the hyperbolic tangent, within 2e-16; what is no number stays so."""
     power = exp_negative(2.0 * abs(x))
@@ -170,7 +170,7 @@ def tanh(x: float) -> float:
     return math.copysign(size, x) if x == x else x
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def forward(
     weights: np.ndarray,
     shapes: np.ndarray,
@@ -195,7 +195,7 @@ def forward(
             activate(after[:count], bias, code, block.squares[0, layer + 1])
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def backward(
     weights: np.ndarray,
     shapes: np.ndarray,
@@ -233,7 +233,7 @@ def backward(
     return within
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def softmax_slopes(
     tag: np.ndarray,
     numbers: Any,
@@ -272,7 +272,7 @@ def softmax_slopes(
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def score_slopes(
     tag: np.ndarray,
     numbers: Any,
@@ -293,10 +293,8 @@ def score_slopes(
         shares[k] = row_weight[i] if row_weight.size > 0 else 1.0
         score, slope = np.float64(scores[k, 0]), math.nan
         if math.isfinite(score):
-            entry = in_terms_of(tag, numbers, score, targets[i])
-            slope = in_terms_of(
-                tag, numbers, loss_slope(tag, numbers, entry, targets[i]), targets[i]
-            )
+            entry = in_terms_of(tag, score, targets[i])
+            slope = in_terms_of(tag, loss_slope(tag, numbers, entry, targets[i]), targets[i])
             if want_values:
                 total += shares[k] * loss_value(tag, numbers, entry, targets[i])
         else:
@@ -366,7 +364,7 @@ def find_factors(
     return within
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def cut(values: np.ndarray, errors: np.ndarray, factors: np.ndarray, tiny: float) -> None:
     """Multiply errors by factors; of records that are dropped nothing is left, values included.
 
@@ -382,7 +380,7 @@ def cut(values: np.ndarray, errors: np.ndarray, factors: np.ndarray, tiny: float
                 errors[k, j] = error if abs(error) >= tiny else 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def add_blocks(kept: np.ndarray, begin: int, end: int, out: np.ndarray) -> None:
     """Add the sums of blocks, in their order, to a range of ``out``."""
     total = out[begin:end]  # loops that begin at 0 vectorise

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from skdp.losses.elementary import FAST, INNER
+from skdp.losses.elementary import FAST, INNER, OUTER
 from skdp.losses.scalar import softmax_in_place
-from skdp.solvers._dense_kernels import LARGE, prefetch_rows, scaled_norm
+from skdp.solvers._dense_kernels import LARGE, full_norm, prefetch_rows, scaled_norm
 from skdp.solvers._prefetch import AHEAD
 
 
@@ -45,7 +45,7 @@ def clip_factor(slopes: np.ndarray, row_norm: float, clip: float) -> float:
     return clip / norm if norm > clip else 1.0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
 def accumulate(
     X: np.ndarray,
     scale: np.ndarray,
@@ -59,11 +59,10 @@ def accumulate(
     tag: np.ndarray,
     numbers: Any,
     clip: float,
-    want_values: bool,
     scratch: tuple[np.ndarray, np.ndarray],
     out: np.ndarray,
-) -> float:
-    """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``; return the loss.
+) -> None:
+    """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``.
 
     As for losses of one score; ``scratch`` holds the scores.
     """
@@ -72,7 +71,6 @@ def accumulate(
     stride = weights.size // scores.size
     gather, weighted = index.size > 0, row_weight.size > 0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)
-    total = 0.0
     for p in range(start, stop):
         i = p
         if gather:
@@ -81,11 +79,11 @@ def accumulate(
             i = index[p]
         row_scores(X, i, scale[i], intercept, weights, scores)
         share = row_weight[i] if weighted else 1.0
-        total += share * softmax_in_place(scores, targets[i], want_values)
+        softmax_in_place(scores, targets[i], False)
         factor = 1.0
         # Scaled rows have norm at most one, so the norm is needed only when clipping can happen.
         if clip_factor(scores, longest, clip) < 1.0:
-            row_norm = math.hypot(scaled_norm(X, i, scale[i]), intercept)
+            row_norm = full_norm(scaled_norm(X, i, scale[i]), intercept)
             factor = clip_factor(scores, row_norm, clip)
         for k in range(scores.size):
             slope = share * (factor * scores[k])
@@ -95,4 +93,3 @@ def accumulate(
                 out[base + j] += coefficient * X[i, j]
             if intercept > 0.0:
                 out[base + d] += slope * intercept
-    return total

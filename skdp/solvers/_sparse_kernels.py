@@ -1,4 +1,4 @@
-"""Row scales and gradient sums over the rows of a CSR matrix.
+"""Gradient sums over the rows of a CSR matrix.
 
 A matrix is the tuple ``(data, indices, indptr)``. Sums touch only stored entries, so a lot costs
 its number of stored entries and not the number of columns.
@@ -12,39 +12,23 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from skdp.losses.elementary import INNER, STRICT
-from skdp.losses.scalar import in_terms_of, loss_slope, loss_value, softmax_in_place
-from skdp.solvers._dense_kernels import LARGE, SMALL, careful_norm
+from skdp.losses.elementary import INNER, OUTER, STRICT
+from skdp.losses.scalar import in_terms_of, loss_slope, softmax_in_place
+from skdp.solvers._dense_kernels import LARGE, TINY, full_norm
 from skdp.solvers._dense_softmax import clip_factor
 from skdp.solvers._prefetch import AHEAD, prefetch
 
 Matrix = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def scaled_norm(data: np.ndarray, begin: int, end: int, scale: float) -> float:
-    """Return the norm of ``scale`` times the entries ``begin`` to ``end``, without overflow."""
-    total = 0.0
+    """Return the norm of ``scale`` times the entries ``begin`` to ``end``, as of dense rows."""
+    total = TINY
     for e in range(begin, end):
         v = np.float64(data[e])
         total += v * v
-    if SMALL < total < LARGE:
-        return scale * math.sqrt(total)
-    return careful_norm(data[begin:end], scale)
-
-
-@njit(cache=True, nogil=True, fastmath=STRICT)
-def row_scales(matrix: Matrix, data_norm: float, out: np.ndarray) -> None:
-    """Write ``min(1 / data_norm, 1 / ||x_i||)``, rounded down, for every row."""
-    data, _, indptr = matrix
-    for i in range(out.size):
-        # Bounds the rounding error of the sum of squares and of the operations after it.
-        shrink = 1.0 - (0.5 * (indptr[i + 1] - indptr[i]) + 6.0) * 1.2e-16
-        relative = scaled_norm(data, indptr[i], indptr[i + 1], 1.0 / data_norm)
-        out[i] = 1.0 / data_norm
-        if relative > shrink:
-            # Of the longest rows the quotient is subnormal, and rounded by more than the margin.
-            out[i] = np.nextafter(shrink / relative / data_norm, 0.0)
+    return scale * math.sqrt(total) if total < LARGE else 1.0
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
@@ -75,7 +59,7 @@ def row_product(
     return product
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def accumulate(
     matrix: Matrix,
     scale: np.ndarray,
@@ -89,11 +73,10 @@ def accumulate(
     tag: np.ndarray,
     numbers: Any,
     clip: float,
-    want_values: bool,
     scratch: tuple[np.ndarray, np.ndarray],
     out: np.ndarray,
-) -> float:
-    """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``; return the loss.
+) -> None:
+    """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``.
 
     Rows are positions in ``index``, or row numbers themselves when it is empty.
     """
@@ -102,7 +85,6 @@ def accumulate(
     gather, weighted = index.size > 0, row_weight.size > 0
     bias = weights[last] * intercept if intercept > 0.0 else 0.0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)
-    total = 0.0
     for p in range(start, stop):
         i = p
         if gather:
@@ -111,12 +93,11 @@ def accumulate(
                 prefetch_row(matrix, scale, targets, index[p + AHEAD])
         begin, end = indptr[i], indptr[i + 1]
         score = row_product(matrix, begin, end, scale[i], weights, 0) + bias
-        entry = in_terms_of(tag, numbers, score, targets[i])
-        slope = in_terms_of(tag, numbers, loss_slope(tag, numbers, entry, targets[i]), targets[i])
+        entry = in_terms_of(tag, score, targets[i])
+        slope = in_terms_of(tag, loss_slope(tag, numbers, entry, targets[i]), targets[i])
         share = row_weight[i] if weighted else 1.0
-        total += share * loss_value(tag, numbers, entry, targets[i]) if want_values else 0.0
         if abs(slope) * longest > clip:
-            norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)
+            norm = full_norm(scaled_norm(data, begin, end, scale[i]), intercept)
             if abs(slope) * norm > clip:
                 slope = math.copysign(clip / norm, slope)
         slope *= share
@@ -125,10 +106,9 @@ def accumulate(
             out[indices[e]] += coefficient * data[e]
         if intercept > 0.0:
             out[last] += slope * intercept
-    return total
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def accumulate_softmax(
     matrix: Matrix,
     scale: np.ndarray,
@@ -142,11 +122,10 @@ def accumulate_softmax(
     tag: np.ndarray,
     numbers: Any,
     clip: float,
-    want_values: bool,
     scratch: tuple[np.ndarray, np.ndarray],
     out: np.ndarray,
-) -> float:
-    """Add to ``out`` the clipped softmax gradients of rows ``start`` to ``stop``; return the loss.
+) -> None:
+    """Add to ``out`` the clipped softmax gradients of rows ``start`` to ``stop``.
 
     As :func:`accumulate`; ``scratch`` holds the scores.
     """
@@ -155,7 +134,6 @@ def accumulate_softmax(
     stride = weights.size // scores.size
     gather, weighted = index.size > 0, row_weight.size > 0
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)
-    total = 0.0
     for p in range(start, stop):
         i = p
         if gather:
@@ -169,10 +147,10 @@ def accumulate_softmax(
             if intercept > 0.0:
                 scores[k] += intercept * weights[base + stride - 1]
         share = row_weight[i] if weighted else 1.0
-        total += share * softmax_in_place(scores, targets[i], want_values)
+        softmax_in_place(scores, targets[i], False)
         factor = 1.0
         if clip_factor(scores, longest, clip) < 1.0:
-            row_norm = math.hypot(scaled_norm(data, begin, end, scale[i]), intercept)
+            row_norm = full_norm(scaled_norm(data, begin, end, scale[i]), intercept)
             factor = clip_factor(scores, row_norm, clip)
         for k in range(scores.size):
             slope = share * (factor * scores[k])
@@ -181,4 +159,3 @@ def accumulate_softmax(
                 out[base + indices[e]] += (slope * scale[i]) * data[e]
             if intercept > 0.0:
                 out[base + stride - 1] += slope * intercept
-    return total

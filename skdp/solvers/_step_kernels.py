@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from skdp.losses.elementary import FAST, STRICT
+from skdp.losses.elementary import FAST, OUTER, STRICT
 from skdp.losses.scalar import find_functions
 from skdp.solvers import _dense_kernels, _dense_softmax, _sparse_kernels
 
@@ -21,8 +21,7 @@ ADAM = 1
 State = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-# Loops with divisions that may raise an error do not vectorise.
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
 def update(
     state: State, total: np.ndarray, rule: np.ndarray, rate: float, averaging: float
 ) -> None:
@@ -38,10 +37,8 @@ def update(
     divisor, penalty, radius = rule[0], rule[1], rule[2]
     beta1, beta2, epsilon = rule[3], rule[4], rule[5]
     adam = rule[6] == ADAM
-    lift1, lift2 = 1.0, 1.0
-    if adam:
-        lift1 = 1.0 / (1.0 - beta1 ** counter[0])
-        lift2 = 1.0 / (1.0 - beta2 ** counter[0])
+    lift1 = 1.0 / (1.0 - math.pow(beta1, np.float64(counter[0]))) if adam else 1.0
+    lift2 = 1.0 / (1.0 - math.pow(beta2, np.float64(counter[0]))) if adam else 1.0
     square = 0.0
     for j in range(weights.size):
         gradient = total[j] / divisor + penalty * weights[j]
@@ -55,9 +52,8 @@ def update(
         weights[j] -= rate * step
         square += weights[j] * weights[j]
     if not square < math.inf:
-        weights[:] = 0.0
-        first[:] = 0.0
-        second[:] = 0.0
+        for j in range(weights.size):
+            weights[j] = first[j] = second[j] = 0.0
     elif square > radius * radius:
         shrink = radius / math.sqrt(square)
         for j in range(weights.size):
@@ -68,7 +64,7 @@ def update(
             average[j] += averaging * weights[j]
 
 
-def accumulate_rows(*args: Any) -> float:
+def accumulate_rows(*args: Any) -> None:
     """Call the ``accumulate`` kernel of the matrix's layout and the loss's family.
 
     It exists in compiled code only; the choice is made by the types of the two.
@@ -77,7 +73,7 @@ def accumulate_rows(*args: Any) -> float:
 
 
 @overload(accumulate_rows)
-def _accumulate_rows(*args: Any) -> Callable[..., float]:
+def _accumulate_rows(*args: Any) -> Callable[..., None]:
     matrix, tag = args[0], args[9]
     dense, softmax = isinstance(matrix, types.Array), find_functions(tag).family == "softmax"
     kernel: Any
@@ -86,13 +82,13 @@ def _accumulate_rows(*args: Any) -> Callable[..., float]:
     else:
         kernel = _sparse_kernels.accumulate_softmax if softmax else _sparse_kernels.accumulate
 
-    def call(*args: Any) -> float:
-        return kernel(*args)
+    def call(*args: Any) -> None:
+        kernel(*args)
 
     return call
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def run_steps(
     matrix: Any,
     scale: np.ndarray,
@@ -132,7 +128,6 @@ def run_steps(
             tag,
             numbers,
             clip,
-            False,
             scratch,
             total,
         )

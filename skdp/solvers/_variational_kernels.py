@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from skdp.losses.elementary import FAST, INNER
+from skdp.losses.elementary import FAST, INNER, OUTER
 from skdp.losses.scalar import logistic_curvature, logistic_slope
 
 
@@ -49,7 +49,7 @@ def clipped_slopes(
     return slope, curvature
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
 def accumulate_dense(
     X: Any,
     scale: np.ndarray,
@@ -91,7 +91,7 @@ def accumulate_dense(
             out[1, d] += curvature * square
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
 def accumulate_sparse(
     matrix: tuple[np.ndarray, np.ndarray, np.ndarray],
     scale: np.ndarray,

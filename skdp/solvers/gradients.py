@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.losses.base import Loss, kernel_arguments
-from skdp.row_sources import RowSource
+from skdp.losses.base import Loss, evaluate, kernel_arguments
 from skdp.solvers.rows import TARGETS, Rows
 
 # Rows of one call of a kernel over all rows: a level of summation above the kernels' own blocks.
@@ -47,12 +46,12 @@ def check_targets(rows: Rows, loss: Loss) -> Any:
     return arguments
 
 
-def scratch_for(rows: Rows, loss: Loss) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def scratch_for(rows: Rows, n_outputs: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the scratch memory that the kernels of these rows and this loss need."""
     # A block has at most 64 rows and is filled up to a multiple of four.
     block = 68
-    numbers = 0 if rows.is_sparse else rows.n_features + 3 * block
-    return np.empty(numbers + loss.n_outputs), np.empty(block, dtype=np.int64)
+    numbers = 0 if rows.is_sparse else rows.n_features + 2 * block
+    return np.empty(numbers + n_outputs), np.empty(block, dtype=np.int64)
 
 
 def check_index(index: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
@@ -102,44 +101,55 @@ def sum_gradients(
     check_shape("out", out, size)
     if not clip > 0.0:
         raise ValueError(f"clip must be positive (inf = no clipping), got {clip}.")
-    if isinstance(rows.matrix, RowSource):
-        return _sum_parts(rows, loss, weights, out, index, clip, values)
-    kernel = accumulate_kernel(rows.is_sparse, functions.family)
-    scratch = scratch_for(rows, loss)
-    targets = (rows.targets, rows.kernel_weight)
-    shared = (rows.matrix, rows.row_scale, rows.intercept_value, *targets, weights)
-    options = (functions.tag, numbers, float(clip), values, scratch)
-    if index is not None:
-        index = check_index(index, rows.n_rows)
-        return kernel(*shared, index, 0, index.size, *options, out)
-    chunk = _sparse_chunk(rows) if rows.is_sparse else CHUNK
-    if rows.n_rows <= chunk:
-        return kernel(*shared, ALL_ROWS, 0, rows.n_rows, *options, out)
-    total = 0.0
-    part = np.empty_like(out)
-    for start in range(0, rows.n_rows, chunk):
-        part[:] = 0.0
-        stop = min(start + chunk, rows.n_rows)
-        total += kernel(*shared, ALL_ROWS, start, stop, *options, part)
-        out += part
-    return total
+    index = None if index is None else check_index(index, rows.n_rows)
+    for part, chosen in rows.parts(index):
+        if part is rows:
+            _add_gradients(rows, functions, numbers, weights, out, chosen, clip)
+        else:
+            own = np.zeros_like(out)
+            _add_gradients(part, functions, numbers, weights, own, chosen, clip)
+            out += own
+    return _sum_losses(rows, loss, weights, index) if values else 0.0
 
 
-def _sum_parts(
+def _add_gradients(
     rows: Rows,
-    loss: Loss,
+    functions: Any,
+    numbers: tuple[float, ...],
     weights: NDArray[np.float64],
     out: NDArray[np.float64],
     index: NDArray[np.int64] | None,
-    *options: Any,
+    clip: float,
+) -> None:
+    """Add the gradients of rows in memory."""
+    kernel = accumulate_kernel(rows.is_sparse, functions.family)
+    data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, rows.kernel_weight)
+    scratch = scratch_for(rows, weights.size // rows.n_columns)
+    options = (functions.tag, numbers, float(clip), scratch)
+    if index is not None:
+        kernel(*data, weights, index, 0, index.size, *options, out)
+        return
+    chunk = _sparse_chunk(rows) if rows.is_sparse else CHUNK
+    for start in range(0, rows.n_rows, chunk):
+        stop = min(start + chunk, rows.n_rows)
+        part = out if rows.n_rows <= chunk else np.zeros_like(out)
+        kernel(*data, weights, ALL_ROWS, start, stop, *options, part)
+        if part is not out:
+            out += part
+
+
+def _sum_losses(
+    rows: Rows, loss: Loss, weights: NDArray[np.float64], index: NDArray[np.int64] | None
 ) -> float:
-    """Do the same part by part."""
-    total = 0.0
-    index = None if index is None else check_index(index, rows.n_rows)
-    for part, chosen in rows.parts(index):
-        own = np.zeros_like(out)
-        total += sum_gradients(part, loss, weights, own, chosen, *options)
-        out += own
+    """Return the sum of the losses, each as often as its row's weight says."""
+    total, plain = 0.0, loss.kernel_loss
+    for block, targets, shares in rows.blocks(index):
+        scores = np.asarray(block @ weights.reshape(loss.n_outputs, -1).T)
+        if loss.n_outputs == 1:
+            values = evaluate(plain, 0, scores[:, 0], targets)
+        else:
+            values = plain.value(scores, targets)
+        total += float((shares * values).sum())
     return total
 
 

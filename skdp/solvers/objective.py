@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,6 @@ from skdp.solvers.layer_sums import wide_sums
 from skdp.solvers.rows import Rows
 
 Vector = NDArray[np.float64]
-
-# Elements of one block of rows; a block and its scaled copy stay in the processor's cache.
-_BLOCK_ELEMENTS = 1 << 16
 
 
 def smallest_tolerance(
@@ -133,7 +130,7 @@ class RegularisedObjective:
         """Return the sum of clipped losses; the kernels know the base loss only."""
         loss: Any = self.loss.unweighted
         total = 0.0
-        for block, targets, shares in self._blocks(index):
+        for block, targets, shares in self.rows.blocks(index):
             values = loss.values_of_rows(targets * np.asarray(block @ weights), _norms(block))
             total += float((shares * values).sum())
         return total
@@ -144,7 +141,7 @@ class RegularisedObjective:
         total = np.zeros((outputs, columns, outputs, columns))
         count = self._count(index)
         table = weights.reshape(outputs, columns)
-        for block, targets, shares in self._blocks(index):
+        for block, targets, shares in self.rows.blocks(index):
             curvature = self._curvature(block, table, targets)
             for a in range(outputs):
                 for b in range(a + 1):
@@ -169,13 +166,14 @@ class RegularisedObjective:
         count = self._count(index)
         table = weights.reshape(outputs, columns)
         curvatures = [
-            self._curvature(block, table, targets) for block, targets, _ in self._blocks(index)
+            self._curvature(block, table, targets) for block, targets, _ in self.rows.blocks(index)
         ]
 
         def multiply(vector: Vector) -> Vector:
             product = np.zeros((outputs, columns))
             direction = vector.reshape(outputs, columns)
-            for (block, _, shares), curvature in zip(self._blocks(index), curvatures, strict=True):
+            blocks = self.rows.blocks(index)
+            for (block, _, shares), curvature in zip(blocks, curvatures, strict=True):
                 moved = np.asarray(block @ direction.T)
                 if outputs > 1:
                     moved -= np.einsum("nk,nk->n", curvature, moved)[:, None]
@@ -208,40 +206,6 @@ class RegularisedObjective:
         if a == b:
             return curvature[:, a] * (1.0 - curvature[:, a])
         return -curvature[:, a] * curvature[:, b]
-
-    def _blocks(self, index: NDArray[np.int64] | None) -> Iterator[tuple[Any, NDArray, Vector]]:
-        """Yield blocks of scaled augmented rows (float64 or CSR), their targets and weights."""
-        for rows, chosen in self.rows.parts(index):
-            yield from self._blocks_of(rows, chosen)
-
-    def _blocks_of(
-        self, rows: Rows, index: NDArray[np.int64] | None
-    ) -> Iterator[tuple[Any, NDArray, Vector]]:
-        count = rows.n_rows if index is None else index.size
-        # Sparse blocks hold only stored entries, so they may have many more rows.
-        size = max(64, _BLOCK_ELEMENTS // rows.n_columns) if not rows.is_sparse else 1 << 14
-        for start in range(0, count, size):
-            stop = min(start + size, count)
-            chosen: Any = slice(start, stop) if index is None else index[start:stop]
-            scale = rows.row_scale[chosen]
-            if rows.is_sparse:
-                block = _sparse_block(rows, chosen, scale)
-            else:
-                block = np.empty((stop - start, rows.n_columns))
-                np.multiply(rows.matrix[chosen], scale[:, None], out=block[:, : rows.n_features])
-                block[:, rows.n_features :] = rows.intercept_value
-            yield block, rows.targets[chosen], rows.shares(chosen)
-
-
-def _sparse_block(rows: Rows, chosen: Any, scale: Vector) -> Any:
-    """Return scaled augmented rows of a CSR matrix."""
-    shape = (rows.n_rows, rows.n_features)
-    part = sparse.csr_matrix(rows.matrix, shape=shape, copy=False)[chosen]
-    block = sparse.diags(scale) @ part
-    if rows.intercept_value > 0.0:
-        column = np.full((part.shape[0], 1), rows.intercept_value)
-        block = sparse.hstack([block, sparse.csr_matrix(column)], format="csr")
-    return block
 
 
 def _norms(block: Any) -> Vector:

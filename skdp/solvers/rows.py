@@ -22,6 +22,10 @@ TARGETS = {
 }
 _STORED_AS = {"signs": np.int8, "codes": np.int32, "real": np.float64}
 NO_WEIGHTS = np.empty(0)
+# Beyond these the square of a norm overflows or loses digits, and rows are rescaled first.
+_SMALL, _LARGE = 1e-280, 1e300
+# Elements of one block of rows; a block and its scaled copy stay in the processor's cache.
+_BLOCK_ELEMENTS, _NORM_ELEMENTS = 1 << 16, 1 << 15
 
 
 class _WritableView:
@@ -60,13 +64,58 @@ def _as_kernels_take(X: Any, checked: bool = False) -> Any:
     return kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
 
 
-def _write_scales(matrix: Any, data_norm: float, out: NDArray[np.float64]) -> None:
-    kernel: Any
-    if isinstance(matrix, tuple):
-        from skdp.solvers._sparse_kernels import row_scales as kernel
-    else:
-        from skdp.solvers._dense_kernels import row_scales as kernel
-    kernel(matrix, float(data_norm), out)
+def _as_scipy_has(matrix: Any, n_features: int) -> Any:
+    """Return a matrix as arrays or scipy know it, sharing its memory."""
+    if not isinstance(matrix, tuple):
+        return matrix
+    shape = (len(matrix[2]) - 1, n_features)
+    return sparse.csr_matrix(matrix, shape=shape, copy=False)
+
+
+def _write_scales(X: Any, data_norm: float, out: NDArray[np.float64]) -> None:
+    """Write ``min(1 / data_norm, 1 / ||x_i||)``, rounded down, for every row."""
+    step = 1 << 14 if sparse.issparse(X) else max(1, _NORM_ELEMENTS // max(X.shape[1], 1))
+    # What overflows is found below, and may not be told.
+    with np.errstate(all="ignore"):
+        for start in range(0, X.shape[0], step):
+            block = X[start : start + step]
+            size = np.diff(block.indptr) if sparse.issparse(X) else X.shape[1]
+            # Bounds the rounding error of the sum of squares and of the operations after it.
+            shrink = 1.0 - (0.5 * size + 6.0) * 1.2e-16
+            relative = _norms(block, 1.0 / data_norm)
+            # Of the longest rows the quotient is subnormal, and rounded by more than the margin.
+            cut = np.nextafter(shrink / np.maximum(relative, shrink) / data_norm, 0.0)
+            out[start : start + step] = np.where(relative > shrink, cut, 1.0 / data_norm)
+
+
+def _norms(block: Any, scale: float) -> NDArray[np.float64]:
+    """Return ``scale`` times the norms of rows; squares neither overflow nor vanish."""
+    total = _squares(block)
+    norms = scale * np.sqrt(total)
+    odd = np.flatnonzero(~((total > _SMALL) & (total < _LARGE)))
+    if odd.size:
+        part = block[odd].astype(np.float64)
+        top = abs(part).max(axis=1)
+        top = top.toarray().ravel() if sparse.issparse(part) else top
+        top[top == 0.0] = 1.0
+        if sparse.issparse(part):
+            part.data /= np.repeat(top, np.diff(part.indptr))
+        else:
+            part /= top[:, None]
+        norms[odd] = (scale * top) * np.sqrt(_squares(part))
+    return norms
+
+
+def _squares(block: Any) -> NDArray[np.float64]:
+    """Return the sum of the squares of each row."""
+    if not sparse.issparse(block):
+        values = block.astype(np.float64, copy=False)
+        return np.einsum("ij,ij->i", values, values)
+    values, total = block.data.astype(np.float64), np.zeros(block.shape[0])
+    filled = np.flatnonzero(np.diff(block.indptr))
+    if filled.size:
+        total[filled] = np.add.reduceat(values * values, block.indptr[filled])
+    return total
 
 
 class Rows:
@@ -141,11 +190,12 @@ class Rows:
         row_scale = np.empty(X.shape[0])
         if isinstance(X, RowSource):
             for start, stop, block in X.blocks():
-                _write_scales(_as_kernels_take(block), data_norm, row_scale[start:stop])
+                part = _as_scipy_has(_as_kernels_take(block), X.shape[1])
+                _write_scales(part, data_norm, row_scale[start:stop])
             matrix: Any = X
         else:
             matrix = _as_kernels_take(X)
-            _write_scales(matrix, data_norm, row_scale)
+            _write_scales(_as_scipy_has(matrix, X.shape[1]), data_norm, row_scale)
         shift = float(intercept_value)
         shape = (X.shape[1], np.asarray(targets), row_scale, shift, target_kind)
         return cls(matrix, *shape, row_weight, n_units)
@@ -230,6 +280,35 @@ class Rows:
         part.row_weight = None if self.row_weight is None else self.row_weight[chosen]
         part.n_rows = part.row_scale.size
         return part
+
+    def blocks(
+        self, index: NDArray[np.int64] | None = None
+    ) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64]]]:
+        """Yield scaled rows with their constant column (float64 or CSR), targets and weights."""
+        for rows, chosen in self.parts(index):
+            yield from rows._blocks(chosen)
+
+    def _blocks(
+        self, index: NDArray[np.int64] | None
+    ) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64]]]:
+        count = self.n_rows if index is None else index.size
+        # Sparse blocks hold only stored entries, so they may have many more rows.
+        size = 1 << 14 if self.is_sparse else max(64, _BLOCK_ELEMENTS // self.n_columns)
+        matrix = _as_scipy_has(self.matrix, self.n_features)
+        for start in range(0, count, size):
+            stop = min(start + size, count)
+            chosen: Any = slice(start, stop) if index is None else index[start:stop]
+            scale = self.row_scale[chosen]
+            if self.is_sparse:
+                block = sparse.diags(scale) @ matrix[chosen]
+                if self.intercept_value > 0.0:
+                    column = np.full((stop - start, 1), self.intercept_value)
+                    block = sparse.hstack([block, sparse.csr_matrix(column)], format="csr")
+            else:
+                block = np.empty((stop - start, self.n_columns))
+                np.multiply(matrix[chosen], scale[:, None], out=block[:, : self.n_features])
+                block[:, self.n_features :] = self.intercept_value
+            yield block, self.targets[chosen], self.shares(chosen)
 
     @property
     def kernel_weight(self) -> NDArray[np.float64]:

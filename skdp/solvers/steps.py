@@ -187,7 +187,7 @@ def run_steps(
         return
     data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, rows.kernel_weight)
     spec = (functions.tag, numbers, float(clip), indices, offsets, noise, rates, averaging)
-    scratch = (scratch_for(rows, loss), np.empty(n_weights))
+    scratch = (scratch_for(rows, loss.n_outputs), np.empty(n_weights))
     if not kernel(*data, *spec, rule.as_array(), state[:], *scratch):
         raise ValueError(f"{type(loss).__name__}: a sum of gradients is not finite.")
 
