@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -136,11 +137,17 @@ def _sum_parts(
     """Do the same part by part."""
     total = 0.0
     index = None if index is None else check_index(index, rows.n_rows)
-    for part, chosen in rows.parts(index):
-        own = np.zeros_like(out)
-        total += sum_gradients(part, loss, weights, own, chosen, *options)
+    for value, own in rows.map_parts(partial(_sum_part, loss, weights, options), index):
+        total += value
         out += own
     return total
+
+
+def _sum_part(
+    loss: Loss, weights: NDArray[np.float64], options: Any, part: Rows, chosen: Any
+) -> tuple[float, NDArray[np.float64]]:
+    own = np.zeros_like(weights)
+    return sum_gradients(part, loss, weights, own, chosen, *options), own
 
 
 def _sparse_chunk(rows: Rows) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.losses.base import Loss, evaluate
+from skdp.once import cached_property
+from skdp.row_sources import RowSource
 from skdp.solvers.gradients import check_shape, check_targets, sum_gradients
-from skdp.solvers.layer_sums import wide_sums
+from skdp.solvers.layer_sums import LayerSums, wide_sums
 from skdp.solvers.rows import Rows
 
 Vector = NDArray[np.float64]
@@ -68,10 +71,13 @@ class RegularisedObjective:
         self.penalty = float(penalty)
         self.n_weights = rows.n_weights(loss.n_outputs)
         self._clip = loss.clip
-        self._wide = wide_sums(rows, loss)
         self.tilt = tilt
         if tilt is not None:
             check_shape("tilt", tilt, self.n_weights)
+
+    @cached_property
+    def _wide(self) -> LayerSums | None:
+        return wide_sums(self.rows, self.loss)
 
     def with_loss(self, loss: Loss) -> RegularisedObjective:
         """Return the same objective with another loss."""
@@ -131,6 +137,9 @@ class RegularisedObjective:
 
     def _clipped_values(self, weights: Vector, index: NDArray[np.int64] | None) -> float:
         """Return the sum of clipped losses; the kernels know the base loss only."""
+        return sum(self._map_parts(RegularisedObjective._part_values, weights, index))
+
+    def _part_values(self, weights: Vector, index: NDArray[np.int64] | None) -> float:
         loss: Any = self.loss.unweighted
         total = 0.0
         for block, targets, shares in self._blocks(index):
@@ -138,60 +147,80 @@ class RegularisedObjective:
             total += float((shares * values).sum())
         return total
 
+    def _map_parts(
+        self, method: Callable[..., Any], given: Any, index: NDArray[np.int64] | None
+    ) -> Iterator[Any]:
+        """Call a method of the objective of each part of the rows, and return what it gives."""
+        return self.rows.map_parts(partial(_of_part, self.loss, method, given), index)
+
     def hessian(self, weights: Vector, index: NDArray[np.int64] | None = None) -> NDArray:
         """Return the (generalised) Hessian, at least ``penalty`` times the identity."""
         outputs, columns = self.loss.n_outputs, self.rows.n_columns
         total = np.zeros((outputs, columns, outputs, columns))
-        count = self._count(index)
-        table = weights.reshape(outputs, columns)
-        for block, targets, shares in self._blocks(index):
-            curvature = self._curvature(block, table, targets)
-            for a in range(outputs):
-                for b in range(a + 1):
-                    weight = shares * self._weight(curvature, a, b)
-                    total[a, :, b, :] += _weighted_gram(block, weight)
+        for own in self._map_parts(RegularisedObjective._part_hessian, weights, index):
+            total += own
         for a in range(outputs):
             for b in range(a):
                 total[b, :, a, :] = total[a, :, b, :]
         matrix = total.reshape(self.n_weights, self.n_weights)
-        matrix /= count
+        matrix /= self._count(index)
         matrix.flat[:: self.n_weights + 1] += self.penalty
         return matrix
+
+    def _part_hessian(self, weights: Vector, index: NDArray[np.int64] | None) -> NDArray:
+        outputs, columns = self.loss.n_outputs, self.rows.n_columns
+        total = np.zeros((outputs, columns, outputs, columns))
+        for block, targets, shares in self._blocks(index):
+            curvature = self._curvature(block, weights, targets)
+            for a in range(outputs):
+                for b in range(a + 1):
+                    weight = shares * self._weight(curvature, a, b)
+                    total[a, :, b, :] += _weighted_gram(block, weight)
+        return total
 
     def hessian_operator(
         self, weights: Vector, index: NDArray[np.int64] | None = None
     ) -> Callable[[Vector], Vector]:
         """Return the function that multiplies the Hessian at ``weights`` by a vector.
 
-        The curvature of every row is computed once; the Hessian is never formed.
+        The curvature of every row in memory is computed once; the Hessian is never formed.
         """
-        outputs, columns = self.loss.n_outputs, self.rows.n_columns
         count = self._count(index)
-        table = weights.reshape(outputs, columns)
-        curvatures = [
-            self._curvature(block, table, targets) for block, targets, _ in self._blocks(index)
-        ]
+        curvatures: list[NDArray] | None = None
+        if not isinstance(self.rows.matrix, RowSource):
+            curvatures = [self._curvature(b, weights, t) for b, t, _ in self._blocks(index)]
 
         def multiply(vector: Vector) -> Vector:
-            product = np.zeros((outputs, columns))
-            direction = vector.reshape(outputs, columns)
-            for (block, _, shares), curvature in zip(self._blocks(index), curvatures, strict=True):
-                moved = np.asarray(block @ direction.T)
-                if outputs > 1:
-                    moved -= np.einsum("nk,nk->n", curvature, moved)[:, None]
-                moved *= shares[:, None]
-                product += np.asarray(block.T @ (curvature * moved)).T
-            return product.reshape(-1) / count + self.penalty * vector
+            product = np.zeros(self.n_weights)
+            given = weights, vector, curvatures
+            for own in self._map_parts(RegularisedObjective._part_product, given, index):
+                product += own
+            return product / count + self.penalty * vector
 
         return multiply
 
-    def _curvature(self, block: Any, table: NDArray, targets: NDArray) -> NDArray:
+    def _part_product(self, given: Any, index: NDArray[np.int64] | None) -> Vector:
+        weights, vector, curvatures = given
+        direction = vector.reshape(self.loss.n_outputs, self.rows.n_columns)
+        product = np.zeros(direction.shape)
+        for k, (block, targets, shares) in enumerate(self._blocks(index)):
+            known = curvatures is not None
+            curvature = curvatures[k] if known else self._curvature(block, weights, targets)
+            moved = np.asarray(block @ direction.T)
+            if self.loss.n_outputs > 1:
+                moved -= np.einsum("nk,nk->n", curvature, moved)[:, None]
+            moved *= shares[:, None]
+            product += np.asarray(block.T @ (curvature * moved)).T
+        return product.reshape(-1)
+
+    def _curvature(self, block: Any, weights: Vector, targets: NDArray) -> NDArray:
         """Return what the second derivatives of each row's loss in its scores are made of.
 
         For losses of one score the derivatives themselves, (n, 1); for softmax the probabilities p,
         (n, K), of the matrix ``diag(p) - p p^T``.
         """
         loss: Any = self.loss.unweighted
+        table = weights.reshape(self.loss.n_outputs, -1)
         scores = np.asarray(block @ table.T)
         if self.loss.n_outputs == 1:
             if self._clip < math.inf:
@@ -210,13 +239,11 @@ class RegularisedObjective:
         return -curvature[:, a] * curvature[:, b]
 
     def _blocks(self, index: NDArray[np.int64] | None) -> Iterator[tuple[Any, NDArray, Vector]]:
-        """Yield blocks of scaled augmented rows (float64 or CSR), their targets and weights."""
-        for rows, chosen in self.rows.parts(index):
-            yield from self._blocks_of(rows, chosen)
+        """Yield blocks of scaled augmented rows (float64 or CSR), their targets and weights.
 
-    def _blocks_of(
-        self, rows: Rows, index: NDArray[np.int64] | None
-    ) -> Iterator[tuple[Any, NDArray, Vector]]:
+        The rows are in memory.
+        """
+        rows = self.rows
         count = rows.n_rows if index is None else index.size
         # Sparse blocks hold only stored entries, so they may have many more rows.
         size = max(64, _BLOCK_ELEMENTS // rows.n_columns) if not rows.is_sparse else 1 << 14
@@ -233,10 +260,15 @@ class RegularisedObjective:
             yield block, rows.targets[chosen], rows.shares(chosen)
 
 
+def _of_part(
+    loss: Loss, method: Callable[..., Any], given: Any, part: Rows, chosen: NDArray[np.int64] | None
+) -> Any:
+    return method(RegularisedObjective(part, loss, 0.0), given, chosen)
+
+
 def _sparse_block(rows: Rows, chosen: Any, scale: Vector) -> Any:
     """Return scaled augmented rows of a CSR matrix."""
-    shape = (rows.n_rows, rows.n_features)
-    part = sparse.csr_matrix(rows.matrix, shape=shape, copy=False)[chosen]
+    part = rows.table[chosen]
     block = sparse.diags(scale) @ part
     if rows.intercept_value > 0.0:
         column = np.full((part.shape[0], 1), rows.intercept_value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,13 +61,25 @@ def _as_kernels_take(X: Any, checked: bool = False) -> Any:
     return kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
 
 
-def _write_scales(matrix: Any, data_norm: float, out: NDArray[np.float64]) -> None:
+def _row_scales(data_norm: float, n_rows: int, matrix: Any) -> NDArray[np.float64]:
     kernel: Any
     if isinstance(matrix, tuple):
         from skdp.solvers._sparse_kernels import row_scales as kernel
     else:
         from skdp.solvers._dense_kernels import row_scales as kernel
-    kernel(matrix, float(data_norm), out)
+    kernel(matrix, float(data_norm), out := np.empty(n_rows))
+    return out
+
+
+def _scales_of_block(data_norm: float, block: Any, chosen: None) -> NDArray[np.float64]:
+    return _row_scales(data_norm, block.shape[0], _as_kernels_take(block))
+
+
+def _on_part(
+    function: Callable[..., Any], empty: Rows, block: Any, chosen: Any, *columns: Any
+) -> Any:
+    """Call a function with the rows of a block; `empty` are rows without any."""
+    return function(empty._filled(block, *columns[:3]), chosen, *columns[3:])
 
 
 class Rows:
@@ -138,14 +151,12 @@ class Rows:
             raise ValueError(
                 f"X must be a float32 or float64 matrix, got {X.ndim} dimensions of {X.dtype}."
             )
-        row_scale = np.empty(X.shape[0])
         if isinstance(X, RowSource):
-            for start, stop, block in X.blocks():
-                _write_scales(_as_kernels_take(block), data_norm, row_scale[start:stop])
             matrix: Any = X
+            row_scale = X.column(partial(_scales_of_block, data_norm))
         else:
             matrix = _as_kernels_take(X)
-            _write_scales(matrix, data_norm, row_scale)
+            row_scale = _row_scales(data_norm, X.shape[0], matrix)
         shift = float(intercept_value)
         shape = (X.shape[1], np.asarray(targets), row_scale, shift, target_kind)
         return cls(matrix, *shape, row_weight, n_units)
@@ -193,43 +204,63 @@ class Rows:
             other.row_weight = other._check_row_weight(row_weight)
         return other
 
-    def parts(self, index: NDArray[np.int64] | None = None) -> Iterator[tuple[Rows, Any]]:
-        """Yield rows that lie in memory, part after part, and the numbers in them that are meant.
+    def map_parts(
+        self,
+        function: Callable[..., Any],
+        index: NDArray[np.int64] | None = None,
+        columns: Sequence[NDArray[Any]] = (),
+    ) -> Iterator[Any]:
+        """Yield ``function(part, chosen, *columns)`` for rows in memory, part after part.
 
-        None stands for all. Sums over all parts are sums over the rows of ``index``; of a source
-        these are read in the order of the table.
+        `chosen` are the numbers in the part that are meant, None for all: sums over all parts, in
+        an order that is always the same, are sums over the rows of ``index``. Of columns, with a
+        number for each row, a part is given its own. A source calls the function where parts lie.
         """
         source = self.matrix
         if not isinstance(source, RowSource):
-            yield self, index
-        elif index is None or source.block_rows >= self.n_rows:
-            for start, stop, block in source.blocks():
-                yield self._only(block, slice(start, stop)), index
-        else:
-            index = np.sort(index)
-            for k in range(0, index.size, source.block_rows):
-                chosen = index[k : k + source.block_rows]
-                yield self._only(source.take(chosen), chosen), None
+            return iter([function(self, index, *columns)])
+        return source.map(*self._on_parts(function, columns), index)
+
+    def column(self, function: Callable[..., Any]) -> NDArray[np.float64]:
+        """Return a number for each row, from a function of parts as `map_parts` takes it."""
+        if not isinstance(self.matrix, RowSource):
+            return function(self, None)
+        return self.matrix.column(*self._on_parts(function, ()))
+
+    def _on_parts(self, function: Callable[..., Any], columns: Sequence[Any]) -> tuple[Any, Any]:
+        """Return a function of blocks of a source, and the columns it takes."""
+        empty = copy.copy(self)
+        empty.matrix = empty.targets = empty.row_scale = empty.row_weight = None  # type: ignore[assignment]
+        own = (self.targets, self.row_scale, self.row_weight, *columns)
+        return partial(_on_part, function, empty), own
 
     def gather(self, index: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
         """Return rows of a source in memory, all or those of ``index``, and where these are."""
         source: RowSource = self.matrix
+        own = self.targets, self.row_scale, self.row_weight
         if source.block_rows >= self.n_rows:
-            return self._only(source.read(0, self.n_rows), slice(None)), index
+            return self._filled(source.read(0, self.n_rows), *own), index
         order = np.argsort(index, kind="stable")  # lots are ascending, and soon merged
         places = np.empty_like(order)
         places[order] = np.arange(order.size)
         chosen = index[order]
-        return self._only(source.take(chosen), chosen), places
+        columns = (None if column is None else column[chosen] for column in own)
+        return self._filled(source.take(chosen), *columns), places
 
-    def _only(self, block: Any, chosen: Any) -> Rows:
-        """Return some rows of a source, which have been read."""
+    def _filled(self, block: Any, targets: Any, row_scale: Any, row_weight: Any) -> Rows:
+        """Return some rows of a source, which have been read, with what belongs to them."""
         part = copy.copy(self)
-        part.matrix, part.targets = _as_kernels_take(block, checked=True), self.targets[chosen]
-        part.row_scale = self.row_scale[chosen]
-        part.row_weight = None if self.row_weight is None else self.row_weight[chosen]
-        part.n_rows = part.row_scale.size
+        part.matrix, part.n_rows = _as_kernels_take(block, checked=True), row_scale.size
+        part.targets, part.row_scale, part.row_weight = targets, row_scale, row_weight
         return part
+
+    @property
+    def table(self) -> Any:
+        """The matrix of rows in memory as an array or a CSR matrix."""
+        if not isinstance(self.matrix, tuple):
+            return self.matrix
+        shape = (self.n_rows, self.n_features)
+        return sparse.csr_matrix(self.matrix, shape=shape, copy=False)
 
     @property
     def kernel_weight(self) -> NDArray[np.float64]:
