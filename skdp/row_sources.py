@@ -18,7 +18,7 @@ from scipy import sparse
 # Memory for the rows of one block, and up to which size a file is one that is used where it lies.
 BLOCK_BYTES, WHOLE_BYTES = 1 << 25, 1 << 30
 # Fewest rows of a block: bounds on the rounding of sums count so many sums of blocks at most.
-_FEWEST_ROWS = 1 << 10
+FEWEST_ROWS = 1 << 10
 
 Index = NDArray[np.int64]
 
@@ -36,6 +36,7 @@ class RowSource(ABC):
     is_sparse = False
     row_bytes: float  # of a row in memory, about
     in_place: bool = False  # whether rows that are read are no copies
+    assumptions: tuple[str, ...] = ()  # what the guarantee takes for granted of the table
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Any:
@@ -49,8 +50,13 @@ class RowSource(ABC):
         return self._small_block
 
     @property
+    def is_one_block(self) -> bool:
+        """Whether all rows are read at once, wherever some are wanted."""
+        return self.block_rows >= self.shape[0]
+
+    @property
     def _small_block(self) -> int:
-        return max(_FEWEST_ROWS, int(BLOCK_BYTES / max(self.row_bytes, 1.0)))
+        return max(FEWEST_ROWS, int(BLOCK_BYTES / max(self.row_bytes, 1.0)))
 
     def bounds(self) -> Iterator[tuple[int, int]]:
         """Yield the first row and the end of each block, in order."""
@@ -75,7 +81,7 @@ class RowSource(ABC):
         belongs to each row, or are None; `small` blocks are asked for where results are as long.
         """
         at_once = self._small_block if small else self.block_rows
-        if index is None or at_once >= self.shape[0]:
+        if index is None or self.is_one_block:
             for start in range(0, self.shape[0], at_once):
                 own = slice(start, min(start + at_once, self.shape[0]))
                 yield function(self.read(own.start, own.stop), index, *_some(columns, own))

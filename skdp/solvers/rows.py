@@ -238,7 +238,7 @@ class Rows:
         """Return rows of a source in memory, all or those of ``index``, and where these are."""
         source: RowSource = self.matrix
         own = self.targets, self.row_scale, self.row_weight
-        if source.block_rows >= self.n_rows:
+        if source.is_one_block:
             return self._filled(source.read(0, self.n_rows), *own), index
         order = np.argsort(index, kind="stable")  # lots are ascending, and soon merged
         places = np.empty_like(order)
