@@ -170,12 +170,15 @@ class RegularisedObjective:
     def _part_hessian(self, weights: Vector, index: NDArray[np.int64] | None) -> NDArray:
         outputs, columns = self.loss.n_outputs, self.rows.n_columns
         total = np.zeros((outputs, columns, outputs, columns))
+        memory = np.empty(0)
         for block, targets, shares in self._blocks(index):
+            if block.size > memory.size and not self.rows.is_sparse:
+                memory = np.empty_like(block)
             curvature = self._curvature(block, weights, targets)
             for a in range(outputs):
                 for b in range(a + 1):
                     weight = shares * self._weight(curvature, a, b)
-                    total[a, :, b, :] += _weighted_gram(block, weight)
+                    total[a, :, b, :] += _weighted_gram(block, weight, memory)
         return total
 
     def hessian_operator(
@@ -241,12 +244,14 @@ class RegularisedObjective:
     def _blocks(self, index: NDArray[np.int64] | None) -> Iterator[tuple[Any, NDArray, Vector]]:
         """Yield blocks of scaled augmented rows (float64 or CSR), their targets and weights.
 
-        The rows are in memory.
+        The rows are in memory. A block is overwritten by the next.
         """
         rows = self.rows
         count = rows.n_rows if index is None else index.size
         # Sparse blocks hold only stored entries, so they may have many more rows.
         size = max(64, _BLOCK_ELEMENTS // rows.n_columns) if not rows.is_sparse else 1 << 14
+        # Systems may take back what is freed, as workers of dask do, and clear it each time anew.
+        memory = np.empty((min(size, count), 0 if rows.is_sparse else rows.n_columns))
         for start in range(0, count, size):
             stop = min(start + size, count)
             chosen: Any = slice(start, stop) if index is None else index[start:stop]
@@ -254,7 +259,7 @@ class RegularisedObjective:
             if rows.is_sparse:
                 block = _sparse_block(rows, chosen, scale)
             else:
-                block = np.empty((stop - start, rows.n_columns))
+                block = memory[: stop - start]
                 np.multiply(rows.matrix[chosen], scale[:, None], out=block[:, : rows.n_features])
                 block[:, rows.n_features :] = rows.intercept_value
             yield block, rows.targets[chosen], rows.shares(chosen)
@@ -283,11 +288,11 @@ def _norms(block: Any) -> Vector:
     return np.sqrt(np.einsum("ij,ij->i", block, block))
 
 
-def _weighted_gram(block: Any, weights: Vector) -> NDArray:
+def _weighted_gram(block: Any, weights: Vector, memory: NDArray) -> NDArray:
     """Return ``block.T @ diag(weights) @ block``."""
     if sparse.issparse(block):
         return (block.T @ (sparse.diags(weights) @ block)).toarray()
     # A product of a matrix with its own transpose costs half as much; the weights have one sign.
-    root = block * np.sqrt(np.abs(weights))[:, None]
+    root = np.multiply(block, np.sqrt(np.abs(weights))[:, None], out=memory[: len(block)])
     gram = root.T @ root
     return -gram if (weights < 0.0).any() else gram
