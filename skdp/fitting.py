@@ -133,6 +133,8 @@ class PrivateFit(ChargesBudget, ABC):
             spent = self._account(plan)
             if getattr(table, "by_unit", False):
                 spent = replace(spent, unit="group")
+            about_rows = getattr(getattr(table, "X", None), "assumptions", ())
+            spent = replace(spent, assumptions=(*spent.assumptions, *about_rows))
             charge_fit(self, spent)
             if self.verbose:
                 # Said of every fit: whether one compiles may depend on rows and on other fits.

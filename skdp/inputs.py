@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from skdp.row_sources import MappedRows, mapped_rows
+from skdp.partitions import in_memory, row_source
+from skdp.row_sources import MappedRows
 
 # Messages of scikit-learn's checks that name shapes, types and public names only. The first group
 # is what may be repeated; what follows it in the original may quote rows.
@@ -82,16 +83,24 @@ def validate_column(y: Any) -> np.ndarray:
 
 
 def validate_rows(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
-    """Do the same, and leave a table in a file there: it is returned as a source of its rows.
+    """Do the same, and leave a table in files or partitions: a source of its rows is returned.
 
     One pass over its blocks looks for what is refused; nothing else is copied or converted.
     """
-    source = mapped_rows(X)
+    source, y = row_source(X), in_memory(y)
     if source is None:
         return validate_private_data(estimator, X, y, accept_sparse="csr", **checks)
     checks = {**checks, "dtype": None, "order": None, "ensure_all_finite": False}
-    checked = _with_public_errors(validate_data, estimator, X, y, accept_sparse="csr", **checks)
-    _check_blocks(source)
+    shown = (
+        X
+        if isinstance(source, MappedRows)
+        else np.broadcast_to(np.zeros((), source.dtype), source.shape)
+    )
+    checked = _with_public_errors(validate_data, estimator, shown, y, accept_sparse="csr", **checks)
+    if isinstance(source, MappedRows):
+        _check_blocks(source)
+    else:
+        _raise_first(source.map(_fault_of))
     return source if isinstance(y, str) else (source, checked[1])
 
 
@@ -121,6 +130,20 @@ def _check_blocks(source: MappedRows) -> None:
                 canonical_rows(block)
         except ValueError as error:
             found.add(str(error))
+    _raise_first(found)
+
+
+def _fault_of(block: Any, chosen: None) -> str:
+    """Return what is to be said of a block of rows, if anything."""
+    try:
+        _with_public_errors(assert_all_finite, block, input_name="X")
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _raise_first(faults: Iterable[str]) -> None:
+    found = set(faults) - {""}
     if found:  # in a table in memory a NaN is found before an infinity
         raise ValueError(min(found))
 

@@ -37,6 +37,8 @@ def known_bound(*tables: Any) -> float | None:
     for table in tables:
         if not (sparse.issparse(table) or hasattr(table, "__array__")):
             continue
+        if hasattr(table, "__dask_graph__"):  # has no memory yet
+            continue
         reference, norm = _notes.get(_owner(table).ctypes.data, (None, 0.0))
         if reference is not None and reference() is not None:
             return norm

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import mmap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy import sparse
 # Memory for the rows of one block, and up to which size a file is one that is used where it lies.
 BLOCK_BYTES, WHOLE_BYTES = 1 << 25, 1 << 30
 # Fewest rows of a block: bounds on the rounding of sums count so many sums of blocks at most.
-_FEWEST_ROWS = 1 << 10
+FEWEST_ROWS = 1 << 10
 
 Index = NDArray[np.int64]
 
@@ -35,6 +36,7 @@ class RowSource(ABC):
     is_sparse = False
     row_bytes: float  # of a row in memory, about
     in_place: bool = False  # whether rows that are read are no copies
+    assumptions: tuple[str, ...] = ()  # what the guarantee takes for granted of the table
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Any:
@@ -48,8 +50,13 @@ class RowSource(ABC):
         return self._small_block
 
     @property
+    def is_one_block(self) -> bool:
+        """Whether all rows are read at once, wherever some are wanted."""
+        return self.block_rows >= self.shape[0]
+
+    @property
     def _small_block(self) -> int:
-        return max(_FEWEST_ROWS, int(BLOCK_BYTES / max(self.row_bytes, 1.0)))
+        return max(FEWEST_ROWS, int(BLOCK_BYTES / max(self.row_bytes, 1.0)))
 
     def bounds(self) -> Iterator[tuple[int, int]]:
         """Yield the first row and the end of each block, in order."""
@@ -60,6 +67,37 @@ class RowSource(ABC):
         """Yield all blocks of rows in order, each with its first row and its end."""
         for start, stop in self.bounds():
             yield start, stop, self.read(start, stop)
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        columns: Sequence[Any] = (),
+        index: Index | None = None,
+        small: bool = False,
+    ) -> Iterator[Any]:
+        """Yield ``function(block, chosen, *columns)`` for blocks of rows, always in one order.
+
+        `chosen` are the numbers in the block of those in `index`, None for all. Columns hold what
+        belongs to each row, or are None; `small` blocks are asked for where results are as long.
+        """
+        at_once = self._small_block if small else self.block_rows
+        if index is None or self.is_one_block:
+            for start in range(0, self.shape[0], at_once):
+                own = slice(start, min(start + at_once, self.shape[0]))
+                yield function(self.read(own.start, own.stop), index, *_some(columns, own))
+        else:
+            index = np.sort(index)
+            for k in range(0, index.size, at_once):
+                some = index[k : k + at_once]
+                yield function(self.take(some), None, *_some(columns, some))
+
+    def column(self, function: Callable[..., Any], columns: Sequence[Any] = ()) -> NDArray[Any]:
+        """Return the numbers that a function gives for each row, as `map` calls it."""
+        found, start = np.empty(self.shape[0]), 0
+        for own in self.map(function, columns):
+            found[start : start + own.size] = own
+            start += own.size
+        return found
 
     def take(self, index: Index) -> Any:
         """Return a copy of the rows of ascending numbers, reading no block without any of them."""
@@ -163,20 +201,26 @@ def mapped_rows(X: Any, converted: bool = True) -> MappedRows | None:
     return MappedRows(X, converted) if any(map(_mapping_of, _arrays_of(X))) else None
 
 
-def pieces(X: Any) -> Iterator[tuple[slice, Any]]:
-    """Yield the rows of a table in memory as they are, of a source in small blocks."""
+def map_rows(function: Callable[..., Any], X: Any, *columns: Any) -> list[Any]:
+    """Return ``function(rows, *columns)`` of a table in memory, or of small blocks of a source."""
     if not isinstance(X, RowSource):
-        yield slice(None), X
-        return
-    for start in range(0, X.shape[0], X._small_block):
-        rows = slice(start, min(start + X._small_block, X.shape[0]))
-        yield rows, X[rows]
+        return [function(X, *columns)]
+    return list(X.map(partial(_of_all, function), columns, small=True))
 
 
 def in_blocks(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
     """Return what a function gives for the rows of a table, at which it looks piece by piece."""
-    found = [function(block) for _, block in pieces(X)]
+    found = map_rows(function, X)
     return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def _of_all(function: Callable[..., Any], block: Any, chosen: None, *columns: Any) -> Any:
+    return function(block, *columns)
+
+
+def _some(columns: Sequence[Any], rows: Any) -> list[Any]:
+    """Return the entries of columns that belong to some rows."""
+    return [None if column is None else column[rows] for column in columns]
 
 
 def _arrays_of(X: Any) -> list[NDArray[Any]]:

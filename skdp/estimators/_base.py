@@ -19,6 +19,7 @@ from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.models import LinearModel, Model, ScaledUnits
 from skdp.parameters import check_choice, check_integer, check_real
+from skdp.partitions import in_memory
 from skdp.plans.beside import accountant_of, leave_room, together
 from skdp.plans.coefficient_noise import coefficient_noise
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
@@ -177,7 +178,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         return resolve_data_norm(self.data_norm)
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Table:
-        given, groups = X, params.get("groups")
+        given, groups = X, in_memory(params.get("groups"))
         X, y = validate_rows(self, X, y, dtype=[np.float64, np.float32], order="C")
         warn_of_unbounded_rows(self, (X, given), 4 + self._frames_above)
         units = None if groups is None else units_of(groups, X.shape[0])

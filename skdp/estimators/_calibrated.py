@@ -21,7 +21,7 @@ from skdp.plans.recalibration import (
     score_rows,
 )
 from skdp.reporting import PrivacySpent
-from skdp.row_sources import pieces
+from skdp.row_sources import map_rows
 
 
 class CalibratedMixin:
@@ -108,10 +108,7 @@ class CalibratedMixin:
             share = np.array(model.class_weights) / max(model.class_weights)
             weights = share[targets] * (1.0 if weights is None else weights)
         with np.errstate(all="ignore"):  # a warning of a huge row would tell of it, un-noised
-            tables = [
-                count_scores(score(part), targets[own], None if weights is None else weights[own])
-                for own, part in pieces(X)
-            ]
+            tables = map_rows(partial(_count, score), X, targets, weights)
         table = np.sum(tables, axis=0)  # of exact counts
         with_intercept = self.fit_intercept and model.n_outputs == 1
         return released, release_line(table, plan.table, stream.spawn("scores"), with_intercept)
@@ -130,6 +127,10 @@ class CalibratedMixin:
             else:
                 setattr(self, name, slope * weights + shift)
         self._coef_noise_ = self._coef_noise_ * slope
+
+
+def _count(score: Any, X: Any, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    return count_scores(score(X), targets, weights)
 
 
 def _share(model: Any) -> float:

@@ -14,6 +14,7 @@ from skdp.estimators.labels import encode_labels
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses.base import Loss
 from skdp.parameters import check_integer, check_real
+from skdp.partitions import by_partitions
 from skdp.reporting import PrivacySpent
 
 
@@ -70,6 +71,7 @@ class PrivateClassifierMixin(ClassifierMixin):
         n_classes = check_integer("n_classes", n_classes, at_least=2)
         return self._account(self._plan_shape((n_samples, n_features), n_classes, groups))
 
+    @by_partitions
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of rows.
 
@@ -85,6 +87,7 @@ class PrivateClassifierMixin(ClassifierMixin):
         """
         return self._scores(X)
 
+    @by_partitions
     def predict(self, X: Any) -> np.ndarray:
         """Return the label with the largest score.
 
@@ -128,6 +131,7 @@ class PrivateClassifierMixin(ClassifierMixin):
 class LogisticMixin(PrivateClassifierMixin):
     """Classifiers whose loss is a log-likelihood, and their probabilities."""
 
+    @by_partitions
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities.
 
@@ -143,6 +147,7 @@ class LogisticMixin(PrivateClassifierMixin):
         """
         return np.exp(self.predict_log_proba(X))
 
+    @by_partitions
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of the class probabilities, exact where these underflow.
 

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from skdp.estimators.labels import read_numbers
 from skdp.losses import HuberLoss
 from skdp.parameters import check_bounds, check_integer, check_real
+from skdp.partitions import by_partitions
 from skdp.reporting import PrivacySpent
 
 # Default width of a loss, as a share of the half of the target's bounds.
@@ -52,6 +53,7 @@ class PrivateRegressorMixin(RegressorMixin):
         n_features = check_integer("n_features", n_features, at_least=1)
         return self._account(self._plan_shape((n_samples, n_features), 1, groups))
 
+    @by_partitions
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted numbers, within `target_bounds`.
 

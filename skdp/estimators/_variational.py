@@ -15,6 +15,7 @@ from skdp.inputs import validate_rows
 from skdp.losses.base import Loss
 from skdp.models import Model
 from skdp.parameters import check_choice, check_real
+from skdp.partitions import by_partitions
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.noisy_gradient import NoisyGradientPlan
@@ -244,6 +245,7 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
             "averages over a posterior."
         )
 
+    @by_partitions
     def predict_interval(self, X: Any, confidence: float = 0.95) -> np.ndarray:
         """Return intervals that hold a row's probability with a posterior probability.
 

@@ -16,8 +16,9 @@ from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.partitions import row_source
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.row_sources import in_blocks, mapped_rows
+from skdp.row_sources import in_blocks
 from skdp.silence import around_runs
 
 _ARITHMETIC = (
@@ -120,7 +121,7 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
 
         try:
             with around_runs():
-                raw = in_blocks(score, mapped_rows(X, converted=False) or X)
+                raw = in_blocks(score, row_source(X, converted=False) or X)
             sound = raw.shape == shape
         except (Exception, SystemExit):
             sound = False

@@ -7,8 +7,9 @@ of gradients, one for each step. Proofs: ``docs/proofs/linear_regression.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,6 @@ from skdp.plans.moment_regression import (
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
 from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.second_moments import refuse_wide, second_moment_bound
-from skdp.row_sources import RowSource, pieces
 from skdp.solvers import Rows
 
 Array = NDArray[np.float64]
@@ -148,8 +148,8 @@ class RegressionPlan:
     def bind(
         self, X: Any, targets: Array, row_weight: Array | None = None, n_units: int | None = None
     ) -> list[Any]:
-        """Return the rows of a table, and their weights, as `carry_out` takes them."""
-        return [X, bind_rows(self, X, targets, row_weight, n_units)]
+        """Return the rows of a table as `carry_out` takes them."""
+        return [bind_rows(self, X, targets, row_weight, n_units)]
 
     def carry_out(
         self, table: list[Any], stream: RandomStream, on_step: Callable[[int], None] | None = None
@@ -158,15 +158,15 @@ class RegressionPlan:
 
         The last weight is that of the constant column, if there is one.
         """
-        X, rows = table
+        (rows,) = table
         counted = np.histogram(rows.targets, self.tuning.bins, (-1.0, 1.0), weights=rows.row_weight)
         mechanism = self.counts.mechanism(stream.spawn("counts"), "counts of targets")
         centre, scale = self._summarise(mechanism.release(counted[0].astype(np.float64)))
-        packed = sum_moments(X, rows, ROUNDING, 2.0 * (self.constant / ROUNDING) ** 2)
+        packed = sum_moments(rows, ROUNDING, 2.0 * (self.constant / ROUNDING) ** 2)
         mechanism = self.moments.mechanism(stream.spawn("moments"), "second moments")
         basis, freedom = self._precondition(mechanism.release(packed))
         clip = self._clip_of(freedom) * scale
-        sums = _ClippedSums(X, rows, self.constant, centre, basis, clip)
+        sums = _ClippedSums(rows, self.constant, centre, basis, clip)
         mechanism = self.steps.mechanism(stream.spawn("steps"), "sums of gradients")
         point, average = np.zeros((2, basis.shape[1]))
         count = self.steps.releases
@@ -198,6 +198,8 @@ class RegressionPlan:
         packed = np.clip(released, -LARGEST_WEIGHTS, LARGEST_WEIGHTS)
         matrix = unpack_moments(packed, self.n_features, ROUNDING, self.constant, self.n_rows)
         values, vectors = eigh(matrix)
+        # Else the last bit of a sum may turn a direction round, and with it the noise along it.
+        vectors *= np.where(np.max(vectors, axis=0) < -np.min(vectors, axis=0), -1.0, 1.0)
         values = np.maximum(values, 0.0)
         edge = min(self.moments.sigma, LARGEST_WEIGHTS) * math.sqrt(2.0 * values.size)
         lifted = values + max(self.tuning.floor * edge, 1e-12 * self.n_rows)
@@ -216,49 +218,55 @@ class _ClippedSums:
     A row whose products leave the range of numbers counts nothing.
     """
 
-    @np.errstate(over="ignore", invalid="ignore")
     def __init__(
-        self, X: Any, rows: Rows, constant: float, centre: float, basis: Array, clip: float
+        self, rows: Rows, constant: float, centre: float, basis: Array, clip: float
     ) -> None:
-        self._rows, self._constant = rows, constant
-        self._targets = rows.targets - centre
-        self._X = X
-        self._reach = np.empty(rows.n_rows)
-        # A bound on the error of a computed norm: none is computed too short.
-        slack = 8.0 * len(basis) ** 2 * np.finfo(float).eps * np.linalg.norm(basis)
-        inner = basis[: rows.n_features]
-        for block in blocks_of(rows, rows.n_features):
-            turned = rows.row_scale[block, np.newaxis] * (X[block] @ inner)
-            if constant > 0.0:
-                turned += constant * basis[-1]
-            norms = np.sqrt(np.einsum("ij,ij->i", turned, turned))
-            self._reach[block] = np.nan_to_num(clip / (norms + slack))
+        self._rows, self._shifts = rows, (constant, centre)
+        self._reach = rows.column(partial(_reach_of_part, constant, basis, clip))
 
-    def _parts(self) -> Iterator[tuple[slice, Any]]:
-        X, rows = self._X, self._rows
-        if rows.is_sparse or isinstance(X, RowSource):  # slices are copies
-            return pieces(X)
-        # Fewer blocks take less time around them.
-        return ((block, X[block]) for block in blocks_of(rows, rows.n_features // 4 + 1))
-
-    @np.errstate(over="ignore", invalid="ignore")
     def add(self, weights: Array) -> Array:
         """Return the sum at some weights; residuals are cut where gradients would be."""
-        features = self._rows.n_features
-        total = np.zeros(weights.size)
-        for block, part in self._parts():
-            scale, reach = self._rows.row_scale[block], self._reach[block]
-            left = self._targets[block] - scale * (part @ weights[:features])
-            if self._constant > 0.0:
-                left -= self._constant * weights[-1]
-            np.clip(left, -reach, reach, out=left)
-            left[np.isnan(left)] = 0.0
-            if self._rows.row_weight is not None:
-                left *= self._rows.row_weight[block]
-            total[:features] += (scale * left) @ part
-            if self._constant > 0.0:
-                total[-1] += self._constant * left.sum()
-        return total
+        add_part = partial(_sum_part, *self._shifts, weights)
+        return sum(self._rows.map_parts(add_part, columns=[self._reach]))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _reach_of_part(constant: float, basis: Array, clip: float, rows: Rows, chosen: None) -> Array:
+    """Return how large a row's residual may be until its gradient is cut."""
+    found, X = np.empty(rows.n_rows), rows.table
+    # A bound on the error of a computed norm: none is computed too short.
+    slack = 8.0 * len(basis) ** 2 * np.finfo(float).eps * np.linalg.norm(basis)
+    inner = basis[: rows.n_features]
+    for block in blocks_of(rows, rows.n_features):
+        turned = rows.row_scale[block, np.newaxis] * (X[block] @ inner)
+        if constant > 0.0:
+            turned += constant * basis[-1]
+        norms = np.sqrt(np.einsum("ij,ij->i", turned, turned))
+        found[block] = np.nan_to_num(clip / (norms + slack))
+    return found
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _sum_part(
+    constant: float, centre: float, weights: Array, rows: Rows, chosen: None, reach: Array
+) -> Array:
+    features, X = rows.n_features, rows.table
+    total = np.zeros(weights.size)
+    # Fewer blocks take less time around them; slices of sparse rows are copies.
+    whole = [slice(None)]
+    for block in whole if rows.is_sparse else blocks_of(rows, features // 4 + 1):
+        scale, part, most = rows.row_scale[block], X[block], reach[block]
+        left = rows.targets[block] - centre - scale * (part @ weights[:features])
+        if constant > 0.0:
+            left -= constant * weights[-1]
+        np.clip(left, -most, most, out=left)
+        left[np.isnan(left)] = 0.0
+        if rows.row_weight is not None:
+            left *= rows.row_weight[block]
+        total[:features] += (scale * left) @ part
+        if constant > 0.0:
+            total[-1] += constant * left.sum()
+    return total
 
 
 def _bounded(point: Array) -> Array:

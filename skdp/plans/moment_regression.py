@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,13 +94,13 @@ class MomentPlan:
     def bind(
         self, X: Any, targets: Array, row_weight: Array | None = None, n_units: int | None = None
     ) -> list[Any]:
-        """Return the rows of a table, and their weights, as `carry_out` takes them."""
-        return [X, bind_rows(self, X, targets, row_weight, n_units)]
+        """Return the rows of a table as `carry_out` takes them."""
+        return [bind_rows(self, X, targets, row_weight, n_units)]
 
     def carry_out(self, table: list[Any], stream: RandomStream) -> Array:
         """Return noisy sums over the records of a table."""
-        X, rows = table
-        total = sum_moments(X, rows, length(), mean_weight(self.constant), target_value())
+        (rows,) = table
+        total = sum_moments(rows, length(), mean_weight(self.constant), target_value())
         return self.sums.mechanism(stream, "second moments").release(total)
 
     def read(self, released: Array) -> SecondMoments:
@@ -128,10 +129,15 @@ def blocks_of(rows: Rows, width: int) -> list[slice]:
     return [slice(k, k + step) for k in range(0, rows.n_rows, step)]
 
 
-def sum_moments(
-    X: Any, rows: Rows, norm: float, mean_weight: float, target_value: float = 0.0
-) -> Array:
+def sum_moments(rows: Rows, norm: float, mean_weight: float, target_value: float = 0.0) -> Array:
     """Return packed moments of rows, with their targets if these count, over the norm."""
+    return sum(rows.map_parts(partial(_sum_part, norm, mean_weight, target_value)))
+
+
+def _sum_part(
+    norm: float, mean_weight: float, target_value: float, rows: Rows, chosen: None
+) -> Array:
+    X = rows.table
     width = rows.n_features + (target_value > 0.0)
     total = np.zeros(width * (width + 1) // 2 + (width if mean_weight > 0.0 else 0))
     scale = (rows.row_scale / norm)[:, np.newaxis]

@@ -70,10 +70,12 @@ def score_rows(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
         return np.asarray(X @ coef.T) + intercept
     # Those of dense matrices round by a row's place; sums along an axis in memory do not.
     scores = np.empty((X.shape[0], coef.shape[0]))
+    memory = np.empty((min(_BLOCK, X.shape[0]), X.shape[1]))
     for start in range(0, X.shape[0], _BLOCK):
         for k, weights in enumerate(coef):
             block = slice(start, start + _BLOCK)
-            scores[block, k] = np.add.reduce(X[block] * weights, axis=1)
+            products = np.multiply(X[block], weights, out=memory[: len(X[block])])
+            scores[block, k] = np.add.reduce(products, axis=1)
     return scores + intercept
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.row_sources import RowSource
 from skdp.solvers.gradients import check_index, check_shape
 from skdp.solvers.rows import Rows
 
@@ -50,16 +51,28 @@ def sum_expected_gradients(
     if rows.target_kind != "signs" or not clip > 0.0:
         raise ValueError("Expected gradients take labels -1 and +1, and a positive clip.")
     index = None if index is None else check_index(index, rows.n_rows)
+    if isinstance(rows.matrix, RowSource):
+        sum_part = partial(_sum_part, means, variances, clip, gain)
+        for own in rows.map_parts(sum_part, index):
+            out += own
+        return
     kernel: Any = kernels.accumulate_sparse if rows.is_sparse else kernels.accumulate_dense
-    for part, chosen in rows.parts(index):
-        chosen = np.arange(part.n_rows) if chosen is None else chosen
-        kernel(
-            *(part.matrix, part.row_scale, part.intercept_value, part.targets, means, variances),
-            *(chosen, float(gain), _hermite_rule(), float(clip), out.reshape(2, size)),
-        )
+    index = np.arange(rows.n_rows) if index is None else index
+    kernel(
+        *(rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, means, variances),
+        *(index, float(gain), _hermite_rule(), float(clip), out.reshape(2, size)),
+    )
 
 
-@functools.cache
+def _sum_part(
+    means: Array, variances: Array, clip: float, gain: float, part: Rows, chosen: Any
+) -> Array:
+    own = np.zeros(2 * means.size)
+    sum_expected_gradients(part, means, variances, own, chosen, clip, gain)
+    return own
+
+
+@cache
 def _hermite_rule() -> tuple[Array, Array]:
     """Return nodes and weights of expectations over a standard normal variable."""
     nodes, shares = np.polynomial.hermite_e.hermegauss(_NODES)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, evaluate, kernel_arguments
+from skdp.row_sources import RowSource
 from skdp.solvers.rows import TARGETS, Rows
 
 # Rows of one call of a kernel over all rows: a level of summation above the kernels' own blocks.
@@ -102,13 +104,9 @@ def sum_gradients(
     if not clip > 0.0:
         raise ValueError(f"clip must be positive (inf = no clipping), got {clip}.")
     index = None if index is None else check_index(index, rows.n_rows)
-    for part, chosen in rows.parts(index):
-        if part is rows:
-            _add_gradients(rows, functions, numbers, weights, out, chosen, clip)
-        else:
-            own = np.zeros_like(out)
-            _add_gradients(part, functions, numbers, weights, own, chosen, clip)
-            out += own
+    if isinstance(rows.matrix, RowSource):
+        return _sum_parts(rows, loss, weights, out, index, clip, values)
+    _add_gradients(rows, functions, numbers, weights, out, index, clip)
     return _sum_losses(rows, loss, weights, index) if values else 0.0
 
 
@@ -136,6 +134,29 @@ def _add_gradients(
         kernel(*data, weights, ALL_ROWS, start, stop, *options, part)
         if part is not out:
             out += part
+
+
+def _sum_parts(
+    rows: Rows,
+    loss: Loss,
+    weights: NDArray[np.float64],
+    out: NDArray[np.float64],
+    index: NDArray[np.int64] | None,
+    *options: Any,
+) -> float:
+    """Do the same part by part."""
+    total = 0.0
+    for value, own in rows.map_parts(partial(_sum_part, loss, weights, options), index):
+        total += value
+        out += own
+    return total
+
+
+def _sum_part(
+    loss: Loss, weights: NDArray[np.float64], options: Any, part: Rows, chosen: Any
+) -> tuple[float, NDArray[np.float64]]:
+    own = np.zeros_like(weights)
+    return sum_gradients(part, loss, weights, own, chosen, *options), own
 
 
 def _sum_losses(

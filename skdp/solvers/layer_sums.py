@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from skdp.losses.base import Loss
 from skdp.once import cached_property
+from skdp.row_sources import RowSource
 from skdp.solvers.gradients import ALL_ROWS, check_index, check_shape, check_targets
 from skdp.solvers.rows import Rows
 from skdp.threads import share_out
@@ -155,7 +156,7 @@ class LayerSums:
         self.rows, self.layers = rows, layers
         self._most_rows = most_rows or rows.n_units
         self.dtype = np.dtype(dtype)
-        self._loss = check_targets(rows, loss)
+        self._given, self._loss = loss, check_targets(rows, loss)
         self._limits = (_LIMITS[self.dtype.char], float(np.finfo(self.dtype).tiny))
         # Libraries round by the shape. In double precision, what a row gives does not depend on how
         # many others there are; in single precision it depends on its place, whatever is done.
@@ -198,13 +199,29 @@ class LayerSums:
             )
         self._kernels.add_start(self._start, weights, self._weights)
         index = None if index is None else check_index(index, self.rows.n_rows)
-        found = [
-            self._add_part(part, chosen, out, clip, values)
-            for part, chosen in self.rows.parts(index)
-        ]
-        return sum(within for within, _ in found), math.fsum(value for _, value in found)
+        if isinstance(self.rows.matrix, RowSource):
+            return self._add_parts(weights, out, index, clip, values)
+        return self._add_in_memory(self.rows, index, out, clip, values)
 
-    def _add_part(
+    def _add_parts(
+        self,
+        weights: Weights,
+        out: Weights | None,
+        index: NDArray[np.int64] | None,
+        *options: Any,
+    ) -> tuple[int, float]:
+        """Do what `add` does part by part."""
+        recipe = (self._given, self.layers, self.dtype, self._start, self._most_rows)
+        add_part = partial(_add_part, recipe, weights, out is not None, options)
+        total, values = 0, []
+        for within, value, own in self.rows.map_parts(add_part, index):
+            total += within
+            values.append(value)
+            if out is not None:
+                out += own
+        return total, math.fsum(values)
+
+    def _add_in_memory(
         self,
         rows: Rows,
         index: NDArray[np.int64] | None,
@@ -212,7 +229,6 @@ class LayerSums:
         clip: float,
         values: bool,
     ) -> tuple[int, float]:
-        """Do what `add` does for rows in memory."""
         count = rows.n_rows if index is None else index.size
         if count == 0:
             return 0, 0.0
@@ -296,6 +312,13 @@ class LayerSums:
             within = kernels.backward(*shared, clipping, self._limits[1], total)
         self._blocks.append(block)
         return within, losses
+
+
+def _add_part(
+    recipe: Any, weights: Weights, wanted: bool, options: Any, part: Rows, chosen: Any
+) -> tuple[int, float, Weights | None]:
+    own = np.zeros_like(weights) if wanted else None
+    return (*LayerSums(part, *recipe).add(weights, own, chosen, *options), own)
 
 
 def wide_sums(rows: Rows, loss: Loss) -> LayerSums | None:

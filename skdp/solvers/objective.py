@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.losses.base import Loss, evaluate
+from skdp.once import cached_property
+from skdp.row_sources import RowSource
 from skdp.solvers.gradients import check_shape, check_targets, sum_gradients
-from skdp.solvers.layer_sums import wide_sums
+from skdp.solvers.layer_sums import LayerSums, wide_sums
 from skdp.solvers.rows import Rows
 
 Vector = NDArray[np.float64]
@@ -65,10 +68,13 @@ class RegularisedObjective:
         self.penalty = float(penalty)
         self.n_weights = rows.n_weights(loss.n_outputs)
         self._clip = loss.clip
-        self._wide = wide_sums(rows, loss)
         self.tilt = tilt
         if tilt is not None:
             check_shape("tilt", tilt, self.n_weights)
+
+    @cached_property
+    def _wide(self) -> LayerSums | None:
+        return wide_sums(self.rows, self.loss)
 
     def with_loss(self, loss: Loss) -> RegularisedObjective:
         """Return the same objective with another loss."""
@@ -128,6 +134,9 @@ class RegularisedObjective:
 
     def _clipped_values(self, weights: Vector, index: NDArray[np.int64] | None) -> float:
         """Return the sum of clipped losses; the kernels know the base loss only."""
+        return sum(self._map_parts(RegularisedObjective._part_values, weights, index))
+
+    def _part_values(self, weights: Vector, index: NDArray[np.int64] | None) -> float:
         loss: Any = self.loss.unweighted
         total = 0.0
         for block, targets, shares in self.rows.blocks(index):
@@ -135,61 +144,83 @@ class RegularisedObjective:
             total += float((shares * values).sum())
         return total
 
+    def _map_parts(
+        self, method: Callable[..., Any], given: Any, index: NDArray[np.int64] | None
+    ) -> Iterator[Any]:
+        """Call a method of the objective of each part of the rows, and return what it gives."""
+        return self.rows.map_parts(partial(_of_part, self.loss, method, given), index)
+
     def hessian(self, weights: Vector, index: NDArray[np.int64] | None = None) -> NDArray:
         """Return the (generalised) Hessian, at least ``penalty`` times the identity."""
         outputs, columns = self.loss.n_outputs, self.rows.n_columns
         total = np.zeros((outputs, columns, outputs, columns))
-        count = self._count(index)
-        table = weights.reshape(outputs, columns)
-        for block, targets, shares in self.rows.blocks(index):
-            curvature = self._curvature(block, table, targets)
-            for a in range(outputs):
-                for b in range(a + 1):
-                    weight = shares * self._weight(curvature, a, b)
-                    total[a, :, b, :] += _weighted_gram(block, weight)
+        for own in self._map_parts(RegularisedObjective._part_hessian, weights, index):
+            total += own
         for a in range(outputs):
             for b in range(a):
                 total[b, :, a, :] = total[a, :, b, :]
         matrix = total.reshape(self.n_weights, self.n_weights)
-        matrix /= count
+        matrix /= self._count(index)
         matrix.flat[:: self.n_weights + 1] += self.penalty
         return matrix
+
+    def _part_hessian(self, weights: Vector, index: NDArray[np.int64] | None) -> NDArray:
+        outputs, columns = self.loss.n_outputs, self.rows.n_columns
+        total = np.zeros((outputs, columns, outputs, columns))
+        memory = np.empty(0)
+        for block, targets, shares in self.rows.blocks(index):
+            if block.size > memory.size and not self.rows.is_sparse:
+                memory = np.empty_like(block)
+            curvature = self._curvature(block, weights, targets)
+            for a in range(outputs):
+                for b in range(a + 1):
+                    weight = shares * self._weight(curvature, a, b)
+                    total[a, :, b, :] += _weighted_gram(block, weight, memory)
+        return total
 
     def hessian_operator(
         self, weights: Vector, index: NDArray[np.int64] | None = None
     ) -> Callable[[Vector], Vector]:
         """Return the function that multiplies the Hessian at ``weights`` by a vector.
 
-        The curvature of every row is computed once; the Hessian is never formed.
+        The curvature of every row in memory is computed once; the Hessian is never formed.
         """
-        outputs, columns = self.loss.n_outputs, self.rows.n_columns
         count = self._count(index)
-        table = weights.reshape(outputs, columns)
-        curvatures = [
-            self._curvature(block, table, targets) for block, targets, _ in self.rows.blocks(index)
-        ]
+        curvatures: list[NDArray] | None = None
+        if not isinstance(self.rows.matrix, RowSource):
+            curvatures = [self._curvature(b, weights, t) for b, t, _ in self.rows.blocks(index)]
 
         def multiply(vector: Vector) -> Vector:
-            product = np.zeros((outputs, columns))
-            direction = vector.reshape(outputs, columns)
-            blocks = self.rows.blocks(index)
-            for (block, _, shares), curvature in zip(blocks, curvatures, strict=True):
-                moved = np.asarray(block @ direction.T)
-                if outputs > 1:
-                    moved -= np.einsum("nk,nk->n", curvature, moved)[:, None]
-                moved *= shares[:, None]
-                product += np.asarray(block.T @ (curvature * moved)).T
-            return product.reshape(-1) / count + self.penalty * vector
+            product = np.zeros(self.n_weights)
+            given = weights, vector, curvatures
+            for own in self._map_parts(RegularisedObjective._part_product, given, index):
+                product += own
+            return product / count + self.penalty * vector
 
         return multiply
 
-    def _curvature(self, block: Any, table: NDArray, targets: NDArray) -> NDArray:
+    def _part_product(self, given: Any, index: NDArray[np.int64] | None) -> Vector:
+        weights, vector, curvatures = given
+        direction = vector.reshape(self.loss.n_outputs, self.rows.n_columns)
+        product = np.zeros(direction.shape)
+        for k, (block, targets, shares) in enumerate(self.rows.blocks(index)):
+            known = curvatures is not None
+            curvature = curvatures[k] if known else self._curvature(block, weights, targets)
+            moved = np.asarray(block @ direction.T)
+            if self.loss.n_outputs > 1:
+                moved -= np.einsum("nk,nk->n", curvature, moved)[:, None]
+            moved *= shares[:, None]
+            product += np.asarray(block.T @ (curvature * moved)).T
+        return product.reshape(-1)
+
+    def _curvature(self, block: Any, weights: Vector, targets: NDArray) -> NDArray:
         """Return what the second derivatives of each row's loss in its scores are made of.
 
         For losses of one score the derivatives themselves, (n, 1); for softmax the probabilities p,
         (n, K), of the matrix ``diag(p) - p p^T``.
         """
         loss: Any = self.loss.unweighted
+        table = weights.reshape(self.loss.n_outputs, -1)
         scores = np.asarray(block @ table.T)
         if self.loss.n_outputs == 1:
             if self._clip < math.inf:
@@ -208,6 +239,12 @@ class RegularisedObjective:
         return -curvature[:, a] * curvature[:, b]
 
 
+def _of_part(
+    loss: Loss, method: Callable[..., Any], given: Any, part: Rows, chosen: NDArray[np.int64] | None
+) -> Any:
+    return method(RegularisedObjective(part, loss, 0.0), given, chosen)
+
+
 def _norms(block: Any) -> Vector:
     """Return the norms of scaled rows."""
     if sparse.issparse(block):
@@ -215,11 +252,11 @@ def _norms(block: Any) -> Vector:
     return np.sqrt(np.einsum("ij,ij->i", block, block))
 
 
-def _weighted_gram(block: Any, weights: Vector) -> NDArray:
+def _weighted_gram(block: Any, weights: Vector, memory: NDArray) -> NDArray:
     """Return ``block.T @ diag(weights) @ block``."""
     if sparse.issparse(block):
         return (block.T @ (sparse.diags(weights) @ block)).toarray()
     # A product of a matrix with its own transpose costs half as much; the weights have one sign.
-    root = block * np.sqrt(np.abs(weights))[:, None]
+    root = np.multiply(block, np.sqrt(np.abs(weights))[:, None], out=memory[: len(block)])
     gram = root.T @ root
     return -gram if (weights < 0.0).any() else gram

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,9 @@ def _as_scipy_has(matrix: Any, n_features: int) -> Any:
     return sparse.csr_matrix(matrix, shape=shape, copy=False)
 
 
-def _write_scales(X: Any, data_norm: float, out: NDArray[np.float64]) -> None:
-    """Write ``min(1 / data_norm, 1 / ||x_i||)``, rounded down, for every row."""
+def _row_scales(data_norm: float, X: Any) -> NDArray[np.float64]:
+    """Return ``min(1 / data_norm, 1 / ||x_i||)``, rounded down, for every row."""
+    out = np.empty(X.shape[0])
     step = 1 << 14 if sparse.issparse(X) else max(1, _NORM_ELEMENTS // max(X.shape[1], 1))
     # What overflows is found below, and may not be told.
     with np.errstate(all="ignore"):
@@ -86,6 +88,11 @@ def _write_scales(X: Any, data_norm: float, out: NDArray[np.float64]) -> None:
             # Of the longest rows the quotient is subnormal, and rounded by more than the margin.
             cut = np.nextafter(shrink / np.maximum(relative, shrink) / data_norm, 0.0)
             out[start : start + step] = np.where(relative > shrink, cut, 1.0 / data_norm)
+    return out
+
+
+def _scales_of_block(data_norm: float, block: Any, chosen: None) -> NDArray[np.float64]:
+    return _row_scales(data_norm, _as_scipy_has(_as_kernels_take(block), block.shape[1]))
 
 
 def _norms(block: Any, scale: float) -> NDArray[np.float64]:
@@ -116,6 +123,13 @@ def _squares(block: Any) -> NDArray[np.float64]:
     if filled.size:
         total[filled] = np.add.reduceat(values * values, block.indptr[filled])
     return total
+
+
+def _on_part(
+    function: Callable[..., Any], empty: Rows, block: Any, chosen: Any, *columns: Any
+) -> Any:
+    """Call a function with the rows of a block; `empty` are rows without any."""
+    return function(empty._filled(block, *columns[:3]), chosen, *columns[3:])
 
 
 class Rows:
@@ -187,15 +201,12 @@ class Rows:
             raise ValueError(
                 f"X must be a float32 or float64 matrix, got {X.ndim} dimensions of {X.dtype}."
             )
-        row_scale = np.empty(X.shape[0])
         if isinstance(X, RowSource):
-            for start, stop, block in X.blocks():
-                part = _as_scipy_has(_as_kernels_take(block), X.shape[1])
-                _write_scales(part, data_norm, row_scale[start:stop])
             matrix: Any = X
+            row_scale = X.column(partial(_scales_of_block, data_norm))
         else:
             matrix = _as_kernels_take(X)
-            _write_scales(_as_scipy_has(matrix, X.shape[1]), data_norm, row_scale)
+            row_scale = _row_scales(data_norm, _as_scipy_has(matrix, X.shape[1]))
         shift = float(intercept_value)
         shape = (X.shape[1], np.asarray(targets), row_scale, shift, target_kind)
         return cls(matrix, *shape, row_weight, n_units)
@@ -243,72 +254,88 @@ class Rows:
             other.row_weight = other._check_row_weight(row_weight)
         return other
 
-    def parts(self, index: NDArray[np.int64] | None = None) -> Iterator[tuple[Rows, Any]]:
-        """Yield rows that lie in memory, part after part, and the numbers in them that are meant.
+    def map_parts(
+        self,
+        function: Callable[..., Any],
+        index: NDArray[np.int64] | None = None,
+        columns: Sequence[NDArray[Any]] = (),
+    ) -> Iterator[Any]:
+        """Yield ``function(part, chosen, *columns)`` for rows in memory, part after part.
 
-        None stands for all. Sums over all parts are sums over the rows of ``index``; of a source
-        these are read in the order of the table.
+        `chosen` are the numbers in the part that are meant, None for all: sums over all parts, in
+        an order that is always the same, are sums over the rows of ``index``. Of columns, with a
+        number for each row, a part is given its own. A source calls the function where parts lie.
         """
         source = self.matrix
         if not isinstance(source, RowSource):
-            yield self, index
-        elif index is None or source.block_rows >= self.n_rows:
-            for start, stop, block in source.blocks():
-                yield self._only(block, slice(start, stop)), index
-        else:
-            index = np.sort(index)
-            for k in range(0, index.size, source.block_rows):
-                chosen = index[k : k + source.block_rows]
-                yield self._only(source.take(chosen), chosen), None
+            return iter([function(self, index, *columns)])
+        return source.map(*self._on_parts(function, columns), index)
+
+    def column(self, function: Callable[..., Any]) -> NDArray[np.float64]:
+        """Return a number for each row, from a function of parts as `map_parts` takes it."""
+        if not isinstance(self.matrix, RowSource):
+            return function(self, None)
+        return self.matrix.column(*self._on_parts(function, ()))
+
+    def _on_parts(self, function: Callable[..., Any], columns: Sequence[Any]) -> tuple[Any, Any]:
+        """Return a function of blocks of a source, and the columns it takes."""
+        empty = copy.copy(self)
+        empty.matrix = empty.targets = empty.row_scale = empty.row_weight = None  # type: ignore[assignment]
+        own = (self.targets, self.row_scale, self.row_weight, *columns)
+        return partial(_on_part, function, empty), own
 
     def gather(self, index: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
         """Return rows of a source in memory, all or those of ``index``, and where these are."""
         source: RowSource = self.matrix
-        if source.block_rows >= self.n_rows:
-            return self._only(source.read(0, self.n_rows), slice(None)), index
+        own = self.targets, self.row_scale, self.row_weight
+        if source.is_one_block:
+            return self._filled(source.read(0, self.n_rows), *own), index
         order = np.argsort(index, kind="stable")  # lots are ascending, and soon merged
         places = np.empty_like(order)
         places[order] = np.arange(order.size)
         chosen = index[order]
-        return self._only(source.take(chosen), chosen), places
+        columns = (None if column is None else column[chosen] for column in own)
+        return self._filled(source.take(chosen), *columns), places
 
-    def _only(self, block: Any, chosen: Any) -> Rows:
-        """Return some rows of a source, which have been read."""
+    def _filled(self, block: Any, targets: Any, row_scale: Any, row_weight: Any) -> Rows:
+        """Return some rows of a source, which have been read, with what belongs to them."""
         part = copy.copy(self)
-        part.matrix, part.targets = _as_kernels_take(block, checked=True), self.targets[chosen]
-        part.row_scale = self.row_scale[chosen]
-        part.row_weight = None if self.row_weight is None else self.row_weight[chosen]
-        part.n_rows = part.row_scale.size
+        part.matrix, part.n_rows = _as_kernels_take(block, checked=True), row_scale.size
+        part.targets, part.row_scale, part.row_weight = targets, row_scale, row_weight
         return part
 
     def blocks(
         self, index: NDArray[np.int64] | None = None
     ) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64]]]:
-        """Yield scaled rows with their constant column (float64 or CSR), targets and weights."""
-        for rows, chosen in self.parts(index):
-            yield from rows._blocks(chosen)
+        """Yield scaled rows with their constant column (float64 or CSR), targets and weights.
 
-    def _blocks(
-        self, index: NDArray[np.int64] | None
-    ) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64]]]:
+        The rows are in memory. A dense block is overwritten by the next.
+        """
         count = self.n_rows if index is None else index.size
         # Sparse blocks hold only stored entries, so they may have many more rows.
         size = 1 << 14 if self.is_sparse else max(64, _BLOCK_ELEMENTS // self.n_columns)
-        matrix = _as_scipy_has(self.matrix, self.n_features)
+        # Systems may take back what is freed, as workers of dask do, and clear it each time anew.
+        memory = np.empty((min(size, count), 0 if self.is_sparse else self.n_columns))
+        table = self.table
         for start in range(0, count, size):
             stop = min(start + size, count)
             chosen: Any = slice(start, stop) if index is None else index[start:stop]
             scale = self.row_scale[chosen]
             if self.is_sparse:
-                block = sparse.diags(scale) @ matrix[chosen]
+                block = sparse.diags(scale) @ table[chosen]
                 if self.intercept_value > 0.0:
                     column = np.full((stop - start, 1), self.intercept_value)
                     block = sparse.hstack([block, sparse.csr_matrix(column)], format="csr")
             else:
-                block = np.empty((stop - start, self.n_columns))
-                np.multiply(matrix[chosen], scale[:, None], out=block[:, : self.n_features])
+                block = memory[: stop - start]
+                np.multiply(table[chosen], scale[:, None], out=block[:, : self.n_features])
                 block[:, self.n_features :] = self.intercept_value
             yield block, self.targets[chosen], self.shares(chosen)
+
+    @property
+    def table(self) -> Any:
+        """The matrix of rows in memory as an array or a CSR matrix."""
+        return _as_scipy_has(self.matrix, self.n_features)
 
     @property
     def kernel_weight(self) -> NDArray[np.float64]:

@@ -204,7 +204,7 @@ def _run_gathered(
 ) -> None:
     """Do the same with rows of a source: those of several lots are read at once, if they fit."""
     first, most = 0, rows.matrix.block_rows
-    if most >= rows.n_rows:  # in place
+    if rows.matrix.is_one_block:
         most = indices.size
     while first < offsets.size - 1:
         last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1

@@ -67,7 +67,7 @@ def read_by(monkeypatch, rows):
     """Have blocks of about so many dense rows of float64; None leaves files whole."""
     if rows is not None:
         monkeypatch.setattr(row_sources, "WHOLE_BYTES", 0)
-        monkeypatch.setattr(row_sources, "_FEWEST_ROWS", 288)
+        monkeypatch.setattr(row_sources, "FEWEST_ROWS", 288)
         monkeypatch.setattr(row_sources, "BLOCK_BYTES", 8 * N_COLUMNS * rows)
 
 

@@ -144,8 +144,8 @@ def test_no_computed_norm_is_too_short():
     X[:, 2] += 1e-9 * rng.standard_normal(50)
     values, vectors = np.linalg.eigh(X.T @ X)
     basis = vectors * np.sqrt(50 / np.maximum(values, 1e-13))
-    rows = plan.bind(X, np.ones(50))[1]
-    reach = _ClippedSums(X, rows, 0.0, 0.0, basis, 1e-3)._reach
+    rows = plan.bind(X, np.ones(50))[0]
+    reach = _ClippedSums(rows, 0.0, 0.0, basis, 1e-3)._reach
     exact = np.vectorize(Fraction, otypes=[object])
     turned = (exact(X) * exact(rows.row_scale)[:, None]) @ exact(basis)
     norms = np.sum(turned * turned, axis=1)

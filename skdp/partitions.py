@@ -1,0 +1,323 @@
+"""Tables of dask, whose rows lie in partitions: on this machine, or on those of a cluster.
+
+Functions of rows are called where partitions lie, and what they return is added up here. Lots are
+drawn here as well, and row numbers are sent: whichever worker does a task, and however often, it
+gives the same. dask is imported when it is met.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, wraps
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.row_sources import FEWEST_ROWS, Index, RowSource, mapped_rows
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+# Fewest rows of a partition, and of a sum on average: see FEWEST_ROWS.
+_FEWEST_ROWS = 2 * FEWEST_ROWS
+# Partitions whose results are in memory at once, and bytes that are sent at once to stay there.
+_AT_ONCE, _SENT_BYTES = 64, 1 << 23
+_TRUSTED = (
+    "workers of dask, its scheduler and the wires between them see rows and sums without noise, "
+    "and are trusted as this process is",
+    "partitions hold the same rows whenever they are computed: norms of rows are found once",
+)
+_FAILED = (
+    "dask could not compute a partition of the table: a task failed, a partition has not the rows "
+    "and columns that the array declares, or workers were lost. What was said is withheld, since "
+    "it may quote private values, and what was charged stays."
+)
+
+
+def is_dask_array(X: Any) -> bool:
+    """Tell whether a table is an array of dask, without importing that."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(X, module.Array)
+
+
+def in_memory(column: Any) -> Any:
+    """Return a column of dask in memory, and any other as it is."""
+    if not hasattr(column, "__dask_graph__"):
+        return column
+    (found,) = _compute([column])
+    return found
+
+
+def row_source(X: Any, converted: bool = True) -> RowSource | None:
+    """Return the rows of a table in files or in partitions of dask, None of others."""
+    return _dask_rows(X, converted) if is_dask_array(X) else mapped_rows(X, converted)
+
+
+def _dask_rows(X: Any, converted: bool) -> RowSource | None:
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        return None
+    if not isinstance(X._meta, np.ndarray):
+        raise TypeError(
+            f"X is a dask array of {type(X._meta).__name__}: its blocks must be arrays of numpy."
+        )
+    if np.isnan(sum(X.shape)):
+        X = _declared(X)
+    if X.shape[0] == 0:
+        return None
+    X = X.rechunk({0: _merged(X.chunks[0]), 1: -1})
+    kept = not converted or X.dtype in (np.float32, np.float64)
+    dtype = X.dtype if kept else np.dtype(np.float64)
+    return DaskRows(list(X.to_delayed().ravel()), X.chunks[0], X.shape[1], dtype)
+
+
+def _declared(X: Any) -> Any:
+    """Return an array with the sizes of its chunks, which have to be computed."""
+    try:
+        return X.copy().compute_chunk_sizes()
+    except Exception:
+        pass
+    raise RuntimeError(_FAILED)
+
+
+def _merged(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return sizes of partitions that have enough rows, but for a table that has not."""
+    found, total = [], 0
+    for size in sizes:
+        total += size
+        if total >= _FEWEST_ROWS:
+            found.append(total)
+            total = 0
+    return (*found[:-1], sum(found[-1:]) + total) if total else tuple(found)
+
+
+class _Call(NamedTuple):
+    """What a task calls, and what its block has to be; sent once for all partitions."""
+
+    function: Callable[..., Any]
+    n_columns: int
+    dtype: np.dtype[Any]
+
+
+class DaskRows(RowSource):
+    """Rows in partitions; `places` are those of rows in the order of partitions, None for theirs.
+
+    Where few rows are wanted of each partition they are brought here, as rows of a file are.
+    """
+
+    is_one_block = False
+    assumptions = _TRUSTED
+
+    def __init__(
+        self,
+        blocks: list[Any],
+        sizes: Sequence[int],
+        n_columns: int,
+        dtype: np.dtype[Any],
+        places: Index | None = None,
+    ) -> None:
+        self._blocks, self._places = blocks, places
+        self._ends = np.cumsum([0, *sizes])
+        self.shape = (int(self._ends[-1]), n_columns)
+        self.dtype, self.row_bytes = dtype, float(n_columns * dtype.itemsize)
+        # Columns that lie beside the partitions, by the array that they were cut from.
+        self._beside: dict[int, tuple[Any, list[Any]]] = {}
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        columns: Sequence[Any] = (),
+        index: Index | None = None,
+        small: bool = False,
+    ) -> Iterator[Any]:
+        """Yield ``function(block, chosen, *columns)`` of partitions, several at once, in order."""
+        if self._too_few(self.shape[0] if index is None else index.size):
+            return super().map(function, columns, index, small)
+        return self._results(self._tasks(function, columns, self._chosen(index)))
+
+    def column(self, function: Callable[..., Any], columns: Sequence[Any] = ()) -> NDArray[Any]:
+        """Return the numbers that a function gives for each row; they stay with it, too."""
+        if self._too_few(self.shape[0]):
+            return super().column(function, columns)
+        kept = _persist(self._tasks(function, columns, self._chosen(None)))
+        found = np.concatenate(list(self._results(kept)))
+        if self._places is not None:
+            found = found[self._places]
+        self._beside[id(found)] = found, kept
+        return found
+
+    def read(self, start: int, stop: int) -> Any:
+        """Return rows ``start`` to ``stop``, brought here."""
+        return self.take(np.arange(start, stop))
+
+    def take(self, index: Index) -> Any:
+        """Return rows by their ascending numbers, brought here."""
+        places = index if self._places is None else self._places[index]
+        order = np.argsort(places, kind="stable")
+        found = self._results(self._tasks(_take, (), self._split(places[order])))
+        table = np.concatenate([np.empty((0, self.shape[1]), self.dtype), *found])
+        return table if self._places is None else table[np.argsort(order)]
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return a slice of rows in memory, or a source of rows that stay where they are."""
+        if isinstance(rows, slice):
+            return super().__getitem__(rows)
+        from dask import delayed
+
+        places = np.asarray(rows) if self._places is None else self._places[rows]
+        order = np.argsort(places, kind="stable")
+        chosen = self._split(places[order])
+        pick = delayed(_pick, pure=False)
+        sizes = np.diff(self._ends)
+        blocks = list(map(pick, self._blocks, _send(chosen), sizes))
+        new = [own.size for own in chosen]
+        kept = [k for k, size in enumerate(new) if size]
+        return DaskRows(
+            *([blocks[k] for k in kept], [new[k] for k in kept], self.shape[1], self.dtype),
+            places=np.argsort(order),
+        )
+
+    def _too_few(self, n_rows: int) -> bool:
+        return n_rows < _FEWEST_ROWS * len(self._blocks)
+
+    def _chosen(self, index: Index | None) -> list[Any]:
+        """Return which rows of each partition have numbers in the index."""
+        if index is None:
+            return [None] * len(self._blocks)
+        return self._split(np.sort(index if self._places is None else self._places[index]))
+
+    def _split(self, places: Index) -> list[Index]:
+        """Return ascending places as numbers of rows in each partition."""
+        parts = np.split(places, np.searchsorted(places, self._ends[1:-1]))
+        return [part - first for part, first in zip(parts, self._ends, strict=False)]
+
+    def _tasks(self, function: Any, columns: Sequence[Any], chosen: list[Any]) -> list[Any]:
+        """Return one task for each partition of which rows are chosen."""
+        from dask import delayed
+
+        call = delayed(_Call(function, self.shape[1], self.dtype), traverse=False)
+        run = delayed(_run, pure=False)
+        own = [self._kept_beside(column) for column in columns]
+        sizes = np.diff(self._ends)
+        return [
+            run(call, size, block, numbers, *parts)
+            for size, block, numbers, *parts in zip(sizes, self._blocks, chosen, *own, strict=True)
+            if numbers is None or numbers.size
+        ]
+
+    def _kept_beside(self, column: Any) -> list[Any]:
+        """Return the parts of a column, which are sent to where partitions lie, once."""
+        if column is None:
+            return [None] * len(self._blocks)
+        if id(column) not in self._beside:
+            ordered = column if self._places is None else column[np.argsort(self._places)]
+            parts = _send(np.split(ordered, self._ends[1:-1]))
+            self._beside[id(column)] = column, parts
+        return self._beside[id(column)][1]
+
+    @staticmethod
+    def _results(tasks: list[Any]) -> Iterator[Any]:
+        for first in range(0, len(tasks), _AT_ONCE):
+            for found in _compute(tasks[first : first + _AT_ONCE]):
+                if isinstance(found, _Failed):
+                    raise RuntimeError(_FAILED)
+                yield found
+
+
+class _Failed:
+    """What a task returns in the place of an error, which workers would write to their logs."""
+
+
+def _run(call: _Call, size: int, block: Any, chosen: Any, *columns: Any) -> Any:
+    """Call a function with a block of a partition, if that is what was declared."""
+    try:
+        # Compiled code would read beyond the end of shorter blocks, or of narrower ones.
+        if type(block) is not np.ndarray or block.shape != (size, call.n_columns):
+            return _Failed()
+        with np.errstate(all="ignore"):
+            rows = np.require(block, call.dtype, ["C", "A"])
+            return call.function(rows, chosen, *columns)
+    except Exception:
+        return _Failed()
+
+
+def _take(block: Any, chosen: Index) -> Any:
+    return block.take(chosen, axis=0)
+
+
+def _pick(block: Any, chosen: Index, size: int) -> Any:
+    return block[chosen] if block.shape[:1] == (size,) else None
+
+
+def _same(part: Any) -> Any:
+    return part
+
+
+def _send(parts: Sequence[NDArray[Any]]) -> list[Any]:
+    """Return parts of a column as tasks that have been done, and can be done again elsewhere."""
+    from dask import delayed
+
+    task = delayed(_same, pure=False)
+    at_once = max(1, _SENT_BYTES // max(1, *(part.nbytes for part in parts)))
+    sent: list[Any] = []
+    for k in range(0, len(parts), at_once):
+        sent += _persist([task(np.ascontiguousarray(part)) for part in parts[k : k + at_once]])
+    return sent
+
+
+def _persist(tasks: list[Any]) -> list[Any]:
+    """Have tasks done, and their results kept where they are."""
+    from dask import persist
+
+    try:
+        return list(persist(*tasks))
+    except Exception:
+        pass
+    raise RuntimeError(_FAILED)
+
+
+def _compute(tasks: list[Any]) -> tuple[Any, ...]:
+    """Return what tasks give; no error quotes what they have seen."""
+    from dask import compute
+
+    try:
+        return compute(*tasks)
+    except Exception:
+        pass
+    raise RuntimeError(_FAILED)
+
+
+def by_partitions(method: Method) -> Method:
+    """Make a method of rows return a lazy array of dask for one, and what it did for others.
+
+    Workers are given the model without its budget.
+    """
+
+    @wraps(method)
+    def of_rows(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if not is_dask_array(X) or X.ndim != 2:
+            return method(self, X, *args, **options)
+        left_here = ("accountant", "_bound_accountant", "random_state")
+        state = {name: value for name, value in vars(self).items() if name not in left_here}
+        apply = partial(_apply, type(self), state, method.__name__, args, options)
+        example = apply(np.zeros((1, X.shape[1]), X.dtype))[:0]
+        X = X.rechunk({1: -1})
+        return X.map_blocks(
+            partial(_apply_to_some, apply, example),
+            meta=example,
+            drop_axis=[1] if example.ndim == 1 else [],
+            new_axis=list(range(2, example.ndim)) or None,
+            chunks=(X.chunks[0], *((size,) for size in example.shape[1:])),
+        )
+
+    return of_rows  # type: ignore[return-value]
+
+
+def _apply(kind: type, state: dict[str, Any], name: str, args: Any, options: Any, X: Any) -> Any:
+    model: Any = object.__new__(kind)
+    vars(model).update(state)
+    return getattr(model, name)(X, *args, **options)
+
+
+def _apply_to_some(apply: Callable[[Any], Any], example: Any, X: Any) -> Any:
+    return apply(X) if len(X) else example
