@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "threads"),
-        "units",
+        *("partitions", "units"),
     },
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
@@ -51,6 +51,7 @@ MAY_IMPORT = {
     },
     "statistics": {
         *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),
+        "partitions",
     },
     "metrics": {
         *("statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
@@ -58,6 +59,7 @@ MAY_IMPORT = {
             "exceptions",
             "inputs",
             "parameters",
+            "partitions",
             "pipelines",
             "row_sources",
             "scores",
@@ -76,6 +78,7 @@ MAY_IMPORT = {
     "row_sources": set(),
     "seeding": {"row_sources"},
     "silence": set(),
+    "partitions": {"silence"},
     "progress": {"silence"},
     "threads": set(),
     "once": set(),

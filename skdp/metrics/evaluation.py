@@ -18,6 +18,7 @@ from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan
 from skdp.metrics.result import PrivateEvaluationResult
 from skdp.parameters import check_integer, check_real
+from skdp.partitions import collected
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.seeding import fit_context
 from skdp.statistics.noise import UNIT
@@ -172,6 +173,7 @@ class PrivateEvaluation(EvaluatesModel):
         """
         self._check_parameters()
         probabilities, classes = self._about(model, X)
+        y, subgroups, groups = map(collected, (y, subgroups, groups))
         rows = self._read(X, y, classes, subgroups, groups)
         unit = 1 if groups is None else UNIT
         plan = self._plan(rows.n, classes, probabilities, unit)

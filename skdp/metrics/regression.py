@@ -19,6 +19,7 @@ from skdp.metrics.intervals import Figure, quantile
 from skdp.metrics.record import FiguresRecord, figure_to_dict
 from skdp.metrics.result import Point
 from skdp.parameters import check_bounds, check_real
+from skdp.partitions import collected
 from skdp.pipelines import only_parameter
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.seeding import fit_context
@@ -162,6 +163,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
             )
         self._check_model(model, X)
         bounds, largest = self._scale(model)
+        y, groups = collected(y), collected(groups)
         truth = read_numbers(validate_column(y))
         self._check_lengths(X, truth, "X, y and groups", groups)
         units = None if groups is None else units_of(groups)
