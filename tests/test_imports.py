@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "silence"),
-        *("progress", "units"),
+        *("partitions", "progress", "units"),
     },
     "statistics": {
         *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),

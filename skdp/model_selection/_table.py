@@ -16,6 +16,7 @@ from skdp.inputs import (
     refuse_other_tables,
     validate_private_data,
 )
+from skdp.partitions import collected
 
 
 def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -24,6 +25,7 @@ def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     If `template` has parts, these will see the rows first and check them.
     """
     parts = ("steps", "transformers", "transformer_list", "estimator")
+    X, y = collected(X), collected(y)  # each run copies its rows
     refuse_other_tables(X)
     check_indices(X)
     try:
