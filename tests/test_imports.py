@@ -42,16 +42,16 @@ MAY_IMPORT = {
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "threads"),
-        *("partitions", "units"),
+        *("dask_tables", "units"),
     },
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "silence"),
-        *("partitions", "progress", "units"),
+        *("dask_tables", "progress", "units"),
     },
     "statistics": {
         *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),
-        "partitions",
+        "dask_tables",
     },
     "metrics": {
         *("statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
@@ -59,7 +59,7 @@ MAY_IMPORT = {
             "exceptions",
             "inputs",
             "parameters",
-            "partitions",
+            "dask_tables",
             "pipelines",
             "row_sources",
             "scores",
@@ -78,7 +78,7 @@ MAY_IMPORT = {
     "row_sources": set(),
     "seeding": {"row_sources"},
     "silence": set(),
-    "partitions": {"silence"},
+    "dask_tables": {"silence"},
     "progress": {"silence"},
     "threads": set(),
     "once": set(),

@@ -12,11 +12,11 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_relation
+from skdp.dask_tables import in_partitions, sized
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
-from skdp.partitions import in_partitions, sized
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_sources import in_blocks, mapped_rows
 from skdp.silence import around_runs

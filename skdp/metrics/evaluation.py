@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
 from skdp.choices import Auto
+from skdp.dask_tables import collected
 from skdp.estimators.labels import encode_labels
 from skdp.inputs import validate_column
 from skdp.mechanisms.contribution import Adjacency
@@ -18,7 +19,6 @@ from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan
 from skdp.metrics.result import PrivateEvaluationResult
 from skdp.parameters import check_integer, check_real
-from skdp.partitions import collected
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.seeding import fit_context
 from skdp.statistics.noise import UNIT

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdp.choices import Adjacency, Auto
+from skdp.dask_tables import collected
 from skdp.estimators.labels import read_numbers
 from skdp.inputs import validate_column
 from skdp.mechanisms.random_stream import resolve_random_state
@@ -19,7 +20,6 @@ from skdp.metrics.intervals import Figure, quantile
 from skdp.metrics.record import FiguresRecord, figure_to_dict
 from skdp.metrics.result import Point
 from skdp.parameters import check_bounds, check_real
-from skdp.partitions import collected
 from skdp.pipelines import only_parameter
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.seeding import fit_context

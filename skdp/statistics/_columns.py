@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.partitions import in_partitions
+from skdp.dask_tables import in_partitions
 from skdp.preprocessing import BooleanColumn, CategoricalColumn, NumericColumn, TableSchema
 from skdp.preprocessing.schema.base import FeatureColumn
 from skdp.preprocessing.schema.frames import import_pandas

@@ -16,7 +16,8 @@ from skdp import ObjectivePerturbationLogisticRegression
 from skdp.accounting import PureDPEvent
 from skdp.budget import BudgetAccountant, BudgetExceededError, LedgerUnreachableError
 from skdp.budget.ledger import home
-from skdp.exceptions import LedgerMissingError
+from skdp.budget.ledger.store import Ledger
+from skdp.exceptions import LedgerError, LedgerMissingError
 
 HOME = "the process that has the ledger"
 
@@ -137,6 +138,15 @@ def test_a_ledger_that_is_gone_is_not_made_anew(cluster):
     with pytest.raises(LedgerMissingError):
         reserve(at_worker(budget), 0.25)
     assert len(calls(cluster)) == 1
+
+
+def test_an_error_that_cannot_travel_is_told(cluster, monkeypatch):
+    def fail(*_, **__):
+        raise ValueError(lambda: None)
+
+    monkeypatch.setattr(Ledger, "opened", fail)
+    with pytest.raises(LedgerError, match="ValueError: <function"):
+        reserve(at_worker(BudgetAccountant(1.0, 0.0)), 0.25)
 
 
 def test_only_clients_make_their_process_a_home(cluster, monkeypatch):

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from skdp.exceptions import LedgerUnreachableError
+from skdp.exceptions import LedgerError, LedgerUnreachableError
 
 _AGAIN_SECONDS = 5.0  # after which a request is repeated to which no answer came
 _SILENCE_SECONDS = 30.0  # after which a home that gives no sign of life is given up
@@ -98,14 +98,19 @@ def _hear(client: Any, event: tuple[float, dict[str, Any]]) -> None:
 
 
 def _serve(client: Any, message: dict[str, Any], answer: list[bytes | None]) -> None:
-    try:
-        found = True, pickle.loads(message["call"])()
-    except Exception as error:  # is the caller's to be raised
-        found = False, error
-    answer[0] = pickle.dumps(found)
+    answer[0] = _outcome(message["call"])
     _send(client, message["from"], {"key": message["key"], "answer": answer[0]})
     while len(_answers) > _MOST_ANSWERS:
         _answers.pop(next(iter(_answers)))
+
+
+def _outcome(call: bytes) -> bytes:
+    try:
+        return pickle.dumps((True, pickle.loads(call)()))
+    except Exception as error:  # is the caller's to be raised
+        with contextlib.suppress(Exception):
+            return pickle.dumps((False, error))
+        return pickle.dumps((False, LedgerError(f"{type(error).__name__}: {error}")))
 
 
 def _ask(client: Any, desk: Any, call: Callable[[], Any]) -> Any:

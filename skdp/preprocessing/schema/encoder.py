@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.dask_tables import as_rows_are_read
 from skdp.exceptions import SchemaError
 from skdp.parameters import PlainParameters
-from skdp.partitions import by_partitions
 from skdp.preprocessing.schema.base import FeatureColumn, refuse_misfits
 from skdp.preprocessing.schema.interaction import Interaction, coarsen, multiply
 from skdp.preprocessing.schema.values import (
@@ -67,7 +67,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         self.columns = columns
         self.product = product
 
-    @by_partitions
+    @as_rows_are_read
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check that the table has the described columns; no cell is used.
 
@@ -115,7 +115,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         self.data_norm_ = 1.0 if self._product else norm_of(columns)
         return self
 
-    @by_partitions
+    @as_rows_are_read
     def transform(self, X: Any) -> np.ndarray:
         """Encode rows, each by itself.
 
@@ -146,7 +146,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         refuse_misfits(zip(self._columns, column_dtypes(X), strict=True))
         return self._encode(X, predicting=self._tells)
 
-    @by_partitions
+    @as_rows_are_read
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and encode the same rows without a warning that would tell about them.
 

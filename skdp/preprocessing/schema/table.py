@@ -13,7 +13,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp.choices import SchemaEncoding
-from skdp.partitions import in_partitions
+from skdp.dask_tables import in_partitions
 from skdp.pipelines import behind_others
 from skdp.preprocessing.schema.base import Column
 from skdp.preprocessing.schema.changes import SchemaChanges

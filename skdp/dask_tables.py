@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from skdp.silence import around_runs
 
 
-def is_partitioned(X: Any) -> bool:
+def is_of_dask(X: Any) -> bool:
     """Tell whether a table or column is an array or a frame of Dask."""
     kind = type(X)
     return hasattr(kind, "__dask_graph__") and hasattr(kind, "to_delayed") and hasattr(kind, "ndim")
@@ -25,12 +25,12 @@ def is_partitioned(X: Any) -> bool:
 
 def in_partitions(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
     """Return what a function gives for the rows of a table, of Dask's at each partition."""
-    if not is_partitioned(X):
+    if not is_of_dask(X):
         return function(X)
     import dask
 
     run = dask.delayed(functools.partial(_run, function), pure=False)
-    answers = dask.compute(*map(run, _parts(X)))
+    answers = _public_errors(lambda: dask.compute(*map(run, _parts(X))))
     for _, error in answers:
         if error is not None:
             raise error
@@ -40,21 +40,21 @@ def in_partitions(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[An
 
 def collected(column: Any) -> Any:
     """Return a column in memory."""
-    return column.compute() if is_partitioned(column) else column
+    return _public_errors(column.compute) if is_of_dask(column) else column
 
 
 def sized(X: Any) -> Any:
     """Return a table that knows how many rows it has."""
-    unknown = is_partitioned(X) and _is_array(X) and math.isnan(X.shape[0])
-    return X.copy().compute_chunk_sizes() if unknown else X
+    unknown = is_of_dask(X) and _is_array(X) and math.isnan(X.shape[0])
+    return _public_errors(X.copy().compute_chunk_sizes) if unknown else X
 
 
-def by_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
+def as_rows_are_read(method: Callable[..., Any]) -> Callable[..., Any]:
     """Have a method that looks at columns, or encodes each row by itself, take tables of Dask."""
 
     @functools.wraps(method)
     def call(transformer: Any, X: Any, *arguments: Any, **options: Any) -> Any:
-        if not is_partitioned(X):
+        if not is_of_dask(X):
             return method(transformer, X, *arguments, **options)
         few = method(transformer, _no_rows(X), *arguments, **options)
         if few is transformer:
@@ -90,6 +90,17 @@ def _whole_rows(X: Any) -> Any:
 
 def _parts(X: Any) -> Any:
     return _whole_rows(X).to_delayed().ravel() if _is_array(X) else X.to_delayed()
+
+
+def _public_errors(compute: Callable[[], Any]) -> Any:
+    try:
+        return compute()
+    except Exception:
+        pass
+    raise RuntimeError(
+        "Dask could not compute the table. What was said is withheld, since it may quote private "
+        "values: compute() of the table itself tells it."
+    )
 
 
 def _run(function: Callable[[Any], Any], part: Any) -> tuple[Any, BaseException | None]:

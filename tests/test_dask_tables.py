@@ -151,6 +151,14 @@ def test_errors_are_those_of_memory_and_quote_no_cell(frame):
         strict.preprocessor().fit_transform(X).compute()
 
 
+def test_what_dask_says_of_rows_is_withheld(frame):
+    wrong = dd.from_pandas(frame.assign(age="secret"), npartitions=3)
+    wrong["age"] = wrong["age"].astype(object).astype(float)
+    with pytest.raises(RuntimeError, match="Dask could not compute the table") as refused:
+        private_mean(wrong["age"], schema=SCHEMA, epsilon=1.0)
+    assert "secret" not in str(refused.value) and refused.value.__context__ is None
+
+
 def test_no_warning_tells_what_a_partition_holds(frame):
     strange = frame.assign(ward="Z")
     schema = SCHEMA.replace(
