@@ -9,7 +9,7 @@ import pytest
 from skdp import OperaLogisticRegression
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import SchemaError
-from skdp.metrics import PrivateEvaluation, PrivateRegressionEvaluation
+from skdp.metrics import PrivateEvaluation, PrivateRegressionEvaluation, PrivateThreshold
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
     BooleanColumn,
@@ -230,6 +230,14 @@ def test_evaluations_of_arrays_of_unknown_lengths():
     evaluation = PrivateEvaluation(epsilon=1.0, random_state=3)
     found = evaluation.evaluate(fitted, rows[mask], labels[mask])
     assert repr(found) == repr(evaluation.evaluate(fitted, X[kept], y[kept]))
+
+
+def test_models_are_adjusted_as_in_memory(frame, model):
+    X, y = SCHEMA.split(frame)
+    lazy = dd.from_pandas(frame, npartitions=4)
+    adjusted = PrivateThreshold(model, epsilon=1.0, random_state=3)
+    expected = adjusted.fit(X, y).threshold_
+    assert adjusted.fit(lazy[SCHEMA.features], lazy["ill"]).threshold_ == expected
 
 
 def test_what_is_wrong_with_an_evaluation_is_found_before_the_charge(frame, model):
