@@ -219,6 +219,8 @@ class LedgerMissingError(LedgerError):
 class LedgerUnreachableError(LedgerError):
     """The server of the ledger does not answer, or does not let this user in.
 
+    So does the process that has the ledger, if workers of a Dask cluster ask it in vain.
+
     Examples
     --------
     >>> from skdp.accounting import PureDPEvent

@@ -42,15 +42,16 @@ MAY_IMPORT = {
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "threads"),
-        "units",
+        *("dask_tables", "units"),
     },
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "silence"),
-        *("progress", "units"),
+        *("dask_tables", "progress", "units"),
     },
     "statistics": {
         *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),
+        "dask_tables",
     },
     "metrics": {
         *("statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
@@ -58,6 +59,7 @@ MAY_IMPORT = {
             "exceptions",
             "inputs",
             "parameters",
+            "dask_tables",
             "pipelines",
             "row_sources",
             "scores",
@@ -76,6 +78,7 @@ MAY_IMPORT = {
     "row_sources": set(),
     "seeding": {"row_sources"},
     "silence": set(),
+    "dask_tables": {"silence"},
     "progress": {"silence"},
     "threads": set(),
     "once": set(),

@@ -15,6 +15,7 @@ from skdp.budget.currencies.profiles import is_certified
 from skdp.budget.desk import Desk
 from skdp.budget.entries import PLANNED, BudgetEntry, read_event, write_event
 from skdp.budget.ledger.chain import Row, canonical
+from skdp.budget.ledger.home import at_home
 from skdp.budget.request import Request
 from skdp.budget.view import LedgerView
 from skdp.choices import Adjacency
@@ -89,13 +90,7 @@ class BudgetPlan(Account):
     def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
         desk = self._accountant.desk
         request = desk.prepare(event, **details, needs_numbers=False)
-        with desk.file.opened(writing=True) as end:
-            plan, used = end.row(self._index), end.places(self._index)
-            place = _place_of(request, plan, used)
-            if place is None:
-                raise _not_planned(request, plan, used)
-            row = {**request.row, "kind": PLANNED, "plan": self._index, "place": place}
-            return desk.entry(request, end.append(row, desk.currency.nothing))
+        return desk.entry(request, _redeem(desk, self._index, request))
 
     def _address(self) -> dict[str, Any]:
         return {**self._accountant.desk.address(), "plan": self._index}
@@ -134,6 +129,17 @@ def commit(
     if desk.currency.needs_pairs:
         return charges, *_jointly(charges, desk.terms.adjacency, delta)
     return charges, ComposedEvent(tuple(charge.event for charge in charges)), None
+
+
+@at_home
+def _redeem(desk: Desk, index: int, request: Request) -> Row:
+    with desk.file.opened(writing=True) as end:
+        plan, used = end.row(index), end.places(index)
+        place = _place_of(request, plan, used)
+        if place is None:
+            raise _not_planned(request, plan, used)
+        row = {**request.row, "kind": PLANNED, "plan": index, "place": place}
+        return end.append(row, desk.currency.nothing)
 
 
 def _jointly(

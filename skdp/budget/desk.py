@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from skdp.accounting import Event
 from skdp.budget.currencies import BudgetFilter
 from skdp.budget.entries import BudgetEntry
 from skdp.budget.ledger.chain import Row
+from skdp.budget.ledger.home import at_home, name_home
+from skdp.budget.ledger.places import known_place
 from skdp.budget.ledger.store import Ledger
 from skdp.budget.request import Request, prepare
 from skdp.budget.summary import refusal
@@ -19,8 +22,9 @@ from skdp.reporting.privacy_spent import PrivacySpent
 class Desk:
     """What a budget and its plans share: the ledger, its terms and its currency."""
 
-    def __init__(self, file: Ledger) -> None:
+    def __init__(self, file: Ledger, home: str | None = None) -> None:
         self.file = file
+        self.home = home
         self.terms = BudgetTerms.from_row(file.genesis)
 
     @cached_property
@@ -33,6 +37,7 @@ class Desk:
         needs = {"needs_numbers": self.currency.needs_pairs, **details}
         return prepare(event, ledger_adjacency=self.terms.adjacency, **needs)
 
+    @at_home
     def admit(self, request: Request, *, keep: bool = True) -> Any:
         """Decide and record in one transaction; the price is worked out before it starts."""
         seen = self.file.seen.spent
@@ -54,12 +59,23 @@ class Desk:
 
     def address(self) -> dict[str, Any]:
         """Say where other processes find the budget."""
-        return {**self.state(), "path": str(self.file.where)}
-
-    def state(self) -> dict[str, Any]:
-        """Return what leads to the ledger."""
         return {
-            "path": self.file.where,
+            "path": str(self.file.where),
             "identity": self.file.identity,
             "genesis": self.file.genesis,
         }
+
+    def state(self) -> dict[str, Any]:
+        """Return what leads to the ledger, also from other machines."""
+        home = name_home(self.home) if self.file.place.local else None
+        return {**self.address(), "path": self.file.where, "home": home}
+
+    @classmethod
+    def at(cls, state: Mapping[str, Any]) -> Desk:
+        """Return the desk of a ledger that is known already."""
+        place = known_place(state["path"])
+        file = Ledger.reach(place, state["identity"], state["genesis"])
+        return cls(file, state.get("home"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Desk.at, (self.state(),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from skdp.budget.ledger.home import at_home
 from skdp.exceptions import BudgetExceededError
 
 _EVALUATION, _REFIT = "candidate-split-evaluation", "refit-with-best-params"
@@ -52,13 +53,18 @@ def _path(task: Any, root: Any) -> list[str]:
     return [] if task is root else [*_path(task.parent, root), str(task.task_id)]
 
 
+@at_home
+def _charged_fits(desk: Any, run: str) -> set[str]:
+    searches = [row["parameters"].get("search") or {} for row in desk.file.rows()]
+    return {each["fit"] for each in searches if each.get("run") == run}
+
+
 def name_search(error: BudgetExceededError, fit: SearchFit, accountant: Any) -> None:
     """Have a refusal say which search it ends, and how far that had come."""
     ledger = getattr(accountant, "accountant", accountant)
     charged: set[str] = set()
     with suppress(AttributeError, KeyError, TypeError):
-        searches = [entry["parameters"].get("search") or {} for entry in ledger.entries()]
-        charged = {each["fit"] for each in searches if each.get("run") == fit.run}
+        charged = _charged_fits(ledger.desk, fit.run)
     part = ", and a part of this one," if fit.fit in charged else ""
     others = len(charged - {fit.fit})
     error.search = fit.search, others

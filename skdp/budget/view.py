@@ -8,7 +8,6 @@ from typing import Any
 from skdp.budget.desk import Desk
 from skdp.budget.entries import record_of
 from skdp.budget.ledger.chain import read_amounts
-from skdp.budget.ledger.places import known_place
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.budget.ledger.store import Ledger
 from skdp.budget.summary import coordinates, html_text, short_text, total_spent
@@ -224,5 +223,4 @@ class LedgerView:
         return self.desk.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        place = known_place(state["path"])
-        self.desk = Desk(Ledger.reach(place, state["identity"], state["genesis"]))
+        self.desk = Desk.at(state)

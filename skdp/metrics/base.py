@@ -12,13 +12,13 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_relation
+from skdp.dask_tables import in_partitions, sized
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
-from skdp.partitions import row_source
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.row_sources import in_blocks
+from skdp.row_sources import in_blocks, mapped_rows
 from skdp.silence import around_runs
 
 _ARITHMETIC = (
@@ -66,7 +66,9 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
         if y.size == 0:
             raise ValueError("y is empty: give at least one row.")
         try:
-            check_consistent_length(X, y, *(column for column in others if column is not None))
+            check_consistent_length(
+                sized(X), y, *(column for column in others if column is not None)
+            )
         except ValueError:
             raise ValueError(f"{names} must have one entry for each row.") from None
 
@@ -119,9 +121,12 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
             found = np.asarray(method(rows), dtype=np.float64)
             return np.nan_to_num(found.reshape(len(found), -1))
 
+        def read(rows: Any) -> np.ndarray:
+            return in_blocks(score, mapped_rows(rows, converted=False) or rows)
+
         try:
             with around_runs():
-                raw = in_blocks(score, row_source(X, converted=False) or X)
+                raw = in_partitions(read, X)
             sound = raw.shape == shape
         except (Exception, SystemExit):
             sound = False

@@ -11,7 +11,7 @@ import numpy as np
 from skdp.choices import Adjacency, CountMechanism
 from skdp.preprocessing.schema.values import UNKNOWN, positions_in
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.statistics._columns import cells_of, listed_column
+from skdp.statistics._columns import listed_column, read_cells
 from skdp.statistics._terms import Terms, describe_noise
 from skdp.statistics.noise import Noise, Query
 from skdp.statistics.results import PrivateCounts
@@ -94,15 +94,19 @@ def private_count(
         "private_count",
         *(epsilon, delta, adjacency, mechanism, confidence, accountant, random_state),
     )
-    cells = cells_of(column)
+    counted = read_cells(column, _is_counted)
 
     def count() -> tuple[np.ndarray, ...]:
-        present = positions_in(cells, {}, ()) == UNKNOWN
-        false = [isinstance(cell, bool | np.bool_) and not cell for cell in cells.tolist()]
-        counted = present & ~np.array(false, dtype=bool)
         return np.array(counted.sum(), dtype=np.int64), counted
 
     return _released(terms, "count", Query.number("count", 1), (), count)
+
+
+def _is_counted(cells: np.ndarray) -> np.ndarray:
+    present = positions_in(cells, {}, ()) == UNKNOWN
+    false = [isinstance(cell, bool | np.bool_) and not cell for cell in cells.tolist()]
+    found: np.ndarray = present & ~np.array(false, dtype=bool)
+    return found
 
 
 def private_histogram(
@@ -255,10 +259,9 @@ def _table(
         raise ValueError("other must not be one of the categories.")
     if len(axes) > 64 or math.prod(map(len, axes)) > 2**28:
         raise ValueError("the table would have too many dimensions or cells.")
-    cells = [cells_of(part) for part in columns]
-    if len({len(part) for part in cells}) > 1:
+    places = [read_cells(part, column.read) for column, part in zip(listed, columns, strict=True)]
+    if len({len(part) for part in places}) > 1:
         raise ValueError("columns must have one cell for each record, all of one length.")
-    places = [column.read(part) for column, part in zip(listed, cells, strict=True)]
     if other is not None:
         places = [np.where(places[0] < 0, len(axes[0]) - 1, places[0])]
     query = Query.shares(name, terms.adjacency)

@@ -84,5 +84,5 @@ def _missing(path: Path) -> LedgerMissingError:
         f"The ledger {path} is not there. Without it nobody knows what was spent, so every "
         "charge is refused. Budgets without ledger= keep theirs in a temporary file that goes "
         "with the process that made them: give ledger='FILE' to a budget that is to outlive its "
-        "process."
+        "process. A machine that has not the file needs a ledger on a server."
     )

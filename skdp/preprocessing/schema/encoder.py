@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.dask_tables import as_rows_are_read
 from skdp.exceptions import SchemaError
 from skdp.parameters import PlainParameters
 from skdp.preprocessing.schema.base import FeatureColumn, refuse_misfits
@@ -59,11 +60,14 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
     # The fitted state follows from the parameters; a privacy statement may rely on it.
     _learns_from_rows = False
+    # Whether `transform` warns of columns none of whose cells is listed; blocks may have none.
+    _tells = True
 
     def __init__(self, columns: Sequence[FeatureColumn] = (), product: bool = False) -> None:
         self.columns = columns
         self.product = product
 
+    @as_rows_are_read
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check that the table has the described columns; no cell is used.
 
@@ -111,6 +115,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         self.data_norm_ = 1.0 if self._product else norm_of(columns)
         return self
 
+    @as_rows_are_read
     def transform(self, X: Any) -> np.ndarray:
         """Encode rows, each by itself.
 
@@ -139,8 +144,9 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         refuse_container(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         refuse_misfits(zip(self._columns, column_dtypes(X), strict=True))
-        return self._encode(X, predicting=True)
+        return self._encode(X, predicting=self._tells)
 
+    @as_rows_are_read
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and encode the same rows without a warning that would tell about them.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.compose import ColumnTransformer
 
+from skdp.dask_tables import as_rows_are_read
 from skdp.preprocessing.schema.values import refuse_container, rows_as_array
 
 
@@ -20,10 +21,12 @@ class SchemaPreprocessor(ColumnTransformer):
     # Beside that it is its base, which walks over steps go into.
     _only_checks_tables = True
 
+    @as_rows_are_read
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Check the kind of the table, and do as the base class does."""
         return super().fit_transform(self._checked(X), y, **params)
 
+    @as_rows_are_read
     def transform(self, X: Any, **params: Any) -> Any:
         """Check the kind of the table, and do as the base class does."""
         return super().transform(self._checked(X), **params)

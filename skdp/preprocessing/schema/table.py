@@ -13,6 +13,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp.choices import SchemaEncoding
+from skdp.dask_tables import in_partitions
 from skdp.pipelines import behind_others
 from skdp.preprocessing.schema.base import Column
 from skdp.preprocessing.schema.changes import SchemaChanges
@@ -309,7 +310,7 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         Parameters
         ----------
         frame : DataFrame
-            A pandas or polars frame.
+            A pandas or polars frame, or one of Dask.
         groups : bool, default=False
             Whether to return the ids of the unit's column as well, for ``fit(X, y, groups=...)``.
 
@@ -342,8 +343,9 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         self.check(frame)
         if groups and self.unit.column not in list(frame.columns):
             raise self._fail("unit", "its column is not declared or not in the table.")
-        y = self.label.encode(series_cells(frame[self.label.name]))
-        ids = (series_cells(frame[self.unit.column]),) if groups else ()
+        label = self.label
+        y = in_partitions(lambda part: label.encode(series_cells(part)), frame[label.name])
+        ids = (in_partitions(series_cells, frame[self.unit.column]),) if groups else ()
         return frame[self.features], y, *ids
 
 

@@ -1,0 +1,144 @@
+"""Charges by Dask's workers, decided in the process that has the ledger.
+
+A budget that is pickled where a Dask client runs names that process as the home of its ledger. What
+a worker wants of the ledger is sent there through the cluster's scheduler, as an event that only
+the clients of that process hear, and the worker waits for the answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import pickle
+import queue
+import sys
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from skdp.exceptions import LedgerError, LedgerUnreachableError
+
+_AGAIN_SECONDS = 5.0  # after which a request is repeated to which no answer came
+_SILENCE_SECONDS = 30.0  # after which a home that gives no sign of life is given up
+_MOST_ANSWERS = 10_000
+
+_process = uuid.uuid4().hex
+_listening: weakref.WeakSet[Any] = weakref.WeakSet()
+# Requests of this process that wait, and those that it was sent, each with a list of its answer: a
+# request that comes again is not carried out again.
+_waiting: dict[str, queue.SimpleQueue[bytes | None]] = {}
+_answers: dict[str, list[bytes | None]] = {}
+
+
+def name_home(known: str | None) -> str | None:
+    """Say where the ledger of a budget that is being pickled can be asked, if anywhere."""
+    client = _client()
+    if client is None or _is_worker(client):
+        return known
+    _listen(client)
+    return _own_name()
+
+
+def at_home(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a method of a desk run in the process that has its ledger, when a worker calls it."""
+
+    @functools.wraps(method)
+    def call(desk: Any, *arguments: Any, **options: Any) -> Any:
+        client = None if desk.home in (None, _own_name()) else _client()
+        if client is None or not _is_worker(client):
+            return method(desk, *arguments, **options)
+        return _ask(client, desk, functools.partial(call, desk, *arguments, **options))
+
+    return call
+
+
+def _own_name() -> str:
+    return f"skdp-{_process}-{os.getpid()}"  # a fork is another process
+
+
+def _client() -> Any:
+    """Return the Dask client of this process, or of the worker that runs this task."""
+    distributed = sys.modules.get("distributed")
+    with contextlib.suppress(ValueError, AttributeError):  # no client, or half imported
+        return distributed and distributed.get_client()
+    return None
+
+
+def _is_worker(client: Any) -> bool:
+    return str(client.id).startswith("Client-worker-")
+
+
+def _listen(client: Any) -> None:
+    if client not in _listening:
+        client.subscribe_topic(_own_name(), functools.partial(_hear, weakref.ref(client)))
+        _listening.add(client)
+
+
+def _send(client: Any, home: str, message: dict[str, Any]) -> None:
+    client.loop.add_callback(client.log_event, home, {**message, "from": _own_name()})
+
+
+def _hear(client: Any, event: tuple[float, dict[str, Any]]) -> None:
+    """Take a request or an answer; a client's loop must not wait for a charge."""
+    message: dict[str, Any] = event[1]
+    key = message["key"]
+    if "call" not in message:
+        if key in _waiting:
+            _waiting[key].put(message["answer"])
+        return
+    new: list[bytes | None] = [None]
+    answer = _answers.setdefault(key, new)
+    _send(client(), message["from"], {"key": key, "answer": answer[0]})
+    if answer is new:
+        threading.Thread(target=_serve, args=(client(), message, answer), daemon=True).start()
+
+
+def _serve(client: Any, message: dict[str, Any], answer: list[bytes | None]) -> None:
+    answer[0] = _outcome(message["call"])
+    _send(client, message["from"], {"key": message["key"], "answer": answer[0]})
+    while len(_answers) > _MOST_ANSWERS:
+        _answers.pop(next(iter(_answers)))
+
+
+def _outcome(call: bytes) -> bytes:
+    try:
+        return pickle.dumps((True, pickle.loads(call)()))
+    except Exception as error:  # is the caller's to be raised
+        with contextlib.suppress(Exception):
+            return pickle.dumps((False, error))
+        return pickle.dumps((False, LedgerError(f"{type(error).__name__}: {error}")))
+
+
+def _ask(client: Any, desk: Any, call: Callable[[], Any]) -> Any:
+    """Have the home of a ledger carry out a call; return or raise what comes of it."""
+    _listen(client)
+    message: dict[str, Any] = {"key": uuid.uuid4().hex, "call": pickle.dumps(call)}
+    answers = _waiting[message["key"]] = queue.SimpleQueue()
+    heard = time.monotonic()
+    try:
+        while time.monotonic() < heard + _SILENCE_SECONDS:
+            _send(client, desk.home, message)
+            again = time.monotonic() + _AGAIN_SECONDS
+            while (left := again - time.monotonic()) > 0:
+                with contextlib.suppress(queue.Empty):
+                    answer = answers.get(timeout=left)
+                    heard = time.monotonic()
+                    if answer is not None:
+                        return _result(*pickle.loads(answer))
+    finally:
+        del _waiting[message["key"]]
+    raise LedgerUnreachableError(
+        f"The process that has the ledger {desk.file.where} did not answer over the Dask cluster: "
+        "has its client ended? Perhaps this is charged; no row was read. A ledger on a server "
+        "needs no such process."
+    )
+
+
+def _result(well: bool, found: Any) -> Any:
+    if well:
+        return found
+    raise found

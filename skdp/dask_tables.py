@@ -1,0 +1,112 @@
+"""Tables of Dask, which are read partition by partition, where the partitions lie.
+
+Whoever made such a table has imported dask; nobody else does.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.silence import around_runs
+
+
+def is_of_dask(X: Any) -> bool:
+    """Tell whether a table or column is an array or a frame of Dask."""
+    kind = type(X)
+    return hasattr(kind, "__dask_graph__") and hasattr(kind, "to_delayed") and hasattr(kind, "ndim")
+
+
+def in_partitions(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
+    """Return what a function gives for the rows of a table, of Dask's at each partition."""
+    if not is_of_dask(X):
+        return function(X)
+    import dask
+
+    run = dask.delayed(functools.partial(_run, function), pure=False)
+    answers = _public_errors(lambda: dask.compute(*map(run, _parts(X))))
+    for _, error in answers:
+        if error is not None:
+            raise error
+    found = [rows for rows, _ in answers if rows is not None]
+    return np.concatenate(found) if found else function(_no_rows(X))
+
+
+def collected(column: Any) -> Any:
+    """Return a column in memory."""
+    return _public_errors(column.compute) if is_of_dask(column) else column
+
+
+def sized(X: Any) -> Any:
+    """Return a table that knows how many rows it has."""
+    unknown = is_of_dask(X) and _is_array(X) and math.isnan(X.shape[0])
+    return _public_errors(X.copy().compute_chunk_sizes) if unknown else X
+
+
+def as_rows_are_read(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a method that looks at columns, or encodes each row by itself, take tables of Dask."""
+
+    @functools.wraps(method)
+    def call(transformer: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        if not is_of_dask(X):
+            return method(transformer, X, *arguments, **options)
+        few = method(transformer, _no_rows(X), *arguments, **options)
+        if few is transformer:
+            return few
+        # A later fit is not to change rows that are yet to be encoded.
+        encode = functools.partial(_transform, copy.deepcopy(transformer))
+        if _is_array(X):
+            chunks = X.chunks[0], (few.shape[1],)
+            return _whole_rows(X).map_blocks(encode, chunks=chunks, meta=few)
+        return X.map_partitions(encode, meta=few)
+
+    return call
+
+
+def _is_array(X: Any) -> bool:
+    return hasattr(X, "chunks")
+
+
+def _transform(transformer: Any, part: Any) -> Any:
+    for step in (transformer, *(step for _, step, _ in getattr(transformer, "transformers_", ()))):
+        step._tells = False  # a part may have none of what is listed
+    return transformer.transform(part)
+
+
+def _no_rows(X: Any) -> Any:
+    """Return an empty table or column in memory, with the types of those of Dask."""
+    return np.empty((0, *X.shape[1:]), X.dtype) if _is_array(X) else X._meta
+
+
+def _whole_rows(X: Any) -> Any:
+    return X.rechunk({1: -1}) if X.ndim == 2 else X
+
+
+def _parts(X: Any) -> Any:
+    return _whole_rows(X).to_delayed().ravel() if _is_array(X) else X.to_delayed()
+
+
+def _public_errors(compute: Callable[[], Any]) -> Any:
+    try:
+        return compute()
+    except Exception:
+        pass
+    raise RuntimeError(
+        "Dask could not compute the table. What was said is withheld, since it may quote private "
+        "values: compute() of the table itself tells it."
+    )
+
+
+def _run(function: Callable[[Any], Any], part: Any) -> tuple[Any, BaseException | None]:
+    """Return what a function gives, or its error, which Dask would log with what it was given."""
+    try:
+        with around_runs():
+            return function(part) if len(part) else None, None
+    except (Exception, SystemExit) as error:
+        return None, error
