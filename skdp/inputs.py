@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from skdp.row_sources import MappedRows, mapped_rows
+from skdp.row_sources import BlockTable, MappedRows, RowSource, source_of
 
 # Messages of scikit-learn's checks that name shapes, types and public names only. The first group
 # is what may be repeated; what follows it in the original may quote rows.
@@ -81,17 +81,25 @@ def validate_column(y: Any) -> np.ndarray:
     return found
 
 
-def validate_rows(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
-    """Do the same, and leave a table in a file there: it is returned as a source of its rows.
+def validate_rows(
+    estimator: Any, X: Any, y: Any = "no_validation", *, look: bool = True, **checks: Any
+) -> Any:
+    """Do the same, and leave a table that is read in blocks where it is: its source is returned.
 
-    One pass over its blocks looks for what is refused; nothing else is copied or converted.
+    One pass over its blocks looks for what is refused, unless whoever reads them does; nothing else
+    is copied or converted.
     """
-    source = mapped_rows(X)
+    checks = {"accept_sparse": "csr", **checks}
+    refuse_other_tables(X)
+    source = source_of(X)
     if source is None:
-        return validate_private_data(estimator, X, y, accept_sparse="csr", **checks)
+        return validate_private_data(estimator, X, y, **checks)
+    # A source is checked by an array of its shape that takes no memory.
+    shown = np.broadcast_to(np.zeros((), source.dtype), source.shape) if source is X else X
     checks = {**checks, "dtype": None, "order": None, "ensure_all_finite": False}
-    checked = _with_public_errors(validate_data, estimator, X, y, accept_sparse="csr", **checks)
-    _check_blocks(source)
+    checked = _with_public_errors(validate_data, estimator, shown, y, **checks)
+    if look:
+        _check_blocks(source)
     return source if isinstance(y, str) else (source, checked[1])
 
 
@@ -105,30 +113,42 @@ def _with_public_errors(check: Callable[..., Any], *args: Any, **options: Any) -
     raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
 
 
-def _check_blocks(source: MappedRows) -> None:
+def _check_blocks(source: RowSource) -> None:
     """Refuse rows that are not finite or point outside the table, with the errors of others."""
-    found = set()
+    found: dict[str, ValueError] = {}
     for start, stop in source.bounds():
         try:
-            block = source.raw(start, stop)
-        except (ValueError, IndexError):
-            raise ValueError(_DAMAGED) from None
-        check_indices(block)
-        try:
-            _with_public_errors(assert_all_finite, block, input_name="X")
-            if source.is_sparse and not block.has_canonical_format:
-                source.has_duplicates = True
-                canonical_rows(block)
+            _check_block(source, start, stop)
         except ValueError as error:
-            found.add(str(error))
+            found.setdefault(str(error), error.with_traceback(None))
     if found:  # in a table in memory a NaN is found before an infinity
-        raise ValueError(min(found))
+        raise found[min(found)]
+
+
+def _check_block(source: RowSource, start: int, stop: int) -> None:
+    if not isinstance(source, MappedRows):
+        _with_public_errors(assert_all_finite, source.read(start, stop), input_name="X")
+        return
+    try:
+        block = source.raw(start, stop)
+    except (ValueError, IndexError):
+        raise ValueError(_DAMAGED) from None
+    check_indices(block)
+    _with_public_errors(assert_all_finite, block, input_name="X")
+    if source.is_sparse and not block.has_canonical_format:
+        source.has_duplicates = True
+        canonical_rows(block)
 
 
 def refuse_other_tables(X: Any) -> None:
     """Refuse tables that numpy would take for a single object."""
-    if sparse.issparse(X):  # some of which are dicts as well
+    if sparse.issparse(X) or isinstance(X, RowSource):  # some of which are dicts as well
         return
+    if isinstance(X, BlockTable):
+        raise TypeError(
+            f"X is of type {type(X).__name__}, whose columns a schema makes numbers of: fit "
+            "TableSchema(...).pipeline(estimator) on it, or TableSchema(...).preprocessor()."
+        )
     marks = ("__dataframe__", "__arrow_c_stream__", "collect")
     unknown = not hasattr(X, "__array__") and any(hasattr(X, name) for name in marks)
     if unknown or isinstance(X, Mapping):

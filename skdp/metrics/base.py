@@ -17,7 +17,7 @@ from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.row_sources import in_blocks, mapped_rows
+from skdp.row_sources import in_blocks, source_of
 from skdp.silence import around_runs
 
 _ARITHMETIC = (
@@ -120,7 +120,8 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
 
         try:
             with around_runs():
-                raw = in_blocks(score, mapped_rows(X, converted=False) or X)
+                source = source_of(X, converted=False)
+                raw = in_blocks(score, X if source is None else source)
             sound = raw.shape == shape
         except (Exception, SystemExit):
             sound = False

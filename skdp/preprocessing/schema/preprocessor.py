@@ -1,12 +1,16 @@
-"""The column transformer behind a schema, which says what to do with a table that is no frame."""
+"""What a schema makes for scikit-learn: a column transformer and a pipeline that know tables."""
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
+from sklearn import get_config
 from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
 
 from skdp.preprocessing.schema.values import refuse_container, rows_as_array
+from skdp.row_sources import BlockTable, encode_rows, source_of
 
 
 class SchemaPreprocessor(ColumnTransformer):
@@ -22,11 +26,29 @@ class SchemaPreprocessor(ColumnTransformer):
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Check the kind of the table, and do as the base class does."""
-        return super().fit_transform(self._checked(X), y, **params)
+        X = self._checked(X)
+        if (source := source_of(X, converted=False)) is None:
+            return super().fit_transform(X, y, **params)
+        super().fit_transform(source.read(0, 0), **params)
+        return self._as_read(source)
 
     def transform(self, X: Any, **params: Any) -> Any:
         """Check the kind of the table, and do as the base class does."""
-        return super().transform(self._checked(X), **params)
+        X = self._checked(X)
+        if (source := source_of(X, converted=False)) is None:
+            return super().transform(X, **params)
+        return self._as_read(source)
+
+    def _as_read(self, source: BlockTable) -> Any:
+        """Return rows that are encoded as they are read, by what this fit has left."""
+        steps = copy.deepcopy(self)
+        for _, encoder, _ in steps.transformers_:
+            encoder._tells = False
+        return encode_rows(source, steps.encode_block, steps.encode_block(source.read(0, 0)))
+
+    def encode_block(self, block: Any) -> Any:
+        """Encode rows in memory, or mapped there, of a table that has been looked at."""
+        return super().transform(block)
 
     def _checked(self, X: Any) -> Any:
         refuse_container(X)
@@ -58,3 +80,34 @@ class SchemaPreprocessor(ColumnTransformer):
             for key, column in zip(keys, columns, strict=False)
             if names
         )
+
+
+class SchemaPipeline(Pipeline):
+    """A `Pipeline` that takes labels and ids from the schema's columns if it is given none."""
+
+    # Beside that it is its base, which walks over steps go into.
+    _only_checks_tables = True
+
+    def __init__(
+        self,
+        steps: Any,
+        *,
+        schema: Any = None,
+        transform_input: Any = None,
+        memory: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(steps, transform_input=transform_input, memory=memory, verbose=verbose)
+        self.schema = schema
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit on a table, split as `TableSchema.split` does unless labels are given."""
+        label = getattr(self.schema, "label", None)
+        if y is None and label is not None and label.name in list(getattr(X, "columns", ())):
+            unit = self.schema.unit.column
+            by_unit = unit is not None and unit in list(X.columns)
+            X, y, *ids = self.schema.split(X, groups=by_unit)
+            routed = get_config()["enable_metadata_routing"]
+            key = "groups" if routed else f"{self.steps[-1][0]}__groups"
+            params |= dict(zip([key], ids, strict=False))
+        return super().fit(X, y, **params)

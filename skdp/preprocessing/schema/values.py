@@ -98,6 +98,8 @@ def series_cells(series: Any) -> np.ndarray:
         return series.to_numpy() if series.dtype.is_float() else _objects(series.to_list())
     if isinstance(series.dtype, np.dtype):
         return np.asarray(series)
+    if hasattr(series.dtype, "numpy_dtype") and series.dtype.kind in "biuf" and not series.hasnans:
+        return np.asarray(series.to_numpy(dtype=series.dtype.numpy_dtype))
     if hasattr(series, "cat"):  # pandas turns integer categories with a null into floats
         categories = [*series.cat.categories.astype(object), None]
         return _objects(categories)[series.cat.codes.to_numpy()]
