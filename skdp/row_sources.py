@@ -238,7 +238,7 @@ def pieces(X: Any) -> Iterator[tuple[slice, Any]]:
     if not isinstance(X, BlockTable):
         yield slice(None), X
         return
-    for start in range(0, X.shape[0], X._small_block):
+    for start in range(0, max(1, X.shape[0]), X._small_block):
         rows = slice(start, min(start + X._small_block, X.shape[0]))
         yield rows, X[rows]
 

@@ -88,9 +88,19 @@ class ParquetTable(BlockTable):
     shape : tuple of int
         Numbers of rows and of columns.
 
-    See Also
+    Examples
     --------
-    open_parquet : Shows its use.
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
+    >>> from skdp.data import open_parquet
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "patients.parquet")
+    ...     pd.DataFrame({"age": [61, 47], "ill": [1, 0]}).to_parquet(path)
+    ...     table = open_parquet(path)
+    ...     ages = table[["age"]].read(0, 2)
+    >>> table.columns, ages["age"].to_list()
+    (['age', 'ill'], [61, 47])
     """
 
     def __init__(self, paths: Iterable[Any], columns: Iterable[str] | None = None) -> None:

@@ -9,6 +9,7 @@ from sklearn import get_config
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
+from skdp.preprocessing.schema.encoder import SchemaEncoder
 from skdp.preprocessing.schema.values import refuse_container, rows_as_array
 from skdp.row_sources import BlockTable, encode_rows, source_of
 
@@ -43,7 +44,8 @@ class SchemaPreprocessor(ColumnTransformer):
         """Return rows that are encoded as they are read, by what this fit has left."""
         steps = copy.deepcopy(self)
         for _, encoder, _ in steps.transformers_:
-            encoder._tells = False
+            if isinstance(encoder, SchemaEncoder):  # and no word such as "drop"
+                encoder._tells = False
         return encode_rows(source, steps.encode_block, steps.encode_block(source.read(0, 0)))
 
     def encode_block(self, block: Any) -> Any:
@@ -85,7 +87,8 @@ class SchemaPreprocessor(ColumnTransformer):
 class SchemaPipeline(Pipeline):
     """A `Pipeline` that takes labels and ids from the schema's columns if it is given none."""
 
-    # Beside that it is its base, which walks over steps go into.
+    # As above: what it is beside its base decides about labels and ids alone.
+    _learns_from_rows = False
     _only_checks_tables = True
 
     def __init__(
