@@ -183,14 +183,15 @@ def positions_in(
     listed = {**position, **dict.fromkeys(codes, MISSING)}
     # What is listed itself comes before what another value looks like as text.
     known = {**{str(value): place for value, place in listed.items()}, **listed}
-    found = []
-    for cell in cells.tolist():
-        try:
-            place = known.get(cell)
-        except Exception:  # what cannot be hashed or compared is on no list
-            place = UNKNOWN
-        found.append(_position_of_text(cell, known) if place is None else place)
-    return np.array(found, dtype=np.int64)
+    found = cells.tolist()
+    try:
+        places = list(map(known.get, found))
+    except Exception:  # some cell is no key: each is asked for by itself
+        places = [_get(known, cell) for cell in found]
+    if None in places:
+        pairs = zip(places, found, strict=True)
+        places = [_position_of_text(c, known) if place is None else place for place, c in pairs]
+    return np.array(places, dtype=np.int64)
 
 
 def plain(value: Any) -> Any:
@@ -208,6 +209,13 @@ def _is_missing(cell: Any) -> bool:
         return bool(cell != cell)
     except Exception:  # a cell decides about no error
         return type(cell).__name__ == "NAType"
+
+
+def _get(known: Mapping[Any, int], cell: Any) -> int | None:
+    try:
+        return known.get(cell)
+    except Exception:  # what cannot be hashed or compared is on no list
+        return UNKNOWN
 
 
 def _position_of_text(cell: Any, known: Mapping[Any, int]) -> int:
