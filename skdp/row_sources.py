@@ -117,11 +117,16 @@ class RowSource(BlockTable):
 class EncodedRows(RowSource):
     """What a function makes of the rows of another table, each by itself, as they are read.
 
-    `few` are rows that it has made, none perhaps, which tell their kind.
+    `few` are rows that it has made, none perhaps, which tell their kind. Unless `alone`, the last
+    bit of a row may depend on others in its block, and rows are always made in the same blocks:
+    norms that are found once are those of the rows that are read later.
     """
 
-    def __init__(self, source: BlockTable, encode: Callable[[Any], Any], few: Any) -> None:
+    def __init__(
+        self, source: BlockTable, encode: Callable[[Any], Any], few: Any, alone: bool
+    ) -> None:
         self._source, self._encode, self._none = source, encode, few[:0]
+        self.alone = alone and getattr(source, "alone", True)
         self.shape, self.dtype = (source.shape[0], few.shape[1]), few.dtype
         self.is_sparse = sparse.issparse(few)
         # A sparse row is about as long as that which it is made of.
@@ -133,7 +138,9 @@ class EncodedRows(RowSource):
         return self._made(self._source.read(start, stop)) if start < stop else self._none
 
     def chosen(self, index: Index) -> Iterator[Any]:
-        """Yield the rows of ascending numbers; no others are encoded."""
+        """Yield the rows of ascending numbers; no others are encoded if that changes no bit."""
+        if not self.alone:
+            return super().chosen(index)
         return map(self._made, self._source.chosen(index))
 
     def _made(self, block: Any) -> Any:
@@ -141,9 +148,11 @@ class EncodedRows(RowSource):
         return rows if self.is_sparse else np.ascontiguousarray(rows, self.dtype)
 
 
-def encode_rows(source: BlockTable, encode: Callable[[Any], Any], few: Any) -> Any:
+def encode_rows(
+    source: BlockTable, encode: Callable[[Any], Any], few: Any, alone: bool = True
+) -> Any:
     """Return the encoded rows of a table, in memory where files would be used whole."""
-    rows = EncodedRows(source, encode, few)
+    rows = EncodedRows(source, encode, few, alone)
     small = rows.shape[0] * (rows.own_bytes or source.row_bytes) <= WHOLE_BYTES
     return rows.in_memory() if small else rows
 

@@ -23,6 +23,7 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
     data_norm_: float  # a class that knows no bound on its rows has none
 
     _accepts_sparse: bool = False
+    _makes_rows_alone = True  # to the last bit
 
     def transform(self, X: Any) -> Any:
         """Transform rows, each by itself, with what was given or learned.
@@ -42,9 +43,11 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         X = self._validate(X, reset=False, look=False)
         if isinstance(X, RowSource):
-            zeros = (sparse.csr_matrix if X.is_sparse else np.zeros)((1, X.shape[1]), X.dtype)
+            make = sparse.csr_matrix if X.is_sparse else np.zeros
+            zeros = make((1, X.shape[1]), dtype=X.dtype)
             # A later fit is not to change rows that are yet to be read.
-            rows = encode_rows(X, copy.copy(self)._transform_block, self._apply(zeros))
+            own = copy.copy(self)
+            rows = encode_rows(X, own._transform_block, self._apply(zeros), self._makes_rows_alone)
         else:
             rows = self._apply(X)
         return note_bound(rows, self.data_norm_) if hasattr(self, "data_norm_") else rows
