@@ -111,7 +111,10 @@ class RowSource(BlockTable):
         """Return a slice of rows in memory, or a source of the rows of any numbers."""
         if isinstance(rows, slice):
             return super().__getitem__(rows)
-        return ChosenRows(self, np.asarray(rows))
+        if isinstance(rows, tuple) and rows[1:] == (...,):  # as scikit-learn asks for rows
+            rows = rows[0]
+        rows = np.asarray(rows)
+        return ChosenRows(self, np.flatnonzero(rows) if rows.dtype == bool else rows)
 
 
 class EncodedRows(RowSource):

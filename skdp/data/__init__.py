@@ -1,5 +1,5 @@
 """Tables on disk whose rows are read a block at a time."""
 
-from skdp.data.parquet import ParquetTable, open_parquet
+from skdp.data.parquet import open_parquet
 
-__all__ = ["ParquetTable", "open_parquet"]
+__all__ = ["open_parquet"]

@@ -72,35 +72,14 @@ def open_parquet(paths: Any) -> ParquetTable:
 class ParquetTable(BlockTable):
     """A table in Parquet files, whose rows are read when they are used; `open_parquet` makes it.
 
-    Parameters
-    ----------
-    paths : sequence of path-like
-        Files of the same columns.
-    columns : sequence of str or None, default=None
-        Those to read; None for all.
-
     Attributes
     ----------
     columns : list of str
         Names of the columns.
     dtypes : list
-        Their types, as pandas calls them; those that the files declare.
+        Their types as pandas calls them, which the files declare.
     shape : tuple of int
         Numbers of rows and of columns.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> import pandas as pd
-    >>> from skdp.data import open_parquet
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "patients.parquet")
-    ...     pd.DataFrame({"age": [61, 47], "ill": [1, 0]}).to_parquet(path)
-    ...     table = open_parquet(path)
-    ...     ages = table[["age"]].read(0, 2)
-    >>> table.columns, ages["age"].to_list()
-    (['age', 'ill'], [61, 47])
     """
 
     def __init__(self, paths: Iterable[Any], columns: Iterable[str] | None = None) -> None:
@@ -125,7 +104,14 @@ class ParquetTable(BlockTable):
 
     def __getitem__(self, key: Any) -> Any:
         """Return a slice of rows as a frame, or a table of the columns of a list of names."""
-        return super().__getitem__(key) if isinstance(key, slice) else type(self)(self._paths, key)
+        if isinstance(key, slice):
+            return super().__getitem__(key)
+        if isinstance(key, str) or not all(isinstance(name, str) for name in key):
+            raise TypeError(
+                "a Parquet table gives columns by a list of names, and rows by slices alone. To "
+                "split its rows, encode it first: schema.preprocessor().fit_transform(table)."
+            )
+        return type(self)(self._paths, key)
 
     def __reduce__(self) -> Any:
         return type(self), (self._paths, self.columns)

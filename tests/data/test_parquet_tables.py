@@ -23,7 +23,7 @@ from skdp import (
     VariationalLogisticRegression,
 )
 from skdp.budget import BudgetAccountant
-from skdp.data import ParquetTable, open_parquet
+from skdp.data.parquet import ParquetTable, open_parquet
 from skdp.exceptions import SchemaError
 from skdp.metrics import PrivateEvaluation
 from skdp.plans import row_norms

@@ -175,6 +175,7 @@ def test_a_list_that_no_cell_is_on_is_told_of_no_block(table, on_disk, recwarn):
     assert not [w for w in recwarn if "public list" in str(w.message)]
 
 
+@pytest.mark.slow
 def test_small_tables_are_made_at_once_and_others_for_whoever_reads_no_blocks(
     monkeypatch, table, on_disk
 ):

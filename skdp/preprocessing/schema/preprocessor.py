@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Self
 
+import numpy as np
 from sklearn import get_config
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
@@ -50,7 +51,7 @@ class SchemaPreprocessor(ColumnTransformer):
 
     def encode_block(self, block: Any) -> Any:
         """Encode rows in memory, or mapped there, of a table that has been looked at."""
-        return super().transform(block)
+        return np.asarray(super().transform(block))
 
     def _checked(self, X: Any) -> Any:
         refuse_container(X)
