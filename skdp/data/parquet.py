@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -60,7 +61,7 @@ def open_parquet(paths: Any) -> ParquetTable:
         raise ImportError(
             f"Parquet files need {' and '.join(absent)}: pip install 'skdp[parquet]'."
         )
-    given = [paths] if isinstance(paths, str | Path) or hasattr(paths, "__fspath__") else paths
+    given = [paths] if isinstance(paths, str | os.PathLike) else paths
     files: list[Path] = []
     for path in map(Path, given):
         files += sorted(path.glob("*.parquet")) if path.is_dir() else [path]
