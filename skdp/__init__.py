@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from skdp import accounting as accounting
     from skdp import audit as audit
     from skdp import budget as budget
+    from skdp import data as data
     from skdp import datasets as datasets
     from skdp import estimators as estimators
     from skdp import exceptions as exceptions
@@ -74,6 +75,7 @@ _SUBPACKAGES = (
     "accounting",
     "audit",
     "budget",
+    "data",
     "datasets",
     "estimators",
     "exceptions",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from skdp.partitions import in_memory, row_source
-from skdp.row_sources import MappedRows
+from skdp.partitions import DaskRows, in_memory, row_source
+from skdp.row_sources import BlockTable, MappedRows, RowSource
 
 # Messages of scikit-learn's checks that name shapes, types and public names only. The first group
 # is what may be repeated; what follows it in the original may quote rows.
@@ -82,25 +82,26 @@ def validate_column(y: Any) -> np.ndarray:
     return found
 
 
-def validate_rows(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
-    """Do the same, and leave a table in files or partitions: a source of its rows is returned.
+def validate_rows(
+    estimator: Any, X: Any, y: Any = "no_validation", *, look: bool = True, **checks: Any
+) -> Any:
+    """Do the same, and leave a table that is read in blocks where it is: its source is returned.
 
-    One pass over its blocks looks for what is refused; nothing else is copied or converted.
+    One pass over its blocks looks for what is refused, unless whoever reads them does; nothing else
+    is copied or converted.
     """
+    checks = {"accept_sparse": "csr", **checks}
+    refuse_other_tables(X)
     source, y = row_source(X), in_memory(y)
     if source is None:
-        return validate_private_data(estimator, X, y, accept_sparse="csr", **checks)
+        return validate_private_data(estimator, X, y, **checks)
+    # Without rows in memory an array is checked that has their shape and takes none.
+    stored = isinstance(source, MappedRows) and source is not X
+    shown = X if stored else np.broadcast_to(np.zeros((), source.dtype), source.shape)
     checks = {**checks, "dtype": None, "order": None, "ensure_all_finite": False}
-    shown = (
-        X
-        if isinstance(source, MappedRows)
-        else np.broadcast_to(np.zeros((), source.dtype), source.shape)
-    )
-    checked = _with_public_errors(validate_data, estimator, shown, y, accept_sparse="csr", **checks)
-    if isinstance(source, MappedRows):
+    checked = _with_public_errors(validate_data, estimator, shown, y, **checks)
+    if look:
         _check_blocks(source)
-    else:
-        _raise_first(source.map(_fault_of))
     return source if isinstance(y, str) else (source, checked[1])
 
 
@@ -114,44 +115,58 @@ def _with_public_errors(check: Callable[..., Any], *args: Any, **options: Any) -
     raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
 
 
-def _check_blocks(source: MappedRows) -> None:
+def _check_blocks(source: RowSource) -> None:
     """Refuse rows that are not finite or point outside the table, with the errors of others."""
-    found = set()
-    for start, stop in source.bounds():
-        try:
-            block = source.raw(start, stop)
-        except (ValueError, IndexError):
-            raise ValueError(_DAMAGED) from None
-        check_indices(block)
-        try:
-            _with_public_errors(assert_all_finite, block, input_name="X")
-            if source.is_sparse and not block.has_canonical_format:
-                source.has_duplicates = True
-                canonical_rows(block)
-        except ValueError as error:
-            found.add(str(error))
-    _raise_first(found)
-
-
-def _fault_of(block: Any, chosen: None) -> str:
-    """Return what is to be said of a block of rows, if anything."""
-    try:
-        _with_public_errors(assert_all_finite, block, input_name="X")
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _raise_first(faults: Iterable[str]) -> None:
-    found = set(faults) - {""}
+    if isinstance(source, DaskRows):
+        faults = source.map(_fault_there)
+    else:
+        faults = (_fault_of(_check_block, source, *rows) for rows in source.bounds())
+    found = {str(fault): fault for fault in faults if fault is not None}
     if found:  # in a table in memory a NaN is found before an infinity
-        raise ValueError(min(found))
+        raise found[min(found)]
+
+
+def _fault_of(check: Callable[..., Any], *arguments: Any) -> ValueError | None:
+    """Return the error of a check, without the rows that its traceback holds."""
+    try:
+        check(*arguments)
+    except ValueError as error:
+        return error.with_traceback(None)
+    return None
+
+
+def _fault_there(block: Any, chosen: None) -> ValueError | None:
+    return _fault_of(_check_finite, block)
+
+
+def _check_finite(block: Any) -> None:
+    _with_public_errors(assert_all_finite, block, input_name="X")
+
+
+def _check_block(source: RowSource, start: int, stop: int) -> None:
+    if not isinstance(source, MappedRows):
+        _check_finite(source.read(start, stop))
+        return
+    try:
+        block = source.raw(start, stop)
+    except (ValueError, IndexError):
+        raise ValueError(_DAMAGED) from None
+    check_indices(block)
+    _check_finite(block)
+    if source.is_sparse and not block.has_canonical_format:
+        source.has_duplicates = True
+        canonical_rows(block)
 
 
 def refuse_other_tables(X: Any) -> None:
     """Refuse tables that numpy would take for a single object."""
-    if sparse.issparse(X):  # some of which are dicts as well
+    if sparse.issparse(X) or isinstance(X, RowSource):  # some of which are dicts as well
         return
+    if isinstance(X, BlockTable):
+        raise TypeError(
+            f"X is of type {type(X).__name__}, whose columns a schema makes numbers of: fit "
+            "TableSchema(...).pipeline(estimator) on it, or TableSchema(...).preprocessor()."
+        )
     marks = ("__dataframe__", "__arrow_c_stream__", "collect")
     unknown = not hasattr(X, "__array__") and any(hasattr(X, name) for name in marks)
     if unknown or isinstance(X, Mapping):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.row_sources import FEWEST_ROWS, Index, RowSource, mapped_rows
+from skdp.row_sources import FEWEST_ROWS, Index, RowSource, source_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -50,8 +50,8 @@ def in_memory(column: Any) -> Any:
 
 
 def row_source(X: Any, converted: bool = True) -> RowSource | None:
-    """Return the rows of a table in files or in partitions of dask, None of others."""
-    return _dask_rows(X, converted) if is_dask_array(X) else mapped_rows(X, converted)
+    """Return the rows of a table in files, in blocks or in partitions of dask, None of others."""
+    return _dask_rows(X, converted) if is_dask_array(X) else source_of(X, converted)
 
 
 def _dask_rows(X: Any, converted: bool) -> RowSource | None:

@@ -69,7 +69,7 @@ def containers(estimator: Any) -> dict[str, Any]:
 
 def first_step(estimator: Any) -> Any:
     """Return the step that sees the rows as they are."""
-    steps = walk(estimator, enter=lambda part: type(part) is Pipeline)
+    steps = walk(estimator, enter=lambda part: isinstance(part, Pipeline) and is_container(part))
     active = (step.estimator for step in steps if step.estimator not in (None, "passthrough"))
     return next(active, "passthrough")
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp.exceptions import PrivacyWarning
+from skdp.row_sources import RowSource
 
 # By the address of the memory, for as long as the array that owns it lives.
 _notes: dict[int, tuple[weakref.ref[Any], float]] = {}
@@ -26,6 +27,9 @@ def resolve_data_norm(data_norm: float | None) -> float:
 
 def note_bound(rows: Any, norm: float) -> Any:
     """Remember that rows in memory of their own have at most a norm, and return them."""
+    if isinstance(rows, RowSource):
+        rows.norm_bound = float(norm)
+        return rows
     owner = _owner(rows)
     key = owner.ctypes.data
     _notes[key] = weakref.ref(owner, lambda _: _notes.pop(key, None)), float(norm)
@@ -35,6 +39,10 @@ def note_bound(rows: Any, norm: float) -> Any:
 def known_bound(*tables: Any) -> float | None:
     """Return the noted bound of the first table that has one; copies of rows have none."""
     for table in tables:
+        if isinstance(table, RowSource):
+            if table.norm_bound is not None:
+                return table.norm_bound
+            continue
         if not (sparse.issparse(table) or hasattr(table, "__array__")):
             continue
         if hasattr(table, "__dask_graph__"):  # has no memory yet

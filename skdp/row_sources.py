@@ -23,24 +23,21 @@ FEWEST_ROWS = 1 << 10
 Index = NDArray[np.int64]
 
 
-class RowSource(ABC):
-    """A table of float32 or float64 numbers whose rows are read when they are used.
+class BlockTable(ABC):
+    """A table whose rows are read when they are used, a block at a time.
 
-    It must not change while it is in use. The checks of inputs make one of what they find in files;
-    partitions of other machines or of other formats are to be subclasses.
+    It must not change while it is in use.
     """
 
     ndim = 2
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    is_sparse = False
     row_bytes: float  # of a row in memory, about
     in_place: bool = False  # whether rows that are read are no copies
     assumptions: tuple[str, ...] = ()  # what the guarantee takes for granted of the table
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Any:
-        """Return rows ``start`` to ``stop``, C-contiguous, or CSR with no entry stored twice."""
+        """Return rows ``start`` to ``stop`` in memory."""
 
     @property
     def block_rows(self) -> int:
@@ -82,14 +79,14 @@ class RowSource(ABC):
         """
         at_once = self._small_block if small else self.block_rows
         if index is None or self.is_one_block:
-            for start in range(0, self.shape[0], at_once):
+            for start in range(0, max(1, self.shape[0]), at_once):
                 own = slice(start, min(start + at_once, self.shape[0]))
                 yield function(self.read(own.start, own.stop), index, *_some(columns, own))
         else:
             index = np.sort(index)
             for k in range(0, index.size, at_once):
                 some = index[k : k + at_once]
-                yield function(self.take(some), None, *_some(columns, some))
+                yield function(self.take(some), None, *_some(columns, some))  # type: ignore[attr-defined]
 
     def column(self, function: Callable[..., Any], columns: Sequence[Any] = ()) -> NDArray[Any]:
         """Return the numbers that a function gives for each row, as `map` calls it."""
@@ -99,26 +96,106 @@ class RowSource(ABC):
             start += own.size
         return found
 
-    def take(self, index: Index) -> Any:
-        """Return a copy of the rows of ascending numbers, reading no block without any of them."""
-        found = []
+    def chosen(self, index: Index) -> Iterator[Any]:
+        """Yield copies of the rows of ascending numbers, reading no block without any of them."""
         for start, stop in self.bounds():
             own = slice(*np.searchsorted(index, (start, stop)))
             if own.start < own.stop:
                 block, rows = self.read(start, stop), index[own] - start
-                found.append(block[rows] if self.is_sparse else block.take(rows, axis=0))
+                yield block[rows] if sparse.issparse(block) else block.take(rows, axis=0)
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return a slice of rows in memory."""
+        start, stop, _ = rows.indices(self.shape[0])
+        return self.read(start, stop)
+
+
+class RowSource(BlockTable):
+    """A table of float32 or float64 numbers whose rows are read when they are used.
+
+    Blocks are C-contiguous, or CSR with no entry stored twice. The checks of inputs make one of
+    what they find in files; partitions of other machines are to be a subclass.
+    """
+
+    dtype: np.dtype[Any]
+    is_sparse = False
+    norm_bound: float | None = None  # which a transformer has noted
+
+    def take(self, index: Index) -> Any:
+        """Return a copy of the rows of ascending numbers."""
+        found = list(self.chosen(index))
         if not found:
             return self.read(0, 0)
         if self.is_sparse:
             return sparse.vstack(found, format="csr")
         return np.concatenate(found)
 
+    def in_memory(self) -> Any:
+        """Return all rows."""
+        if self.is_sparse:
+            return sparse.vstack([block for _, _, block in self.blocks()], format="csr")
+        found = np.empty(self.shape, self.dtype)
+        for start, stop, block in self.blocks():
+            found[start:stop] = block
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return all rows for whoever reads no blocks."""
+        if self.is_sparse:
+            raise TypeError("the table is sparse, which is needed dense: use toarray() on blocks.")
+        return self.in_memory().astype(dtype or self.dtype, copy=False)
+
     def __getitem__(self, rows: Any) -> Any:
         """Return a slice of rows in memory, or a source of the rows of any numbers."""
         if isinstance(rows, slice):
-            start, stop, _ = rows.indices(self.shape[0])
-            return self.read(start, stop)
-        return ChosenRows(self, np.asarray(rows))
+            return super().__getitem__(rows)
+        if isinstance(rows, tuple) and rows[1:] == (...,):  # as scikit-learn asks for rows
+            rows = rows[0]
+        rows = np.asarray(rows)
+        return ChosenRows(self, np.flatnonzero(rows) if rows.dtype == bool else rows)
+
+
+class EncodedRows(RowSource):
+    """What a function makes of the rows of another table, each by itself, as they are read.
+
+    `few` are rows that it has made, none perhaps, which tell their kind. Unless `alone`, the last
+    bit of a row may depend on others in its block, and rows are always made in the same blocks:
+    norms that are found once are those of the rows that are read later.
+    """
+
+    def __init__(
+        self, source: BlockTable, encode: Callable[[Any], Any], few: Any, alone: bool
+    ) -> None:
+        self._source, self._encode, self._none = source, encode, few[:0]
+        self.alone = alone and getattr(source, "alone", True)
+        self.shape, self.dtype = (source.shape[0], few.shape[1]), few.dtype
+        self.is_sparse = sparse.issparse(few)
+        # A sparse row is about as long as that which it is made of.
+        self.own_bytes = 0.0 if self.is_sparse else float(few.shape[1] * self.dtype.itemsize)
+        self.row_bytes = source.row_bytes + (self.own_bytes or source.row_bytes)
+
+    def read(self, start: int, stop: int) -> Any:
+        """Return rows ``start`` to ``stop``."""
+        return self._made(self._source.read(start, stop)) if start < stop else self._none
+
+    def chosen(self, index: Index) -> Iterator[Any]:
+        """Yield the rows of ascending numbers; no others are encoded if that changes no bit."""
+        if not self.alone:
+            return super().chosen(index)
+        return map(self._made, self._source.chosen(index))
+
+    def _made(self, block: Any) -> Any:
+        rows = self._encode(block)
+        return rows if self.is_sparse else np.ascontiguousarray(rows, self.dtype)
+
+
+def encode_rows(
+    source: BlockTable, encode: Callable[[Any], Any], few: Any, alone: bool = True
+) -> Any:
+    """Return the encoded rows of a table, in memory where files would be used whole."""
+    rows = EncodedRows(source, encode, few, alone)
+    small = rows.shape[0] * (rows.own_bytes or source.row_bytes) <= WHOLE_BYTES
+    return rows.in_memory() if small else rows
 
 
 class ChosenRows(RowSource):
@@ -193,6 +270,11 @@ class MappedRows(RowSource):
         return type(self._X)((*entries, indptr[start : stop + 1] - first), shape)
 
 
+def source_of(X: Any, converted: bool = True) -> Any:
+    """Return the table itself if it is read in blocks, its source if it lies in a file, or None."""
+    return X if isinstance(X, BlockTable) else mapped_rows(X, converted)
+
+
 def mapped_rows(X: Any, converted: bool = True) -> MappedRows | None:
     """Return the rows of a dense array or CSR matrix of numbers that lies in a file, else None."""
     known = X.format == "csr" if sparse.issparse(X) else type(X) in (np.ndarray, np.memmap)
@@ -203,7 +285,7 @@ def mapped_rows(X: Any, converted: bool = True) -> MappedRows | None:
 
 def map_rows(function: Callable[..., Any], X: Any, *columns: Any) -> list[Any]:
     """Return ``function(rows, *columns)`` of a table in memory, or of small blocks of a source."""
-    if not isinstance(X, RowSource):
+    if not isinstance(X, BlockTable):
         return [function(X, *columns)]
     return list(X.map(partial(_of_all, function), columns, small=True))
 

@@ -41,8 +41,8 @@ MAY_IMPORT = {
     },
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
-        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "threads"),
-        *("dask_tables", "units"),
+        *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "row_sources"),
+        *("dask_tables", "seeding", "threads", "units"),
     },
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
@@ -72,7 +72,7 @@ MAY_IMPORT = {
     "choices": set(),
     "inputs": {"row_sources"},
     "pipelines": set(),
-    "row_bounds": {"exceptions"},
+    "row_bounds": {"exceptions", "row_sources"},
     "parameters": set(),
     "units": {"once", "parameters"},
     "row_sources": set(),
@@ -104,8 +104,10 @@ MAY_IMPORT = {
     },
     "cli": {"budget", "exceptions"},
     "datasets": {"preprocessing"},
+    "data": {"row_sources"},
     "__init__": {
-        *("accounting", "audit", "budget", "config", "datasets", "estimators", "exceptions"),
+        *("accounting", "audit", "budget", "config", "data", "datasets", "estimators"),
+        "exceptions",
         *("inspection", "losses", "mechanisms", "metrics", "model_selection", "preprocessing"),
         *("reporting", "statistics", "testing"),
     },
@@ -226,6 +228,7 @@ def check_layer(path):
         if parts[0] == "numba":
             assert layer in NUMBA_LAYERS, f"{layer} must not import numba"
         extras = {"matplotlib", "rich", "pandas", "dask", "yaml", "polars", "sqlalchemy", "psycopg"}
+        extras |= {"pyarrow"}
         assert parts[0] not in extras or not at_top
 
 
@@ -288,7 +291,7 @@ def test_import_loads_neither_numba_nor_extras():
     code = (
         "import sys, skdp, skdp.accounting, skdp.mechanisms, skdp.budget, skdp.reporting, "
         "skdp.preprocessing, skdp.losses, skdp.solvers, skdp.testing, skdp.model_selection, "
-        "skdp.datasets, skdp.audit, skdp.statistics, skdp.metrics, "
+        "skdp.data, skdp.datasets, skdp.audit, skdp.statistics, skdp.metrics, "
         "skdp.inspection\n"
         "print(*[m for m in ('numba', 'llvmlite', 'matplotlib', 'dp_accounting', 'mpmath', 'yaml')"
         " if m in sys.modules])"

@@ -30,6 +30,8 @@ from skdp import (
     ObjectivePerturbationLogisticRegression,
     OperaLogisticRegression,
 )
+from skdp.data import open_parquet
+from skdp.preprocessing import CategoricalColumn, LabelColumn, NumericColumn, TableSchema
 
 N_COLUMNS, LOTS = 20, 1000
 AT_ONCE = 1 << 18
@@ -54,6 +56,38 @@ def make_files(folder: Path, n_rows: int) -> tuple[Path, Path]:
     X.flush()
     y.flush()
     return paths
+
+
+def make_schema() -> TableSchema:
+    """Return the description of the Parquet table: 12 numbers and 4 categories, 36 features."""
+    levels = [f"level {k}" for k in range(6)]
+    columns = [NumericColumn(f"x{j}", -1.0, 1.0) for j in range(12)]
+    columns += [CategoricalColumn(f"c{j}", levels) for j in range(4)]
+    return TableSchema(columns, label=LabelColumn("y", [0, 1]))
+
+
+def make_parquet(folder: Path, n_rows: int) -> Path:
+    """Write such a table in row groups of AT_ONCE rows, unless it is there."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    path = folder / f"table{n_rows}.parquet"
+    if path.exists():
+        return path
+    rng, writer = np.random.default_rng(0), None
+    for start in range(0, n_rows, AT_ONCE):
+        n = min(AT_ONCE, n_rows - start)
+        numbers = rng.standard_normal((12, n), dtype=np.float32) / 3
+        places = rng.integers(0, 6, (4, n), dtype=np.int8)
+        score = numbers[0] - numbers[1] + places[0] / 6 + 0.3 * rng.logistic(size=n)
+        levels = pa.array([f"level {k}" for k in range(6)])
+        cells = {f"x{j}": pa.array(column) for j, column in enumerate(numbers)}
+        cells |= {f"c{j}": levels.take(pa.array(column)) for j, column in enumerate(places)}
+        batch = pa.table({**cells, "y": pa.array((score > 0.4).astype(np.int8))})
+        writer = writer or ParquetWriter(path, batch.schema)
+        writer.write_table(batch, row_group_size=AT_ONCE)
+    writer.close()
+    return path
 
 
 def make_models(n_rows: int) -> dict[str, object]:
@@ -93,14 +127,20 @@ class Watch:
             time.sleep(0.005)
 
 
-def measure(name: str, n_rows: int, folder: Path, in_memory: bool) -> dict[str, float]:
+def measure(name: str, n_rows: int, folder: Path, in_memory: bool, parquet: bool) -> dict:
     """Fit once, and return seconds and memory."""
-    X, y = (np.load(path, mmap_mode="r") for path in make_files(folder, n_rows))
-    model = make_models(n_rows)[name]
-    few = make_models(20_000)[name]
-    few.fit(np.array(X[:20_000]), np.array(y[:20_000]))  # loads and compiles
-    if in_memory:
-        X, y = np.array(X), np.array(y)
+    model, few = (make_models(n)[name] for n in (n_rows, 20_000))
+    if parquet:
+        schema = make_schema()
+        path = make_parquet(folder, n_rows)
+        model, few = (schema.pipeline(each.set_params(data_norm=None)) for each in (model, few))
+        few.fit(open_parquet(make_parquet(folder, 20_000)))
+        X, y = (schema.read_parquet if in_memory else open_parquet)(path), None
+    else:
+        X, y = (np.load(path, mmap_mode="r") for path in make_files(folder, n_rows))
+        few.fit(np.array(X[:20_000]), np.array(y[:20_000]))  # loads and compiles
+        if in_memory:
+            X, y = np.array(X), np.array(y)
     clock, processor = time.perf_counter(), time.process_time()
     with Watch() as watch:
         model.fit(X, y)
@@ -154,12 +194,17 @@ def main() -> None:
     parser.add_argument("--only", help="a name of a method, and only that")
     parser.add_argument("--in-memory", action="store_true", help="also with rows in memory")
     parser.add_argument("--passes", action="store_true", help="gigabytes a second instead")
+    parser.add_argument("--parquet", action="store_true", help="a Parquet table and a schema")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.one:
         name, n_rows, in_memory = options.one
-        print(json.dumps(measure(name, int(n_rows), options.folder, in_memory == "True")))
+        print(
+            json.dumps(
+                measure(name, int(n_rows), options.folder, in_memory == "True", options.parquet)
+            )
+        )
         return
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.passes:
@@ -170,10 +215,11 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for name in [options.only] if options.only else make_models(LOTS):
         for n_rows in map(int, options.rows):
-            make_files(options.folder, n_rows)
+            (make_parquet if options.parquet else make_files)(options.folder, n_rows)
             for in_memory in [False, True] if options.in_memory else [False]:
                 command = [sys.executable, __file__, "--folder", str(options.folder)]
                 command += ["--one", name, str(n_rows), str(in_memory)]
+                command += ["--parquet"] * options.parquet
                 found = json.loads(subprocess.check_output(command))
                 where = ", in memory" if in_memory else ""
                 print(

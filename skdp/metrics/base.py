@@ -18,7 +18,7 @@ from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.row_sources import in_blocks, mapped_rows
+from skdp.row_sources import in_blocks, source_of
 from skdp.silence import around_runs
 
 _ARITHMETIC = (
@@ -122,7 +122,8 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
             return np.nan_to_num(found.reshape(len(found), -1))
 
         def read(rows: Any) -> np.ndarray:
-            return in_blocks(score, mapped_rows(rows, converted=False) or rows)
+            source = source_of(rows, converted=False)
+            return in_blocks(score, rows if source is None else source)
 
         try:
             with around_runs():

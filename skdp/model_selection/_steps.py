@@ -177,7 +177,7 @@ def is_routed() -> bool:
 def check_units(estimator: Any, steps: tuple[PrivateStep, ...]) -> None:
     """Refuse a candidate of which a private step would not be told whose rows are whose."""
     if not is_routed() and any(
-        type(part) is not Pipeline for part in containers(estimator).values()
+        not isinstance(part, Pipeline) for part in containers(estimator).values()
     ):
         raise ValueError(
             "groups= reaches the steps of a ColumnTransformer or FeatureUnion by metadata routing "

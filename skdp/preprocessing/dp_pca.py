@@ -117,6 +117,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
     """
 
     _accepts_sparse = True
+    _makes_rows_alone = False  # products of matrices round by their shapes
     _released = ("components_", "explained_variance_", "mean_", "noise_edge_", "data_norm_")
 
     def __init__(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.inputs import canonical_rows, validate_private_data
+from skdp.inputs import canonical_rows, validate_private_data, validate_rows
 from skdp.parameters import PlainParameters
 from skdp.row_bounds import note_bound
+from skdp.row_sources import RowSource, encode_rows
 
 
 class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
@@ -20,6 +23,7 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
     data_norm_: float  # a class that knows no bound on its rows has none
 
     _accepts_sparse: bool = False
+    _makes_rows_alone = True  # to the last bit
 
     def transform(self, X: Any) -> Any:
         """Transform rows, each by itself, with what was given or learned.
@@ -33,22 +37,36 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
         -------
         {ndarray, sparse matrix}
             Rows, float32 if `X` is; sparse ones are CSR. Their norm is at most ``data_norm_``,
-            where the class has one.
+            where the class has one. A large table in a file becomes a source, whose rows are
+            transformed as they are read.
         """
         check_is_fitted(self)
-        rows = self._apply(self._validate(X, reset=False))
+        X = self._validate(X, reset=False, look=False)
+        if isinstance(X, RowSource):
+            make = sparse.csr_matrix if X.is_sparse else np.zeros
+            zeros = make((1, X.shape[1]), dtype=X.dtype)
+            # A later fit is not to change rows that are yet to be read.
+            own = copy.copy(self)
+            rows = encode_rows(X, own._transform_block, self._apply(zeros), self._makes_rows_alone)
+        else:
+            rows = self._apply(X)
         return note_bound(rows, self.data_norm_) if hasattr(self, "data_norm_") else rows
 
     @abstractmethod
     def _apply(self, X: Any) -> Any:
         """Transform valid rows, in the same type, and to norm at most ``data_norm_`` if known."""
 
-    def _validate(self, X: Any, *, reset: bool) -> Any:
+    def _transform_block(self, block: Any) -> Any:
+        """Transform rows of a source, at which nobody has looked before."""
+        block = validate_private_data(self, block, reset=False, **self._checks())
+        return self._apply(canonical_rows(block))
+
+    def _validate(self, X: Any, *, reset: bool, look: bool = True) -> Any:
+        return canonical_rows(validate_rows(self, X, reset=reset, look=look, **self._checks()))
+
+    def _checks(self) -> dict[str, Any]:
         accepted = "csr" if self._accepts_sparse else False
-        X = validate_private_data(
-            self, X, accept_sparse=accepted, dtype=[np.float64, np.float32], reset=reset
-        )
-        return canonical_rows(X)
+        return {"accept_sparse": accepted, "dtype": [np.float64, np.float32]}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

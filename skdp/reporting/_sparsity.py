@@ -14,13 +14,13 @@ def gives_dense(part: Any, *, framed: bool = False) -> bool:
     """Tell whether the output is known to be dense on every table; `framed`: it gets a frame."""
     if part is None or isinstance(part, str):
         return framed or part == "drop"
-    if type(part) is Pipeline:
+    checks_only = vars(type(part)).get("_only_checks_tables") is True
+    if type(part) is Pipeline or (checks_only and isinstance(part, Pipeline)):
         steps = [step for _, step in part.steps if step is not None and step != "passthrough"]
         # Only the first step gets the frame.
         return gives_dense(steps[-1] if steps else None, framed=framed and len(steps) < 2)
     if type(part) is FeatureUnion:
         return all(gives_dense(step, framed=framed) for _, step in part.transformer_list)
-    checks_only = vars(type(part)).get("_only_checks_tables") is True
     if type(part) is ColumnTransformer or checks_only:
         framed = framed or any(_by_name(columns) for _, _, columns in part.transformers)
         parts = [*(step for _, step, _ in part.transformers), part.remainder]

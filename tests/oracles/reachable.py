@@ -16,7 +16,7 @@ PACKAGE = Path(skdp.__file__).parent
 PUBLIC = (
     *("", ".accounting", ".accounting.distributions", ".mechanisms"),
     *(".budget", ".model_selection", ".preprocessing", ".reporting", ".testing", ".config"),
-    *(".datasets", ".exceptions", ".audit", ".statistics", ".metrics", ".inspection"),
+    *(".data", ".datasets", ".exceptions", ".audit", ".statistics", ".metrics", ".inspection"),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import reprlib
 import warnings
@@ -24,6 +25,7 @@ from skdp.preprocessing.schema.values import (
     refuse_container,
 )
 from skdp.row_bounds import note_bound
+from skdp.row_sources import BlockTable, encode_rows, source_of
 
 
 class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
@@ -92,6 +94,8 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
             If the table is sparse, masked, lazy or an array of records.
         """
         refuse_container(X)
+        if isinstance(X, BlockTable):
+            X = X.read(0, 0)
         validate_data(self, X, skip_check_array=True)
         columns = tuple(self.columns)
         names = [column.name for column in columns]
@@ -164,7 +168,29 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         """
         return self.fit(X)._encode(X, predicting=False)
 
-    def _encode(self, X: Any, *, predicting: bool) -> np.ndarray:
+    def _encode(self, X: Any, *, predicting: bool) -> Any:
+        if (source := source_of(X, converted=False)) is not None:
+            encode = copy.copy(self).encode_block
+            rows = encode_rows(source, encode, encode(source.read(0, 0)))
+        else:
+            rows = self.encode_block(X, predicting=predicting)
+        return note_bound(rows, self.data_norm_)
+
+    def encode_block(self, X: Any, *, predicting: bool = False) -> np.ndarray:
+        """Encode rows in memory, which `fit` or `transform` have compared with the columns.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_features)
+            Rows.
+        predicting : bool, default=False
+            Whether to warn as `transform` does.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            Rows of norm at most ``data_norm_``.
+        """
         blocks = []
         for column, cells in zip(self._columns, column_arrays(X), strict=True):
             found = column._read(cells)
@@ -172,9 +198,8 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
                 _warn_of_strangers(column, found)
             blocks.append(column._features(found))
         if self._product:
-            return note_bound(multiply(blocks), self.data_norm_)
-        rows = np.hstack(blocks) if blocks else np.zeros((len(X), 0))
-        return note_bound(rows, self.data_norm_)
+            return multiply(blocks)
+        return np.hstack(blocks) if blocks else np.zeros((len(X), 0))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the output features.

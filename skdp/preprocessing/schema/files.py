@@ -236,7 +236,7 @@ class SchemaFiles(SchemaPart):
         """
         pandas = import_pandas()
         if importlib.util.find_spec("pyarrow") is None:
-            raise ImportError("Parquet files need pyarrow: pip install 'skdp[datasets]' pyarrow.")
+            raise ImportError("Parquet files need pyarrow: pip install 'skdp[parquet]'.")
         return pandas.read_parquet(path, engine="pyarrow", dtype_backend="pyarrow", **options)
 
     def save(self, path: Any) -> None:

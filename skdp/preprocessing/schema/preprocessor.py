@@ -1,13 +1,19 @@
-"""The column transformer behind a schema, which says what to do with a table that is no frame."""
+"""What a schema makes for scikit-learn: a column transformer and a pipeline that know tables."""
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
+import numpy as np
+from sklearn import get_config
 from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
 
 from skdp.dask_tables import as_rows_are_read
+from skdp.preprocessing.schema.encoder import SchemaEncoder
 from skdp.preprocessing.schema.values import refuse_container, rows_as_array
+from skdp.row_sources import BlockTable, encode_rows, source_of
 
 
 class SchemaPreprocessor(ColumnTransformer):
@@ -24,12 +30,31 @@ class SchemaPreprocessor(ColumnTransformer):
     @as_rows_are_read
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Check the kind of the table, and do as the base class does."""
-        return super().fit_transform(self._checked(X), y, **params)
+        X = self._checked(X)
+        if (source := source_of(X, converted=False)) is None:
+            return super().fit_transform(X, y, **params)
+        super().fit_transform(source.read(0, 0), **params)
+        return self._as_read(source)
 
     @as_rows_are_read
     def transform(self, X: Any, **params: Any) -> Any:
         """Check the kind of the table, and do as the base class does."""
-        return super().transform(self._checked(X), **params)
+        X = self._checked(X)
+        if (source := source_of(X, converted=False)) is None:
+            return super().transform(X, **params)
+        return self._as_read(source)
+
+    def _as_read(self, source: BlockTable) -> Any:
+        """Return rows that are encoded as they are read, by what this fit has left."""
+        steps = copy.deepcopy(self)
+        for _, encoder, _ in steps.transformers_:
+            if isinstance(encoder, SchemaEncoder):  # and no word such as "drop"
+                encoder._tells = False
+        return encode_rows(source, steps.encode_block, steps.encode_block(source.read(0, 0)))
+
+    def encode_block(self, block: Any) -> Any:
+        """Encode rows in memory, or mapped there, of a table that has been looked at."""
+        return np.asarray(super().transform(block))
 
     def _checked(self, X: Any) -> Any:
         refuse_container(X)
@@ -61,3 +86,35 @@ class SchemaPreprocessor(ColumnTransformer):
             for key, column in zip(keys, columns, strict=False)
             if names
         )
+
+
+class SchemaPipeline(Pipeline):
+    """A `Pipeline` that takes labels and ids from the schema's columns if it is given none."""
+
+    # As above: what it is beside its base decides about labels and ids alone.
+    _learns_from_rows = False
+    _only_checks_tables = True
+
+    def __init__(
+        self,
+        steps: Any,
+        *,
+        schema: Any = None,
+        transform_input: Any = None,
+        memory: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(steps, transform_input=transform_input, memory=memory, verbose=verbose)
+        self.schema = schema
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit on a table, split as `TableSchema.split` does unless labels are given."""
+        label = getattr(self.schema, "label", None)
+        if y is None and label is not None and label.name in list(getattr(X, "columns", ())):
+            unit = self.schema.unit.column
+            by_unit = unit is not None and unit in list(X.columns)
+            X, y, *ids = self.schema.split(X, groups=by_unit)
+            routed = get_config()["enable_metadata_routing"]
+            key = "groups" if routed else f"{self.steps[-1][0]}__groups"
+            params |= dict(zip([key], ids, strict=False))
+        return super().fit(X, y, **params)

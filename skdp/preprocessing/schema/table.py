@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -24,9 +26,10 @@ from skdp.preprocessing.schema.files import SchemaFiles
 from skdp.preprocessing.schema.frames import check_frame
 from skdp.preprocessing.schema.io import KINDS
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
-from skdp.preprocessing.schema.preprocessor import SchemaPreprocessor
+from skdp.preprocessing.schema.preprocessor import SchemaPipeline, SchemaPreprocessor
 from skdp.preprocessing.schema.sampling import SchemaSampling
 from skdp.preprocessing.schema.values import series_cells
+from skdp.row_sources import in_blocks
 
 
 @dataclass(frozen=True, repr=False)
@@ -232,7 +235,8 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         Returns
         -------
         Pipeline
-            Ready to be fitted on ``schema.split(frame)``.
+            Ready to be fitted on ``schema.split(frame)``, or on a table alone: ``fit(frame)`` takes
+            labels from the label's column, and ids from the unit's if it is declared and there.
 
         Raises
         ------
@@ -271,7 +275,8 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
                 )
             elif last in of_label and value is None:
                 estimator.set_params(**{key: of_label[last]})
-        return make_pipeline(schema.preprocessor(positions=positions), estimator)
+        steps = make_pipeline(schema.preprocessor(positions=positions), estimator).steps
+        return SchemaPipeline(steps, schema=schema)
 
     # Tables.
 
@@ -309,15 +314,15 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
 
         Parameters
         ----------
-        frame : DataFrame
-            A pandas or polars frame, or one of Dask.
+        frame : DataFrame or ParquetTable
+            A pandas or polars frame, one of Dask, or a table on disk, see `skdp.data.open_parquet`.
         groups : bool, default=False
             Whether to return the ids of the unit's column as well, for ``fit(X, y, groups=...)``.
 
         Returns
         -------
         X : DataFrame
-            The columns `features`, of the same kind of frame.
+            The columns `features`, of the same kind of table.
         y : ndarray of shape (n_samples,)
             Labels, each one of the label's classes; of a number floats within its bounds.
         groups : ndarray of shape (n_samples,)
@@ -343,9 +348,15 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         self.check(frame)
         if groups and self.unit.column not in list(frame.columns):
             raise self._fail("unit", "its column is not declared or not in the table.")
-        label = self.label
-        y = in_partitions(lambda part: label.encode(series_cells(part)), frame[label.name])
-        ids = (in_partitions(series_cells, frame[self.unit.column]),) if groups else ()
+
+        def cells(name: str, read: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+            def read_rows(rows: Any) -> np.ndarray:
+                return read(series_cells(rows[name]))
+
+            return in_partitions(partial(in_blocks, read_rows), frame[[name]])
+
+        y = cells(self.label.name, self.label.encode)
+        ids = (cells(str(self.unit.column), np.asarray),) if groups else ()
         return frame[self.features], y, *ids
 
 

@@ -98,6 +98,8 @@ def series_cells(series: Any) -> np.ndarray:
         return series.to_numpy() if series.dtype.is_float() else _objects(series.to_list())
     if isinstance(series.dtype, np.dtype):
         return np.asarray(series)
+    if hasattr(series.dtype, "numpy_dtype") and series.dtype.kind in "biuf" and not series.hasnans:
+        return np.asarray(series.to_numpy(dtype=series.dtype.numpy_dtype))
     if hasattr(series, "cat"):  # pandas turns integer categories with a null into floats
         categories = [*series.cat.categories.astype(object), None]
         return _objects(categories)[series.cat.codes.to_numpy()]
@@ -181,14 +183,15 @@ def positions_in(
     listed = {**position, **dict.fromkeys(codes, MISSING)}
     # What is listed itself comes before what another value looks like as text.
     known = {**{str(value): place for value, place in listed.items()}, **listed}
-    found = []
-    for cell in cells.tolist():
-        try:
-            place = known.get(cell)
-        except Exception:  # what cannot be hashed or compared is on no list
-            place = UNKNOWN
-        found.append(_position_of_text(cell, known) if place is None else place)
-    return np.array(found, dtype=np.int64)
+    found = cells.tolist()
+    try:
+        places = list(map(known.get, found))
+    except Exception:  # some cell is no key: each is asked for by itself
+        places = [_get(known, cell) for cell in found]
+    if None in places:
+        pairs = zip(places, found, strict=True)
+        places = [_position_of_text(c, known) if place is None else place for place, c in pairs]
+    return np.array(places, dtype=np.int64)
 
 
 def plain(value: Any) -> Any:
@@ -206,6 +209,13 @@ def _is_missing(cell: Any) -> bool:
         return bool(cell != cell)
     except Exception:  # a cell decides about no error
         return type(cell).__name__ == "NAType"
+
+
+def _get(known: Mapping[Any, int], cell: Any) -> int | None:
+    try:
+        return known.get(cell)
+    except Exception:  # what cannot be hashed or compared is on no list
+        return UNKNOWN
 
 
 def _position_of_text(cell: Any, known: Mapping[Any, int]) -> int:

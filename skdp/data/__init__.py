@@ -1,0 +1,5 @@
+"""Tables on disk whose rows are read a block at a time."""
+
+from skdp.data.parquet import open_parquet
+
+__all__ = ["open_parquet"]

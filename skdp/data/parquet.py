@@ -1,0 +1,195 @@
+"""Tables in Parquet files, which are read a block of rows at a time (extra ``parquet``)."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from skdp.row_sources import BlockTable
+
+# Rows that are decoded at once, and bytes that are read.
+_AT_ONCE, _BUFFER = 1 << 16, 1 << 18
+# Bytes of a cell in memory, about: of a number, and of all else, which becomes objects.
+_NUMBER, _OBJECT = 16, 96
+
+
+def open_parquet(paths: Any) -> ParquetTable:
+    """Open a table in Parquet files without reading its rows; needs pandas and pyarrow.
+
+    Parameters
+    ----------
+    paths : path-like or sequence of path-like
+        A file, a folder whose files end in .parquet, in the order of their names, or several of
+        these. All files have the same columns, of the same types.
+
+    Returns
+    -------
+    ParquetTable
+        What ``schema.pipeline(estimator).fit``, ``TableSchema.split``, ``check`` and ``draft``, and
+        fitted pipelines take in the place of a frame. The files must not change while it is used.
+
+    Raises
+    ------
+    ImportError
+        Without pandas or pyarrow.
+    ValueError
+        If there are no files, they differ in their columns, or one is no Parquet file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
+    >>> from skdp import ObjectivePerturbationLogisticRegression
+    >>> from skdp.data import open_parquet
+    >>> from skdp.preprocessing import LabelColumn, NumericColumn, TableSchema
+    >>> schema = TableSchema([NumericColumn("age", 0, 120)], label=LabelColumn("ill", [0, 1]))
+    >>> model = schema.pipeline(ObjectivePerturbationLogisticRegression(epsilon=1.0))
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "patients.parquet")
+    ...     pd.DataFrame({"age": [61, 47] * 500, "ill": [1, 0] * 500}).to_parquet(path)
+    ...     table = open_parquet(path)
+    ...     labels = model.fit(table).predict(table)
+    >>> table.shape, labels.shape
+    ((1000, 2), (1000,))
+    """
+    if absent := [name for name in ("pandas", "pyarrow") if not importlib.util.find_spec(name)]:
+        raise ImportError(
+            f"Parquet files need {' and '.join(absent)}: pip install 'skdp[parquet]'."
+        )
+    given = [paths] if isinstance(paths, str | os.PathLike) else paths
+    files: list[Path] = []
+    for path in map(Path, given):
+        files += sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise ValueError("open_parquet found no file: give a file, or a folder of .parquet files.")
+    return ParquetTable(files)
+
+
+class ParquetTable(BlockTable):
+    """A table in Parquet files, whose rows are read when they are used; `open_parquet` makes it.
+
+    Attributes
+    ----------
+    columns : list of str
+        Names of the columns.
+    dtypes : list
+        Their types as pandas calls them, which the files declare.
+    shape : tuple of int
+        Numbers of rows and of columns.
+    """
+
+    def __init__(self, paths: Iterable[Any], columns: Iterable[str] | None = None) -> None:
+        self._paths = [Path(path) for path in paths]
+        found = [_describe(path) for path in self._paths]
+        own = found[0][0]
+        if not all(own.equals(schema) for schema, _ in found):
+            raise ValueError("the Parquet files differ in the names or the types of their columns.")
+        self._groups = [groups for _, groups in found]
+        self.columns = list(own.names) if columns is None else list(columns)
+        if missing := sorted(set(self.columns) - set(own.names)):
+            raise KeyError(f"no columns {', '.join(map(repr, missing))} in the Parquet files.")
+        self._none = own.empty_table() if columns is None else own.empty_table().select(columns)
+        self.shape = sum(map(sum, self._groups)), len(self.columns)
+        self.dtypes = list(self.read(0, 0).dtypes)
+        numbers = [getattr(dtype, "kind", "O") in "biuf" for dtype in self.dtypes]
+        self.row_bytes = float(sum(_NUMBER if number else _OBJECT for number in numbers))
+        # Batches behind the last row that was read, and what is left of the one in hand.
+        self._lock, self._at = threading.Lock(), -1
+        self._batches: Iterator[Any] = iter(())
+        self._rest: Any = None
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a slice of rows as a frame, or a table of the columns of a list of names."""
+        if isinstance(key, slice):
+            return super().__getitem__(key)
+        if isinstance(key, str) or not all(isinstance(name, str) for name in key):
+            raise TypeError(
+                "a Parquet table gives columns by a list of names, and rows by slices alone. To "
+                "split its rows, encode it first: schema.preprocessor().fit_transform(table)."
+            )
+        return type(self)(self._paths, key)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._paths, self.columns)
+
+    def __repr__(self) -> str:
+        return f"<ParquetTable of {self.shape[1]} columns in {len(self._paths)} files>"
+
+    def read(self, start: int, stop: int) -> Any:
+        """Return rows as a frame with pyarrow's types, as `TableSchema.read_parquet` does.
+
+        Parameters
+        ----------
+        start, stop : int
+            Number of the first row, and of the first that is not wanted.
+
+        Returns
+        -------
+        DataFrame
+            The rows.
+        """
+        import pandas
+        import pyarrow
+
+        table = self._none
+        if start < stop:
+            with self._lock:
+                try:
+                    table = pyarrow.Table.from_batches(self._next(start, stop))
+                except (StopIteration, OSError, pyarrow.ArrowException):
+                    self._at = -1
+                    raise ValueError("a Parquet file is damaged, or changed in use.") from None
+            table = table.select(self.columns)
+        # What pandas wrote beside the columns would decide about types.
+        return table.replace_schema_metadata(None).to_pandas(types_mapper=pandas.ArrowDtype)
+
+    def _next(self, start: int, stop: int) -> list[Any]:
+        """Return rows as batches, going on from the last that were read where it can."""
+        if start != self._at:
+            self._batches, self._rest = self._open(start), None
+        self._at, found, missing = stop, [], stop - start
+        while missing:
+            batch = next(self._batches) if self._rest is None else self._rest
+            found.append(batch.slice(0, missing))
+            self._rest = batch.slice(missing) if batch.num_rows > missing else None
+            missing -= found[-1].num_rows
+        return found
+
+    def _open(self, start: int) -> Iterator[Any]:
+        """Yield batches of rows from one on."""
+        from pyarrow.parquet import ParquetFile
+
+        for path, groups in zip(self._paths, self._groups, strict=True):
+            first = 0
+            while first < len(groups) and start >= groups[first]:
+                start -= groups[first]
+                first += 1
+            if first == len(groups):
+                continue
+            with ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
+                chosen = {"row_groups": range(first, len(groups)), "columns": self.columns}
+                for batch in file.iter_batches(_AT_ONCE, use_threads=False, **chosen):
+                    if start < batch.num_rows:
+                        yield batch.slice(start)
+                    start = max(0, start - batch.num_rows)
+
+
+def _describe(path: Path) -> tuple[Any, list[int]]:
+    """Return the columns of a file, but those of pandas' index, and the rows of its groups."""
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(path) as file:
+            about, schema = file.metadata, file.schema_arrow
+    except pyarrow.ArrowException:
+        raise ValueError(f"{path} is no Parquet file.") from None
+    index = (schema.pandas_metadata or {}).get("index_columns", ())
+    kept = [field for field in schema if field.name not in index]
+    groups = [about.row_group(j).num_rows for j in range(about.num_row_groups)]
+    return pyarrow.schema(kept), groups

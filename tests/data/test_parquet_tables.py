@@ -1,0 +1,318 @@
+"""Tables in Parquet files give what the same tables in memory give, whatever their row groups."""
+
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+import skdp.row_sources as row_sources
+from skdp import (
+    DPSGDClassifier,
+    DPSGDRegressor,
+    GrpuaLogisticRegression,
+    GrpuaMLPClassifier,
+    ObjectivePerturbationLogisticRegression,
+    OperaHuberRegressor,
+    OperaSVC,
+    PrivateLinearRegression,
+    PrivateRidge,
+    VariationalLogisticRegression,
+)
+from skdp.budget import BudgetAccountant
+from skdp.data.parquet import ParquetTable, open_parquet
+from skdp.exceptions import SchemaError
+from skdp.metrics import PrivateEvaluation
+from skdp.plans import row_norms
+from skdp.preprocessing import (
+    DPPCA,
+    BooleanColumn,
+    CategoricalColumn,
+    IgnoredColumn,
+    LabelColumn,
+    NumericColumn,
+    NumericLabel,
+    OrdinalColumn,
+    PrivacyUnit,
+    RowNormClipper,
+    SchemaEncoder,
+    TableSchema,
+)
+from skdp.reporting import privacy_statement
+from skdp.row_sources import EncodedRows
+from skdp.testing.frozen import fit_frozen
+
+pd = pytest.importorskip("pandas", reason="needs pandas")
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+
+N = 3000
+UNIT = PrivacyUnit("patient", column="patient", max_rows=1)
+SCHEMA = TableSchema(
+    [
+        NumericColumn("age", 0, 120),
+        NumericColumn("lactate", 0, 20, missing="indicator", missing_codes=[-9]),
+        CategoricalColumn("ward", ["A", "B", "C"], missing="indicator", unknown="indicator"),
+        OrdinalColumn("stage", [1, 2, 3], missing="ignore"),
+        BooleanColumn("smoker", missing="ignore"),
+        CategoricalColumn("codes", ["x", "y"], missing="ignore"),
+        IgnoredColumn("note"),
+    ],
+    label=LabelColumn("ill", [0, 1]),
+    unit=UNIT,
+    interactions=[("ward", "smoker")],
+)
+NUMBERS = SCHEMA.replace(
+    columns=[*(c for c in SCHEMA.columns if c.name != "lactate"), IgnoredColumn("ill")],
+    label=NumericLabel("lactate", 0, 20),
+)
+
+
+def cells():
+    rng = np.random.default_rng(0)
+    age = rng.uniform(0, 130, N)
+    gaps = rng.random((3, N)) < 0.1
+    return {
+        "age": pa.array(age.astype(np.float32)),
+        "lactate": pa.array(rng.gamma(2.0, 2.0, N), mask=gaps[0]),
+        "ward": pa.array(rng.choice(["A", "B", "C", "D"], N), mask=gaps[1]).dictionary_encode(),
+        "stage": pa.array(rng.integers(1, 4, N), mask=gaps[2] & (np.arange(N) > N // 2)),
+        "smoker": pa.array(rng.random(N) < 0.4),
+        "codes": pa.array([["x"], ["x", "y"], None] * (N // 3)),  # lists are on no list
+        "note": pa.array(rng.bytes(N).hex()[:N]),
+        "patient": pa.array(rng.integers(0, 900, N)),
+        "ill": pa.array((age + 20 * rng.normal(size=N) > 60).astype(np.int8)),
+    }
+
+
+@pytest.fixture(scope="module")
+def table():
+    return pa.table({**cells(), "note": pa.array(["a", "b", None] * (N // 3))})
+
+
+@pytest.fixture
+def stored(table, tmp_path):
+    """Return a function that opens the table, or another, from files of some row groups."""
+
+    def store(rows, table=table, files=1):
+        for k in range(files):
+            part = table.slice(k * N // files, N // files)
+            pq.write_table(part, tmp_path / f"{k}.parquet", row_group_size=rows)
+        return open_parquet(tmp_path)
+
+    return store
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Have blocks of some 300 rows."""
+    monkeypatch.setattr(row_sources, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(row_sources, "_FEWEST_ROWS", 301)
+    monkeypatch.setattr(row_sources, "BLOCK_BYTES", 1)
+
+
+def in_memory(table):
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+PUBLIC = {"epsilon": 1.0, "delta": 1e-5}
+MODELS = {
+    "output": OperaSVC(**PUBLIC),
+    "objective": ObjectivePerturbationLogisticRegression(**PUBLIC),
+    "all rows": GrpuaLogisticRegression(**PUBLIC, max_iter=4),
+    "lots": DPSGDClassifier(**PUBLIC, batch_size=50, max_iter=30),
+    "network": GrpuaMLPClassifier(**PUBLIC, hidden_layer_sizes=(3,), max_iter=3),
+    "posterior": VariationalLogisticRegression(**PUBLIC, batch_size=400, max_iter=3),
+    "numbers": OperaHuberRegressor(**PUBLIC),
+    "numbers, lots": DPSGDRegressor(**PUBLIC, batch_size=300, max_iter=4),
+    "moments": PrivateRidge(**PUBLIC),
+    "moments, steps": PrivateLinearRegression(**PUBLIC),
+}
+
+
+def weights(model):
+    found = model.coefs_ if getattr(model, "coefs_", None) else [model.coef_, model.intercept_]
+    return np.concatenate([np.ravel(array) for array in found])
+
+
+def assert_same(one, other, limit=1e-11):
+    gap = np.abs(weights(one[-1]) - weights(other[-1])).max()
+    assert gap <= limit * np.abs(weights(one[-1])).max()
+
+
+@pytest.mark.daily(8)
+@pytest.mark.parametrize("rows", [N, 257, 4000])
+@pytest.mark.parametrize("name", MODELS)
+def test_every_family_fits_as_in_memory(table, stored, name, rows):
+    schema, frame = SCHEMA, in_memory(table)
+    if name.startswith(("numbers", "moments")):
+        schema, kept = NUMBERS, np.flatnonzero(~frame["lactate"].isna().to_numpy())
+        table = table.take(kept[: len(kept) // 2 * 2])
+        frame = in_memory(table)
+    model = schema.pipeline(MODELS[name])
+    found = stored(rows, table)
+    X, y = schema.split(found)
+    assert isinstance(X, ParquetTable) and X.columns == list(schema.features)
+    expected = fit_frozen(clone(model), *schema.split(frame)).fitted
+    # Networks take float32 rows for what they are; encoded ones are float64.
+    other = fit_frozen(clone(model), X, y).fitted
+    assert_same(expected, other)
+    np.testing.assert_allclose(
+        other.predict(found).astype(float), expected.predict(frame).astype(float), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_labels_and_ids_come_from_the_columns_that_the_schema_names(table, stored, files):
+    found, frame = stored(211, files=files), in_memory(table)
+    model = SCHEMA.pipeline(OperaSVC(**PUBLIC, random_state=1))
+    X, y, ids = SCHEMA.split(frame, groups=True)
+    expected = clone(model).fit(X, y, operasvc__groups=ids)
+    for given in (found, frame):
+        other = clone(model).fit(given)
+        assert other[-1].privacy_spent_.unit == "group"
+        assert_same(expected, other)
+    for one, other in zip(SCHEMA.split(found, groups=True)[1:], (y, ids), strict=True):
+        np.testing.assert_array_equal(one, other)
+    without = SCHEMA.replace(
+        unit=PrivacyUnit(), columns=[*SCHEMA.columns, IgnoredColumn("patient")]
+    )
+    assert without.pipeline(OperaSVC(**PUBLIC)).fit(found)[-1].privacy_spent_.unit == "row"
+
+
+def test_steps_behind_a_schema_read_blocks_too(monkeypatch, table, stored):
+    steps = (RowNormClipper(1.0), DPPCA(3, **PUBLIC, data_norm=1.0), OperaSVC(**PUBLIC))
+    frame, found = in_memory(table), stored(500)
+    model = SCHEMA.pipeline(make_pipeline(*steps))
+    expected = fit_frozen(clone(model), *SCHEMA.split(frame)[:2]).fitted
+    monkeypatch.setattr(row_norms, "_BLOCK_ENTRIES", 300)
+    seen, read = [], ParquetTable.read
+    monkeypatch.setattr(
+        ParquetTable, "read", lambda self, *at: seen.append(at[1] - at[0]) or read(self, *at)
+    )
+    other = fit_frozen(clone(model), *SCHEMA.split(found)[:2]).fitted
+    assert_same(expected[-1], other[-1])
+    figures = [
+        PrivateEvaluation(random_state=0).evaluate(expected, *SCHEMA.split(rows)[:2])
+        for rows in (frame, found)
+    ]
+    assert float(figures[0].roc_auc) == float(figures[1].roc_auc)
+    assert max(seen) == 301
+
+
+@pytest.mark.filterwarnings("error:.*was given no data_norm")
+def test_bounds_are_known_of_rows_that_are_yet_to_be_read(table, stored):
+    encoder = SchemaEncoder([NumericColumn("age", 0, 120)])
+    X, y = SCHEMA.split(stored(500))
+    model = make_pipeline(encoder, OperaSVC(**PUBLIC)).fit(X[["age"]], y)
+    frame = in_memory(table)[["age"]]
+    np.testing.assert_array_equal(encoder.transform(X[["age"]]), encoder.transform(frame))
+    assert model.predict(X[["age"]]).shape == (N,)
+
+
+REFUSED = {
+    "missing": ([NumericColumn("lactate", 0, 20)], "column 'lactate': missing: the policy"),
+    "unknown": (
+        [CategoricalColumn("ward", ["A", "B"], missing="ignore", unknown="refuse")],
+        "ward",
+    ),
+    "type": (
+        [CategoricalColumn("stage", ["I", "II"])],
+        "column 'stage' has type int64.*lists text",
+    ),
+    "codes": ([CategoricalColumn("age", [2**24, 2**24 + 1])], "too coarse"),
+    "absent": ([NumericColumn("height", 0, 250)], "column 'height' is missing"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_have_the_words_of_memory_and_come_before_a_charge(table, stored, case):
+    columns, words = REFUSED[case]
+    names = {column.name for column in columns} | {"ill", "patient"}
+    others = [IgnoredColumn(name) for name in table.column_names if name not in names]
+    schema = SCHEMA.replace(columns=[*columns, *others], interactions=())
+    messages = []
+    with BudgetAccountant(epsilon=2.0, delta=1e-3) as budget:
+        for given in (in_memory(table), stored(400)):
+            with pytest.raises(SchemaError, match=words) as caught:
+                schema.pipeline(OperaSVC(**PUBLIC)).fit(given)
+            messages.append(str(caught.value))
+    assert messages[0] == messages[1] and budget.spent() == (0.0, 0.0)
+
+
+def test_a_label_that_is_not_listed_is_refused_without_its_value(table, stored):
+    schema = SCHEMA.replace(label=LabelColumn("ill", [1, 2]))
+    with pytest.raises(SchemaError, match="missing or not listed"):
+        schema.pipeline(OperaSVC(**PUBLIC)).fit(stored(400))
+
+
+def test_tables_without_a_schema_are_refused(stored):
+    X, y = SCHEMA.split(stored(400))
+    for model in (OperaSVC(**PUBLIC), RowNormClipper(), DPPCA(**PUBLIC)):
+        with pytest.raises(TypeError, match="ParquetTable, whose columns a schema"):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match="requires y"):
+        SCHEMA.pipeline(OperaSVC(**PUBLIC)).fit(X)
+
+
+def test_a_fit_keeps_nothing_of_its_table(table, stored):
+    found = stored(400)
+    X, y = SCHEMA.split(found)
+    model = SCHEMA.pipeline(OperaSVC(**PUBLIC)).fit(X, y)
+    assert isinstance(model[:-1].transform(X), EncodedRows)
+    size, here = len(pickle.dumps(model)), weakref.ref(X)
+    assert size < len(pickle.dumps(clone(model))) + 5_000
+    del X
+    gc.collect()
+    assert here() is None
+    assert "Guarantee" in str(privacy_statement(model))
+
+
+def test_rows_are_those_of_the_files_wherever_reading_begins(table, stored):
+    found, frame = stored(97, files=3), in_memory(table)
+    again = pickle.loads(pickle.dumps(found))
+    for source in (found[["ward", "age"]], again[["ward", "age"]]):
+        for start, stop in [(0, 5), (5, 300), (1450, 1600), (2000, N), (0, N), (7, 7)]:
+            pd.testing.assert_frame_equal(
+                source.read(start, stop), frame[["ward", "age"]][start:stop].reset_index(drop=True)
+            )
+    index = np.array([3, 4, 1500, 2999])
+    rows = pd.concat(list(found[["age"]].chosen(index)))["age"]
+    np.testing.assert_array_equal(rows, frame["age"][index])
+
+
+def test_lazy_rows_are_those_that_the_fit_at_the_time_makes(table, stored):
+    clipper = RowNormClipper(0.5)
+    encoded = SCHEMA.preprocessor().fit_transform(SCHEMA.split(stored(400))[0])
+    clipped = clipper.fit_transform(encoded)
+    clipper.set_params(norm=2.0).fit(np.asarray(encoded))
+    assert np.linalg.norm(clipped, axis=1).max() <= 0.5
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(clipped)), clipped)
+
+
+def test_indexes_of_pandas_are_no_columns(tmp_path):
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0]}, index=[5, 3, 9])
+    frame.to_parquet(tmp_path / "own.parquet")
+    table = open_parquet(str(tmp_path / "own.parquet"))
+    assert table.columns == ["age"] and table.shape == (3, 1)
+    np.testing.assert_array_equal(table.read(1, 3)["age"], [2.0, 3.0])
+
+
+def test_files_that_cannot_be_one_table_are_refused(tmp_path):
+    one, other, text = (tmp_path / name for name in ("one", "other", "text"))
+    with pytest.raises(ValueError, match="no file"):
+        open_parquet(tmp_path)
+    pq.write_table(pa.table({"age": [1, 2]}), one)
+    pq.write_table(pa.table({"age": [1.0, 2.0]}), other)
+    text.write_text("age\n31.4159\n")
+    with pytest.raises(ValueError, match="differ in the names or the types"):
+        open_parquet([one, other])
+    with pytest.raises(ValueError, match="is no Parquet file"):
+        open_parquet(text)
+    table = open_parquet(one)
+    pq.write_table(pa.table({"age": [1]}), one)
+    with pytest.raises(ValueError, match="damaged, or changed in use"):
+        table.read(0, 2)
