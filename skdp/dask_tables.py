@@ -19,8 +19,7 @@ from skdp.silence import around_runs
 
 def is_of_dask(X: Any) -> bool:
     """Tell whether a table or column is an array or a frame of Dask."""
-    kind = type(X)
-    return hasattr(kind, "__dask_graph__") and hasattr(kind, "to_delayed") and hasattr(kind, "ndim")
+    return all(hasattr(type(X), name) for name in ("__dask_graph__", "to_delayed", "ndim"))
 
 
 def in_partitions(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
@@ -45,7 +44,7 @@ def collected(column: Any) -> Any:
 
 def sized(X: Any) -> Any:
     """Return a table that knows how many rows it has."""
-    unknown = is_of_dask(X) and _is_array(X) and math.isnan(X.shape[0])
+    unknown = is_of_dask(X) and hasattr(X, "chunks") and math.isnan(X.shape[0])
     return _public_errors(X.copy().compute_chunk_sizes) if unknown else X
 
 
@@ -61,16 +60,12 @@ def as_rows_are_read(method: Callable[..., Any]) -> Callable[..., Any]:
             return few
         # A later fit is not to change rows that are yet to be encoded.
         encode = functools.partial(_transform, copy.deepcopy(transformer))
-        if _is_array(X):
+        if hasattr(X, "chunks"):
             chunks = X.chunks[0], (few.shape[1],)
-            return _whole_rows(X).map_blocks(encode, chunks=chunks, meta=few)
+            return X.rechunk({1: -1}).map_blocks(encode, chunks=chunks, meta=few)
         return X.map_partitions(encode, meta=few)
 
     return call
-
-
-def _is_array(X: Any) -> bool:
-    return hasattr(X, "chunks")
 
 
 def _transform(transformer: Any, part: Any) -> Any:
@@ -81,15 +76,13 @@ def _transform(transformer: Any, part: Any) -> Any:
 
 def _no_rows(X: Any) -> Any:
     """Return an empty table or column in memory, with the types of those of Dask."""
-    return np.empty((0, *X.shape[1:]), X.dtype) if _is_array(X) else X._meta
-
-
-def _whole_rows(X: Any) -> Any:
-    return X.rechunk({1: -1}) if X.ndim == 2 else X
+    return np.empty((0, *X.shape[1:]), X.dtype) if hasattr(X, "chunks") else X._meta
 
 
 def _parts(X: Any) -> Any:
-    return _whole_rows(X).to_delayed().ravel() if _is_array(X) else X.to_delayed()
+    if not hasattr(X, "chunks"):
+        return X.to_delayed()
+    return X.rechunk(dict.fromkeys(range(1, X.ndim), -1)).to_delayed().ravel()
 
 
 def _public_errors(compute: Callable[[], Any]) -> Any:

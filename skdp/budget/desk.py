@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from skdp.accounting import Event
@@ -67,7 +68,8 @@ class Desk:
 
     def state(self) -> dict[str, Any]:
         """Return what leads to the ledger, also from other machines."""
-        home = name_home(self.home) if self.file.place.local else None
+        # A server is reached from everywhere.
+        home = name_home(self.home) if isinstance(self.file.where, Path) else None
         return {**self.address(), "path": self.file.where, "home": home}
 
     @classmethod

@@ -95,18 +95,14 @@ def private_count(
         *(epsilon, delta, adjacency, mechanism, confidence, accountant, random_state),
     )
     counted = read_cells(column, _is_counted)
-
-    def count() -> tuple[np.ndarray, ...]:
-        return np.array(counted.sum(), dtype=np.int64), counted
-
-    return _released(terms, "count", Query.number("count", 1), (), count)
+    total = np.array(counted.sum(), dtype=np.int64)
+    return _released(terms, "count", Query.number("count", 1), (), lambda: (total, counted))
 
 
 def _is_counted(cells: np.ndarray) -> np.ndarray:
     present = positions_in(cells, {}, ()) == UNKNOWN
     false = [isinstance(cell, bool | np.bool_) and not cell for cell in cells.tolist()]
-    found: np.ndarray = present & ~np.array(false, dtype=bool)
-    return found
+    return np.asarray(present & ~np.array(false, dtype=bool))
 
 
 def private_histogram(

@@ -15,7 +15,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from skdp import ObjectivePerturbationLogisticRegression
 from skdp.accounting import PureDPEvent
 from skdp.budget import BudgetAccountant, BudgetExceededError, LedgerUnreachableError
+from skdp.budget.desk import Desk
 from skdp.budget.ledger import home
+from skdp.budget.ledger.server import ServerPlace
 from skdp.budget.ledger.store import Ledger
 from skdp.exceptions import LedgerError, LedgerMissingError
 
@@ -156,8 +158,9 @@ def test_only_clients_make_their_process_a_home(cluster, monkeypatch):
     monkeypatch.setattr(cluster, "worker", cluster.client)
     assert pickle.loads(pickle.dumps(at_worker(budget))).desk.home == home._own_name()
     assert home._own_name() in cluster.handlers
-    monkeypatch.setattr(type(budget.desk.file.place), "local", False)  # as on a server
-    assert pickle.loads(pickle.dumps(budget)).desk.home is None
+    file = budget.desk.file
+    away = Ledger(ServerPlace("postgresql://ann@db.example.org/study"), "", file.genesis)
+    assert Desk(away).state()["home"] is None  # workers reach a server by themselves
 
 
 def test_the_home_itself_sends_nothing(cluster, monkeypatch):

@@ -25,7 +25,6 @@ class FilePlace:
 
     where: Path
     kind: ClassVar[str] = "skdp ledger"
-    local: ClassVar[bool] = True
 
     def publish(self, content: str, hash_: str) -> None:
         """Make it under another name, then give it its own: half a ledger is never seen."""

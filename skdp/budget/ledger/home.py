@@ -36,8 +36,8 @@ _answers: dict[str, list[bytes | None]] = {}
 
 def name_home(known: str | None) -> str | None:
     """Say where the ledger of a budget that is being pickled can be asked, if anywhere."""
-    client = _client()
-    if client is None or _is_worker(client):
+    client = _client(of_worker=False)
+    if client is None:
         return known
     _listen(client)
     return _own_name()
@@ -48,8 +48,8 @@ def at_home(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def call(desk: Any, *arguments: Any, **options: Any) -> Any:
-        client = None if desk.home in (None, _own_name()) else _client()
-        if client is None or not _is_worker(client):
+        client = None if desk.home in (None, _own_name()) else _client(of_worker=True)
+        if client is None:
             return method(desk, *arguments, **options)
         return _ask(client, desk, functools.partial(call, desk, *arguments, **options))
 
@@ -60,16 +60,12 @@ def _own_name() -> str:
     return f"skdp-{_process}-{os.getpid()}"  # a fork is another process
 
 
-def _client() -> Any:
-    """Return the Dask client of this process, or of the worker that runs this task."""
-    distributed = sys.modules.get("distributed")
-    with contextlib.suppress(ValueError, AttributeError):  # no client, or half imported
-        return distributed and distributed.get_client()
-    return None
-
-
-def _is_worker(client: Any) -> bool:
-    return str(client.id).startswith("Client-worker-")
+def _client(*, of_worker: bool) -> Any:
+    """Return the Dask client of this process, if it is one of a worker or not, as wanted."""
+    distributed: Any = sys.modules.get("distributed")
+    with contextlib.suppress(ValueError, AttributeError):  # no client, or no distributed
+        client = distributed.get_client()
+        return client if client.id.startswith("Client-worker-") is of_worker else None
 
 
 def _listen(client: Any) -> None:
@@ -98,19 +94,16 @@ def _hear(client: Any, event: tuple[float, dict[str, Any]]) -> None:
 
 
 def _serve(client: Any, message: dict[str, Any], answer: list[bytes | None]) -> None:
-    answer[0] = _outcome(message["call"])
+    try:
+        found = pickle.dumps((True, pickle.loads(message["call"])()))
+    except Exception as error:  # is the caller's to be raised
+        found = pickle.dumps((False, LedgerError(f"{type(error).__name__}: {error}")))
+        with contextlib.suppress(Exception):
+            found = pickle.dumps((False, error))
+    answer[0] = found
     _send(client, message["from"], {"key": message["key"], "answer": answer[0]})
     while len(_answers) > _MOST_ANSWERS:
         _answers.pop(next(iter(_answers)))
-
-
-def _outcome(call: bytes) -> bytes:
-    try:
-        return pickle.dumps((True, pickle.loads(call)()))
-    except Exception as error:  # is the caller's to be raised
-        with contextlib.suppress(Exception):
-            return pickle.dumps((False, error))
-        return pickle.dumps((False, LedgerError(f"{type(error).__name__}: {error}")))
 
 
 def _ask(client: Any, desk: Any, call: Callable[[], Any]) -> Any:
@@ -128,7 +121,10 @@ def _ask(client: Any, desk: Any, call: Callable[[], Any]) -> Any:
                     answer = answers.get(timeout=left)
                     heard = time.monotonic()
                     if answer is not None:
-                        return _result(*pickle.loads(answer))
+                        well, found = pickle.loads(answer)
+                        if well:
+                            return found
+                        raise found
     finally:
         del _waiting[message["key"]]
     raise LedgerUnreachableError(
@@ -136,9 +132,3 @@ def _ask(client: Any, desk: Any, call: Callable[[], Any]) -> Any:
         "has its client ended? Perhaps this is charged; no row was read. A ledger on a server "
         "needs no such process."
     )
-
-
-def _result(well: bool, found: Any) -> Any:
-    if well:
-        return found
-    raise found

@@ -25,10 +25,6 @@ class Place(Protocol):
     def kind(self) -> str:
         """What the first row of a ledger says that is kept there."""
 
-    @property
-    def local(self) -> bool:
-        """Whether other machines cannot reach it by themselves."""
-
     def publish(self, content: str, hash_: str) -> None:
         """Make a ledger whole, unless another process was faster."""
 

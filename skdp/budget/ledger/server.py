@@ -77,7 +77,6 @@ class ServerPlace:
 
     where: str
     kind: ClassVar[str] = "skdp ledger on a server"
-    local: ClassVar[bool] = False
 
     def publish(self, content: str, hash_: str) -> None:
         """Make the schema with all that is in it in one transaction; see `Place`."""

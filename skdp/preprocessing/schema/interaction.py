@@ -87,9 +87,6 @@ def coarsen(column: FeatureColumn) -> Any:
 
 def multiply(blocks: list[np.ndarray]) -> np.ndarray:
     """Return the products of features of different blocks; the norms of rows multiply."""
-    return functools.reduce(_times, blocks)
-
-
-def _times(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    width = one.shape[1] * other.shape[1]  # there may be no rows to tell it from
-    return (one[:, :, None] * other[:, None, :]).reshape(len(one), width)
+    return functools.reduce(
+        lambda one, other: np.hstack([cells[:, None] * other for cells in one.T]), blocks
+    )
