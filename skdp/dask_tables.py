@@ -70,7 +70,8 @@ def as_rows_are_read(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _transform(transformer: Any, part: Any) -> Any:
     for step in (transformer, *(step for _, step, _ in getattr(transformer, "transformers_", ()))):
-        step._tells = False  # a part may have none of what is listed
+        if hasattr(step, "_tells"):  # it is no word such as "drop"
+            step._tells = False  # a part may have none of what is listed
     return transformer.transform(part)
 
 

@@ -99,6 +99,12 @@ def test_a_schema_splits_and_encodes_partitions(frame, parted):
     np.testing.assert_array_equal(names, SCHEMA.preprocessor().fit(X).get_feature_names_out())
 
 
+def test_columns_beside_the_features_are_dropped(frame, parted):
+    preprocessor = SCHEMA.preprocessor()
+    expected = SCHEMA.preprocessor().fit_transform(frame)
+    np.testing.assert_array_equal(preprocessor.fit_transform(parted).compute(), expected)
+
+
 def test_encoding_waits_until_rows_are_asked_for(frame):
     seen = []
     X, y = SCHEMA.split(told(frame, seen))

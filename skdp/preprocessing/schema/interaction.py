@@ -88,5 +88,8 @@ def coarsen(column: FeatureColumn) -> Any:
 def multiply(blocks: list[np.ndarray]) -> np.ndarray:
     """Return the products of features of different blocks; the norms of rows multiply."""
     return functools.reduce(
-        lambda one, other: np.hstack([cells[:, None] * other for cells in one.T]), blocks
+        lambda one, other: (one[:, :, None] * other[:, None, :]).reshape(
+            len(one), one.shape[1] * other.shape[1]
+        ),
+        blocks,
     )
