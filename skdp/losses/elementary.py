@@ -70,7 +70,7 @@ def _attribute(*names: str) -> Any:
 keep_short, stay_apart = _attribute("optsize"), _attribute("noinline")
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def exp_negative(x: float) -> float:
     """Return ``exp(-x)`` for x >= 0, within 3 units in the last place; at least 3e-308."""
     x = x if x < _LARGEST else _LARGEST
@@ -83,7 +83,7 @@ def exp_negative(x: float) -> float:
     return p * power_of_two(np.int32(-count))
 
 
-@njit(cache=True, nogil=True, fastmath=STRICT)
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def log_one_plus(t: float) -> float:
     """Return ``log(1 + t)`` for t in [0, 1], within 3 units in the last place."""
     # log(1 + t) = 2 artanh(s) with s = t / (2 + t) <= 1/3; the series' tail is below 1e-17.

@@ -7,6 +7,7 @@ recovered from their output. Without a seed the key comes from the operating sys
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import itertools
 import math
@@ -35,10 +36,10 @@ def _renew_entropy() -> None:
     _entropy, _process = os.urandom(_KEY_BYTES), os.getpid()
 
 
-# What one draw costs without compiled loops, in numbers of it, and how many of these a process may
-# spend before it loads them, or compiles them where that was never done.
-_A_DRAW, _FEW = 2**10, 2**18
-_WORDS = 8  # as many cost what one normal does
+# What one draw costs without compiled loops, in numbers of it, how many words cost what a normal
+# does, and what a process may spend before it loads the loops, or before it compiles them.
+_A_DRAW, _WORDS = 2**10, 8
+_TO_LOAD, _FEW = 2**14, 2**18
 _loading = threading.RLock()
 _compiled: list[Any] = []
 _drawn = 0
@@ -55,13 +56,19 @@ def load_generator(count: int = _FEW) -> Any:
             from skdp.mechanisms import _chacha, _uncompiled, _ziggurat
 
             _drawn += count + _A_DRAW
-            if _drawn < _FEW:
+            if _drawn < _TO_LOAD or (_drawn < _FEW and not _are_on_disk(_ziggurat)):
                 return _uncompiled
             block = _chacha.first_block(bytes(_KEY_BYTES), 0)
             _chacha.fill_words(block, np.empty(_chacha.GROUP, dtype=np.uint64))
             _ziggurat.fill_normals(block, np.empty(1))
             _compiled[:] = [_ziggurat]
     return _compiled[0]
+
+
+def _are_on_disk(module: Any) -> bool:
+    """Tell whether loops were compiled before, perhaps by another version of numba."""
+    folder = glob.escape(str(module.resolve_words.stats.cache_path))
+    return bool(glob.glob(f"{folder}/_ziggurat.resolve_words-*.nbi"))
 
 
 if hasattr(os, "register_at_fork"):
@@ -237,9 +244,9 @@ class RandomStream:
         normals = np.empty(shape)
         if normals.size <= _AT_ONCE:
             # A draw costs as much as some hundreds of numbers, and many fits draw at every step.
-            normals.flat = [self._next("normal", self._normals) for _ in range(normals.size)]
-        else:
-            self._normals(normals.ravel())
+            few = [self._next("normal", self._normals) for _ in range(normals.size)]
+            return np.array(few, dtype=np.float64).reshape(shape)
+        self._normals(normals.ravel())
         return normals
 
     def _normals(self, out: np.ndarray | None = None) -> np.ndarray:

@@ -26,19 +26,17 @@ TINY = 1e-305
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, **INNER)
-def scaled_norm(X: np.ndarray, i: int, scale: float) -> float:
-    """Return the norm of ``scale * x_i``, 1 for a row whose squares overflow, which is no less."""
+def row_norm(X: np.ndarray, i: int, scale: float, intercept: float) -> float:
+    """Return the norm of ``scale * x_i`` and its constant column, or a bound on it.
+
+    A scaled row whose squares overflow counts as one of norm 1, which none exceeds.
+    """
     stay_apart()
     total = TINY
     for j in range(X.shape[1]):
         v = np.float64(X[i, j])
         total += v * v
-    return scale * math.sqrt(total) if total < LARGE else 1.0
-
-
-@njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
-def full_norm(norm: float, intercept: float) -> float:
-    """Return the norm of a scaled row and its constant column."""
+    norm = scale * math.sqrt(total) if total < LARGE else 1.0
     return math.sqrt(norm * norm + (intercept * intercept + TINY))
 
 
@@ -171,7 +169,7 @@ def accumulate(
             i = members[k]
             slope = in_terms_of(tag, slopes[k], labels[k])
             if abs(slope) * longest > clip:
-                norm = full_norm(scaled_norm(X, i, scale[i]), intercept)
+                norm = row_norm(X, i, scale[i], intercept)
                 if abs(slope) * norm > clip:
                     slope = math.copysign(clip / norm, slope)
             if weighted:

@@ -10,7 +10,7 @@ from numba import njit
 
 from skdp.losses.elementary import FAST, INNER, OUTER
 from skdp.losses.scalar import softmax_in_place
-from skdp.solvers._dense_kernels import LARGE, full_norm, prefetch_rows, scaled_norm
+from skdp.solvers._dense_kernels import LARGE, prefetch_rows, row_norm
 from skdp.solvers._prefetch import AHEAD
 
 
@@ -36,13 +36,13 @@ def row_scores(
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, **INNER)
-def clip_factor(slopes: np.ndarray, row_norm: float, clip: float) -> float:
+def clip_factor(slopes: np.ndarray, norm: float, clip: float) -> float:
     """Return what shrinks the outer product of ``slopes`` and a row to norm at most ``clip``."""
     square = 0.0
     for k in range(slopes.size):
         square += slopes[k] * slopes[k]
-    norm = math.sqrt(square) * row_norm
-    return clip / norm if norm > clip else 1.0
+    length = math.sqrt(square) * norm
+    return clip / length if length > clip else 1.0
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
@@ -83,8 +83,7 @@ def accumulate(
         factor = 1.0
         # Scaled rows have norm at most one, so the norm is needed only when clipping can happen.
         if clip_factor(scores, longest, clip) < 1.0:
-            row_norm = full_norm(scaled_norm(X, i, scale[i]), intercept)
-            factor = clip_factor(scores, row_norm, clip)
+            factor = clip_factor(scores, row_norm(X, i, scale[i], intercept), clip)
         for k in range(scores.size):
             slope = share * (factor * scores[k])
             coefficient = slope * scale[i]

@@ -14,7 +14,7 @@ from numba import njit
 
 from skdp.losses.elementary import INNER, OUTER, STRICT
 from skdp.losses.scalar import in_terms_of, loss_slope, softmax_in_place
-from skdp.solvers._dense_kernels import LARGE, TINY, full_norm
+from skdp.solvers._dense_kernels import LARGE, TINY
 from skdp.solvers._dense_softmax import clip_factor
 from skdp.solvers._prefetch import AHEAD, prefetch
 
@@ -22,13 +22,14 @@ Matrix = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
-def scaled_norm(data: np.ndarray, begin: int, end: int, scale: float) -> float:
-    """Return the norm of ``scale`` times the entries ``begin`` to ``end``, as of dense rows."""
+def row_norm(data: np.ndarray, begin: int, end: int, scale: float, intercept: float) -> float:
+    """Return the norm of a scaled row and its constant column, as of dense rows."""
     total = TINY
     for e in range(begin, end):
         v = np.float64(data[e])
         total += v * v
-    return scale * math.sqrt(total) if total < LARGE else 1.0
+    norm = scale * math.sqrt(total) if total < LARGE else 1.0
+    return math.sqrt(norm * norm + (intercept * intercept + TINY))
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
@@ -97,7 +98,7 @@ def accumulate(
         slope = in_terms_of(tag, loss_slope(tag, numbers, entry, targets[i]), targets[i])
         share = row_weight[i] if weighted else 1.0
         if abs(slope) * longest > clip:
-            norm = full_norm(scaled_norm(data, begin, end, scale[i]), intercept)
+            norm = row_norm(data, begin, end, scale[i], intercept)
             if abs(slope) * norm > clip:
                 slope = math.copysign(clip / norm, slope)
         slope *= share
@@ -150,8 +151,8 @@ def accumulate_softmax(
         softmax_in_place(scores, targets[i], False)
         factor = 1.0
         if clip_factor(scores, longest, clip) < 1.0:
-            row_norm = full_norm(scaled_norm(data, begin, end, scale[i]), intercept)
-            factor = clip_factor(scores, row_norm, clip)
+            norm = row_norm(data, begin, end, scale[i], intercept)
+            factor = clip_factor(scores, norm, clip)
         for k in range(scores.size):
             slope = share * (factor * scores[k])
             base = k * stride

@@ -163,7 +163,8 @@ def _sum_losses(
     rows: Rows, loss: Loss, weights: NDArray[np.float64], index: NDArray[np.int64] | None
 ) -> float:
     """Return the sum of the losses, each as often as its row's weight says."""
-    total, plain = 0.0, loss.kernel_loss
+    plain: Any = loss.kernel_loss
+    total = 0.0
     for block, targets, shares in rows.blocks(index):
         scores = np.asarray(block @ weights.reshape(loss.n_outputs, -1).T)
         if loss.n_outputs == 1:

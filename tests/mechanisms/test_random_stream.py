@@ -135,3 +135,15 @@ def test_random_state_kinds():
 def test_key_length_is_checked():
     with pytest.raises(ValueError, match="32 bytes"):
         RandomStream(b"short", seeded=True)
+
+
+def test_few_normals_at_a_time_are_those_of_a_large_draw():
+    stream, large = (RandomStream.from_seed(0) for _ in range(2))
+    few = np.concatenate([stream.standard_normal((2, 5)).ravel() for _ in range(40)])
+    np.testing.assert_array_equal(few, large.standard_normal(400))
+    # Those that wait are no part of a large draw, nor of the next one's.
+    between = stream.standard_normal(200)
+    rest = np.array([stream.standard_normal(()) for _ in range(300)])
+    everything = np.concatenate([few, between, rest, stream.words(200).view(np.float64)])
+    assert np.unique(everything).size == everything.size
+    assert stream.standard_normal(0).shape == (0,)

@@ -155,3 +155,23 @@ def test_bad_row_numbers_and_targets_are_refused():
         sum_gradients(coded, LogisticLoss(), out, out)
     with pytest.raises(ValueError, match="3 class codes"):
         sum_gradients(coded, SoftmaxLoss(2), np.zeros(4), np.zeros(4))
+
+
+@losses
+@pytest.mark.parametrize("sparse_rows", [False, True])
+def test_rows_whose_squares_vanish_or_overflow_are_cut_to_the_norm(loss, sparse_rows, make_targets):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(8, 6)) * np.repeat([0.0, 1e-300, 1e-160, 1e200], 2)[:, None]
+    for data_norm in (1.0, 1e-150):
+        for intercept in (0.0, 0.9):
+            M = sparse.csr_matrix(X) if sparse_rows else X
+            rows = Rows.from_matrix(M, make_targets(loss, 8, rng), data_norm, intercept)
+            weights = 5.0 * rng.normal(size=rows.n_weights(loss.n_outputs))
+            for i in range(8):
+                free, clipped = np.zeros_like(weights), np.zeros_like(weights)
+                sum_gradients(rows, loss, weights, free, np.array([i]))
+                sum_gradients(rows, loss, weights, clipped, np.array([i]), clip=0.2)
+                assert np.linalg.norm(clipped) <= 0.2 * (1 + 1e-14)
+                if data_norm == 1.0:  # none is cut by more
+                    share = min(1.0, 0.2 / max(np.linalg.norm(free), 1e-300))
+                    np.testing.assert_allclose(clipped, free * share, rtol=1e-13, atol=1e-300)
