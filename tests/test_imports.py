@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "estimators": {
         *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
         *("exceptions", "inputs", "parameters", "row_bounds", "row_sources", "seeding", "silence"),
-        "units",
+        *("partitions", "units"),
     },
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
@@ -58,6 +58,7 @@ MAY_IMPORT = {
             "exceptions",
             "inputs",
             "parameters",
+            "partitions",
             "pipelines",
             "row_sources",
             "scores",
@@ -68,7 +69,8 @@ MAY_IMPORT = {
     },
     "inspection": {"plans", "preprocessing", "reporting", "parameters"},
     "choices": set(),
-    "inputs": {"row_sources"},
+    "inputs": {"partitions", "row_sources"},
+    "partitions": {"row_sources"},
     "pipelines": set(),
     "row_bounds": {"exceptions"},
     "parameters": set(),

@@ -236,7 +236,7 @@ def test_two_worker_processes_give_the_same_and_one_charge(tmp_path, killed, mon
     lazy = da.concatenate(parts)
     budget = BudgetAccountant(epsilon=9.0, delta=1e-3)
     models = [
-        GrpuaLogisticRegression(**PUBLIC, max_iter=20, accountant=budget),
+        GrpuaLogisticRegression(**PUBLIC, max_iter=8, accountant=budget),
         DPSGDClassifier(**PUBLIC, batch_size=30_000, max_iter=8, accountant=budget),
     ]
     with (
@@ -248,7 +248,7 @@ def test_two_worker_processes_give_the_same_and_one_charge(tmp_path, killed, mon
         for number, model in enumerate(models, start=1):
             expected = fit_frozen(clone(model).set_params(accountant=None), X, y).fitted
             victims = client.run(os.getpid)
-            timer = threading.Timer(1.5, os.kill, (min(victims.values()), signal.SIGKILL))
+            timer = threading.Timer(1.0, os.kill, (min(victims.values()), signal.SIGKILL))
             if killed:
                 timer.start()
             found = fit_frozen(model, lazy, y).fitted
@@ -258,4 +258,4 @@ def test_two_worker_processes_give_the_same_and_one_charge(tmp_path, killed, mon
                 assert set(client.run(os.getpid).values()) != set(victims.values())
             np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10)
             np.testing.assert_array_equal(found.predict(lazy).compute(), expected.predict(X))
-            assert len(budget.history()) == number
+            assert len(budget.entries()) == number
