@@ -55,12 +55,13 @@ def row_source(X: Any, converted: bool = True) -> RowSource | None:
 
 
 def _dask_rows(X: Any, converted: bool) -> RowSource | None:
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        return None
-    if not isinstance(X._meta, np.ndarray):
+    if not isinstance(X._meta, np.ndarray) or X.dtype.kind not in "biufc":
         raise TypeError(
-            f"X is a dask array of {type(X._meta).__name__}: its blocks must be arrays of numpy."
+            f"X is a dask array of {type(X._meta).__name__} of {X.dtype}: its blocks must be "
+            "arrays of numpy, of numbers."
         )
+    if X.ndim != 2 or X.dtype.kind == "c":
+        return None  # and is refused as it is in memory
     if np.isnan(sum(X.shape)):
         X = _declared(X)
     if X.shape[0] == 0:
@@ -232,10 +233,11 @@ def _run(call: _Call, size: int, block: Any, chosen: Any, *columns: Any) -> Any:
     """Call a function with a block of a partition, if that is what was declared."""
     try:
         # Compiled code would read beyond the end of shorter blocks, or of narrower ones.
-        if type(block) is not np.ndarray or block.shape != (size, call.n_columns):
+        known = type(block) in (np.ndarray, np.memmap)
+        if not known or block.shape != (size, call.n_columns):
             return _Failed()
         with np.errstate(all="ignore"):
-            rows = np.require(block, call.dtype, ["C", "A"])
+            rows = np.require(np.asarray(block), call.dtype, ["C", "A"])
             return call.function(rows, chosen, *columns)
     except Exception:
         return _Failed()

@@ -158,6 +158,7 @@ def test_partitions_that_are_not_what_they_declare_are_refused_unheard(table):
 
     cases = [
         by_hand(X, 1000, 1600, declared=[1600, 1000]),
+        da.ma.masked_greater(cut(X, 3), 0.5),
         by_hand(X[:, :3], 1000, 1600)[:, [0, 1, 2, 2]].map_blocks(lambda b: b[:, :2], dtype=float),
         cut(X, 3).map_blocks(quoting, dtype=float, meta=np.empty((0, 0))),
     ]
@@ -165,7 +166,10 @@ def test_partitions_that_are_not_what_they_declare_are_refused_unheard(table):
         with pytest.raises(RuntimeError, match="could not compute a partition") as caught:
             OperaLogisticRegression(**PUBLIC, accountant=budget).fit(rows, y)
         assert caught.value.__context__ is None
+    with pytest.raises(TypeError, match="of numbers"):
+        OperaLogisticRegression(**PUBLIC).fit(cut(X.astype(object), 3), y)
     for rows, words in [
+        (cut(X, 3)[:, :0], "0 feature"),
         (cut(X, 3)[:, 0], "Expected 2D"),
         (cut(X + 0j, 3), "Complex"),
         (cut(X, 3)[:, :, None], "dim 3"),
