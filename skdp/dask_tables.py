@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,35 @@ from numpy.typing import NDArray
 
 from skdp.silence import around_runs
 
+FAILED = (
+    "dask could not compute a partition of the table: a task failed, a partition has not the rows "
+    "and columns that the array declares, or workers were lost. What was said is withheld, since "
+    "it may quote private values, and what was charged stays."
+)
+
 
 def is_of_dask(X: Any) -> bool:
     """Tell whether a table or column is an array or a frame of Dask."""
     return all(hasattr(type(X), name) for name in ("__dask_graph__", "to_delayed", "ndim"))
+
+
+def is_dask_array(X: Any) -> bool:
+    """Tell whether a table or column is an array of Dask."""
+    return is_of_dask(X) and hasattr(X, "chunks")
+
+
+def compute(tasks: Iterable[Any]) -> tuple[Any, ...]:
+    """Return what tasks give; no error quotes what they have seen."""
+    import dask
+
+    return _public_errors(lambda: dask.compute(*tasks))
+
+
+def persist(tasks: Iterable[Any]) -> list[Any]:
+    """Have tasks done, and their results kept where they are."""
+    import dask
+
+    return _public_errors(lambda: list(dask.persist(*tasks)))
 
 
 def in_partitions(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
@@ -29,7 +54,7 @@ def in_partitions(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[An
     import dask
 
     run = dask.delayed(functools.partial(_run, function), pure=False)
-    answers = _public_errors(lambda: dask.compute(*map(run, _parts(X))))
+    answers = compute(map(run, _parts(X)))
     for _, error in answers:
         if error is not None:
             raise error
@@ -37,14 +62,14 @@ def in_partitions(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[An
     return np.concatenate(found) if found else function(_no_rows(X))
 
 
-def collected(column: Any) -> Any:
-    """Return a column in memory."""
-    return _public_errors(column.compute) if is_of_dask(column) else column
+def in_memory(column: Any) -> Any:
+    """Return a column of Dask in memory, and any other as it is."""
+    return compute([column])[0] if is_of_dask(column) else column
 
 
 def sized(X: Any) -> Any:
     """Return a table that knows how many rows it has."""
-    unknown = is_of_dask(X) and hasattr(X, "chunks") and math.isnan(X.shape[0])
+    unknown = is_dask_array(X) and math.isnan(sum(X.shape))
     return _public_errors(X.copy().compute_chunk_sizes) if unknown else X
 
 
@@ -60,12 +85,17 @@ def as_rows_are_read(method: Callable[..., Any]) -> Callable[..., Any]:
             return few
         # A later fit is not to change rows that are yet to be encoded.
         encode = functools.partial(_transform, copy.deepcopy(transformer))
-        if hasattr(X, "chunks"):
-            chunks = X.chunks[0], (few.shape[1],)
-            return X.rechunk({1: -1}).map_blocks(encode, chunks=chunks, meta=few)
-        return X.map_partitions(encode, meta=few)
+        return (
+            as_encoded(X, encode, few) if is_dask_array(X) else X.map_partitions(encode, meta=few)
+        )
 
     return call
+
+
+def as_encoded(X: Any, encode: Callable[[Any], Any], few: Any) -> Any:
+    """Return the lazy array of rows that a function makes of an array's; `few` shows their kind."""
+    chunks = X.chunks[0], (few.shape[1],)
+    return X.rechunk({1: -1}).map_blocks(encode, chunks=chunks, meta=few[:0])
 
 
 def _transform(transformer: Any, part: Any) -> Any:
@@ -77,11 +107,11 @@ def _transform(transformer: Any, part: Any) -> Any:
 
 def _no_rows(X: Any) -> Any:
     """Return an empty table or column in memory, with the types of those of Dask."""
-    return np.empty((0, *X.shape[1:]), X.dtype) if hasattr(X, "chunks") else X._meta
+    return np.empty((0, *X.shape[1:]), X.dtype) if is_dask_array(X) else X._meta
 
 
 def _parts(X: Any) -> Any:
-    if not hasattr(X, "chunks"):
+    if not is_dask_array(X):
         return X.to_delayed()
     return X.rechunk(dict.fromkeys(range(1, X.ndim), -1)).to_delayed().ravel()
 
@@ -91,10 +121,7 @@ def _public_errors(compute: Callable[[], Any]) -> Any:
         return compute()
     except Exception:
         pass
-    raise RuntimeError(
-        "Dask could not compute the table. What was said is withheld, since it may quote private "
-        "values: compute() of the table itself tells it."
-    )
+    raise RuntimeError(FAILED)
 
 
 def _run(function: Callable[[Any], Any], part: Any) -> tuple[Any, BaseException | None]:

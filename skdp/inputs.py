@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from skdp.partitions import DaskRows, in_memory, row_source
+from skdp.dask_tables import in_memory
+from skdp.partitions import DaskRows, row_source
 from skdp.row_sources import BlockTable, MappedRows, RowSource
 
 # Messages of scikit-learn's checks that name shapes, types and public names only. The first group

@@ -7,7 +7,6 @@ gives the same. dask is imported when it is met.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, wraps
 from typing import Any, NamedTuple, TypeVar
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.dask_tables import FAILED, compute, is_dask_array, persist, sized
 from skdp.row_sources import FEWEST_ROWS, Index, RowSource, source_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -28,25 +28,6 @@ _TRUSTED = (
     "and are trusted as this process is",
     "partitions hold the same rows whenever they are computed: norms of rows are found once",
 )
-_FAILED = (
-    "dask could not compute a partition of the table: a task failed, a partition has not the rows "
-    "and columns that the array declares, or workers were lost. What was said is withheld, since "
-    "it may quote private values, and what was charged stays."
-)
-
-
-def is_dask_array(X: Any) -> bool:
-    """Tell whether a table is an array of dask, without importing that."""
-    module = sys.modules.get("dask.array")
-    return module is not None and isinstance(X, module.Array)
-
-
-def in_memory(column: Any) -> Any:
-    """Return a column of dask in memory, and any other as it is."""
-    if not hasattr(column, "__dask_graph__"):
-        return column
-    (found,) = _compute([column])
-    return found
 
 
 def row_source(X: Any, converted: bool = True) -> RowSource | None:
@@ -55,29 +36,20 @@ def row_source(X: Any, converted: bool = True) -> RowSource | None:
 
 
 def _dask_rows(X: Any, converted: bool) -> RowSource | None:
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        return None
-    if not isinstance(X._meta, np.ndarray):
+    if not isinstance(X._meta, np.ndarray) or X.dtype.kind not in "biufc":
         raise TypeError(
-            f"X is a dask array of {type(X._meta).__name__}: its blocks must be arrays of numpy."
+            f"X is a dask array of {type(X._meta).__name__} of {X.dtype}: its blocks must be "
+            "arrays of numpy, of numbers."
         )
-    if np.isnan(sum(X.shape)):
-        X = _declared(X)
+    if X.ndim != 2 or X.dtype.kind == "c":
+        return None  # and is refused as it is in memory
+    X = sized(X)
     if X.shape[0] == 0:
         return None
     X = X.rechunk({0: _merged(X.chunks[0]), 1: -1})
     kept = not converted or X.dtype in (np.float32, np.float64)
     dtype = X.dtype if kept else np.dtype(np.float64)
     return DaskRows(list(X.to_delayed().ravel()), X.chunks[0], X.shape[1], dtype)
-
-
-def _declared(X: Any) -> Any:
-    """Return an array with the sizes of its chunks, which have to be computed."""
-    try:
-        return X.copy().compute_chunk_sizes()
-    except Exception:
-        pass
-    raise RuntimeError(_FAILED)
 
 
 def _merged(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -139,7 +111,7 @@ class DaskRows(RowSource):
         """Return the numbers that a function gives for each row; they stay with it, too."""
         if self._too_few(self.shape[0]):
             return super().column(function, columns)
-        kept = _persist(self._tasks(function, columns, self._chosen(None)))
+        kept = persist(self._tasks(function, columns, self._chosen(None)))
         found = np.concatenate(list(self._results(kept)))
         if self._places is not None:
             found = found[self._places]
@@ -218,9 +190,9 @@ class DaskRows(RowSource):
     @staticmethod
     def _results(tasks: list[Any]) -> Iterator[Any]:
         for first in range(0, len(tasks), _AT_ONCE):
-            for found in _compute(tasks[first : first + _AT_ONCE]):
+            for found in compute(tasks[first : first + _AT_ONCE]):
                 if isinstance(found, _Failed):
-                    raise RuntimeError(_FAILED)
+                    raise RuntimeError(FAILED)
                 yield found
 
 
@@ -232,10 +204,11 @@ def _run(call: _Call, size: int, block: Any, chosen: Any, *columns: Any) -> Any:
     """Call a function with a block of a partition, if that is what was declared."""
     try:
         # Compiled code would read beyond the end of shorter blocks, or of narrower ones.
-        if type(block) is not np.ndarray or block.shape != (size, call.n_columns):
+        known = type(block) in (np.ndarray, np.memmap)
+        if not known or block.shape != (size, call.n_columns):
             return _Failed()
         with np.errstate(all="ignore"):
-            rows = np.require(block, call.dtype, ["C", "A"])
+            rows = np.require(np.asarray(block), call.dtype, ["C", "A"])
             return call.function(rows, chosen, *columns)
     except Exception:
         return _Failed()
@@ -261,30 +234,8 @@ def _send(parts: Sequence[NDArray[Any]]) -> list[Any]:
     at_once = max(1, _SENT_BYTES // max(1, *(part.nbytes for part in parts)))
     sent: list[Any] = []
     for k in range(0, len(parts), at_once):
-        sent += _persist([task(np.ascontiguousarray(part)) for part in parts[k : k + at_once]])
+        sent += persist([task(np.ascontiguousarray(part)) for part in parts[k : k + at_once]])
     return sent
-
-
-def _persist(tasks: list[Any]) -> list[Any]:
-    """Have tasks done, and their results kept where they are."""
-    from dask import persist
-
-    try:
-        return list(persist(*tasks))
-    except Exception:
-        pass
-    raise RuntimeError(_FAILED)
-
-
-def _compute(tasks: list[Any]) -> tuple[Any, ...]:
-    """Return what tasks give; no error quotes what they have seen."""
-    from dask import compute
-
-    try:
-        return compute(*tasks)
-    except Exception:
-        pass
-    raise RuntimeError(_FAILED)
 
 
 def by_partitions(method: Method) -> Method:

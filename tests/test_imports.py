@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "estimators": {
         *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
         *("exceptions", "inputs", "parameters", "row_bounds", "row_sources", "seeding", "silence"),
-        "units",
+        *("partitions", "units"),
     },
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
@@ -70,7 +70,8 @@ MAY_IMPORT = {
     },
     "inspection": {"plans", "preprocessing", "reporting", "parameters"},
     "choices": set(),
-    "inputs": {"row_sources"},
+    "inputs": {"dask_tables", "partitions", "row_sources"},
+    "partitions": {"dask_tables", "row_sources"},
     "pipelines": set(),
     "row_bounds": {"exceptions", "row_sources"},
     "parameters": set(),

@@ -20,6 +20,8 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -183,6 +185,42 @@ def time_passes(folder: Path, n_rows: int) -> str:
     return "\n".join(lines)
 
 
+def read_part(path: Path, start: int, stop: int) -> np.ndarray:
+    """Return some rows of a file."""
+    return np.array(np.load(path, mmap_mode="r")[start:stop])
+
+
+def time_dask(folder: Path, n_rows: int, count: int) -> Iterator[str]:
+    """Yield seconds of each method in memory, and with partitions that two processes keep."""
+    import dask.array as da
+    from dask import delayed
+    from dask.distributed import Client, LocalCluster
+
+    path, y = make_files(folder, n_rows)[0], np.load(make_files(folder, n_rows)[1])
+    X, cuts = np.load(path), np.linspace(0, n_rows, count + 1).astype(int)
+    few = slice(0, 20_000)
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        parts = [
+            da.from_delayed(
+                delayed(read_part)(path, *ends), (ends[1] - ends[0], N_COLUMNS), X.dtype
+            )
+            for ends in pairwise(map(int, cuts))
+        ]
+        tables = {"in memory": X, "dask": da.concatenate(parts).persist()}
+
+        def processor() -> float:
+            return time.process_time() + sum(client.run(time.process_time).values())
+
+        for name, model in make_models(n_rows).items():
+            for where, table in tables.items():
+                make_models(20_000)[name].fit(table[few], y[few])  # loads and compiles
+                start = time.perf_counter(), processor()
+                model.fit(table, y)
+                seconds = time.perf_counter() - start[0], processor() - start[1]
+                yield "| {}, {} | {:.1f} | {:.1f} |".format(name, where, *seconds)
+
+
 CLOCKS = time.perf_counter, time.process_time
 
 
@@ -195,6 +233,7 @@ def main() -> None:
     parser.add_argument("--in-memory", action="store_true", help="also with rows in memory")
     parser.add_argument("--passes", action="store_true", help="gigabytes a second instead")
     parser.add_argument("--parquet", action="store_true", help="a Parquet table and a schema")
+    parser.add_argument("--dask", type=int, help="so many partitions that two processes keep")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -210,6 +249,11 @@ def main() -> None:
     if options.passes:
         print("| pass | GB a second | GB a second of processor time |\n|---|---|---|")
         print(time_passes(options.folder, int(options.rows[-1])))
+        return
+    if options.dask:
+        print("| method | seconds | of processor |\n|---|---|---|")
+        for line in time_dask(options.folder, int(options.rows[-1]), options.dask):
+            print(line, flush=True)
         return
     print("| method | rows | seconds | of processor | own MiB | with mapped files |")
     print("|---|---|---|---|---|---|")

@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Event
+from skdp.dask_tables import in_memory
 from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_callbacks
 from skdp.inputs import canonical_rows, validate_rows
 from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.models import LinearModel, Model, ScaledUnits
 from skdp.parameters import check_choice, check_integer, check_real
-from skdp.partitions import in_memory
 from skdp.plans.beside import accountant_of, leave_room, together
 from skdp.plans.coefficient_noise import coefficient_noise
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
@@ -82,9 +82,10 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows; float64 and float32 are used as they are, sparse input becomes CSR. Rows
             longer than `data_norm` are scaled down to it. Arrays in files, `numpy.memmap` and CSR
-            matrices of them, are read in blocks and never copied; see ``docs/scale.md``.
+            matrices of them, are read in blocks and never copied, and those of dask stay in their
+            partitions; see ``docs/scale.md``.
         y : array-like of shape (n_samples,)
-            Labels.
+            Labels; of dask too, as may be groups.
         groups : array-like of shape (n_samples,), default=None
             Ids, whole numbers or texts. All rows of one id are one record then, which the
             guarantee protects whole: n is the public number of ids, and the number of rows is

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
 from skdp.choices import Auto
-from skdp.dask_tables import collected
+from skdp.dask_tables import in_memory
 from skdp.estimators.labels import encode_labels
 from skdp.inputs import validate_column
 from skdp.mechanisms.contribution import Adjacency
@@ -173,7 +173,7 @@ class PrivateEvaluation(EvaluatesModel):
         """
         self._check_parameters()
         probabilities, classes = self._about(model, X)
-        y, subgroups, groups = map(collected, (y, subgroups, groups))
+        y, subgroups, groups = map(in_memory, (y, subgroups, groups))
         rows = self._read(X, y, classes, subgroups, groups)
         unit = 1 if groups is None else UNIT
         plan = self._plan(rows.n, classes, probabilities, unit)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdp.choices import Adjacency, Auto
-from skdp.dask_tables import collected
+from skdp.dask_tables import in_memory
 from skdp.estimators.labels import read_numbers
 from skdp.inputs import validate_column
 from skdp.mechanisms.random_stream import resolve_random_state
@@ -163,7 +163,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
             )
         self._check_model(model, X)
         bounds, largest = self._scale(model)
-        y, groups = collected(y), collected(groups)
+        y, groups = in_memory(y), in_memory(groups)
         truth = read_numbers(validate_column(y))
         self._check_lengths(X, truth, "X, y and groups", groups)
         units = None if groups is None else units_of(groups)

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.dask_tables import as_encoded, is_dask_array
 from skdp.inputs import canonical_rows, validate_private_data, validate_rows
 from skdp.parameters import PlainParameters
 from skdp.row_bounds import note_bound
@@ -38,16 +39,18 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
         {ndarray, sparse matrix}
             Rows, float32 if `X` is; sparse ones are CSR. Their norm is at most ``data_norm_``,
             where the class has one. A large table in a file becomes a source, whose rows are
-            transformed as they are read.
+            transformed as they are read, and an array of Dask a lazy one.
         """
         check_is_fitted(self)
-        X = self._validate(X, reset=False, look=False)
+        table, X = X, self._validate(X, reset=False, look=False)
         if isinstance(X, RowSource):
             make = sparse.csr_matrix if X.is_sparse else np.zeros
-            zeros = make((1, X.shape[1]), dtype=X.dtype)
+            few = self._apply(make((1, X.shape[1]), dtype=X.dtype))
             # A later fit is not to change rows that are yet to be read.
-            own = copy.copy(self)
-            rows = encode_rows(X, own._transform_block, self._apply(zeros), self._makes_rows_alone)
+            encode = copy.copy(self)._transform_block
+            if is_dask_array(table):
+                return as_encoded(table, encode, few)
+            rows = encode_rows(X, encode, few, self._makes_rows_alone)
         else:
             rows = self._apply(X)
         return note_bound(rows, self.data_norm_) if hasattr(self, "data_norm_") else rows

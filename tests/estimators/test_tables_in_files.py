@@ -6,46 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from models_by_blocks import MODELS, N_COLUMNS, N_ROWS, PUBLIC, make_table, weights
 from scipy import sparse
 from sklearn.base import clone
 
 import skdp.row_sources as row_sources
-from skdp import (
-    DPSGDClassifier,
-    GrpuaLogisticRegression,
-    ObjectivePerturbationLogisticRegression,
-    OperaLogisticRegression,
-    PrivateLinearRegression,
-    PrivateRidge,
-    VariationalLogisticRegression,
-)
+from skdp import GrpuaLogisticRegression, OperaLogisticRegression
 from skdp.budget import BudgetAccountant
 from skdp.metrics import PrivateEvaluation, PrivateRegressionEvaluation
 from skdp.row_sources import MappedRows, mapped_rows
 from skdp.testing.frozen import fit_frozen
 
-PUBLIC = {"epsilon": 1.0, "data_norm": 1.0}
-LOTS = {"epsilon": None, "noise_multiplier": 2.0, "data_norm": 1.0}
-MODELS = {
-    "output": OperaLogisticRegression(**PUBLIC),
-    "objective": ObjectivePerturbationLogisticRegression(**PUBLIC),
-    "all rows": GrpuaLogisticRegression(**PUBLIC, max_iter=5),
-    "small lots": DPSGDClassifier(**LOTS, batch_size=30, max_iter=40),
-    "large lots": DPSGDClassifier(**LOTS, batch_size=1500, max_iter=4),
-    "subsets": DPSGDClassifier(**LOTS, adjacency="replace-one", batch_size=40, max_iter=9),
-    "momentum, network": DPSGDClassifier(**LOTS, hidden_layer_sizes=(3,), max_iter=3),
-    "posterior": VariationalLogisticRegression(**PUBLIC, batch_size=300, max_iter=3),
-    "moments": PrivateRidge(**PUBLIC, target_bounds=(0.0, 1.0)),
-    "moments, steps": PrivateLinearRegression(**PUBLIC, target_bounds=(0.0, 1.0)),
-}
-N_ROWS, N_COLUMNS = 2600, 4
-
 
 @pytest.fixture(scope="module")
 def table():
-    rng = np.random.default_rng(0)
-    X = np.where(rng.random((N_ROWS, N_COLUMNS)) < 0.4, 0.0, rng.normal(size=(N_ROWS, N_COLUMNS)))
-    return X, (X[:, 0] + rng.normal(size=N_ROWS) > 0.3).astype(np.int8)
+    return make_table()
 
 
 @pytest.fixture
@@ -69,11 +44,6 @@ def read_by(monkeypatch, rows):
         monkeypatch.setattr(row_sources, "WHOLE_BYTES", 0)
         monkeypatch.setattr(row_sources, "FEWEST_ROWS", 288)
         monkeypatch.setattr(row_sources, "BLOCK_BYTES", 8 * N_COLUMNS * rows)
-
-
-def weights(model):
-    found = model.coefs_ if getattr(model, "coefs_", None) else [model.coef_, model.intercept_]
-    return np.concatenate([np.ravel(array) for array in found])
 
 
 LAYOUTS = {
