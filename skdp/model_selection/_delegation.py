@@ -114,9 +114,6 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
             )
         return int(self.best_estimator_.n_features_in_)
 
-    def _as_sklearn(self) -> Any:
-        return self.best_estimator_
-
     def get_metadata_routing(self) -> MetadataRouter:
         """Return how metadata of `fit` reach the estimator.
 
