@@ -211,9 +211,7 @@ def dearest_plan(
     The search starts at an admissible parameter ``somewhere`` if ``there``, else where the central
     limit theorem says.
     """
-    start, slope = guess(make_event, target, axis, somewhere)
-
-    def cost(parameter: float) -> float:
-        return target.spent(make_event(parameter))
-
-    return dearest_affordable(cost, target.epsilon, axis, somewhere if there else start, slope)
+    start = somewhere if there else guess(make_event, target, axis, somewhere)
+    return dearest_affordable(
+        lambda parameter: target.spent(make_event(parameter)), target.epsilon, axis, start
+    )
