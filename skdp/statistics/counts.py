@@ -241,12 +241,7 @@ def private_contingency_table(
 
 
 def _table(
-    terms: Terms,
-    name: str,
-    columns: list[Any],
-    lists: list[Any],
-    schema: Any,
-    other: Any = None,
+    terms: Terms, name: str, columns: list[Any], lists: list[Any], schema: Any, other: Any = None
 ) -> PrivateCounts:
     """Read the columns, and release the table of their combinations."""
     listed = [listed_column(part, own, schema) for part, own in zip(columns, lists, strict=True)]
@@ -290,12 +285,7 @@ def _released(terms: Terms, name: str, query: Query, categories: Any, count: Any
 
 
 def counts_with_intervals(
-    terms: Terms,
-    name: str,
-    values: np.ndarray,
-    noise: Noise,
-    spent: PrivacySpent,
-    categories: Any,
+    terms: Terms, name: str, values: np.ndarray, noise: Noise, spent: PrivacySpent, categories: Any
 ) -> PrivateCounts:
     """Return released counts with the reach of their noise."""
     width = float(noise.half_width(terms.failure))

@@ -12,13 +12,7 @@ import numpy as np
 from skdp.accounting.accountants.trade_off import TradeOff
 from skdp.accounting.analysis import ADJACENCIES, sum_of_stated
 from skdp.accounting.checks import check_integer, check_real
-from skdp.accounting.events import (
-    ComposedEvent,
-    Event,
-    RepeatedEvent,
-    check_event,
-    leaf_counts,
-)
+from skdp.accounting.events import ComposedEvent, Event, RepeatedEvent, check_event, leaf_counts
 from skdp.accounting.intervals import Proved, meet, named, provers, warn_of_contradiction
 from skdp.accounting.value import PrivacyValue
 from skdp.choices import Adjacency

@@ -111,9 +111,7 @@ class HiddenStateAccountant(Accountant):
         return accountant, failure
 
     def _least(
-        self,
-        cost: Callable[[Plan], float],
-        candidates: Callable[[Windows], list[Any]],
+        self, cost: Callable[[Plan], float], candidates: Callable[[Windows], list[Any]]
     ) -> float:
         """Return the least cost of some promising plans; each is a valid bound."""
         runs = self._sampled_runs()
