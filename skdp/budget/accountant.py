@@ -61,8 +61,8 @@ class BudgetAccountant(Account, ForecastingView):
     ImportError
         If the ledger is on a server and its driver is missing: ``pip install 'skdp[server]'``.
     LedgerError
-        If the ledger cannot be made, read or trusted; `LedgerMismatchError` if it was created with
-        other parameters.
+        If the ledger cannot be made, read or trusted, now or whenever it is asked;
+        `LedgerMismatchError` if it was created with other parameters.
 
     Notes
     -----

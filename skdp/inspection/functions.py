@@ -87,19 +87,6 @@ class ShapeFunction:
         -------
         ndarray of shape (n_samples, n_outputs)
             Values of the centred function.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skdp import OperaLogisticRegression
-        >>> from skdp.inspection import shape_functions
-        >>> from skdp.preprocessing import LabelColumn, NumericColumn, TableSchema
-        >>> schema = TableSchema([NumericColumn("age", 0, 100)], label=LabelColumn("ill", [0, 1]))
-        >>> ages = np.random.default_rng(0).uniform(0, 100, (4000, 1))
-        >>> model = schema.pipeline(OperaLogisticRegression(epsilon=1.0), positions=True)
-        >>> age = shape_functions(model.fit(ages, (ages[:, 0] > 60).astype(int)))["age"]
-        >>> age.evaluate([20.0, 80.0]).shape
-        (2, 1)
         """
         part = self._model[self.name]
         rows = self._model.features(part, cells) - self._centre

@@ -147,19 +147,8 @@ class PrivacySpent(JsonRecord):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain, JSON-ready values."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "adjacency": self.adjacency,
-            "event": self.event.to_dict(),
-            "accountant": self.accountant,
-            "mechanism": self.mechanism,
-            "assumptions": list(self.assumptions),
-            "released": list(self.released),
-            "seeded": self.seeded,
-            "arithmetic": self.arithmetic,
-            "unit": self.unit,
-        }
+        lists = {"assumptions": list(self.assumptions), "released": list(self.released)}
+        return {**vars(self), "event": self.event.to_dict(), **lists}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> PrivacySpent:

@@ -82,16 +82,6 @@ class PrivateTableOne:
         ------
         ImportError
             If pandas is not installed.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from skdp.preprocessing import NumericColumn, TableSchema
-        >>> from skdp.statistics import private_table_one
-        >>> schema = TableSchema([NumericColumn("age", 0, 120)])
-        >>> table = private_table_one(pd.DataFrame({"age": [61, 47] * 500}), schema, epsilon=1.0)
-        >>> list(table.to_frame().columns)
-        ['arm', 'column', 'level', 'statistic', 'value', 'low', 'high']
         """
         return import_pandas().DataFrame(list(self.rows), columns=list(TableRow._fields))
 
