@@ -108,11 +108,6 @@ class BudgetAccountant(Account, ForecastingView):
         ledger : path or str
             Its file or its address, where it must be.
 
-        Returns
-        -------
-        BudgetAccountant
-            The budget that it was created with.
-
         Raises
         ------
         LedgerError
@@ -201,16 +196,6 @@ class BudgetAccountant(Account, ForecastingView):
 
     def redeem(self, index: int) -> BudgetPlan:
         """Return a plan that was committed earlier.
-
-        Parameters
-        ----------
-        index : int
-            Index of the plan's entry.
-
-        Returns
-        -------
-        BudgetPlan
-            The plan.
 
         Raises
         ------

@@ -96,11 +96,6 @@ class BudgetEntry:
             Names of the units of the budget's currency.
         event : Event, optional
             Its event, if that need not be read.
-
-        Returns
-        -------
-        BudgetEntry
-            The entry.
         """
         cost = zip(units, read_amounts(row["cost"]), strict=True)
         return cls(

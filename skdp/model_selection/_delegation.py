@@ -115,13 +115,7 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
         return int(self.best_estimator_.n_features_in_)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return how metadata of `fit` reach the estimator.
-
-        Returns
-        -------
-        MetadataRouter
-            The routing.
-        """
+        """Return how metadata of `fit` reach the estimator."""
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)

@@ -99,11 +99,6 @@ class RowScorer:
             Labels.
         shares : ndarray of shape (n_samples,) or None, default=None
             What each row counts, such as 1/k if it is one of the k rows of a unit; None is 1.
-
-        Returns
-        -------
-        float
-            The sum.
         """
         values = (self.values(estimator, X, y) - self.lower) / (self.upper - self.lower)
         return float(np.sum(values) if shares is None else values @ shares)

@@ -124,11 +124,6 @@ class PrivacyCurveDisplay:
         **kwargs : dict
             Passed on to matplotlib's ``plot``.
 
-        Returns
-        -------
-        PrivacyCurveDisplay
-            The display, drawn.
-
         Raises
         ------
         ImportError
@@ -167,11 +162,6 @@ class PrivacyCurveDisplay:
             What was fitted.
         kind, grid, name, ax, **kwargs
             As for `from_accountant`; the name is by default that of the estimator's class.
-
-        Returns
-        -------
-        PrivacyCurveDisplay
-            The display, drawn.
 
         Raises
         ------
@@ -220,11 +210,6 @@ class PrivacyCurveDisplay:
         name, ax, **kwargs
             As for `from_accountant`.
 
-        Returns
-        -------
-        PrivacyCurveDisplay
-            The display, drawn.
-
         Raises
         ------
         ImportError
@@ -261,11 +246,6 @@ class PrivacyCurveDisplay:
             "no bound" or "no differential privacy" where that is so.
         **kwargs : dict
             Passed on to matplotlib's ``plot``.
-
-        Returns
-        -------
-        PrivacyCurveDisplay
-            This display.
 
         Raises
         ------

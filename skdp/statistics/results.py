@@ -153,11 +153,6 @@ class PrivateCounts(PrivateStatistic):
         base : int, default=1
             Such as 5 or 10.
 
-        Returns
-        -------
-        PrivateCounts
-            The changed counts.
-
         Examples
         --------
         >>> from skdp.statistics import private_histogram
@@ -183,17 +178,12 @@ class PrivateCounts(PrivateStatistic):
         return replace(self, values=np.maximum(self.values, 0.0), interval=(low, high))
 
     def consistent_with(self, total: float) -> Self:
-        """Return the nearest counts that add up to a public total; intervals stay.
+        """Return the nearest counts, no longer whole, that sum to a public total; intervals stay.
 
         Parameters
         ----------
         total : float
             A number that is known, such as a published one.
-
-        Returns
-        -------
-        PrivateCounts
-            The changed counts, no longer whole numbers.
         """
         check_real("total", total)
         excess = float(self.values.sum()) - total

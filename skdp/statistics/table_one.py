@@ -71,18 +71,7 @@ class PrivateTableOne:
     privacy_spent_: PrivacySpent
 
     def to_frame(self) -> Any:
-        """Return the rows as a pandas frame.
-
-        Returns
-        -------
-        DataFrame
-            One row a statistic.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
+        """Return the rows as a pandas frame, one a statistic."""
         return import_pandas().DataFrame(list(self.rows), columns=list(TableRow._fields))
 
     def _lines(self) -> list[tuple[str, ...]]:

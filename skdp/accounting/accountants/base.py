@@ -90,11 +90,6 @@ class Accountant(TradeOff, ABC):
         event : Event
             Any event.
 
-        Returns
-        -------
-        bool
-            Whether `compose` would accept it.
-
         Examples
         --------
         >>> from skdp.accounting import GaussianEvent, GDPAccountant, PureDPEvent
@@ -213,11 +208,6 @@ class Accountant(TradeOff, ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the accountant's state as a dictionary of plain values, fit for JSON.
 
-        Returns
-        -------
-        dict
-            The kind of accountant, its parameters and the history.
-
         Examples
         --------
         >>> from skdp.accounting import Accountant, GaussianEvent, PLDAccountant
@@ -237,11 +227,6 @@ class Accountant(TradeOff, ABC):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild an accountant from the output of `to_dict`.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
 
         Returns
         -------

@@ -210,18 +210,7 @@ class BayesianAccountant(GenericAccountant):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild an accountant from the output of `to_dict`.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        BayesianAccountant
-            An accountant with the same parameters, history and observations.
-        """
+        """Rebuild an accountant from the output of `to_dict`."""
         accountant = super().from_dict(data)
         for seen in data.get("observations", ()):
             accountant.observe(Event.from_dict(seen["event"]), seen["distances"], seen["count"])

@@ -42,11 +42,6 @@ class LedgerReceipt:
         text : str
             ``"entries:head"``.
 
-        Returns
-        -------
-        LedgerReceipt
-            The receipt.
-
         Raises
         ------
         ValueError
