@@ -108,11 +108,6 @@ class BudgetAccountant(Account, ForecastingView):
         ledger : path or str
             Its file or its address, where it must be.
 
-        Raises
-        ------
-        LedgerError
-            If the file cannot be read or trusted.
-
         Examples
         --------
         >>> import os, tempfile

@@ -76,17 +76,9 @@ class ShapeFunction:
     _centre: Array = field(repr=False)
 
     def evaluate(self, cells: Any) -> Array:
-        """Return what the column adds to the scores of rows.
+        """Return what the column, or an interaction's columns, add to the scores of rows.
 
-        Parameters
-        ----------
-        cells : array-like of shape (n_samples,) or (n_samples, n_columns)
-            Cells of the column, or of the interaction's columns.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_outputs)
-            Values of the centred function.
+        Cells are of shape (n_samples,) or (n_samples, n_columns), values (n_samples, n_outputs).
         """
         part = self._model[self.name]
         rows = self._model.features(part, cells) - self._centre

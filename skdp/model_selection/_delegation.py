@@ -83,17 +83,7 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean score of the best estimator on the given rows, without noise.
 
-        Parameters
-        ----------
-        X : array-like
-            Rows; if they are private, so is the result.
-        y : array-like
-            Labels.
-
-        Returns
-        -------
-        float
-            The score that `scoring` names.
+        It is that which `scoring` names; if the rows are private, so is the result.
         """
         _has("score")(self)
         check_is_fitted(self)

@@ -107,17 +107,9 @@ class PrivacySpent(JsonRecord):
         return iter((self.epsilon, self.delta))
 
     def epsilon_at(self, delta: float) -> PrivacyValue:
-        """Return an upper bound on epsilon at another delta.
+        """Return an upper bound on epsilon at another delta, in [0, 1).
 
-        Parameters
-        ----------
-        delta : float
-            In [0, 1).
-
-        Returns
-        -------
-        PrivacyValue
-            Epsilon, with its lower bound; never more than `epsilon` at or above the reported delta.
+        It is never more than `epsilon` at or above the reported delta.
 
         Examples
         --------

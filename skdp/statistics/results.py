@@ -146,12 +146,7 @@ class PrivateCounts(PrivateStatistic):
         return self.released - width, self.released + width
 
     def rounded(self, base: int = 1) -> Self:
-        """Return counts rounded to multiples of a number; intervals stay.
-
-        Parameters
-        ----------
-        base : int, default=1
-            Such as 5 or 10.
+        """Return counts rounded to multiples of a number, such as 5 or 10; intervals stay.
 
         Examples
         --------
@@ -178,13 +173,7 @@ class PrivateCounts(PrivateStatistic):
         return replace(self, values=np.maximum(self.values, 0.0), interval=(low, high))
 
     def consistent_with(self, total: float) -> Self:
-        """Return the nearest counts, no longer whole, that sum to a public total; intervals stay.
-
-        Parameters
-        ----------
-        total : float
-            A number that is known, such as a published one.
-        """
+        """Return the nearest counts, no longer whole, with a public total; intervals stay."""
         check_real("total", total)
         excess = float(self.values.sum()) - total
         return replace(self, values=self.values - excess / max(self.values.size, 1))

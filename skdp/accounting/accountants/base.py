@@ -85,11 +85,6 @@ class Accountant(TradeOff, ABC):
     def supports(self, event: Event) -> bool:
         """Tell whether a bound is proved for an event under this adjacency.
 
-        Parameters
-        ----------
-        event : Event
-            Any event.
-
         Examples
         --------
         >>> from skdp.accounting import GaussianEvent, GDPAccountant, PureDPEvent
@@ -99,7 +94,7 @@ class Accountant(TradeOff, ABC):
         return all(self._supports_leaf(leaf) for leaf in leaf_counts(event))
 
     def compose(self, event: Event, count: int = 1) -> Self:
-        """Add an event to the plan.
+        """Add an event to the plan, and return this accountant.
 
         Parameters
         ----------
@@ -107,11 +102,6 @@ class Accountant(TradeOff, ABC):
             What is released.
         count : int, default=1
             How often, at least 0.
-
-        Returns
-        -------
-        Accountant
-            This accountant.
 
         Raises
         ------
