@@ -51,18 +51,13 @@ def private_mean(
     schema : TableSchema, column of one or None, default=None
         Has the bounds instead, for the column's name, and a policy for missing cells.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`.
+        As for `private_count`, and so are errors.
 
     Returns
     -------
     PrivateStatistic
         The mean in ``value``, as the noise made it, even if beyond the bounds; its ``interval``
         holds for the clipped mean of a table with at least one value.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -116,18 +111,13 @@ def private_variance(
     schema : TableSchema, column of one or None, default=None
         Has the bounds instead, for the column's name, and a policy for missing cells.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`.
+        As for `private_count`, and so are errors.
 
     Returns
     -------
     PrivateStatistic
         The variance in ``value``, as the noise made it, even if negative; its ``interval`` holds
         for the variance of a table with at least one value.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----
