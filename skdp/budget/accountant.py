@@ -196,8 +196,6 @@ class BudgetAccountant(Account, ForecastingView):
         ------
         ValueError
             If that entry is no plan.
-        LedgerError
-            If the ledger cannot be read or trusted.
 
         Examples
         --------

@@ -41,18 +41,7 @@ def _delegate(name: str, what: str) -> Any:
         return getattr(self.best_estimator_, name)(X)
 
     method.__name__, method.__qualname__ = name, f"DelegatesToBest.{name}"
-    method.__doc__ = f"""Return the {what} of the best estimator.
-
-    Parameters
-    ----------
-    X : array-like
-        Rows, as its own `{name}` takes them.
-
-    Returns
-    -------
-    array-like
-        What that returns.
-    """
+    method.__doc__ = f"Return the {what} of the best estimator, of rows as its `{name}` takes."
     return available_if(_has(name))(method)
 
 

@@ -217,17 +217,9 @@ class RenyiEvent(Event):
         check_comparable(self.left, self.right)
 
     def log_moment(self, order: float) -> float:
-        """Return ``order - 1`` times the larger Renyi divergence of the two.
+        """Return ``order - 1`` times the larger Renyi divergence of the two, in nats, rounded up.
 
-        Parameters
-        ----------
-        order : float
-            Order of the divergence, above 1.
-
-        Returns
-        -------
-        float
-            The larger log moment in nats, rounded up; infinite where a divergence is.
+        It is infinite where a divergence is; the order is above 1.
         """
         return max(
             log_moment(self.left, self.right, order), log_moment(self.right, self.left, order)
