@@ -20,8 +20,8 @@ from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.parameters import PURE_OFFERS, SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
 
-# Frames that the decorator puts between a user's call of fit and the method, for warnings.
-FRAMES_OF_WITH_CALLBACKS = 1
+# Frames that the decorator puts between a user's call of fit and `_fit`, for warnings.
+FRAMES_ABOVE = 1
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -31,7 +31,7 @@ except ImportError:  # scikit-learn < 1.9
     callbacks = None
 
 if callbacks is None or TYPE_CHECKING:  # scikit-learn has no types: methods would lose theirs
-    FRAMES_OF_WITH_CALLBACKS = 0
+    FRAMES_ABOVE = 0
 
     class CallbackSupportMixin:
         """Stand-in: this version of scikit-learn has no callbacks."""
@@ -61,6 +61,11 @@ class FitProgress:
         self._context = None
         if hasattr(estimator, "_init_callback_context"):
             self._context = estimator._init_callback_context(max_subtasks=self._n_updates)
+
+    @property
+    def task(self) -> Any:
+        """The fit's place in scikit-learn's tree of tasks; None before version 1.9."""
+        return self._context
 
     def begin(self) -> None:
         """Announce that the fit begins."""
@@ -97,7 +102,7 @@ def _columns_kept(model: Any) -> Iterator[None]:
         raise
 
 
-class PrivateFit(ChargesBudget, ABC):
+class PrivateFit(ChargesBudget, CallbackSupportMixin, ABC):
     """Base of everything that fits privately: estimators, transformers and searches."""
 
     # Parameters that all of them have; subclasses declare them in their own signature.
@@ -113,9 +118,8 @@ class PrivateFit(ChargesBudget, ABC):
     _offers_pure = False  # whether delta may be 0
     # What fit takes, for errors; None passes metadata on.
     _fit_takes: str | None = "X and y only"
-    # Frames between a user's call of fit and the method, for warnings.
-    _frames_above = FRAMES_OF_WITH_CALLBACKS
 
+    @with_callbacks
     def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
         """Fit in the order of the guarantee."""
         self._refuse_fit_params(params)
@@ -128,19 +132,19 @@ class PrivateFit(ChargesBudget, ABC):
                     f"delta={self.delta:g} is not below 1/n={1.0 / table.n_rows:.3g}: such a delta "
                     "permits publishing whole rows at random. Choose delta well below 1/n.",
                     PrivacyWarning,
-                    stacklevel=3 + self._frames_above,
+                    stacklevel=3 + FRAMES_ABOVE,
                 )
             spent = self._account(plan)
             if getattr(table, "by_unit", False):
                 spent = replace(spent, unit="group")
             about_rows = getattr(getattr(table, "X", None), "assumptions", ())
             spent = replace(spent, assumptions=(*spent.assumptions, *about_rows))
-            charge_fit(self, spent)
+            progress = FitProgress(self, self._public_steps(plan))
+            charge_fit(self, spent, progress.task)
             if self.verbose:
                 # Said of every fit: whether one compiles may depend on rows and on other fits.
                 once = "loops that are new to a machine are compiled first, see skdp.warm_up"
                 print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism} ({once})")
-            progress = FitProgress(self, self._public_steps(plan))
             progress.begin()
             self._publish(plan, table, self._use_rows(plan, table, progress), spent)
             self.privacy_spent_ = spent

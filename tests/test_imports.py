@@ -223,7 +223,7 @@ def check_layer(path):
         if parts[0] == "skdp" and parts[1] != layer:
             # Types of choices hold nothing, and all may name them.
             assert parts[1] in MAY_IMPORT[layer] | {"choices"}, f"{layer} must not import {name}"
-        if parts[0] == "sklearn":
+        if parts[0] in ("sklearn", "skl2onnx"):
             assert layer in SCIKIT_LEARN_LAYERS, name
             assert not any(part.startswith("_") for part in parts), f"private module {name}"
         if parts[0] == "numba":

@@ -19,10 +19,7 @@ from skdp.accounting.accountants.pld import PLDAccountant
 from skdp.accounting.accountants.rdp import RDPAccountant
 from skdp.accounting.calibration.closed_form import composition_noise_multiplier
 from skdp.accounting.calibration.extent import calibrate_sample_rate, calibrate_steps
-from skdp.accounting.calibration.noise import (
-    calibrate_event,
-    calibrate_noise_multiplier,
-)
+from skdp.accounting.calibration.noise import calibrate_event, calibrate_noise_multiplier
 from skdp.accounting.dpsgd import dpsgd_epsilon
 from skdp.accounting.events import (
     ApproxDPEvent,

@@ -70,12 +70,7 @@ def audit_in_one_run(
     Returns
     -------
     AuditResult
-        The bounds, the claim, and whether it is disproved.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For what cannot be audited, and for bad parameters or tables, as `fit` does.
+        As `audit_epsilon` does, whose errors it has.
 
     Notes
     -----

@@ -61,8 +61,8 @@ class BudgetAccountant(Account, ForecastingView):
     ImportError
         If the ledger is on a server and its driver is missing: ``pip install 'skdp[server]'``.
     LedgerError
-        If the ledger cannot be made, read or trusted; `LedgerMismatchError` if it was created with
-        other parameters.
+        If the ledger cannot be made, read or trusted, now or whenever it is asked;
+        `LedgerMismatchError` if it was created with other parameters.
 
     Notes
     -----
@@ -107,16 +107,6 @@ class BudgetAccountant(Account, ForecastingView):
         ----------
         ledger : path or str
             Its file or its address, where it must be.
-
-        Returns
-        -------
-        BudgetAccountant
-            The budget that it was created with.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be read or trusted.
 
         Examples
         --------
@@ -202,22 +192,10 @@ class BudgetAccountant(Account, ForecastingView):
     def redeem(self, index: int) -> BudgetPlan:
         """Return a plan that was committed earlier.
 
-        Parameters
-        ----------
-        index : int
-            Index of the plan's entry.
-
-        Returns
-        -------
-        BudgetPlan
-            The plan.
-
         Raises
         ------
         ValueError
             If that entry is no plan.
-        LedgerError
-            If the ledger cannot be read or trusted.
 
         Examples
         --------

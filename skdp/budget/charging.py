@@ -97,11 +97,6 @@ class Account(ABC):
         unit : {"row", "group", "mixed"}, default="row"
             What one record is: a row, or all rows that share an id in groups=.
 
-        Returns
-        -------
-        BudgetEntry
-            The entry.
-
         Raises
         ------
         BudgetExceededError
@@ -268,11 +263,14 @@ def check_accountant(accountant: Any) -> None:
         )
 
 
-def charge_fit(estimator: Any, spent: PrivacySpent) -> None:
-    """Charge what a fit is about to spend; afterwards the rows may be used."""
+def charge_fit(estimator: Any, spent: PrivacySpent, task: Any = None) -> None:
+    """Charge what a fit is about to spend; afterwards the rows may be used.
+
+    `task` is its `CallbackContext` of scikit-learn, which names a search that it is a part of.
+    """
     parameters = estimator.get_params(deep=False)
     bound = getattr(estimator, "_bound_accountant", None)
-    search = find_search(estimator)
+    search = find_search(task)
     if search is not None:
         parameters = {**parameters, "search": search.record()}
     accountant = estimator.accountant

@@ -100,11 +100,7 @@ def _check_numbers(epsilon: float, delta: float) -> None:
 
 
 def _guarantee(
-    event: Event,
-    epsilon: float | None,
-    delta: float | None,
-    adjacency: Adjacency,
-    needed: bool,
+    event: Event, epsilon: float | None, delta: float | None, adjacency: Adjacency, needed: bool
 ) -> tuple[float, float] | None:
     """Return the event's own (epsilon, delta), if the caller or the event says it."""
     if delta is None:

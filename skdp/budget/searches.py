@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from skdp.budget.ledger.home import at_home
 from skdp.exceptions import BudgetExceededError
 
+# What scikit-learn's searches call their tasks; if that changes, no search is named.
 _EVALUATION, _REFIT = "candidate-split-evaluation", "refit-with-best-params"
 
 
@@ -26,22 +27,17 @@ class SearchFit(NamedTuple):
         return {"class": self.search, "run": self.run, "fit": self.fit}
 
 
-def find_search(estimator: Any) -> SearchFit | None:
-    """Return the search that is fitting an estimator, also from a worker; None if none is seen."""
-    # scikit-learn >= 1.9 hands a tree of tasks, made for its callbacks, to what it fits. Its names
-    # may change: then no search is seen.
-    with suppress(AttributeError, TypeError, StopIteration):
-        task = getattr(estimator, "_parent_callback_ctx", None)
-        while task is not None and not {_EVALUATION, _REFIT} & _names(task):
-            task = task.parent
-        if task is None:
-            return None
-        root = task.parent
-        while "fit" not in _names(root):
-            root = root.parent
-        run = f"{root.root_uuid.hex}.{root.task_id}"
-        return SearchFit(root.estimator_name, run, "-".join(_path(task, root)))
-    return None
+def find_search(task: Any) -> SearchFit | None:
+    """Return the search that a fit's `CallbackContext` is a part of; None if none is seen."""
+    while task is not None and not {_EVALUATION, _REFIT} & _names(task):
+        task = task.parent
+    if task is None:
+        return None
+    search = task.parent
+    while search.parent is not None and "fit" not in _names(search):
+        search = search.parent
+    run = f"{search.root_uuid.hex}.{search.task_id}"
+    return SearchFit(search.estimator_name, run, "-".join(_path(task, search)))
 
 
 def _names(task: Any) -> set[str]:

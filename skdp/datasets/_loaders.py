@@ -66,10 +66,7 @@ _SOURCES = {
         columns=_BANK,
         separator=";",
         data_id=1461,
-        renamed={
-            **{f"V{number}": name for number, name in enumerate(_BANK[:-1], 1)},
-            "Class": "y",
-        },
+        renamed={**{f"V{number}": name for number, name in enumerate(_BANK[:-1], 1)}, "Class": "y"},
         recoded={"y": {"1": "no", "2": "yes"}},
     ),
     "cardio": Source(files=("cardio_train.csv",), columns=_CARDIO, separator=";", data_id=45547),

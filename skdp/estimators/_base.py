@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Event
 from skdp.dask_tables import in_memory
-from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_callbacks
+from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.inputs import canonical_rows, validate_rows
 from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
@@ -46,7 +46,7 @@ class Table:
         return int(self.X.shape[0]) if self.units is None else self.units.n_units
 
 
-class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
+class PrivateModel(PrivateFit, BaseEstimator):
     """Base of the private models; a mixin says what they predict, and from what loss.
 
     Other models than linear ones override `_make_model`, `_weights` and `_score_rows`.
@@ -73,7 +73,6 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     _public: tuple[str, ...] = ()
     _fit_takes = "X, y and groups"
 
-    @with_callbacks
     def fit(self, X: Any, y: Any, *, groups: Any = None, **fit_params: Any) -> Self:
         """Fit the model under differential privacy.
 
@@ -181,7 +180,7 @@ class PrivateModel(PrivateFit, CallbackSupportMixin, BaseEstimator):
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Table:
         given, groups = X, in_memory(params.get("groups"))
         X, y = validate_rows(self, X, y, dtype=[np.float64, np.float32], order="C")
-        warn_of_unbounded_rows(self, (X, given), 4 + self._frames_above)
+        warn_of_unbounded_rows(self, (X, given), 4 + FRAMES_ABOVE)
         units = None if groups is None else units_of(groups, X.shape[0])
         return Table(canonical_rows(X), *self._encode_targets(y), units)
 

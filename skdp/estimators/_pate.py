@@ -23,7 +23,7 @@ from skdp.estimators._school import (
     train_student,
 )
 from skdp.estimators.labels import encode_labels
-from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_callbacks
+from skdp.fitting import FitProgress, PrivateFit
 from skdp.inputs import validate_private_data
 from skdp.mechanisms.random_stream import is_seeded, resolve_random_state
 from skdp.parameters import check_choice, check_integer, check_real
@@ -39,9 +39,7 @@ def _student_has_shares(model: Any) -> bool:
     return not hasattr(model, "student_") or hasattr(model.student_, "predict_proba")
 
 
-class PATEClassifier(
-    GivenNoiseMixin, PrivateFit, CallbackSupportMixin, ClassifierMixin, BaseEstimator
-):
+class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator):
     r"""A student trained on public rows that private teachers have labelled by noisy votes (PATE).
 
     Copies of `teacher` are trained on `n_teachers` disjoint parts of the private rows, and vote on
@@ -197,7 +195,6 @@ class PATEClassifier(
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
     def fit(
         self, X: Any, y: Any, X_public: Any = None, groups: Any = None, **fit_params: Any
     ) -> Self:

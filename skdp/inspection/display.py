@@ -80,11 +80,6 @@ class ShapeFunctionDisplay:
         **kwargs : dict
             Passed on to matplotlib's ``plot`` for the lines.
 
-        Returns
-        -------
-        ShapeFunctionDisplay
-            This display.
-
         Raises
         ------
         ImportError

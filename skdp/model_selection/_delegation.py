@@ -41,18 +41,7 @@ def _delegate(name: str, what: str) -> Any:
         return getattr(self.best_estimator_, name)(X)
 
     method.__name__, method.__qualname__ = name, f"DelegatesToBest.{name}"
-    method.__doc__ = f"""Return the {what} of the best estimator.
-
-    Parameters
-    ----------
-    X : array-like
-        Rows, as its own `{name}` takes them.
-
-    Returns
-    -------
-    array-like
-        What that returns.
-    """
+    method.__doc__ = f"Return the {what} of the best estimator, of rows as its `{name}` takes."
     return available_if(_has(name))(method)
 
 
@@ -83,17 +72,7 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean score of the best estimator on the given rows, without noise.
 
-        Parameters
-        ----------
-        X : array-like
-            Rows; if they are private, so is the result.
-        y : array-like
-            Labels.
-
-        Returns
-        -------
-        float
-            The score that `scoring` names.
+        It is that which `scoring` names; if the rows are private, so is the result.
         """
         _has("score")(self)
         check_is_fitted(self)
@@ -114,17 +93,8 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
             )
         return int(self.best_estimator_.n_features_in_)
 
-    def _as_sklearn(self) -> Any:
-        return self.best_estimator_
-
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return how metadata of `fit` reach the estimator.
-
-        Returns
-        -------
-        MetadataRouter
-            The routing.
-        """
+        """Return how metadata of `fit` reach the estimator."""
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel
 
 from skdp.estimators.labels import encode_labels, read_numbers
-from skdp.fitting import CallbackSupportMixin, FitProgress, PrivateFit, with_callbacks
+from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.model_selection import _words
 from skdp.model_selection._delegation import DelegatesToBest
@@ -59,7 +59,7 @@ class Prepared:
     n_rows: int  # of units, where rows have such
 
 
-class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
+class PrivateSearch(PrivateFit, DelegatesToBest):
     """Base of the private searches: the plan is that of the whole search, charged once."""
 
     # Parameters that both searches declare in their own signatures.
@@ -80,7 +80,6 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
     def _points(self, stream: RandomStream) -> list[dict[str, Any]]:
         """Return the parameters of all candidates; they must not depend on the rows."""
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, groups: Any = None, **params: Any) -> Self:
         """Search privately, and train the model that is released.
 
@@ -267,7 +266,7 @@ class PrivateSearch(PrivateFit, CallbackSupportMixin, DelegatesToBest):
             if all(getattr(step.estimator, "data_norm", 1.0) for step in candidate.steps):
                 continue
             for step, bound in bounds_of_rows(candidate.estimator, known_bound(X)):
-                if warn_of_unbounded_rows(step, (), 5 + self._frames_above, bound):
+                if warn_of_unbounded_rows(step, (), 5 + FRAMES_ABOVE, bound):
                     return
 
     # From parameters to the plan.

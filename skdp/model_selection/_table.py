@@ -11,12 +11,7 @@ from scipy import sparse
 from sklearn.utils import column_or_1d, get_tags, indexable
 
 from skdp.dask_tables import in_memory
-from skdp.inputs import (
-    check_indices,
-    public_message,
-    refuse_other_tables,
-    validate_private_data,
-)
+from skdp.inputs import check_indices, public_message, refuse_other_tables, validate_private_data
 
 
 def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from skdp.fitting import FitProgress, PrivateFit
+from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.parameters import check_integer
 from skdp.plans.noisy_sums import NoisySums
@@ -40,7 +40,6 @@ class PrivateTransformer(PrivateFit, RowTransformer):
     transformer.
     """
 
-    _frames_above = 0
     _fit_takes = "X and groups"
     _remedy_for_epsilon = "Smaller means more private; it adds to what the estimator spends."
     _released: tuple[str, ...]
@@ -144,7 +143,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Rows:
         given = X
         X = self._validate(X, reset=True)
-        warn_of_unbounded_rows(self, (X, given), 4)
+        warn_of_unbounded_rows(self, (X, given), 4 + FRAMES_ABOVE)
         units = None if not params else units_of(params["groups"], X.shape[0])
         return Rows(X, X.shape[0] if units is None else units.n_units, units)
 

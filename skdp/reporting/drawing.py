@@ -55,11 +55,6 @@ class ResultDisplay(ABC):
         **kwargs : dict
             Passed on to matplotlib's ``plot`` for the main line.
 
-        Returns
-        -------
-        ResultDisplay
-            This display.
-
         Raises
         ------
         ImportError

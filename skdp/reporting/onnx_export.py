@@ -11,6 +11,13 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
+# Of converters, for classifiers; skl2onnx itself carries them out, and refuses others.
+_OPTIONS = {
+    "zipmap": [True, False, "columns"],
+    "output_class_labels": [False, True],
+    "nocl": [False],
+}
+
 
 def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
     """Return a fitted classifier or regressor, or a pipeline that ends in one, as an ONNX model.
@@ -64,7 +71,6 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
     """
     try:
         from onnx.checker import check_model
-        from skl2onnx import convert_sklearn
         from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
     except ImportError as error:
         raise ImportError("to_onnx needs skl2onnx: pip install 'skdp[onnx]'.") from error
@@ -73,13 +79,7 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
         raise ValueError(f"dtype must be one of {tuple(kinds)}, got {dtype!r}.")
     chosen = _released(model)
     register_onnx_converters(chosen)
-    last = chosen.steps[-1][1] if hasattr(chosen, "steps") else chosen
-    made = convert_sklearn(
-        chosen,
-        name="skdp",
-        initial_types=[("X", kinds[dtype]([None, chosen.n_features_in_]))],
-        options={id(last): {"zipmap": False}} if is_classifier(chosen) else None,
-    )
+    made = _convert(chosen, [("X", kinds[dtype]([None, chosen.n_features_in_]))])
     try:
         check_model(made, full_check=True)
     except Exception as error:
@@ -98,8 +98,9 @@ def register_onnx_converters(*models: Any) -> None:
     Parameters
     ----------
     *models : estimators, pipelines or searches
-        What is to be converted. Their classes of skdp are known to skl2onnx afterwards, in this
-        process; of its options they take "zipmap" and "output_class_labels".
+        What is to be converted; of searches, their ``best_estimator_``. Their classes of skdp are
+        known to skl2onnx afterwards, in this process; of its options they take "zipmap" and
+        "output_class_labels".
 
     Raises
     ------
@@ -121,14 +122,14 @@ def register_onnx_converters(*models: Any) -> None:
     ['output_label', 'output_probability']
     """
     try:
-        from skl2onnx import update_registered_parser
+        from skl2onnx import update_registered_converter
     except ImportError as error:
         raise ImportError(
             "register_onnx_converters needs skl2onnx: pip install 'skdp[onnx]'."
         ) from error
     for model in models:
         chosen = getattr(model, "best_estimator_", model)
-        for part in (model, chosen, *chosen.get_params(deep=True).values()):
+        for part in (chosen, *chosen.get_params(deep=True).values()):
             kind = type(part)
             ours = any(base.__module__.startswith("skdp.") for base in kind.__mro__)
             if not ours or not hasattr(part, "get_params"):
@@ -139,23 +140,54 @@ def register_onnx_converters(*models: Any) -> None:
                     f"{kind.__name__} has no counterpart in ONNX. Apply it before, and export what "
                     "follows it, as in to_onnx(pipeline[-1])."
                 )
-            update_registered_parser(kind, _parse_counterpart)
+            update_registered_converter(
+                kind,
+                f"Skdp{kind.__name__}",
+                _set_types,
+                _put_counterpart,
+                options=_OPTIONS if is_classifier(part) else None,
+            )
 
 
-def _parse_counterpart(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-    """Put scikit-learn's own estimator in the place of one of skdp, for skl2onnx."""
-    from skl2onnx._parse import _parse_sklearn  # its public relative ends the whole graph
+def _convert(model: Any, inputs: list[Any], opset: Any = None) -> Any:
+    """Return a fitted estimator as an ONNX model whose probabilities are an array."""
+    from skl2onnx import convert_sklearn
 
-    counterpart = model._as_sklearn()
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    return convert_sklearn(
+        model,
+        name="skdp",
+        initial_types=inputs,
+        target_opset=opset,
+        options={id(last): {"zipmap": False}} if is_classifier(model) else None,
+    )
+
+
+def _set_types(operator: Any) -> None:
+    """Say of what type and shape the outputs of an estimator of skdp are, for skl2onnx."""
+    from skl2onnx.common import shape_calculator
+
+    model = operator.raw_operator
     if is_classifier(model):
         _check_labels(model.classes_)
-    for key in (type(model), id(model)):
-        options = (scope.options or {}).get(key) or {}
-        # Converters read their options elsewhere, where the counterpart is not known.
-        if unknown := sorted(options.keys() - {"zipmap", "output_class_labels"}):
-            raise ValueError(f"{type(model).__name__} takes no option {', '.join(unknown)}.")
-        scope.add_options(id(counterpart), options)
-    return _parse_sklearn(scope, counterpart, inputs, custom_parsers=custom_parsers)
+        shape_calculator.calculate_linear_classifier_output_shapes(operator)
+    elif is_regressor(model):
+        shape_calculator.calculate_linear_regressor_output_shapes(operator)
+    else:
+        n_rows = operator.inputs[0].get_first_dimension()
+        operator.outputs[0].type.shape = [n_rows, model.n_features_in_]
+
+
+def _put_counterpart(scope: Any, operator: Any, container: Any) -> None:
+    """Put scikit-learn's own estimator in the place of one of skdp, for skl2onnx."""
+    from skl2onnx.helpers import add_onnx_graph
+
+    inputs = [(each.onnx_name, each.type) for each in operator.inputs]
+    counterpart = operator.raw_operator._as_sklearn()
+    made = _convert(counterpart, inputs, container.target_opset_all)
+    for node in made.graph.node:  # what is added may be given names that are taken
+        node.name = f"{operator.full_name}_{node.name}"
+    add_onnx_graph(scope, operator, container, made)
 
 
 def _released(model: Any) -> Any:

@@ -107,17 +107,9 @@ class PrivacySpent(JsonRecord):
         return iter((self.epsilon, self.delta))
 
     def epsilon_at(self, delta: float) -> PrivacyValue:
-        """Return an upper bound on epsilon at another delta.
+        """Return an upper bound on epsilon at another delta, in [0, 1).
 
-        Parameters
-        ----------
-        delta : float
-            In [0, 1).
-
-        Returns
-        -------
-        PrivacyValue
-            Epsilon, with its lower bound; never more than `epsilon` at or above the reported delta.
+        It is never more than `epsilon` at or above the reported delta.
 
         Examples
         --------
@@ -147,19 +139,8 @@ class PrivacySpent(JsonRecord):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain, JSON-ready values."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "adjacency": self.adjacency,
-            "event": self.event.to_dict(),
-            "accountant": self.accountant,
-            "mechanism": self.mechanism,
-            "assumptions": list(self.assumptions),
-            "released": list(self.released),
-            "seeded": self.seeded,
-            "arithmetic": self.arithmetic,
-            "unit": self.unit,
-        }
+        lists = {"assumptions": list(self.assumptions), "released": list(self.released)}
+        return {**vars(self), "event": self.event.to_dict(), **lists}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> PrivacySpent:

@@ -133,7 +133,7 @@ def private_histogram(
     other : str or None, default=None
         Name of a last cell for what is missing or not listed. None counts such rows in no cell.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`.
+        As for `private_count`, and so are errors.
 
     Returns
     -------
@@ -141,11 +141,6 @@ def private_histogram(
         One noisy count a category in ``values``, in the order of ``categories``. Each of the
         bounds in ``interval`` holds with the stated probability by itself; for all at once see
         ``simultaneous_interval``.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -196,18 +191,13 @@ def private_contingency_table(
     schema : TableSchema or None, default=None
         Has the lists instead, for columns that have names.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`.
+        As for `private_count`, and so are errors.
 
     Returns
     -------
     PrivateCounts
         Noisy counts in ``values``, an array with one dimension a column; ``categories`` has one
         tuple for each. A row with a missing or unlisted cell is counted nowhere.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -241,12 +231,7 @@ def private_contingency_table(
 
 
 def _table(
-    terms: Terms,
-    name: str,
-    columns: list[Any],
-    lists: list[Any],
-    schema: Any,
-    other: Any = None,
+    terms: Terms, name: str, columns: list[Any], lists: list[Any], schema: Any, other: Any = None
 ) -> PrivateCounts:
     """Read the columns, and release the table of their combinations."""
     listed = [listed_column(part, own, schema) for part, own in zip(columns, lists, strict=True)]
@@ -289,12 +274,7 @@ def _released(terms: Terms, name: str, query: Query, categories: Any, count: Any
 
 
 def counts_with_intervals(
-    terms: Terms,
-    name: str,
-    values: np.ndarray,
-    noise: Noise,
-    spent: PrivacySpent,
-    categories: Any,
+    terms: Terms, name: str, values: np.ndarray, noise: Noise, spent: PrivacySpent, categories: Any
 ) -> PrivateCounts:
     """Return released counts with the reach of their noise."""
     width = float(noise.half_width(terms.failure))

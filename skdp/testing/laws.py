@@ -19,11 +19,7 @@ _IN_TAIL, _TAIL = 50, 0.05
 
 
 def check_noise(
-    draw: Callable[[int], Any] | Any,
-    law: Any,
-    *,
-    n_draws: int = 10_000,
-    false_alarm: float = 1e-9,
+    draw: Callable[[int], Any] | Any, law: Any, *, n_draws: int = 10_000, false_alarm: float = 1e-9
 ) -> dict[str, float]:
     """Check that noise is independent and follows a law.
 

@@ -357,3 +357,24 @@ def test_norms_of_column_blocks_add_up():
         warnings.simplefilter("error")
         out = blocks.transform(X)
     assert np.linalg.norm(out, axis=1).max() <= np.hypot(*norms) * (1.0 + 1e-12)
+
+
+def test_callbacks_hear_of_a_fit_and_of_no_rows(transformer):
+    pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
+    heard = []
+
+    class Listener:
+        def setup(self, estimator, context):
+            heard.append(("setup", None, None))
+
+        def on_fit_task_begin(self, estimator, context, *, X, y):
+            heard.append(("begin", X, y))
+
+        def on_fit_task_end(self, estimator, context, *, X, y):
+            heard.append(("end", X, y))
+
+        def teardown(self, estimator, context):
+            heard.append(("teardown", None, None))
+
+    transformer.set_callbacks(Listener()).fit(table())
+    assert heard == [(name, None, None) for name in ("setup", "begin", "end", "teardown")]

@@ -12,13 +12,7 @@ import numpy as np
 from skdp.accounting.accountants.trade_off import TradeOff
 from skdp.accounting.analysis import ADJACENCIES, sum_of_stated
 from skdp.accounting.checks import check_integer, check_real
-from skdp.accounting.events import (
-    ComposedEvent,
-    Event,
-    RepeatedEvent,
-    check_event,
-    leaf_counts,
-)
+from skdp.accounting.events import ComposedEvent, Event, RepeatedEvent, check_event, leaf_counts
 from skdp.accounting.intervals import Proved, meet, named, provers, warn_of_contradiction
 from skdp.accounting.value import PrivacyValue
 from skdp.choices import Adjacency
@@ -91,16 +85,6 @@ class Accountant(TradeOff, ABC):
     def supports(self, event: Event) -> bool:
         """Tell whether a bound is proved for an event under this adjacency.
 
-        Parameters
-        ----------
-        event : Event
-            Any event.
-
-        Returns
-        -------
-        bool
-            Whether `compose` would accept it.
-
         Examples
         --------
         >>> from skdp.accounting import GaussianEvent, GDPAccountant, PureDPEvent
@@ -110,7 +94,7 @@ class Accountant(TradeOff, ABC):
         return all(self._supports_leaf(leaf) for leaf in leaf_counts(event))
 
     def compose(self, event: Event, count: int = 1) -> Self:
-        """Add an event to the plan.
+        """Add an event to the plan, and return this accountant.
 
         Parameters
         ----------
@@ -118,11 +102,6 @@ class Accountant(TradeOff, ABC):
             What is released.
         count : int, default=1
             How often, at least 0.
-
-        Returns
-        -------
-        Accountant
-            This accountant.
 
         Raises
         ------
@@ -219,11 +198,6 @@ class Accountant(TradeOff, ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the accountant's state as a dictionary of plain values, fit for JSON.
 
-        Returns
-        -------
-        dict
-            The kind of accountant, its parameters and the history.
-
         Examples
         --------
         >>> from skdp.accounting import Accountant, GaussianEvent, PLDAccountant
@@ -243,11 +217,6 @@ class Accountant(TradeOff, ABC):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild an accountant from the output of `to_dict`.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
 
         Returns
         -------

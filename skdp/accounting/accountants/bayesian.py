@@ -137,7 +137,7 @@ class BayesianAccountant(GenericAccountant):
         return ComposedEvent(super().event.events + observed)
 
     def observe(self, event: Event, squared_distances: ArrayLike, count: int = 1) -> Self:
-        """Add a release together with what was seen of its gradients.
+        """Add a release with what was seen of its gradients, and return this accountant.
 
         Parameters
         ----------
@@ -149,11 +149,6 @@ class BayesianAccountant(GenericAccountant):
             that the noise multiplier refers to. These numbers are private.
         count : int, default=1
             For how many steps they stand, at least 1.
-
-        Returns
-        -------
-        BayesianAccountant
-            This accountant.
 
         Raises
         ------
@@ -210,18 +205,7 @@ class BayesianAccountant(GenericAccountant):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild an accountant from the output of `to_dict`.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        BayesianAccountant
-            An accountant with the same parameters, history and observations.
-        """
+        """Rebuild an accountant from the output of `to_dict`."""
         accountant = super().from_dict(data)
         for seen in data.get("observations", ()):
             accountant.observe(Event.from_dict(seen["event"]), seen["distances"], seen["count"])

@@ -111,30 +111,37 @@ class HiddenStateAccountant(Accountant):
         return accountant, failure
 
     def _least(
-        self,
-        cost: Callable[[Plan], float],
-        candidates: Callable[[Windows], list[Any]],
+        self, cost: Callable[[Plan], float], candidates: Callable[[Windows], list[Any]]
     ) -> float:
         """Return the least cost of some promising plans; each is a valid bound."""
         runs = self._sampled_runs()
         plan: Plan = dict.fromkeys(runs)
         least = cost(plan)
         for leaf, run in ((leaf, known.windows) for leaf, known in runs.items()):
-            known: dict[Any, float] = {}
-            for window in [] if run is None else candidates(run):
-                known[window] = cost(plan | {leaf: window})
-            factor = _LARGEST_CHANGE
-            while run and known and factor > _SMALLEST_CHANGE:
-                choice = min(known, key=known.__getitem__)
-                found = known[choice]
-                if found > _PROMISING * least:
-                    break
-                for move in run.neighbours(choice, factor):
-                    if move not in known:
-                        known[move] = cost(plan | {leaf: move})
-                if min(known.values()) >= found * (1.0 - _WORTHWHILE):
-                    factor = math.sqrt(factor)
-            if known and min(known.values()) < least:
-                choice = min(known, key=known.__getitem__)
-                least, plan = known[choice], plan | {leaf: choice}
+            if run is not None:
+                plan[leaf], least = best_window(
+                    run,
+                    candidates(run),
+                    lambda w: cost(plan | {leaf: w}),  # noqa: B023  (called at once)
+                    least,
+                )
         return least
+
+
+def best_window(
+    run: Windows, candidates: list[Any], cost: Callable[[Any], float], least: float
+) -> tuple[Any, float]:
+    """Return the cheapest window from some candidates on, and its cost; None if none is cheaper."""
+    known = {window: cost(window) for window in candidates}
+    factor = _LARGEST_CHANGE
+    while known and factor > _SMALLEST_CHANGE:
+        choice = min(known, key=known.__getitem__)
+        found = known[choice]
+        if found > _PROMISING * least:
+            break
+        moves = [move for move in run.neighbours(choice, factor) if move not in known]
+        known |= {move: cost(move) for move in moves}
+        if min(known.values()) >= found * (1.0 - _WORTHWHILE):
+            factor = math.sqrt(factor)
+    choice = min(known, key=known.__getitem__, default=None)
+    return (choice, known[choice]) if known and known[choice] < least else (None, least)

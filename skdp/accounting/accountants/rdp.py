@@ -47,17 +47,9 @@ class RDPAccountant(Accountant):
     _takes_infinite: ClassVar[bool] = False
 
     def log_moment(self, order: float) -> float:
-        """Return ``(order - 1)`` times the Renyi divergence of the history.
+        """Bound ``order - 1`` times the Renyi divergence of the history from above, in nats.
 
-        Parameters
-        ----------
-        order : float
-            Order of the divergence, above 1.
-
-        Returns
-        -------
-        float
-            An upper bound in nats; infinite where the divergence is, or is out of reach.
+        It is infinite where the divergence is, or is out of reach; the order is above 1.
         """
         if not order > 1:
             raise ValueError(f"order must exceed 1, got {order!r}.")

@@ -34,22 +34,15 @@ def calibrate_steps(
 
     Parameters
     ----------
-    epsilon : float
-        Target in nats, positive.
-    delta : float
-        Target failure probability, in (0, 1).
+    epsilon, delta : float
+        Target in nats, positive, and its failure probability, in (0, 1).
     noise_multiplier : float
         Standard deviation of the noise on the summed gradient over the clipping norm, positive.
     sample_rate : float
         Probability that a record enters a batch, in (0, 1]; for uniform sampling batch size over
         data set size.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
-    accountant : str or Accountant class, default="pld"
-        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
-        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
-    sampling : {"poisson", "uniform"}, default="poisson"
-        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
+    adjacency, accountant, sampling
+        As for `calibrate_noise_multiplier`.
 
     Returns
     -------
@@ -61,11 +54,8 @@ def calibrate_steps(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
-        are no guarantee (`PrivacyValue.is_guarantee`).
-    UnsupportedEventError
-        If the accountant has no proved bound for this sampling under this adjacency.
+    TypeError, ValueError, UnsupportedEventError
+        As `calibrate_noise_multiplier` does.
     CalibrationError
         If not even one step meets the target: the message names the nearest targets that it meets,
         and the noise multiplier and the sample rate with which it would meet this one. Also if
@@ -120,21 +110,14 @@ def calibrate_sample_rate(
 
     Parameters
     ----------
-    epsilon : float
-        Target in nats, positive.
-    delta : float
-        Target failure probability, in (0, 1).
+    epsilon, delta : float
+        Target in nats, positive, and its failure probability, in (0, 1).
     noise_multiplier : float
         Standard deviation of the noise on the summed gradient over the clipping norm, positive.
     steps : int
         Number of steps, fixed in advance, at least 1.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
-    accountant : str or Accountant class, default="pld"
-        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
-        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
-    sampling : {"poisson", "uniform"}, default="poisson"
-        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
+    adjacency, accountant, sampling
+        As for `calibrate_noise_multiplier`.
     dataset_size : int or None, default=None
         Public number of records, needed for uniform sampling, whose batches hold whole records;
         must be None for Poisson sampling.
@@ -151,11 +134,8 @@ def calibrate_sample_rate(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
-        are no guarantee (`PrivacyValue.is_guarantee`).
-    UnsupportedEventError
-        If the accountant has no proved bound for this sampling under this adjacency.
+    TypeError, ValueError, UnsupportedEventError
+        As `calibrate_noise_multiplier` does.
     CalibrationError
         If no rate, or no batch of a single record, meets the target; the message names the nearest
         targets that one does meet, and the noise multiplier with which this one can be met.

@@ -118,11 +118,8 @@ def calibrate_event(
         Target in nats, positive.
     delta : float
         Target failure probability, in [0, 1). Noise that is Gaussian needs a positive one.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
-    accountant : str or Accountant class, default="pld"
-        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
-        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
+    adjacency, accountant
+        As for `calibrate_noise_multiplier`.
     bracket : tuple of two floats, default=(1e-3, 1e12)
         Smallest and largest noise parameter considered. The smallest is returned when it meets the
         target already.
@@ -139,11 +136,8 @@ def calibrate_event(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
-        are no guarantee (`PrivacyValue.is_guarantee`).
-    UnsupportedEventError
-        If the accountant has no proved bound for the plan.
+    TypeError, ValueError, UnsupportedEventError
+        As `calibrate_noise_multiplier` does.
     CalibrationError
         If even the largest noise parameter does not meet the target; the message names the nearest
         targets that it does meet.
@@ -211,9 +205,7 @@ def dearest_plan(
     The search starts at an admissible parameter ``somewhere`` if ``there``, else where the central
     limit theorem says.
     """
-    start, slope = guess(make_event, target, axis, somewhere)
-
-    def cost(parameter: float) -> float:
-        return target.spent(make_event(parameter))
-
-    return dearest_affordable(cost, target.epsilon, axis, somewhere if there else start, slope)
+    start = somewhere if there else guess(make_event, target, axis, somewhere)
+    return dearest_affordable(
+        lambda parameter: target.spent(make_event(parameter)), target.epsilon, axis, start
+    )

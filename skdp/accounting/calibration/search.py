@@ -104,9 +104,9 @@ class _Search:
         beside = beside and abs(self.exceeds - self.fits) <= 1  # type: ignore[operator]
         return near or beside or self.fits == self.axis.dearest
 
-    def bracket(self, x: float, slope: float) -> None:
+    def bracket(self, x: float) -> None:
         """Go from a coordinate to where the cost is thought to meet the aim, and further."""
-        leap, creep = _LIMITS.leap, _LIMITS.creep
+        leap, creep, slope = _LIMITS.leap, _LIMITS.creep, 1.0
         before: tuple[float, float] | None = None
         while (y := self.missing(x)) != 0.0 and (self.fits is None or self.exceeds is None):
             if before is not None and (x - before[0]) * (y - before[1]) > 0.0:
@@ -131,21 +131,17 @@ class _Search:
 
 
 def dearest_affordable(
-    cost: Callable[[float], float],
-    target: float,
-    axis: Axis,
-    start: float,
-    slope: float = 1.0,
+    cost: Callable[[float], float], target: float, axis: Axis, start: float
 ) -> float | None:
     """Return the parameter that costs most among those whose cost is at most ``target > 0``.
 
     Its cost was evaluated; it is the dearest end of the axis, within 1e-4 of the target, or as far
     as the cost has been seen to fall along the axis, or next to one that exceeds it. None if the
-    cheapest end does. ``slope`` is the elasticity at ``start``.
+    cheapest end does.
     """
     # Where costs do not rise along the axis, some affordable parameter is returned.
     search = _Search(cost, target, axis)
-    search.bracket(axis.coordinate(start), slope)
+    search.bracket(axis.coordinate(start))
     if not search.is_over:
         search.close()
     return search.fits

@@ -124,20 +124,7 @@ class ObjectivePerturbationEvent(ProfileEvent):
             )
 
     def profile_bound(self, epsilon: float, adjacency: Adjacency) -> float:
-        """Return an upper bound on delta that holds in both orders of two neighbours.
-
-        Parameters
-        ----------
-        epsilon : float
-            Privacy parameter in nats, ``>= 0``.
-        adjacency : {"add-remove", "replace-one"}
-            The relation between neighbouring data sets.
-
-        Returns
-        -------
-        float
-            The bound in [0, 1]; it never rises with epsilon.
-        """
+        """Return an upper bound on delta that holds in both orders of two neighbours."""
         mu = 1.0 / self.noise_multiplier
         facts = (mu, self.curvature, self.slope, self.outputs, adjacency)
         if self.rows_per_unit == 1:

@@ -35,12 +35,9 @@ _INVERSION, _GRID = "inversion", "grid"
 class Limits:
     """When an engine is worth trying, and when there is enough."""
 
-    few: int = 24
-    """Releases, up to which a grid is tried first."""
-    few_atoms: int = 256
-    """The same where all losses are atoms, which have no density to smooth."""
-    smallest_epsilon: float = 1e-9
-    """Intervals narrower than rtol times this are not refined."""
+    few: int = 24  # Releases, up to which a grid is tried first
+    few_atoms: int = 256  # The same where all losses are atoms, which have no density to smooth
+    smallest_epsilon: float = 1e-9  # Intervals narrower than rtol times this are not refined
     smallest_delta: float = 1e-30
     """The same for delta: what no target asks for is bounded, but not refined."""
     largest_profile_epsilon: float = 1e5

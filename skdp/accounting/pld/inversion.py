@@ -44,20 +44,13 @@ class Limits:
 
     exponents: tuple[float, ...] = (1.0, 0.4, 0.15, 0.05, 0.015)
     """Distances of Chernoff exponents that are tried, against those for a normal loss."""
-    smallest_exponent: float = 0.05
-    """In units of the tilt."""
-    good_period: float = 1.25
-    """Against that of a normal loss."""
-    log_large: float = 690.0
-    """What exponents are cut at."""
-    largest_error: float = 0.5
-    """Of a logarithm that is used."""
-    operations: float = 128.0
-    """Roundings of one term: pairwise sum, elementary functions, products."""
-    slack: float = 1.0 + 1e-6
-    """For the rounding of bounds that are a small part of the whole."""
-    smallest: float = 1e-300
-    """Upper bounds on delta are at least this."""
+    smallest_exponent: float = 0.05  # In units of the tilt
+    good_period: float = 1.25  # Against that of a normal loss
+    log_large: float = 690.0  # What exponents are cut at
+    largest_error: float = 0.5  # Of a logarithm that is used
+    operations: float = 128.0  # Roundings of one term: pairwise sum, elementary functions, products
+    slack: float = 1.0 + 1e-6  # For the rounding of bounds that are a small part of the whole
+    smallest: float = 1e-300  # Upper bounds on delta are at least this
 
 
 _LIMITS = Limits()

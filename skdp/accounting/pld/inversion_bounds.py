@@ -24,28 +24,19 @@ class Limits:
 
     effort: float = 40.0
     """Sums over frequencies of single releases, and of compositions, that may be tried."""
-    frequencies: float = 15_000.0
-    """So many frequencies count as one more."""
-    listed: int = 4
-    """So many releases count one whose losses are a list, which is long."""
-    rounds: int = 6
-    """Sums for one composition, each with a smoothing that suits better."""
+    frequencies: float = 15_000.0  # So many frequencies count as one more
+    listed: int = 4  # So many releases count one whose losses are a list, which is long
+    rounds: int = 6  # Sums for one composition, each with a smoothing that suits better
     shares: tuple[float, ...] = (0.003, 0.3)
     """Of the allowed gap, what the smoothing is meant to use, the first if that is cheap."""
-    many: int = 1500
-    """Frequencies, beyond which more smoothing is preferred."""
+    many: int = 1500  # Frequencies, beyond which more smoothing is preferred
     neglected: float = 0.01
     """Of the allowed gap, what aliases, the sum's tail and losses cut off may use."""
-    smallest_epsilon: float = 1e-7
-    """Below this a relative gap is not aimed at."""
-    largest_epsilon: float = 1e4
-    """Above this nothing is tried."""
-    smallest_delta: float = 1e-300
-    """What counts for less."""
-    newton_steps: int = 60
-    """Steps towards the epsilon at which the sum is delta."""
-    shifts: int = 10
-    """Trials to find an epsilon beside it that has a proof."""
+    smallest_epsilon: float = 1e-7  # Below this a relative gap is not aimed at
+    largest_epsilon: float = 1e4  # Above this nothing is tried
+    smallest_delta: float = 1e-300  # What counts for less
+    newton_steps: int = 60  # Steps towards the epsilon at which the sum is delta
+    shifts: int = 10  # Trials to find an epsilon beside it that has a proof
 
 
 _LIMITS = Limits()

@@ -24,12 +24,7 @@ from skdp.accounting.analysis import (
     Reading,
     card_of,
 )
-from skdp.accounting.events import (
-    Event,
-    LaplaceEvent,
-    NormExponentialEvent,
-    PoissonSampledEvent,
-)
+from skdp.accounting.events import Event, LaplaceEvent, NormExponentialEvent, PoissonSampledEvent
 from skdp.accounting.numerics.floats import Array, float_up, log_mixture
 from skdp.accounting.numerics.order_conversion import rho_of
 from skdp.accounting.numerics.quadrature import unit_gauss_legendre

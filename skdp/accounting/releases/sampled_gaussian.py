@@ -17,12 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, log_ndtr
 
-from skdp.accounting.analysis import (
-    SMALLEST,
-    DominatingPairs,
-    GaussianMixture,
-    LogMoments,
-)
+from skdp.accounting.analysis import SMALLEST, DominatingPairs, GaussianMixture, LogMoments
 from skdp.accounting.events import Event, PoissonSampledEvent
 from skdp.accounting.numerics.floats import Array
 from skdp.accounting.numerics.quadrature import unit_gauss_legendre

@@ -35,10 +35,8 @@ _LOG_TINY = math.log(_TINY)
 class Limits:
     """What a composition neglects, and by how much its bounds are rounded."""
 
-    size: int = 2**21
-    """Of a transform; a longer window is cut from below."""
-    index: int = 2**62
-    """Losses beyond it are out of reach of integers."""
+    size: int = 2**21  # Of a transform; a longer window is cut from below
+    index: int = 2**62  # Losses beyond it are out of reach of integers
     log_negligible: float = -60.0
     """Log modulus below which a transform's value is set to zero, and bounded."""
     log_atom: float = -10.0
@@ -47,14 +45,11 @@ class Limits:
     """Share of the rounding errors in the infinite loss, against that of truncation."""
     moment_slack: float = 1e-6
     """Nats added to a Chernoff bound, far above the rounding of its moments."""
-    window_trials: int = 16
-    """Sets of exponents that may place a window, each half the previous one."""
+    window_trials: int = 16  # Sets of exponents that may place a window, each half the previous one
     scales: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0)
     """Of the estimated exponents, tried to bound the weight outside a window."""
-    log_large: float = 600.0
-    """What exponents are cut at."""
-    mass_error: float = 1e-13
-    """Relative error of a probability, generously."""
+    log_large: float = 600.0  # What exponents are cut at
+    mass_error: float = 1e-13  # Relative error of a probability, generously
 
 
 _LIMITS = Limits()

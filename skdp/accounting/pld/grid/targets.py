@@ -16,46 +16,29 @@ from skdp.accounting.pld.pairs.base import subdivision
 class Limits:
     """What one question may cost, and what its answer aims at."""
 
-    effort: float = 2.0**21
-    """Cells of releases and compositions on all grids that may be tried."""
-    window: float = 2.0**19
-    """Cells of a composition, as estimated."""
-    cells: float = 2.0**18
-    """Cells of one release."""
-    index: float = 2.0**30
-    """Of a loss, in steps."""
-    grids: int = 6
-    """Grids that may be tried."""
+    effort: float = 2.0**21  # Cells of releases and compositions on all grids that may be tried
+    window: float = 2.0**19  # Cells of a composition, as estimated
+    cells: float = 2.0**18  # Cells of one release
+    index: float = 2.0**30  # Of a loss, in steps
+    grids: int = 6  # Grids that may be tried
     first_share: float = 1e-3
     """Relative distance of the bounds that the first grid aims at, at most."""
     smallest_delta: float = 1e-30
     """Deltas below rtol times this are bounded, but not refined, unless all losses are atoms."""
-    neglected: float = 1e-9
-    """Share of delta that truncations may add."""
-    missing: float = 1e-11
-    """Share of the tilted weight that a window may miss."""
-    smallest_tail: float = 1e-300
-    """Probabilities that count for nothing."""
-    tilted_step: float = 20.0
-    """Nats by which the tilt may change from one loss to the next."""
-    common: int = 64
-    """Largest part of a lattice that several may have in common."""
-    few: int = 16
-    """Releases whose losses are not smooth on the scale of their sum."""
-    fine_cells: int = 2**11
-    """Cells of so few releases."""
-    narrow: float = 4.0
-    """Steps, up to which a lattice is best seen from zero."""
-    descents: int = 45
-    """Guesses of how small a delta is."""
-    leap: float = 1e-6
-    """The first descent is at most by this factor; the power doubles each time."""
-    rounding: float = 1e-14
-    """Of epsilon, relative to the losses that were added."""
+    neglected: float = 1e-9  # Share of delta that truncations may add
+    missing: float = 1e-11  # Share of the tilted weight that a window may miss
+    smallest_tail: float = 1e-300  # Probabilities that count for nothing
+    tilted_step: float = 20.0  # Nats by which the tilt may change from one loss to the next
+    common: int = 64  # Largest part of a lattice that several may have in common
+    few: int = 16  # Releases whose losses are not smooth on the scale of their sum
+    fine_cells: int = 2**11  # Cells of so few releases
+    narrow: float = 4.0  # Steps, up to which a lattice is best seen from zero
+    descents: int = 45  # Guesses of how small a delta is
+    leap: float = 1e-6  # The first descent is at most by this factor; the power doubles each time
+    rounding: float = 1e-14  # Of epsilon, relative to the losses that were added
     cell_error: float = 16.0 * 2.0**-53
     """Of the masses in cells, relative to the tail from there, per one plus its exponent."""
-    close: float = 1e-10
-    """Relative distance of epsilon, or of delta, at which one is found."""
+    close: float = 1e-10  # Relative distance of epsilon, or of delta, at which one is found
 
 
 LIMITS = Limits()

@@ -181,12 +181,7 @@ def panel_rule(
 
 
 def _panel_errors(
-    mixture: Mixture,
-    theta: float,
-    frequency: float,
-    centres: Array,
-    halves: Array,
-    ellipse: float,
+    mixture: Mixture, theta: float, frequency: float, centres: Array, halves: Array, ellipse: float
 ) -> Array:
     """Bound the error of each panel by the integrand's modulus on an ellipse around it."""
     rate, mu = mixture.rate, mixture.mu
