@@ -39,6 +39,8 @@ Array = NDArray[np.float64]
 
 # Between the 5 % and the 95 % quantile of a normal law, in its deviations.
 _QUANTILES, _DEVIATIONS = (0.05, 0.5, 0.95), 3.29
+# Bins are joined in pairs down to so many.
+_FEWEST_BINS = 4
 # Rows that say how far a number of noisy gradients reaches, in the choice of the clip.
 _ROWS_PER_WEIGHT = 20.0
 
@@ -54,6 +56,7 @@ class Tuning:
     moments: float = 0.2  # share of the rest
     bins: int = 32
     least_count: float = 3.0  # in deviations of the noise; smaller ones are taken for noise
+    told: float = 0.3  # of the rows; bins are joined while larger counts hold fewer
     constant: float = 0.5  # value of the intercept's column
     floor: float = 0.25  # of eigenvalues, in units of the edge of the noise's spectrum
     clip: float = 0.35  # of the root of the signal
@@ -182,9 +185,8 @@ class RegressionPlan:
 
     def _summarise(self, counts: Array) -> tuple[float, float]:
         """Return middle and deviation of targets by quantiles of noisy counts."""
-        edges = np.linspace(-1.0, 1.0, counts.size + 1)
-        least = min(self.tuning.least_count * self.counts.sigma, counts.max())
-        kept = np.where(counts >= least, np.maximum(counts, 1e-300), 0.0)
+        kept = self._tell_from_noise(counts)
+        edges = np.linspace(-1.0, 1.0, kept.size + 1)
         below = np.concatenate([[0.0], np.cumsum(kept / kept.sum())])
         bins = np.flatnonzero(kept)
         low, middle, high = np.interp(
@@ -192,7 +194,17 @@ class RegressionPlan:
             np.column_stack([below[bins], below[bins + 1]]).ravel(),
             np.column_stack([edges[bins], edges[bins + 1]]).ravel(),
         )
-        return float(middle), max(float(high - low) / _DEVIATIONS, 1.0 / counts.size)
+        return float(middle), max(float(high - low) / _DEVIATIONS, 1.0 / self.tuning.bins)
+
+    def _tell_from_noise(self, counts: Array) -> Array:
+        """Return counts, small ones put to 0, of bins that are joined till the rest says enough."""
+        noise = self.tuning.least_count * self.counts.sigma
+        while True:
+            telling = counts >= min(noise, counts.max())
+            kept = np.where(telling, np.maximum(counts, 1e-300), 0.0)
+            if kept.sum() >= self.tuning.told * self.n_rows or kept.size <= _FEWEST_BINS:
+                return kept
+            counts, noise = counts.reshape(-1, 2).sum(axis=1), math.sqrt(2.0) * noise
 
     def _precondition(self, released: Array) -> tuple[Array, float]:
         """Return columns that make rows even in all directions, and how many these amount to."""
