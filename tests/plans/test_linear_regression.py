@@ -266,17 +266,17 @@ def test_with_usual_noise_it_explains_what_there_is_whatever_the_bounds(adjacenc
         assert model.score(X, y) > plain - 0.02
 
 
-@pytest.mark.parametrize("noise, bins", [(1.0, 32), (30.0, 16), (40.0, 8), (1e6, 4)])
+@pytest.mark.parametrize("noise, bins", [(1.0, 32), (25.0, 16), (36.0, 8), (50.0, 4)])
 def test_bins_are_joined_until_their_counts_tell(noise, bins):
-    """Rows spread evenly over the middle half, 62 or 63 in each of 16 bins."""
+    """Rows spread over the middle half, 55 to 70 in each of 16 bins."""
     plan = plan_for(1000, 3, "add-remove")
     plan = replace(plan, counts=replace(plan.counts, sigma=noise))
     counts = np.zeros(32)
-    counts[8:24] = np.resize([62.0, 63.0], 16)
+    counts[8:24] = np.linspace(55.0, 70.0, 16)
     kept = plan._tell_from_noise(counts)
     assert kept.size == bins and kept.sum() == pytest.approx(1000.0, abs=1e-9)
     middle, scale = plan._summarise(counts)
-    assert middle == pytest.approx(0.0, abs=0.01)
+    assert middle == pytest.approx(0.0, abs=0.04)
     assert scale == pytest.approx(0.9 / 3.29, abs=0.01)
 
 
