@@ -1,9 +1,10 @@
 r"""Does a private Gram of the rows help classifiers? The same budget, shared or not.
 
-A share of squared mu goes to noisy second moments of the rows; these are turned and scaled by what
-follows from it, shortened to a public length there, and given to a classifier with what is left.
-"gram" evens out all directions, "columns" the columns alone. Uneven columns are the schemas' times
-1 to 1/30, in random order. Tables are read from --data or SKDP_DATA.
+"gram": a quarter of squared mu goes to noisy second moments of the rows. These are turned and
+scaled by what follows from it, shortened to a public length there, and given to a classifier with
+what is left. "scaler": a tenth goes to `DPStandardScaler`, which evens out the columns alone.
+Uneven columns are the schemas' times 1 to 1/30, in random order; the bound on rows shrinks as
+their mean square does. Tables are read from --data or SKDP_DATA.
 
     python examples/benchmarks/preconditioning.py --seeds 5
     python examples/benchmarks/preconditioning.py --simulated 30
@@ -21,14 +22,18 @@ import numpy as np
 from _datasets import load_adult, load_bank, load_cardio, load_support2
 from _simulated_tables import draw_table
 from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
 
 from skdp import DPSGDClassifier, GrpuaLogisticRegression
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon, analytic_gaussian_sigma
 from skdp.plans.second_moments import unpack_matrix
+from skdp.preprocessing import DPStandardScaler
 
 EPSILONS = (0.1, 0.54, 1.0, 3.0)
-# Share of squared mu, and what is added to moments, in units of the edge of the noise's spectrum.
-WAYS = {"none": (0.0, 0.0), "gram": (0.25, 0.25), "columns": (0.05, 1.0)}
+# Shares of squared mu.
+WAYS = {"none": 0.0, "gram": 0.25, "scaler": 0.1}
+# Added to eigenvalues, in units of the edge of the noise's spectrum.
+FLOOR = 0.25
 # Rows longer than this, in root mean squares of their lengths, are shortened.
 REACH = 1.25
 ESTIMATORS = {
@@ -42,23 +47,16 @@ def shorten(X: Any, norm: float) -> Any:
     return X / np.maximum(norm, np.linalg.norm(X, axis=1))[:, np.newaxis]
 
 
-def even_out(X: Any, way: str, mu: float, diameter: float, rng: Any) -> tuple[Any, float]:
+def even_out(X: Any, sigma: float, rng: Any) -> tuple[Any, float]:
     """Return a matrix that makes rows even, and about the root mean square of their lengths then.
 
-    It follows from moments with Gaussian noise that is mu-GDP; rows have norm 1 at most.
+    It follows from noisy moments; rows have norm 1 at most.
     """
     n, d = X.shape
-    share, floor = WAYS[way]
-    sigma = diameter / (mu * math.sqrt(share))
     noise = unpack_matrix(sigma * rng.standard_normal(d * (d + 1) // 2), d)
-    if way == "columns":
-        values, vectors = np.einsum("ij,ij->j", X, X) + np.diag(noise), np.eye(d)
-        edge = sigma * math.sqrt(2 * math.log(d + 1))
-    else:
-        values, vectors = np.linalg.eigh(X.T @ X + noise)
-        edge = sigma * math.sqrt(2 * d)
+    values, vectors = np.linalg.eigh(X.T @ X + noise)
     values = np.maximum(values, 0.0)
-    lifted = values + floor * edge + 1e-9 * n
+    lifted = values + FLOOR * sigma * math.sqrt(2.0 * d) + 1e-9 * n
     return vectors / np.sqrt(lifted), math.sqrt(max(np.sum(values / lifted), 1e-9) / n)
 
 
@@ -67,16 +65,24 @@ def judge(cls: Any, way: str, table: Any, norm: float, epsilon: float, seed: int
     X, y, X_test, y_test = table
     X, X_test = shorten(X, norm), shorten(X_test, norm)
     delta = 1e-5 if len(y) < 1000 else 1e-6
-    model = cls(epsilon, delta, data_norm=1.0)
-    if way != "none":
-        mu = 1.0 / analytic_gaussian_sigma(epsilon, delta)
-        diameter = 1.0 if model.adjacency == "add-remove" else math.sqrt(2)
-        basis, length = even_out(X, way, mu, diameter, np.random.default_rng([7, seed]))
+    sigma = analytic_gaussian_sigma(epsilon, delta)
+    relation, share = cls().adjacency, WAYS[way]
+
+    def part(share: float) -> float:
+        return float(analytic_gaussian_epsilon(sigma / math.sqrt(share), delta))
+
+    left = epsilon if way == "none" else part(1.0 - share)
+    model = cls(left, delta, data_norm=1.0, random_state=seed)
+    if way == "gram":
+        diameter = 1.0 if relation == "add-remove" else math.sqrt(2.0)
+        noise = diameter * sigma / math.sqrt(share)
+        basis, length = even_out(X, noise, np.random.default_rng([7, seed]))
         X, X_test = shorten(X @ basis, REACH * length), shorten(X_test @ basis, REACH * length)
-        left = analytic_gaussian_epsilon(1.0 / (mu * math.sqrt(1.0 - WAYS[way][0])), delta)
-        model.set_params(epsilon=left)
-    model.set_params(random_state=seed).fit(X, y)
-    scores = model.decision_function(X_test)
+    if way == "scaler":
+        scaler = DPStandardScaler(part(share), delta, input_norm=1.0, adjacency=relation)
+        model.set_params(data_norm=math.sqrt(X.shape[1]))
+        model = make_pipeline(scaler.set_params(random_state=seed), model)
+    scores = model.fit(X, y).decision_function(X_test)
     return [roc_auc_score(y_test, scores), np.mean((scores > 0.0) == (y_test == 1))]
 
 
@@ -89,6 +95,8 @@ def splits(arguments: Any) -> Iterator[tuple[str, list[tuple[Any, float, int]]]]
         return
     for load in (load_support2, load_cardio, load_bank, load_adult):
         table = load(arguments.data)
+        if arguments.only and table.name not in arguments.only:
+            continue
         parts = enumerate(table.splits(arguments.seeds))
         yield table.name, [(part, table.data_norm, seed) for seed, part in parts]
 
@@ -108,6 +116,7 @@ def main() -> None:
     parser.add_argument("--simulated", type=int, default=0, help="number of simulated tables")
     parser.add_argument("--first", type=int, default=0, help="seed of the first of them")
     parser.add_argument("--estimators", nargs="*", default=list(ESTIMATORS))
+    parser.add_argument("--only", nargs="*", help="names of the tables to run")
     arguments = parser.parse_args()
     print("ROC AUC; accuracy of no Gram, and what each way adds to both (standard error of AUC)\n")
     names = " | ".join(list(WAYS)[1:])
