@@ -2,9 +2,10 @@ r"""Does a private Gram of the rows help classifiers? The same budget, shared or
 
 "gram": a quarter of squared mu goes to noisy second moments of the rows. These are turned and
 scaled by what follows from it, shortened to a public length there, and given to a classifier with
-what is left. "scaler": a tenth goes to `DPStandardScaler`, which evens out the columns alone.
-Uneven columns are the schemas' times 1 to 1/30, in random order; the bound on rows shrinks as
-their mean square does. Tables are read from --data or SKDP_DATA.
+what is left. "columns": a twentieth goes to those of single columns. "scaler": a tenth goes to
+`DPStandardScaler`, a step that anybody can put in front. Uneven columns are the schemas' times 1
+to 1/30, in random order; the bound on rows shrinks as their mean square does. Tables are read from
+--data or SKDP_DATA.
 
     python examples/benchmarks/preconditioning.py --seeds 5
     python examples/benchmarks/preconditioning.py --simulated 30
@@ -31,9 +32,7 @@ from skdp.preprocessing import DPStandardScaler
 
 EPSILONS = (0.1, 0.54, 1.0, 3.0)
 # Shares of squared mu.
-WAYS = {"none": 0.0, "gram": 0.25, "scaler": 0.1}
-# Added to eigenvalues, in units of the edge of the noise's spectrum.
-FLOOR = 0.25
+WAYS = {"none": 0.0, "gram": 0.25, "columns": 0.05, "scaler": 0.1}
 # Rows longer than this, in root mean squares of their lengths, are shortened.
 REACH = 1.25
 ESTIMATORS = {
@@ -47,16 +46,21 @@ def shorten(X: Any, norm: float) -> Any:
     return X / np.maximum(norm, np.linalg.norm(X, axis=1))[:, np.newaxis]
 
 
-def even_out(X: Any, sigma: float, rng: Any) -> tuple[Any, float]:
+def even_out(X: Any, way: str, sigma: float, rng: Any) -> tuple[Any, float]:
     """Return a matrix that makes rows even, and about the root mean square of their lengths then.
 
     It follows from noisy moments; rows have norm 1 at most.
     """
     n, d = X.shape
     noise = unpack_matrix(sigma * rng.standard_normal(d * (d + 1) // 2), d)
-    values, vectors = np.linalg.eigh(X.T @ X + noise)
+    if way == "columns":
+        values, vectors = np.einsum("ij,ij->j", X, X) + np.diag(noise), np.eye(d)
+        floor = sigma * math.sqrt(2.0 * math.log(d + 1.0))  # about the largest noise
+    else:
+        values, vectors = np.linalg.eigh(X.T @ X + noise)
+        floor = 0.25 * sigma * math.sqrt(2.0 * d)  # a quarter of the edge of the noise's spectrum
     values = np.maximum(values, 0.0)
-    lifted = values + FLOOR * sigma * math.sqrt(2.0 * d) + 1e-9 * n
+    lifted = values + floor + 1e-9 * n
     return vectors / np.sqrt(lifted), math.sqrt(max(np.sum(values / lifted), 1e-9) / n)
 
 
@@ -73,10 +77,10 @@ def judge(cls: Any, way: str, table: Any, norm: float, epsilon: float, seed: int
 
     left = epsilon if way == "none" else part(1.0 - share)
     model = cls(left, delta, data_norm=1.0, random_state=seed)
-    if way == "gram":
+    if way in ("gram", "columns"):
         diameter = 1.0 if relation == "add-remove" else math.sqrt(2.0)
         noise = diameter * sigma / math.sqrt(share)
-        basis, length = even_out(X, noise, np.random.default_rng([7, seed]))
+        basis, length = even_out(X, way, noise, np.random.default_rng([7, seed]))
         X, X_test = shorten(X @ basis, REACH * length), shorten(X_test @ basis, REACH * length)
     if way == "scaler":
         scaler = DPStandardScaler(part(share), delta, input_norm=1.0, adjacency=relation)

@@ -81,8 +81,9 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
     ``sqrt(sum of mu^2)``-GDP: counts take 13 % of the square, second moments a fifth of the rest,
     steps what is left. Statements and proofs: ``docs/proofs/linear_regression.md``.
 
-    Steps of full size from zero, a mean of them in which late ones count most, and eigenvalues of the second
-    moments raised by a quarter of what noise alone would show: few steps do what a penalty would.
+    Steps of full size from zero, a mean of them in which late ones count most, and eigenvalues of
+    the second moments raised by a quarter of what noise alone would show: few steps do what a
+    penalty would.
     Gradients that are cut make the loss one of Huber's, with a bend of its own for each row.
 
     References
