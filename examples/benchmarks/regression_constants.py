@@ -28,13 +28,15 @@ CASES = ((0.15, "add-remove"), (0.4, "replace-one"), (1.0, "add-remove"), (1.0, 
 TEST_ROWS = 3000
 CHANGES: tuple[dict[str, Any], ...] = (
     {},
-    *({"steps": value} for value in (12, 16, 24, 28, 40, 80)),
-    *({"counts": value} for value in (0.05, 0.07, 0.15)),
-    *({"moments": value} for value in (0.2, 0.4)),
+    *({"steps": value} for value in (20, 26, 40, 80)),
+    *({"late": value} for value in (0.0, 1.0, 5.0)),
+    *({"counts": value} for value in (0.1, 0.16)),
+    *({"moments": value} for value in (0.15, 0.3)),
     *({"least_count": value} for value in (0.0, 2.0, 2.5, 3.5)),
-    *({"floor": value} for value in (0.1, 0.15, 0.35, 0.5, 1.0)),
-    *({"clip": value} for value in (0.25, 0.3, 0.42, 0.5)),
-    *({"clips": (value, 8.0)} for value in (0.2, 0.7, 1.0)),
+    *({"told": value} for value in (0.0, 0.2, 0.5)),
+    *({"floor": value} for value in (0.15, 0.35)),
+    *({"clip": value} for value in (0.3, 0.42)),
+    *({"clips": (value, 8.0)} for value in (0.15, 0.35, 0.7)),
 )
 
 

@@ -22,7 +22,7 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
     r"""Linear least squares by noisy gradient steps; the regressor to begin with.
 
     One budget pays for noisy counts of the target in 32 bins, which say how far errors may reach;
-    for noisy second moments of the rows, which even out badly scaled columns; and for 20 sums of
+    for noisy second moments of the rows, which even out badly scaled columns; and for 32 sums of
     gradients (10 where a table is very large), each row's cut to a norm that follows from these.
     There is nothing to tune.
 
@@ -78,11 +78,12 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
     Notes
     -----
     Gaussian mechanisms of parameters mu that see each other's outputs are together
-    ``sqrt(sum of mu^2)``-GDP: counts take a tenth of the square, second moments 30 % of the rest,
+    ``sqrt(sum of mu^2)``-GDP: counts take 13 % of the square, second moments a fifth of the rest,
     steps what is left. Statements and proofs: ``docs/proofs/linear_regression.md``.
 
-    Steps of full size from zero, the mean of the last half of them, and eigenvalues of the second
-    moments raised by a quarter of what noise alone would show: few steps do what a penalty would.
+    Steps of full size from zero, a mean of them in which late ones count most, and eigenvalues of
+    the second moments raised by a quarter of what noise alone would show: few steps do what a
+    penalty would.
     Gradients that are cut make the loss one of Huber's, with a bend of its own for each row.
 
     References

@@ -39,6 +39,8 @@ Array = NDArray[np.float64]
 
 # Between the 5 % and the 95 % quantile of a normal law, in its deviations.
 _QUANTILES, _DEVIATIONS = (0.05, 0.5, 0.95), 3.29
+# Bins are joined in pairs down to so many.
+_FEWEST_BINS = 4
 # Rows that say how far a number of noisy gradients reaches, in the choice of the clip.
 _ROWS_PER_WEIGHT = 20.0
 
@@ -47,16 +49,19 @@ _ROWS_PER_WEIGHT = 20.0
 class Tuning:
     """Constants that tables have no say in; ``examples/benchmarks/regression_constants.py``."""
 
-    steps: int = 20  # half of them, and less time, where there is much signal
-    much: float = 400.0  # mu n / d^1.5
-    counts: float = 0.1  # share of the squared mu
-    moments: float = 0.3  # share of the rest
+    steps: int = 32
+    few: int = 10  # steps, and less time, where there is much signal
+    much: float = 200.0  # of the signal-to-noise ratio over d^1.5
+    counts: float = 0.13  # share of the squared mu
+    moments: float = 0.2  # share of the rest
     bins: int = 32
     least_count: float = 3.0  # in deviations of the noise; smaller ones are taken for noise
+    told: float = 0.3  # of the rows; bins are joined while larger counts hold fewer
     constant: float = 0.5  # value of the intercept's column
     floor: float = 0.25  # of eigenvalues, in units of the edge of the noise's spectrum
     clip: float = 0.35  # of the root of the signal
-    clips: tuple[float, float] = (0.35, 8.0)
+    clips: tuple[float, float] = (0.25, 8.0)
+    late: float = 3.0  # power of the step's number that an iterate counts in the average
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ class RegressionPlan:
             return NoisySums(bound, numbers.adjacency, *target, releases, sigma)
 
         constant = tuning.constant if fit_intercept else 0.0
-        much = numbers.n_rows >= tuning.much * total * numbers.n_features**1.5
+        much = numbers.signal_to_noise >= tuning.much * numbers.n_features**1.5
         cell = ContributionBound(ROUNDING, math.sqrt(2.0) * ROUNDING, "")
         rest = 1.0 - tuning.counts
         return cls(
@@ -104,7 +109,7 @@ class RegressionPlan:
             share(
                 rest * (1.0 - tuning.moments),
                 ContributionBound(ROUNDING, 2.0 * ROUNDING, ""),
-                max(1, tuning.steps // 2) if much else tuning.steps,
+                tuning.few if much else tuning.steps,
             ),
             numbers.n_rows,
             numbers.n_features,
@@ -169,21 +174,19 @@ class RegressionPlan:
         sums = _ClippedSums(rows, self.constant, centre, basis, clip)
         mechanism = self.steps.mechanism(stream.spawn("steps"), "sums of gradients")
         point, average = np.zeros((2, basis.shape[1]))
-        count = self.steps.releases
-        for step in range(count):
+        shares = np.arange(1.0, self.steps.releases + 1.0) ** self.tuning.late
+        for step, share in enumerate(shares / shares.sum()):
             noisy = mechanism.release(basis.T @ sums.add(basis @ point) / clip)
             point = _bounded(point + clip / self.n_rows * noisy)
-            if 2 * step >= count:
-                average += point / (count - (count + 1) // 2)
+            average += share * point
             if on_step is not None:
                 on_step(step + 1)
         return np.append(basis @ average, [centre, scale])
 
     def _summarise(self, counts: Array) -> tuple[float, float]:
         """Return middle and deviation of targets by quantiles of noisy counts."""
-        edges = np.linspace(-1.0, 1.0, counts.size + 1)
-        least = min(self.tuning.least_count * self.counts.sigma, counts.max())
-        kept = np.where(counts >= least, np.maximum(counts, 1e-300), 0.0)
+        kept = self._tell_from_noise(counts)
+        edges = np.linspace(-1.0, 1.0, kept.size + 1)
         below = np.concatenate([[0.0], np.cumsum(kept / kept.sum())])
         bins = np.flatnonzero(kept)
         low, middle, high = np.interp(
@@ -191,7 +194,17 @@ class RegressionPlan:
             np.column_stack([below[bins], below[bins + 1]]).ravel(),
             np.column_stack([edges[bins], edges[bins + 1]]).ravel(),
         )
-        return float(middle), max(float(high - low) / _DEVIATIONS, 1.0 / counts.size)
+        return float(middle), max(float(high - low) / _DEVIATIONS, 1.0 / self.tuning.bins)
+
+    def _tell_from_noise(self, counts: Array) -> Array:
+        """Return counts, small ones put to 0, of bins that are joined till the rest says enough."""
+        noise = self.tuning.least_count * self.counts.sigma
+        while True:
+            telling = counts >= min(noise, counts.max())
+            kept = np.where(telling, np.maximum(counts, 1e-300), 0.0)
+            if kept.sum() >= self.tuning.told * self.n_rows or kept.size <= _FEWEST_BINS:
+                return kept
+            counts, noise = counts.reshape(-1, 2).sum(axis=1), math.sqrt(2.0) * noise
 
     def _precondition(self, released: Array) -> tuple[Array, float]:
         """Return columns that make rows even in all directions, and how many these amount to."""
@@ -208,7 +221,8 @@ class RegressionPlan:
     def _clip_of(self, freedom: float) -> float:
         """Return the norm of gradients to clip to, in deviations of the targets."""
         spread = math.sqrt(self.n_features * freedom * _ROWS_PER_WEIGHT)
-        factor = self.tuning.clip * math.sqrt(self.mu * self.n_rows / spread)
+        signal = self.mu * self.n_rows / self.steps.sensitivity
+        factor = self.tuning.clip * math.sqrt(signal / spread)
         return float(np.clip(factor, *self.tuning.clips)) * math.sqrt(freedom)
 
 

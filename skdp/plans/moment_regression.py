@@ -24,8 +24,9 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
 from skdp.once import cached_property
 from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.row_norms import share_rows
 from skdp.plans.second_moments import (
-    packed_moments,
+    pack_moments,
     refuse_wide,
     second_moment_bound,
     unpack_matrix,
@@ -139,17 +140,20 @@ def _sum_part(
 ) -> Array:
     X = rows.table
     width = rows.n_features + (target_value > 0.0)
-    total = np.zeros(width * (width + 1) // 2 + (width if mean_weight > 0.0 else 0))
+    gram, total = np.zeros((width, width)), np.zeros(width)
     scale = (rows.row_scale / norm)[:, np.newaxis]
     target = rows.targets * (target_value / norm)
-    for block in blocks_of(rows, width):
-        record = np.empty((target[block].size, width))
+    blocks = blocks_of(rows, width)
+    records = np.empty((min(blocks[0].stop, rows.n_rows), width))
+    for block in blocks:
+        record = records[: target[block].size]
         part = X[block].toarray() if rows.is_sparse else X[block]
         np.multiply(part, scale[block], out=record[:, : rows.n_features])
         record[:, rows.n_features :] = target[block, np.newaxis]
-        shares = None if rows.row_weight is None else rows.row_weight[block]
-        total += packed_moments(record, mean_weight, shares)
-    return total
+        shared = share_rows(record, None if rows.row_weight is None else rows.row_weight[block])
+        gram += record.T @ shared
+        total += np.ones(len(shared)) @ shared
+    return pack_moments(gram, total, mean_weight)
 
 
 def unpack_moments(packed: Array, width: int, norm: float, constant: float, n_rows: int) -> Array:

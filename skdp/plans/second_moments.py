@@ -6,6 +6,7 @@ The theorem and its proof are in ``docs/proofs/private_preprocessing.md``, secti
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -41,22 +42,26 @@ def second_moment_bound(n_features: int, squared_mean_weight: float = 0.0) -> Co
 
 
 def packed_moments(
-    rows: np.ndarray, squared_mean_weight: float = 0.0, shares: np.ndarray | None = None
+    rows: Any, squared_mean_weight: float = 0.0, shares: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the sums that :func:`second_moment_bound` speaks of, as one vector.
-
-    Entries off the diagonal are multiplied by ``sqrt(2)``, so that the Euclidean norm of the packed
-    upper triangle is the Frobenius norm of the matrix; then comes the sum of ``a x``.
-    """
+    """Return the sums that :func:`second_moment_bound` speaks of, as one vector."""
     shared = share_rows(rows, shares)
     gram = rows.T @ shared
     if sparse.issparse(gram):
         gram = gram.toarray()
+    return pack_moments(gram, np.asarray(shared.sum(axis=0)).ravel(), squared_mean_weight)
+
+
+def pack_moments(gram: np.ndarray, total: np.ndarray, squared_mean_weight: float) -> np.ndarray:
+    """Return sums of ``x x^T`` and of ``x`` as one vector, without the latter if their weight is 0.
+
+    Entries off the diagonal are multiplied by ``sqrt(2)``, so that the Euclidean norm of the packed
+    upper triangle is the Frobenius norm of the matrix; then comes the sum of ``a x``.
+    """
     above = np.triu_indices(gram.shape[0])
     packed = gram[above] * _packing(above)
     if squared_mean_weight == 0.0:
         return packed
-    total = np.asarray(shared.sum(axis=0)).ravel()
     return np.concatenate([packed, math.sqrt(squared_mean_weight) * total])
 
 
