@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_relation
 from skdp.exceptions import PrivacyWarning
+from skdp.inputs import refuse_masked
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
@@ -55,6 +56,7 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
         return found
 
     def _check_model(self, model: Any, X: Any) -> None:
+        refuse_masked(X)
         if isinstance(model, BaseEstimator):
             check_is_fitted(model)
         columns, wanted = getattr(X, "shape", (0, None))[1:], getattr(model, "n_features_in_", None)

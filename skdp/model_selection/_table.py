@@ -13,6 +13,7 @@ from sklearn.utils import column_or_1d, get_tags, indexable
 from skdp.inputs import (
     check_indices,
     public_message,
+    refuse_masked,
     refuse_other_tables,
     validate_private_data,
 )
@@ -23,8 +24,9 @@ def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
     If `template` has parts, these will see the rows first and check them.
     """
-    parts = ("steps", "transformers", "transformer_list", "estimator")
+    parts = ("steps", "transformers", "transformer_list", "estimator", "regressor")
     refuse_other_tables(X)
+    refuse_masked(y, "y")
     check_indices(X)
     try:
         if not any(hasattr(template, part) for part in parts):
