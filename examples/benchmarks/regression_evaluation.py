@@ -85,8 +85,9 @@ def gaps_held(tables: ErrorTables, result: PrivateRegressionResult, rows: Popula
     """Return for each cell of the calibration curve with rows whether its gap is held."""
     low, high = rows.bounds
     points = result.calibration_curve()
-    place = np.minimum((rows.said - low) / (high - low), 1 - 1e-12) * len(tables.counts)
-    first = [(point.threshold - low) / (high - low) * len(tables.counts) for point in points]
+    bins = tables.counts.shape[1]
+    place = np.minimum((rows.said - low) / (high - low), 1 - 1e-12) * bins
+    first = [(point.threshold - low) / (high - low) * bins for point in points]
     cells = np.searchsorted(np.round(first).astype(int), place.astype(int), side="right") - 1
     errors = np.clip(rows.truth - rows.said, -rows.largest_error, rows.largest_error)
     counts, sums = np.bincount(cells), np.bincount(cells, errors)
