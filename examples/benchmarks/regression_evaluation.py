@@ -29,7 +29,10 @@ from skdp.metrics import PrivateRegressionResult
 from skdp.metrics.errors import ErrorPlan, ErrorTables
 
 SIZES, EPSILONS = (500, 2000, 15_000, 50_000), (0.1, 1.0, 3.0)
-FIGURES = ("r2", "mean_absolute_error", "root_mean_squared_error", "mean_error")
+FIGURES = (
+    *("r2", "mean_absolute_error", "root_mean_squared_error", "mean_error"),
+    "median_absolute_error",
+)
 
 
 class Population(NamedTuple):
@@ -77,8 +80,9 @@ def populations(directory: str) -> Iterator[Population]:
 def figures_of(truth: np.ndarray, said: np.ndarray, largest: float) -> np.ndarray:
     """Return the figures of rows without noise."""
     error = np.clip(truth - said, -largest, largest)
-    square = (error**2).mean()
-    return np.array([1 - square / truth.var(), np.abs(error).mean(), square**0.5, error.mean()])
+    square, sizes = (error**2).mean(), np.abs(error)
+    means = [1 - square / truth.var(), sizes.mean(), square**0.5, error.mean()]
+    return np.array([*means, np.median(sizes)])
 
 
 def gaps_held(tables: ErrorTables, result: PrivateRegressionResult, rows: Population) -> list[bool]:
@@ -129,11 +133,14 @@ def main() -> None:
     parser.add_argument("--data", default=os.environ.get("SKDP_DATA"))
     parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--relation", default="add-remove replace-one")
+    parser.add_argument("--population", help="one of them by name, for instance 'Cardio to 80'")
     arguments = parser.parse_args()
     print("| population | relation | n | epsilon | coverage | width | error ratio | gaps |")
     print("|---" * 8 + "|", flush=True)
     every, gaps = [], []
     for rows in populations(arguments.data):
+        if arguments.population not in (None, rows.name):
+            continue
         for relation in arguments.relation.split():
             for n in SIZES:
                 for epsilon in EPSILONS:
