@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -174,19 +174,15 @@ def _within(value: float, low: float, high: float) -> float:
 def error_histogram(part: ErrorPart, z: float) -> list[tuple[float, Figure, float]]:
     """Return nodes, and the shares of rows that are counted at them, shared out between two."""
 
+    def share(count: float) -> Figure:
+        ends = not_ruled_out(lambda a: count - part.n * a, variance, z)
+        return Figure(float(np.clip(count / part.n, 0.0, 1.0)), ends, "share of rows")
+
     def variance(a: float) -> float:
-        return part.n * a * (1.0 - a) + part.node_variance + a**2 * part.covariance[5, 5]
+        return part.n * a * (1.0 - a) + part.node_variance + a**2 * float(part.covariance[5, 5])
 
-    found = []
-    for node, count in zip(NODES.tolist(), part.counts.sum(axis=0).tolist(), strict=True):
-        ends = not_ruled_out(partial(_less, count, part.n), variance, z)
-        share = Figure(float(np.clip(count / part.n, 0.0, 1.0)), ends, "share of rows")
-        found.append((part.largest_error * node, share, part.largest_error * node))
-    return found
-
-
-def _less(count: float, n: float, a: float) -> float:
-    return count - n * a
+    nodes, counts = (part.largest_error * NODES).tolist(), part.counts.sum(axis=0).tolist()
+    return [(node, share(count), node) for node, count in zip(nodes, counts, strict=True)]
 
 
 def calibration_curve(part: ErrorPart, z: float) -> list[tuple[float, Figure, float]]:

@@ -71,9 +71,8 @@ class PrivateRegressionResult(FiguresRecord):
         PrivateRegressionResult
             The same tables, read for that part.
         """
-        found = replace(self, subgroup=subgroup)
-        self.tables.part(subgroup)
-        return found
+        self.tables.part(subgroup)  # or it says which there are
+        return replace(self, subgroup=subgroup)
 
     @property
     def part(self) -> ErrorPart:
@@ -111,8 +110,7 @@ class PrivateRegressionResult(FiguresRecord):
         Cells are whole bins, chosen by the released counts. The distance of y from x is what the
         interval holds; x itself is known to half a bin, and `threshold` is the least prediction.
         """
-        points = error_figures.calibration_curve(self.part, self._z)
-        return [Point(*point) for point in points]
+        return [Point(*point) for point in error_figures.calibration_curve(self.part, self._z)]
 
     def error_histogram(self) -> list[Point]:
         """Return the share of rows near each tabulated error, target less prediction.
