@@ -3,7 +3,7 @@ r"""Private regression: what it explains of public tables, how fast, and whether
 Defaults throughout; only public bounds are given. Tables are read from the directory that --data
 or the environment variable SKDP_DATA names, and left out without it.
 
-    python examples/benchmarks/regression.py --seeds 10 --runs 200 --time
+    python examples/benchmarks/regression.py --seeds 10 --runs 200 --time --widths 15
 """
 
 from __future__ import annotations
