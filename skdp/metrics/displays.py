@@ -135,8 +135,8 @@ class PrivateCalibrationDisplay(EvaluationDisplay):
 class PrivateErrorDisplay(ResultDisplay):
     """Histogram of a regressor's errors, target less prediction, with intervals.
 
-    A row between two tabulated errors counts for both of them, for the nearer more, so that shares
-    of rows are the heights of points on lines; each interval holds by itself.
+    A row between two tabulated errors counts for both of them, for the nearer more. Heights are
+    shares of rows per unit of the target, as of a density; each interval holds by itself.
 
     Parameters
     ----------
@@ -162,13 +162,15 @@ class PrivateErrorDisplay(ResultDisplay):
     'target less prediction'
     """
 
-    _axes = ("target less prediction", "share of rows")
+    _axes = ("target less prediction", "share of rows per unit")
     _on_unit_square = False
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
         points = self.result.error_histogram()
         across, up = np.array([point[:2] for point in points]).T
         reach = np.abs(np.array([point.y.interval for point in points]).T - up)
+        gaps = np.diff(across)
+        widths = 0.5 * (np.append(gaps, 0.0) + np.append(0.0, gaps))
         words = f"{100.0 * self.result.confidence:g} % intervals, of each point by itself"
         look = {"marker": "o", "capsize": 2.0, "label": words} | style
-        self.line_, *_ = ax.errorbar(across, up, reach, **look)
+        self.line_, *_ = ax.errorbar(across, up / widths, reach / widths, **look)

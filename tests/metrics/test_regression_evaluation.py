@@ -301,7 +301,11 @@ def test_pictures_show_predictions_and_errors_with_intervals():
     np.testing.assert_array_equal(curve.line_.get_data(), np.array([p[:2] for p in points]).T)
     assert curve.ax_.get_xlabel() == "mean prediction" and curve.ax_.get_xlim()[1] > 9.0
     errors = PrivateErrorDisplay.from_result(found, color="black")
-    np.testing.assert_array_equal(errors.line_.get_xdata(), 10.0 * NODES)
+    at, heights = errors.line_.get_data()
+    np.testing.assert_array_equal(at, 10.0 * NODES)
+    # The area below lines is the share of all rows, but for what noise makes of negative ones.
+    area = float(0.5 * (heights[1:] + heights[:-1]) @ np.diff(at))
+    assert area == pytest.approx(1.0, abs=0.05)
     for display in (curve, errors):
         said = " ".join(text.get_text() for text in display.ax_.get_legend().get_texts())
         assert "95 % intervals, of each point by itself" in said
