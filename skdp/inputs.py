@@ -73,12 +73,15 @@ def validate_private_data(estimator: Any, X: Any, y: Any = "no_validation", **ch
     A sparse `X` that points outside its shape is refused as well.
     """
     refuse_other_tables(X)
+    refuse_masked(y, "y")
+    refuse_times(X)
     check_indices(X)
     return _with_public_errors(validate_data, estimator, X, y, **checks)
 
 
 def validate_column(y: Any) -> np.ndarray:
     """Run scikit-learn's `column_or_1d`, and repeat of its errors only what is public."""
+    refuse_masked(y, "y")
     found: np.ndarray = _with_public_errors(column_or_1d, y)
     return found
 
@@ -160,7 +163,8 @@ def _check_block(source: RowSource, start: int, stop: int) -> None:
 
 
 def refuse_other_tables(X: Any) -> None:
-    """Refuse tables that numpy would take for a single object."""
+    """Refuse tables that numpy would take for a single object, or whose mask would be lost."""
+    refuse_masked(X)
     if sparse.issparse(X) or isinstance(X, RowSource):  # some of which are dicts as well
         return
     if isinstance(X, BlockTable):
@@ -175,6 +179,24 @@ def refuse_other_tables(X: Any) -> None:
             f"X is of type {type(X).__name__}: give an array, a sparse matrix, a pandas or polars "
             "frame or a pyarrow table. Make a frame of a dict, and collect a lazy one."
         )
+
+
+def refuse_masked(values: Any, name: str = "X") -> None:
+    """Refuse masked arrays by their type: what the mask leaves out would be used."""
+    parts = values if isinstance(values, list | tuple) else (values,)
+    if any(isinstance(part, np.ma.MaskedArray) for part in parts):
+        raise ValueError(
+            f"{name} is a masked array, whose mask would be lost. Complete or drop such rows by a "
+            "public rule that looks at one row at a time, and give an ordinary array."
+        )
+
+
+def refuse_times(X: Any) -> None:
+    """Refuse columns of times by their type: numpy would count nanoseconds, days or years."""
+    types = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    of_polars = (getattr(kind, "is_temporal", bool)() for kind in types)
+    if any(of_polars) or any(getattr(kind, "kind", "") in ("m", "M") for kind in types):
+        raise ValueError("X holds times: turn them into numbers, row by row, in a unit you choose.")
 
 
 def check_indices(X: Any) -> None:

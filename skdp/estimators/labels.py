@@ -65,14 +65,21 @@ def _positions(labels: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def read_numbers(y: np.ndarray) -> np.ndarray:
-    """Return targets that are finite numbers; messages quote none."""
+    """Return targets that are finite numbers; messages quote none.
+
+    Text is the number that Python's ``float`` reads in it; times, bytes and records are none.
+    """
+    numbers = None
     try:
-        with np.errstate(over="ignore"):
-            numbers = np.asarray(y, dtype=np.float64)
+        if y.dtype.kind not in "mMSV":
+            with np.errstate(over="ignore"):
+                numbers = np.asarray(y, dtype=np.float64)
     except OverflowError:  # a whole number beyond all floats
         numbers = np.array(np.inf)
     except (TypeError, ValueError):
-        raise ValueError("y must hold numbers: a regressor predicts no labels.") from None
+        pass
+    if numbers is None:
+        raise ValueError("y must hold numbers: a regressor predicts no labels, times or bytes.")
     if not np.isfinite(numbers).all():
         raise ValueError("Input y contains NaN or infinity: drop such rows by a public rule.")
     return numbers

@@ -2,10 +2,15 @@
 
 from skdp.metrics.by_group import PrivateMetricFrame
 from skdp.metrics.calibrator import PrivateCalibrator
-from skdp.metrics.displays import PrivateCalibrationDisplay, PrivateRocCurveDisplay
+from skdp.metrics.displays import (
+    PrivateCalibrationDisplay,
+    PrivateErrorDisplay,
+    PrivateRocCurveDisplay,
+)
 from skdp.metrics.evaluation import PrivateEvaluation
 from skdp.metrics.intervals import Figure
-from skdp.metrics.regression import PrivateRegressionEvaluation, PrivateRegressionResult
+from skdp.metrics.regression import PrivateRegressionEvaluation
+from skdp.metrics.regression_result import PrivateRegressionResult
 from skdp.metrics.result import Point, PrivateEvaluationResult
 from skdp.metrics.threshold import PrivateThreshold
 
@@ -14,6 +19,7 @@ __all__ = [
     "Point",
     "PrivateCalibrationDisplay",
     "PrivateCalibrator",
+    "PrivateErrorDisplay",
     "PrivateEvaluation",
     "PrivateEvaluationResult",
     "PrivateMetricFrame",

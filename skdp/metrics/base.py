@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_relation
 from skdp.dask_tables import in_partitions, sized
 from skdp.exceptions import PrivacyWarning
+from skdp.inputs import refuse_masked
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
@@ -35,6 +36,7 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
     adjacency: Any
     accountant: Any
     n_bins: Any
+    subgroups: Any = None  # of evaluations that have any
     random_state: Any
     verbose: Any
 
@@ -50,12 +52,15 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
         is_seeded(self.random_state)
         if self.n_bins != "auto":
             check_integer("n_bins", self.n_bins, at_least=10)
+        if self.subgroups is not None and len(set(self.subgroups)) < max(1, len(self.subgroups)):
+            raise ValueError(f"subgroups must be distinct labels, got {self.subgroups!r}.")
 
     def _find_relation(self) -> Adjacency:
         found: Adjacency = self.adjacency or find_relation(self.accountant, self._bound_accountant)
         return found
 
     def _check_model(self, model: Any, X: Any) -> None:
+        refuse_masked(X)
         if isinstance(model, BaseEstimator):
             check_is_fitted(model)
         columns, wanted = getattr(X, "shape", (0, None))[1:], getattr(model, "n_features_in_", None)
@@ -71,6 +76,24 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
             )
         except ValueError:
             raise ValueError(f"{names} must have one entry for each row.") from None
+
+    def _members(self, given: Any, n_rows: int) -> np.ndarray:
+        """Return the place of each row's subgroup on the declared list."""
+        if (given is None) != (self.subgroups is None):
+            raise ValueError(
+                f"declare the list of subgroups in {type(self).__name__}(subgroups=[...]), and "
+                "give each row's in evaluate(..., subgroups=...): both or neither."
+            )
+        if given is None:
+            return np.zeros(n_rows, dtype=np.int64)
+        places = {label: place for place, label in enumerate(self.subgroups)}
+        members = np.array([places.get(label, -1) for label in list(given)])
+        if (members < 0).any():
+            raise ValueError(
+                "some rows have a subgroup that is not declared: subgroups= must list all that "
+                "can occur, in the type that rows have."
+            )
+        return members
 
     def _warn_of_delta(self, n: int, stacklevel: int = 3) -> None:
         if self.delta >= 1.0 / n:

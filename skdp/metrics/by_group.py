@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from skdp.choices import GroupedBy
 from skdp.metrics.intervals import Figure
 from skdp.metrics.record import SHARES
+from skdp.metrics.regression_result import SIZES_OF_ERRORS, PrivateRegressionResult
 from skdp.metrics.result import PrivateEvaluationResult
 from skdp.parameters import check_choice
 
@@ -22,11 +24,11 @@ class PrivateMetricFrame:
 
     Parameters
     ----------
-    result : PrivateEvaluationResult
+    result : PrivateEvaluationResult or PrivateRegressionResult
         Of an evaluation with subgroups, or of more than two classes.
-    metrics : sequence of str
-        Names of figures in [0, 1] of the result; by default accuracy, sensitivity, specificity, PPV
-        and prevalence.
+    metrics : sequence of str or None, default=None
+        Names of figures in [0, 1] of the result, by default accuracy, sensitivity, specificity, PPV
+        and prevalence; or of sizes of errors, by default all: mean, median, and root mean squared.
     by : {"subgroup", "label"}, default="subgroup"
         What the groups are: declared subgroups, or classes against all others.
 
@@ -62,23 +64,26 @@ class PrivateMetricFrame:
 
     def __init__(
         self,
-        result: PrivateEvaluationResult,
-        metrics: Sequence[str] = _FIGURES,
+        result: PrivateEvaluationResult | PrivateRegressionResult,
+        metrics: Sequence[str] | None = None,
         *,
         by: GroupedBy = "subgroup",
     ) -> None:
         check_choice("by", by, ("subgroup", "label"))
-        tables = result.tables
-        groups = tables.subgroups if by == "subgroup" else tuple(tables.classes.tolist())
-        if groups is None or (by == "label" and len(groups) == 2):
+        tables: Any = result.tables
+        numbers = isinstance(result, PrivateRegressionResult)
+        classes = () if numbers else tuple(tables.classes.tolist())
+        groups = tables.subgroups if by == "subgroup" else classes
+        if groups is None or (by == "label" and len(groups) <= 2):
             raise ValueError(
-                f"the result has no groups by {by!r}: declare PrivateEvaluation(subgroups=[...]), "
+                f"the result has no groups by {by!r}: declare subgroups=[...] of the evaluation, "
                 "or take by='label' for more than two classes."
             )
         self._parts = {group: result.of(**{by: group}) for group in groups}
-        self._metrics = tuple(metrics)
+        self._metrics = tuple(metrics or (SIZES_OF_ERRORS if numbers else _FIGURES))
+        self._most = math.inf if numbers else 1.0  # of a gap
         for name in self._metrics:
-            check_choice("metrics", name, SHARES)
+            check_choice("metrics", name, SIZES_OF_ERRORS if numbers else SHARES)
         self.by_group: dict[Hashable, dict[str, Figure]] = {
             group: self._of(part) for group, part in self._parts.items()
         }
@@ -90,7 +95,7 @@ class PrivateMetricFrame:
         Returns
         -------
         dict
-            Figures in [0, 1] with intervals.
+            Figures of at least 0 with intervals.
 
         Examples
         --------
@@ -121,7 +126,7 @@ class PrivateMetricFrame:
         lines = [f"  {group}: {figures!r}" for group, figures in self.by_group.items()]
         return "\n".join([f"PrivateMetricFrame, overall: {self.overall!r}", *lines])
 
-    def _of(self, part: PrivateEvaluationResult) -> dict[str, Figure]:
+    def _of(self, part: PrivateEvaluationResult | PrivateRegressionResult) -> dict[str, Figure]:
         return {name: getattr(part, name) for name in self._metrics}
 
     def _over_classes(self) -> dict[str, Figure]:
@@ -143,6 +148,6 @@ class PrivateMetricFrame:
             ends = gap(min(lows), max(highs)), gap(min(highs), max(lows))
             values = [float(figures[name]) for figures in sure]
             value = math.nan if any(map(math.isnan, values)) else gap(min(values), max(values))
-            interval = max(0.0, min(ends)), min(1.0, max(ends))
+            interval = max(0.0, min(ends)), min(self._most, max(ends))
             found[name] = Figure(value, interval, f"{kind} of {name}")
         return found

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from skdp.metrics.regression_result import PrivateRegressionResult
 from skdp.metrics.result import Point, PrivateEvaluationResult
 from skdp.reporting.drawing import ResultDisplay
 
@@ -15,9 +16,10 @@ from skdp.reporting.drawing import ResultDisplay
 class EvaluationDisplay(ResultDisplay):
     """Base of pictures of curves: a line, and a band of the intervals of its points."""
 
-    result: PrivateEvaluationResult
+    result: Any
     _reference: str
     _monotone = False
+    _diagonal: tuple[float, float] = (0.0, 1.0)
 
     def _draw_curve(self, ax: Any, points: Sequence[Point], style: dict[str, Any]) -> None:
         shown = [point for point in points if np.isfinite(point[:2]).all()]
@@ -29,7 +31,7 @@ class EvaluationDisplay(ResultDisplay):
         words = f"{100.0 * self.result.confidence:g} % intervals, of each point by itself"
         look = {"color": self.line_.get_color(), "alpha": 0.2, "lw": 0}
         self.band_ = ax.fill_between(across, *ends, **look, label=words)
-        ax.plot([0.0, 1.0], [0.0, 1.0], color="grey", linestyle=":", label=self._reference)
+        ax.plot(*[self._diagonal] * 2, color="grey", linestyle=":", label=self._reference)
 
 
 class PrivateRocCurveDisplay(EvaluationDisplay):
@@ -80,12 +82,13 @@ class PrivateRocCurveDisplay(EvaluationDisplay):
 class PrivateCalibrationDisplay(EvaluationDisplay):
     """Calibration curve of an evaluation: rates of positives by probability, with intervals.
 
-    The band is pointwise: each interval holds by itself with the confidence of the result.
+    Of regressors it shows mean targets by mean predictions. The band is pointwise: each interval
+    holds by itself with the confidence of the result.
 
     Parameters
     ----------
-    result : PrivateEvaluationResult
-        What is shown, of a model with ``predict_proba``; of more than two classes,
+    result : PrivateEvaluationResult or PrivateRegressionResult
+        What is shown, of a regressor or a model with ``predict_proba``; of more than two classes,
         ``result.of(label=...)``.
 
     Attributes
@@ -114,7 +117,60 @@ class PrivateCalibrationDisplay(EvaluationDisplay):
     _axes = ("mean probability", "share of positives")
     _reference = "perfectly calibrated"
 
+    def __init__(self, result: PrivateEvaluationResult | PrivateRegressionResult) -> None:
+        super().__init__(result)
+        if isinstance(result, PrivateRegressionResult):
+            self._axes, self._on_unit_square = ("mean prediction", "mean target"), False
+            self._diagonal = result.tables.bounds
+
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
-        label = f"calibration, slope {self.result.calibration_slope!r}"
+        if isinstance(self.result, PrivateRegressionResult):
+            label = f"calibration, R2 {self.result.r2!r}"
+        else:
+            label = f"calibration, slope {self.result.calibration_slope!r}"
         points = self.result.calibration_curve()
         self._draw_curve(ax, points, {"label": label, "marker": "o"} | style)
+
+
+class PrivateErrorDisplay(ResultDisplay):
+    """Histogram of a regressor's errors, target less prediction, with intervals.
+
+    A row between two tabulated errors counts for both of them, for the nearer more. Heights are
+    shares of rows per unit of the target, as of a density; each interval holds by itself.
+
+    Parameters
+    ----------
+    result : PrivateRegressionResult
+        What is shown.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Of the last plot.
+    line_ : matplotlib Line2D
+        The histogram.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyRegressor
+    >>> from skdp.metrics import PrivateErrorDisplay, PrivateRegressionEvaluation
+    >>> X, y = np.zeros((5000, 1)), np.random.default_rng(0).uniform(0, 1, 5000)
+    >>> model = DummyRegressor().fit(X[:500], y[:500])  # stands for a private fit
+    >>> result = PrivateRegressionEvaluation(target_bounds=(0, 1)).evaluate(model, X, y)
+    >>> PrivateErrorDisplay.from_result(result).ax_.get_xlabel()
+    'target less prediction'
+    """
+
+    _axes = ("target less prediction", "share of rows per unit")
+    _on_unit_square = False
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        points = self.result.error_histogram()
+        across, up = np.array([point[:2] for point in points]).T
+        reach = np.abs(np.array([point.y.interval for point in points]).T - up)
+        gaps = np.diff(across)
+        widths = 0.5 * (np.append(gaps, 0.0) + np.append(0.0, gaps))
+        words = f"{100.0 * self.result.confidence:g} % intervals, of each point by itself"
+        look = {"marker": "o", "capsize": 2.0, "label": words} | style
+        self.line_, *_ = ax.errorbar(across, up / widths, reach / widths, **look)

@@ -1,4 +1,4 @@
-"""The one release that figures of a regressor follow from: sums of errors, and a table of them."""
+"""The one release that figures of a regressor follow from: sums of errors, and tables of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from skdp.accounting import ComposedEvent, Event, calibrate_event
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.contribution import Adjacency
+from skdp.metrics.release import fuse, members_of
 from skdp.scores.bins import number_of_bins
 from skdp.statistics.counts import table_of
 from skdp.statistics.noise import UNIT, Noise, Query
@@ -19,33 +20,38 @@ from skdp.units import Units
 # Errors between which a row is shared out, so that means are exact; in parts of the largest one.
 _HALF = np.array([1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0])
 NODES = np.concatenate([-_HALF[::-1], [0.0], _HALF])
-# Parts of the budget: for the sums, for the table.
-_SHARES = (0.7, 0.3)
-# Released of the sums of c+, c-, c^2, v, v^2 is the distance from a public middle, on a scale.
-_MIDDLES = np.array([[0.0], [0.0], [0.75], [0.0], [0.75]])
-_SCALES = np.sqrt([[1.0], [1.0], [0.5], [4.0], [2.0]])
-# Squared L2 sensitivity of the sums of one record, and what rounding adds, in the grid's steps
+# Parts of the budget: for the sums, for the table, for its sums over bins.
+_SHARES = (0.7, 0.2, 0.1)
+# Released of the sums of c+, c-, c^2, v, v^2 is the distance from a public middle, on a scale; of
+# subgroups also how many rows they have.
+_MIDDLES = np.array([0.0, 0.0, 0.75, 0.0, 0.75, 0.0])
+_SCALES = np.sqrt([1.0, 1.0, 0.5, 4.0, 2.0, 32 / 19])
+# Squared L2 sensitivity of the sums of one record, without and with subgroups
 # (docs/proofs/evaluation.md, Theorem 5).
-_SQUARED = {"add-remove": 45 / 32, "replace-one": 4.0}
-_ROUNDING = {"add-remove": 4.0, "replace-one": 8.0}
+_SQUARED = {"add-remove": (45 / 32, 2.0), "replace-one": (4.0, 4.0)}
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorTables:
-    """All that is released, and the public numbers that belong to it.
+class ErrorPart:
+    """What was released of all rows or of a subgroup, and its noise.
 
     With errors c in parts of the largest one, and targets v between -1 and 1, `sums` are those of
-    the positive and the negative parts of c, of c^2, v and v^2. `counts` has shape
-    (n_bins, n_nodes): bins of the prediction, of equal width, by errors at `NODES`.
+    the positive and the negative parts of c, of c^2, v, v^2 and 1, the number of rows. `counts` has
+    shape (n_bins, n_nodes): bins of the prediction, of equal width, by errors at `NODES`.
     """
 
     sums: np.ndarray
-    sum_noise: np.ndarray
+    covariance: np.ndarray
     counts: np.ndarray
-    count_noise: float
-    n: int
+    count_variance: float
+    node_variance: float
     bounds: tuple[float, float]
     largest_error: float
+
+    @property
+    def n(self) -> float:
+        """Number of rows, at least 1, as far as it is known."""
+        return max(float(self.sums[5]), 1.0)
 
     @property
     def reach(self) -> float:
@@ -59,16 +65,48 @@ class ErrorTables:
 
 
 @dataclass(frozen=True, eq=False)
+class ErrorTables:
+    """All that is released, subgroup by subgroup, and the public numbers that belong to it.
+
+    `sum_noise` holds deviations of sums, `variances` those of a count and of its sum over bins.
+    """
+
+    sums: np.ndarray
+    sum_noise: np.ndarray
+    counts: np.ndarray
+    variances: tuple[float, float]
+    n: int
+    bounds: tuple[float, float]
+    largest_error: float
+    subgroups: tuple[Any, ...] | None = None
+
+    def part(self, subgroup: Any = None) -> ErrorPart:
+        """Return what is known of a subgroup, or of all rows."""
+        members = members_of(subgroup, self.subgroups)
+        every, taken = len(self.counts), len(self.counts[members])
+        # The numbers of rows add up to n, and each took its share of the middles along.
+        noise = np.append(self.sum_noise[:5], 0.0) ** 2
+        moved = np.append(_MIDDLES[:5], 1.0)
+        of_number = self.sum_noise[5] ** 2 * taken * (1.0 - taken / every)
+        covariance = taken * np.diag(noise) + of_number * np.outer(moved, moved)
+        fine, of_node = (taken * variance for variance in self.variances)
+        sums, counts = self.sums[members].sum(axis=0), self.counts[members].sum(axis=0)
+        public = self.bounds, self.largest_error
+        return ErrorPart(sums, covariance, counts, fine, of_node, *public)
+
+
+@dataclass(frozen=True, eq=False)
 class ErrorPlan:
     """Bins, noise and price of one release, from public numbers alone."""
 
     n_bins: int
-    noises: tuple[Noise, Noise]
+    noises: tuple[Noise, ...]
     event: Event
     adjacency: Adjacency
     n: int
     bounds: tuple[float, float]
     largest_error: float
+    subgroups: tuple[Any, ...] | None = None
 
     @classmethod
     def build(
@@ -81,18 +119,23 @@ class ErrorPlan:
         bounds: tuple[float, float],
         largest_error: float,
         n_bins: Any = "auto",
+        subgroups: tuple[Any, ...] | None = None,
     ) -> ErrorPlan:
         """Find the least noise for a target."""
-        norm = math.sqrt(_SQUARED[adjacency]) * UNIT + _ROUNDING[adjacency]
+        entries = 5 if subgroups is None else 6 * len(subgroups)
+        rounding = math.ceil(1.5 * math.sqrt(entries)) * (1 if adjacency == "add-remove" else 2)
+        norm = math.sqrt(_SQUARED[adjacency][subgroups is not None]) * UNIT + rounding
         sums = Query("sums of errors", UNIT, math.ceil(3.0 * norm), math.ceil(norm**2))
-        queries = (sums, Query.shares("table of errors", adjacency, UNIT))
+        tables = (
+            Query.shares(f"{name} of errors", adjacency, UNIT) for name in ("table", "histogram")
+        )
+        queries = (sums, *tables)
 
-        def noises(sigma: float) -> tuple[Noise, Noise]:
-            found = [
+        def noises(sigma: float) -> tuple[Noise, ...]:
+            return tuple(
                 Noise.gaussian(query, sigma * math.sqrt(query.l2_squared / part) / UNIT)
                 for query, part in zip(queries, _SHARES, strict=True)
-            ]
-            return found[0], found[1]
+            )
 
         def event(sigma: float) -> ComposedEvent:
             return ComposedEvent(tuple(noise.event for noise in noises(sigma)))
@@ -100,54 +143,83 @@ class ErrorPlan:
         sigma = calibrate_event(event, epsilon, delta, adjacency=adjacency)
         count = number_of_bins(n, sigma) if n_bins == "auto" else n_bins
         found = noises(sigma), event(sigma), adjacency
-        return cls(count, *found, n, bounds, largest_error)
+        return cls(count, *found, n, bounds, largest_error, subgroups)
 
     def describe(self) -> str:
         """Name sensitivity, noise and theorem, for the statement."""
-        sums, table = self.noises
+        of_sums, *of_tables = (
+            f"{noise.people:.6g} (L2 sensitivity {math.sqrt(noise.query.l2_squared) / UNIT:.6g})"
+            for noise in self.noises
+        )
         return (
-            f"sums of errors and targets with discrete Gaussian noise of scale {sums.people:.6g} "
-            f"(L2 sensitivity {math.sqrt(sums.query.l2_squared) / UNIT:.6g}), and a table of "
-            f"errors with noise of scale {table.people:.6g} (L2 sensitivity "
-            f"{math.sqrt(table.query.l2_squared) / UNIT:.6g}) (Canonne, Kamath & Steinke 2020; "
-            "docs/proofs/evaluation.md)"
+            f"sums of errors and targets with discrete Gaussian noise of scale {of_sums}, and a "
+            f"table and a histogram of errors with noise of scales {' and '.join(of_tables)} "
+            "(Canonne, Kamath & Steinke 2020; docs/proofs/evaluation.md)"
         )
 
     @np.errstate(all="ignore")  # that a row is near 0 is not said
     def count(
-        self, truth: np.ndarray, predicted: np.ndarray, units: Units | None
+        self,
+        truth: np.ndarray,
+        predicted: np.ndarray,
+        units: Units | None,
+        members: np.ndarray | None = None,
     ) -> list[np.ndarray]:
-        """Return the exact sums and table, in the grid's steps; each row by itself."""
+        """Return the exact sums and tables, in the grid's steps; each row by itself."""
         low, high = self.bounds
         v, q = (
             np.clip(2.0 * ((np.clip(numbers, low, high) - low) / (high - low)) - 1.0, -1.0, 1.0)
             for numbers in (truth, predicted)
         )
+        own = np.zeros(v.size, dtype=np.int64) if members is None else members
+        groups = len(self.subgroups or (None,))
         c = np.clip((v - q) * (0.5 * (high - low) / self.largest_error), -1.0, 1.0)
-        parts = np.stack([np.maximum(c, 0.0), np.maximum(-c, 0.0), c**2, v, v**2])
-        steps = np.rint((parts - _MIDDLES) / _SCALES * UNIT).astype(np.int64)
+        parts = [np.maximum(c, 0.0), np.maximum(-c, 0.0), c**2, v, v**2]
+        parts += [] if self.subgroups is None else [np.ones_like(c)]
         whole = np.full(v.size, UNIT, dtype=np.int64)
         if units is not None:  # a person is the mean of his rows
             whole = UNIT // units.counts[units.codes]
-            own = np.zeros((len(steps), units.n_units), dtype=np.int64)
-            for total, row in zip(own, steps, strict=True):
-                np.add.at(total, units.codes, row)
-            steps = own // units.counts
+        sums = []
+        for part, middle, scale in zip(parts, _MIDDLES, _SCALES, strict=False):
+            steps = np.rint((part - middle) / scale * UNIT).astype(np.int64)
+            if units is None:
+                sums.append(table_of([own], [groups], steps))
+            else:
+                of_person = table_of([own, units.codes], [groups, units.n_units], steps)
+                sums.append((of_person // units.counts).sum(axis=1))
         bins = np.minimum((0.5 * (q + 1.0) * self.n_bins).astype(int), self.n_bins - 1)
         left = np.clip(np.searchsorted(NODES, c, side="right") - 1, 0, NODES.size - 2)
         share = (c - NODES[left]) / np.diff(NODES)[left]
         upper = np.rint(np.clip(share, 0.0, 1.0) * whole).astype(np.int64)
-        shape = [self.n_bins, NODES.size]
-        table = table_of([bins, left], shape, whole - upper)
-        return [steps.sum(axis=1), table + table_of([bins, left + 1], shape, upper)]
+        shape = [groups, self.n_bins, NODES.size]
+        table = table_of([own, bins, left], shape, whole - upper)
+        table += table_of([own, bins, left + 1], shape, upper)
+        return [np.stack(sums, axis=1), table, table.sum(axis=1)]
 
     def release(self, exact: list[np.ndarray], stream: RandomStream) -> ErrorTables:
-        """Return sums and table with noise; what follows is post-processing."""
-        (sums, table), (first, second) = exact, self.noises
-        noisy = first.release(sums, stream) / UNIT
-        counts = second.release(table, stream) / UNIT
-        scales, middles = _SCALES.ravel(), _MIDDLES.ravel()
-        counts += (self.n - counts.sum()) / counts.size
-        public = (self.n, self.bounds, self.largest_error)
-        sums, deviations = noisy * scales + self.n * middles, first.people * scales
-        return ErrorTables(sums, deviations, counts, second.people, *public)
+        """Return sums and tables with noise."""
+        return self.assemble(
+            *(
+                noise.release(table, stream) / UNIT
+                for noise, table in zip(self.noises, exact, strict=True)
+            )
+        )
+
+    def assemble(self, sums: np.ndarray, table: np.ndarray, histogram: np.ndarray) -> ErrorTables:
+        """Return estimates that have the public sum; all of it is post-processing."""
+        deviations = self.noises[0].people * _SCALES
+        fine, coarse = (noise.people**2 for noise in self.noises[1:])
+        one = np.zeros(self.n_bins, dtype=int)
+        best, _ = fuse(table.swapaxes(1, 2), histogram[..., None], one, (fine, coarse))
+        counts = best.swapaxes(1, 2)
+        if self.subgroups is None:
+            deviations[5], rows = 0.0, np.array([float(self.n)])
+        else:
+            rows = sums[:, 5] * _SCALES[5]
+            rows = rows + (self.n - rows.sum()) / rows.size
+        gaps = rows - counts.sum(axis=(1, 2))
+        counts = counts + gaps[:, None, None] / counts[0].size
+        found = sums[:, :5] * _SCALES[:5] + rows[:, None] * _MIDDLES[:5]
+        variances = fine, 1.0 / (1.0 / (self.n_bins * fine) + 1.0 / coarse)
+        public = self.n, self.bounds, self.largest_error, self.subgroups
+        return ErrorTables(np.column_stack([found, rows]), deviations, counts, variances, *public)

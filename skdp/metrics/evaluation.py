@@ -248,8 +248,6 @@ class PrivateEvaluation(EvaluatesModel):
                 raise ValueError(f"{name} must lie between 0 and 1, got {values!r}.")
             if np.unique(given).size < given.size:
                 raise ValueError(f"{name} must be distinct, got {values!r}.")
-        if self.subgroups is not None and len(set(self.subgroups)) < max(1, len(self.subgroups)):
-            raise ValueError(f"subgroups must be distinct labels, got {self.subgroups!r}.")
 
     def _about(self, model: Any, X: Any) -> tuple[bool, np.ndarray]:
         """Return whether scores are probabilities, and the label set."""
@@ -276,21 +274,8 @@ class PrivateEvaluation(EvaluatesModel):
         labels = validate_column(y)
         names = "X, y, subgroups and groups"
         self._check_lengths(X, labels, names, subgroups, groups)
-        if (subgroups is None) != (self.subgroups is None):
-            raise ValueError(
-                "declare the list of subgroups in PrivateEvaluation(subgroups=[...]), and give "
-                "each row's in evaluate(..., subgroups=...): both or neither."
-            )
         _, codes = encode_labels(labels, classes)
-        members = np.zeros(codes.size, dtype=np.int64)
-        if subgroups is not None:
-            places = {label: place for place, label in enumerate(self.subgroups)}
-            members = np.array([places.get(label, -1) for label in list(subgroups)])
-            if (members < 0).any():
-                raise ValueError(
-                    "some rows have a subgroup that is not declared: subgroups= must list all that "
-                    "can occur, in the type that rows have."
-                )
+        members = self._members(subgroups, codes.size)
         n, weights = codes.size, None
         if groups is not None:
             units = units_of(groups)

@@ -91,13 +91,13 @@ class EvaluationRecord(FiguresRecord):
         ]
         return {
             "n": tables.n,
-            "classes": [_plain(label) for label in classes],
+            "classes": [plain_label(label) for label in classes],
             "confidence": self.confidence,
             "edges": tables.bins.edges.tolist(),
             "counts": tables.counts.tolist(),
             "figures": [
                 {
-                    **{name: _plain(getattr(part, name)) for name in ("subgroup", "label")},
+                    **{name: plain_label(getattr(part, name)) for name in ("subgroup", "label")},
                     "threshold": part.threshold,
                     **{name: figure_to_dict(figure) for name, figure in part.figures().items()},
                 }
@@ -115,7 +115,8 @@ class EvaluationRecord(FiguresRecord):
         )
 
 
-def _plain(value: Any) -> Any:
+def plain_label(value: Any) -> Any:
+    """Return a label as a plain value, as text where it is none."""
     value = plain(value)
     return value if value is None or isinstance(value, str | int | float) else str(value)
 

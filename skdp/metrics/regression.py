@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.base import is_classifier
 
 from skdp.choices import Adjacency, Auto
@@ -13,23 +13,22 @@ from skdp.dask_tables import in_memory
 from skdp.estimators.labels import read_numbers
 from skdp.inputs import validate_column
 from skdp.mechanisms.random_stream import resolve_random_state
-from skdp.metrics import error_figures
 from skdp.metrics.base import EvaluatesModel
-from skdp.metrics.errors import ErrorPlan, ErrorTables
-from skdp.metrics.intervals import Figure, quantile
-from skdp.metrics.record import FiguresRecord, figure_to_dict
-from skdp.metrics.result import Point
-from skdp.parameters import check_bounds, check_real
+from skdp.metrics.errors import ErrorPlan
+from skdp.metrics.regression_result import PrivateRegressionResult
+from skdp.parameters import check_bounds, check_integer, check_real
 from skdp.pipelines import only_parameter
-from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.seeding import fit_context
+from skdp.statistics.noise import UNIT
 from skdp.units import units_of
 
 _ASSUMPTIONS = (
     "the model is public: what it learned of private rows was paid for by its own fit",
     "the prediction of a row is a function of that row and the model alone",
-    "target_bounds, largest_error and all parameters are public",
+    "target_bounds, largest_error, the list of subgroups and all parameters are public",
 )
+# Made-up rows of expected widths: so many predictions, and as many errors of each.
+_GUESSES = 200
 _RELEASED = ("noisy sums and counts of errors and targets", "all figures that follow from them")
 
 
@@ -61,6 +60,8 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         counts in, and add-remove where nothing is charged.
     accountant : BudgetAccountant or None, default=None
         Budget to charge; None takes that of the ``with`` block around the call.
+    subgroups : sequence or None, default=None
+        The public list of subgroups that figures are wanted for, of which each row has one.
     random_state : int, RandomState, RandomStream or None, default=None
         None draws noise from the operating system. A seed is for tests: the guarantee does not hold
         against whoever knows it.
@@ -73,8 +74,8 @@ class PrivateRegressionEvaluation(EvaluatesModel):
 
     Notes
     -----
-    The L2 sensitivity of the five sums is ``sqrt(45/32)``, or 2 under replace-one, and that of the
-    table 1, or the root of 2, of a person with several rows as well:
+    The L2 sensitivity of the sums is ``sqrt(45/32)``, with subgroups the root of 2, or 2 under
+    replace-one, and that of each table 1, or the root of 2, of a person with several rows as well:
     :ref:`Theorem 5 of evaluation <evaluation-5>`. Intervals count sampling and noise.
 
     References
@@ -110,6 +111,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         n_bins: int | Auto = "auto",
         adjacency: Adjacency | None = None,
         accountant: Any = None,
+        subgroups: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -120,11 +122,12 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         self.n_bins = n_bins
         self.adjacency = adjacency
         self.accountant = accountant
+        self.subgroups = subgroups
         self.random_state = random_state
         self.verbose = verbose
 
     def evaluate(
-        self, model: Any, X: Any, y: Any, *, groups: Any = None
+        self, model: Any, X: Any, y: Any, *, subgroups: Any = None, groups: Any = None
     ) -> PrivateRegressionResult:
         """Charge the budget, predict the rows, and release.
 
@@ -136,6 +139,8 @@ class PrivateRegressionEvaluation(EvaluatesModel):
             The private rows, as the model takes them.
         y : array of shape (n_samples,)
             Their targets, finite numbers.
+        subgroups : array of shape (n_samples,) or None, default=None
+            The subgroup of each row, where the evaluation declares subgroups.
         groups : array of shape (n_samples,) or None, default=None
             The id of the person that each row belongs to. Then persons are protected, with all
             their rows, figures are of means over persons, and n is the number of persons.
@@ -165,23 +170,76 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         bounds, largest = self._scale(model)
         y, groups = in_memory(y), in_memory(groups)
         truth = read_numbers(validate_column(y))
-        self._check_lengths(X, truth, "X, y and groups", groups)
+        self._check_lengths(X, truth, "X, y, subgroups and groups", subgroups, groups)
+        members = self._members(subgroups, truth.size)
         units = None if groups is None else units_of(groups)
         n = truth.size if units is None else units.n_units
         self._warn_of_delta(n)
-        plan = ErrorPlan.build(
+        plan = self._plan(n, bounds, largest)
+        spent = self._spent(plan, _ASSUMPTIONS, _RELEASED, units is not None)
+        self._charge(spent)
+        predicted = self._ask(model.predict, X, (truth.size, 1))[:, 0]
+        used = [truth, predicted, members] + ([] if units is None else [units.codes])
+        stream = resolve_random_state(self.random_state, fit_context(self, *used))
+        tables = plan.release(plan.count(truth, predicted, units, members), stream)
+        return PrivateRegressionResult(tables, spent, 0.95)
+
+    def expected_widths(
+        self, n: int, r2: float = 0.5, *, deviation: float | None = None
+    ) -> dict[str, float]:
+        """Return how wide intervals will be, from public numbers, before anything is spent.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows (of persons, where `evaluate` will be given groups).
+        r2 : float, default=0.5
+            A guess of the coefficient of determination, in (0, 1).
+        deviation : float or None, default=None
+            A guess of the standard deviation of targets, in their unit; None is a sixth of the
+            distance of the bounds.
+
+        Returns
+        -------
+        dict
+            The widths of 95 % intervals by the names of figures, for normal predictions and errors
+            in the middle of `target_bounds`, which the evaluation has to declare.
+
+        Examples
+        --------
+        >>> from skdp.metrics import PrivateRegressionEvaluation
+        >>> evaluation = PrivateRegressionEvaluation(target_bounds=(0, 30), largest_error=10)
+        >>> bool(evaluation.expected_widths(n=20_000)["mean_absolute_error"] < 0.2)
+        True
+        """
+        self._check_shared()
+        n = check_integer("n", n, at_least=1)
+        check_real("r2", r2, above=0.0, below=1.0)
+        bounds, largest = self._scale(None)
+        wide = (bounds[1] - bounds[0]) / 6.0
+        if deviation is not None:
+            wide = check_real("deviation", deviation, above=0.0)
+        normal = ndtri((np.arange(_GUESSES) + 0.5) / _GUESSES) * wide
+        said = np.repeat(0.5 * (bounds[0] + bounds[1]) + r2**0.5 * normal, _GUESSES)
+        truth = said + np.tile((1.0 - r2) ** 0.5 * normal, _GUESSES)
+        plan, names = self._plan(n, bounds, largest), self.subgroups or (None,)
+        members = np.zeros(truth.size, dtype=np.int64)
+        exact = plan.count(truth, said, None, members)
+        # Subgroups are alike: each has its share of the first one's sums and counts.
+        shares = (part[:1] * (n / truth.size / len(names) / UNIT) for part in exact)
+        tables = plan.assemble(*(np.repeat(part, len(names), axis=0) for part in shares))
+        spent = self._spent(plan, _ASSUMPTIONS, _RELEASED, False)
+        figures = PrivateRegressionResult(tables, spent, 0.95).figures()
+        return {name: figure.width for name, figure in figures.items()}
+
+    def _plan(self, n: int, bounds: tuple[float, float], largest: float) -> ErrorPlan:
+        return ErrorPlan.build(
             *(self.epsilon, self.delta, self._find_relation(), n),
             bounds=bounds,
             largest_error=largest,
             n_bins=self.n_bins,
+            subgroups=None if self.subgroups is None else tuple(self.subgroups),
         )
-        spent = self._spent(plan, _ASSUMPTIONS, _RELEASED, units is not None)
-        self._charge(spent)
-        predicted = self._ask(model.predict, X, (truth.size, 1))[:, 0]
-        used = [truth, predicted] + ([] if units is None else [units.codes])
-        stream = resolve_random_state(self.random_state, fit_context(self, *used))
-        tables = plan.release(plan.count(truth, predicted, units), stream)
-        return PrivateRegressionResult(tables, spent, 0.95)
 
     def _scale(self, model: Any) -> tuple[tuple[float, float], float]:
         """Return the bounds of the target, and the largest error."""
@@ -195,110 +253,3 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         share = check_real("largest_error", self.largest_error) / (high - low)
         check_real("largest_error / (high - low)", share, at_least=1e-3, at_most=1.0)
         return (low, high), float(self.largest_error)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PrivateRegressionResult(FiguresRecord):
-    """Figures of a regressor on private rows, each a float with an `interval`.
-
-    All of them follow from `tables`, which were released once: reading them costs nothing more.
-    Intervals are for the population that the rows were drawn from: each by itself holds its value
-    with probability `confidence`, over the drawing of rows and the noise. Errors are those of
-    targets and predictions within the bounds, and larger ones than `largest_error` count as that.
-
-    Parameters
-    ----------
-    tables : ErrorTables
-        What was released: noisy sums and counts, and public numbers.
-    privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
-    confidence : float
-        Probability of the intervals; ``dataclasses.replace`` changes it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.dummy import DummyRegressor
-    >>> from skdp.metrics import PrivateRegressionEvaluation
-    >>> X, y = np.zeros((5000, 1)), np.random.default_rng(0).uniform(0, 1, 5000)
-    >>> model = DummyRegressor().fit(X[:500], y[:500])  # stands for a private fit
-    >>> result = PrivateRegressionEvaluation(target_bounds=(0, 1)).evaluate(model, X, y)
-    >>> bool(abs(result.mean_absolute_error - 0.25) < 0.02)
-    True
-    >>> sorted(result.figures())
-    ['mean_absolute_error', 'mean_error', 'r2', 'root_mean_squared_error']
-    """
-
-    tables: ErrorTables
-    privacy_spent_: PrivacySpent
-    confidence: float
-
-    @property
-    def r2(self) -> Figure:
-        """Coefficient of determination: the share of the targets' variance that is explained."""
-        return error_figures.r2(self.tables, self._z)
-
-    @property
-    def mean_absolute_error(self) -> Figure:
-        """Mean size of errors, in the target's unit."""
-        return error_figures.mean_absolute_error(self.tables, self._z)
-
-    @property
-    def root_mean_squared_error(self) -> Figure:
-        """Root of the mean squared error, in the target's unit."""
-        return error_figures.root_mean_squared_error(self.tables, self._z)
-
-    @property
-    def mean_error(self) -> Figure:
-        """Mean of target less prediction: calibration in the large, 0 is right."""
-        return error_figures.mean_error(self.tables, self._z)
-
-    def calibration_curve(self) -> list[Point]:
-        """Return mean prediction and mean target of cells of predictions, a tenth of rows each.
-
-        Cells are whole bins, chosen by the released counts. The distance of y from x is what the
-        interval holds; x itself is known to half a bin, and `threshold` is the least prediction.
-        """
-        points = error_figures.calibration_curve(self.tables, self._z)
-        return [Point(*point) for point in points]
-
-    def figures(self) -> dict[str, Figure]:
-        """Return all figures that are single numbers.
-
-        Returns
-        -------
-        dict
-            Figures by name.
-        """
-        names = ("r2", "mean_absolute_error", "root_mean_squared_error", "mean_error")
-        return {name: getattr(self, name) for name in names}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain, JSON-ready values: sums, counts and figures."""
-        tables = self.tables
-        return {
-            "n": tables.n,
-            "target_bounds": list(tables.bounds),
-            "largest_error": tables.largest_error,
-            "confidence": self.confidence,
-            "sums": tables.sums.tolist(),
-            "counts": tables.counts.tolist(),
-            "figures": {name: figure_to_dict(found) for name, found in self.figures().items()},
-            "calibration_curve": [
-                {"x": point.x, "y": figure_to_dict(point.y), "threshold": point.threshold}
-                for point in self.calibration_curve()
-            ],
-            "privacy_spent": self.privacy_spent_.to_dict(),
-        }
-
-    @property
-    def _z(self) -> float:
-        return quantile(self.confidence)
-
-    def _heading(self) -> str:
-        tables = self.tables
-        return (
-            f"n = {tables.n}, targets within {np.array(tables.bounds).tolist()}, errors to "
-            f"{tables.largest_error:g}, {100.0 * self.confidence:g} % intervals, "
-            f"{self.privacy_spent_!r}"
-        )

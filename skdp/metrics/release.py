@@ -52,12 +52,7 @@ class ScoreTables:
         return counts, self._covariance(noise, subgroup)
 
     def _members(self, subgroup: Any) -> slice:
-        if subgroup is None:
-            return slice(None)
-        if self.subgroups is None or subgroup not in self.subgroups:
-            raise ValueError(f"subgroup must be one of {self.subgroups!r}, got {subgroup!r}.")
-        at = self.subgroups.index(subgroup)
-        return slice(at, at + 1)
+        return members_of(subgroup, self.subgroups)
 
     def _of_class(self, label: Any) -> int:
         if len(self.classes) == 2 and label is None:
@@ -75,6 +70,16 @@ class ScoreTables:
         taken = every if subgroup is None else 1
         sums = noise.sum(axis=1)
         return taken * noise - taken**2 * np.outer(sums, sums) / (every * sums.sum())
+
+
+def members_of(subgroup: Any, subgroups: tuple[Any, ...] | None) -> slice:
+    """Return the place of a declared subgroup, or that of all; anything else is refused."""
+    if subgroup is None:
+        return slice(None)
+    if subgroups is None or subgroup not in subgroups:
+        raise ValueError(f"subgroup must be one of {subgroups!r}, got {subgroup!r}.")
+    at = subgroups.index(subgroup)
+    return slice(at, at + 1)
 
 
 def with_total(counts: np.ndarray, noise: np.ndarray, total: int) -> np.ndarray:

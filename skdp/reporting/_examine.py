@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -122,6 +122,9 @@ def _parts(fitted: Any) -> Iterator[tuple[str, Any]]:
             yield f"features {label!r}", transformer
     elif type(fitted) is FixedThresholdClassifier:
         yield "model with a fixed threshold", fitted.estimator_
+    elif type(fitted) is TransformedTargetRegressor:
+        yield "transformer of targets", fitted.transformer_
+        yield "model of transformed targets", fitted.regressor_
 
 
 def _examine_search(search: Any, name: str) -> list[Finding]:

@@ -55,6 +55,11 @@ def judge_rows_of_fits(fitted: Any) -> StepVerdict | None:
         )
     if name == "FixedThresholdClassifier":
         return StepVerdict("data-independent", "its threshold is a parameter")
+    if name == "TransformedTargetRegressor":
+        if not fitted.check_inverse:
+            return StepVerdict("data-independent", "it keeps its two parts and nothing else")
+        claim = "its inverse undoes its transformer on every row, as fit would warn otherwise"
+        return StepVerdict("taken at your word", claim, assumption=f"taken at your word: {claim}")
     return StepVerdict("leaking", *_DIVIDES_ROWS[name]) if name in _DIVIDES_ROWS else None
 
 

@@ -23,7 +23,7 @@ def pyplot(caller: str) -> Any:
 
 
 class ResultDisplay(ABC):
-    """Base of the pictures of a result, on the unit square.
+    """Base of the pictures of a result, on the unit square if nothing else is said.
 
     Parameters
     ----------
@@ -32,6 +32,7 @@ class ResultDisplay(ABC):
     """
 
     _axes: tuple[str, str]
+    _on_unit_square = True
 
     def __init__(self, result: Any) -> None:
         self.result = result
@@ -51,7 +52,8 @@ class ResultDisplay(ABC):
         ax : matplotlib Axes, optional
             Where to draw, by default a new figure.
         scale : {"linear", "log"}, default="linear"
-            Scale of both axes; "log" begins at 1e-4 and shows the low false-positive rates.
+            Scale of both axes; "log" begins at 1e-4 and shows the low false-positive rates. Axes in
+            the unit of a target are linear.
         **kwargs : dict
             Passed on to matplotlib's ``plot`` for the main line.
 
@@ -68,9 +70,11 @@ class ResultDisplay(ABC):
             _, ax = plt.subplots(layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         self._draw(ax, kwargs)
-        limits = (_LOWEST if scale == "log" else 0.0, 1.0)
         across, up = self._axes
-        ax.set(xlabel=across, ylabel=up, xscale=scale, yscale=scale, xlim=limits, ylim=limits)
+        ax.set(xlabel=across, ylabel=up)
+        if self._on_unit_square:
+            limits = (_LOWEST if scale == "log" else 0.0, 1.0)
+            ax.set(xscale=scale, yscale=scale, xlim=limits, ylim=limits)
         ax.legend()
         return self
 

@@ -70,6 +70,10 @@ REMEDIES = {
     "SVC": "OperaSVC or another private classifier",
     "CalibratedClassifierCV": "skdp.metrics.PrivateCalibrator around the fitted private model",
     "TunedThresholdClassifierCV": "skdp.metrics.PrivateThreshold around the fitted private model",
+    "TransformedTargetRegressor": (
+        "transform y by a public function before the fit, give target_bounds of what it returns, "
+        "and undo it on predictions"
+    ),
     "FixedThresholdClassifier": "put it around the fitted model; a public threshold costs nothing",
 }
 _GENERAL_REMEDY = (

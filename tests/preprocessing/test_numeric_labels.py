@@ -66,6 +66,10 @@ def test_written_and_read_again_it_is_the_same_and_says_its_bounds():
 def test_drafts_leave_bounds_open_and_tuples_are_bounds():
     draft = TableSchema.draft({"age": "numeric", "stay": "numeric"}, label="stay")
     assert draft.left_open()["stay"] == ("lower", "upper")
+    assert "label 'stay' with lower and upper left open, one unit" in repr(draft)
+    classes = TableSchema.draft({"age": "numeric", "ill": "boolean"}, label="ill")
+    assert "label 'ill' with classes left open, one unit" in repr(classes)
+    assert "label 'stay' with upper left open" in repr(draft.replace(label=NumericLabel("stay", 0)))
     assert TableSchema.from_dict(draft.to_dict()) == draft
     with pytest.raises(SchemaError, match="lower and upper"):
         SCHEMA.replace(label=NumericLabel("stay")).pipeline(PrivateRidge())
@@ -91,6 +95,7 @@ def test_no_cell_is_quoted_and_none_but_a_missing_one_decides(cell):
         ({"lower": 3, "upper": 3}, "must exceed"),
         ({"lower": "0", "upper": 3}, "lower: must be a number"),
         ({"lower": 0, "upper": float("inf")}, "upper: must be finite"),
+        ({"lower": 0, "upper": 10**400}, "upper: must be finite"),
         ({"lower": 0, "upper": 1, "unit": 3}, "unit: must be text"),
     ],
 )

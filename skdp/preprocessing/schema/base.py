@@ -72,9 +72,13 @@ class SchemaPart:
             if isinstance(value, str):
                 remedy = "Numbers are written without quotes; in YAML write 1.0e-6, not 1e-6."
             raise self._fail(field, f"must be a number, got {value!r}. {remedy}".rstrip())
-        if not math.isfinite(value):
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number beyond all floats
+            number = math.inf
+        if not math.isfinite(number):
             raise self._fail(field, f"must be finite, got {value!r}. {remedy}".rstrip())
-        return float(value) + 0.0  # minus zero becomes zero
+        return number + 0.0  # minus zero becomes zero
 
     def _plain_values(self, field: str, values: Any) -> tuple[Any, ...]:
         """Return a list of distinct numbers, texts or booleans as a tuple of plain ones."""

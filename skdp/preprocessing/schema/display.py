@@ -60,7 +60,9 @@ class SchemaDisplay(SchemaPart):
         if self.interactions:
             parts.append(f"{len(self.interactions)} interactions")
         if self.label is not None:
-            parts.append(f"label {self.label.name!r} in {_values_of(self.label)}")
+            wanted = [name for name in self.label.needed if getattr(self.label, name) is None]
+            rest = f"with {' and '.join(wanted)} left open" if wanted else ""
+            parts.append(f"label {self.label.name!r} {rest or f'in {_values_of(self.label)}'}")
         parts += [f"one unit is a {self.unit.name}", f"data_norm={self.data_norm:.6g}"]
         name = f"TableSchema {self.name!r}: " if self.name else "TableSchema: "
         return textwrap.shorten(name + ", ".join(parts), 2 * _WIDTH, placeholder=" ...")

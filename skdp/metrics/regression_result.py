@@ -1,0 +1,172 @@
+"""What an evaluation of a regressor returns: released tables, and figures that follow from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from skdp.metrics import error_figures
+from skdp.metrics.errors import ErrorPart, ErrorTables
+from skdp.metrics.intervals import Figure, quantile
+from skdp.metrics.record import FiguresRecord, figure_to_dict, plain_label
+from skdp.metrics.result import Point
+from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.reporting.records import html_table
+
+# Figures that are sizes, in the unit of the target: at least 0.
+SIZES_OF_ERRORS = ("mean_absolute_error", "median_absolute_error", "root_mean_squared_error")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateRegressionResult(FiguresRecord):
+    """Figures of a regressor on private rows, each a float with an `interval`.
+
+    All of them follow from `tables`, which were released once: reading them costs nothing more.
+    Intervals are for the population that the rows were drawn from: each by itself holds its value
+    with probability `confidence`, over the drawing of rows and the noise. Errors are those of
+    targets and predictions within the bounds, and larger ones than `largest_error` count as that.
+
+    Parameters
+    ----------
+    tables : ErrorTables
+        What was released: noisy sums and counts, and public numbers.
+    privacy_spent_ : PrivacySpent
+        The guarantee, its mechanism and its assumptions.
+    confidence : float
+        Probability of the intervals; ``dataclasses.replace`` changes it.
+    subgroup : object or None
+        Part of the rows that figures are for; see `of`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyRegressor
+    >>> from skdp.metrics import PrivateRegressionEvaluation
+    >>> X, y = np.zeros((5000, 1)), np.random.default_rng(0).uniform(0, 1, 5000)
+    >>> model = DummyRegressor().fit(X[:500], y[:500])  # stands for a private fit
+    >>> result = PrivateRegressionEvaluation(target_bounds=(0, 1)).evaluate(model, X, y)
+    >>> bool(abs(result.mean_absolute_error - 0.25) < 0.02)
+    True
+    >>> sorted(result.figures())
+    ['mean_absolute_error', 'mean_error', 'median_absolute_error', 'r2', 'root_mean_squared_error']
+    """
+
+    tables: ErrorTables
+    privacy_spent_: PrivacySpent
+    confidence: float
+    subgroup: Any = None
+
+    def of(self, subgroup: Any = None) -> Self:
+        """Return the figures of a subgroup.
+
+        Parameters
+        ----------
+        subgroup : object or None, default=None
+            A declared subgroup; None means all rows.
+
+        Returns
+        -------
+        PrivateRegressionResult
+            The same tables, read for that part.
+        """
+        self.tables.part(subgroup)  # or it says which there are
+        return replace(self, subgroup=subgroup)
+
+    @property
+    def part(self) -> ErrorPart:
+        """What was released of the rows that figures are for."""
+        return self.tables.part(self.subgroup)
+
+    @property
+    def r2(self) -> Figure:
+        """Coefficient of determination: the share of the targets' variance that is explained."""
+        return error_figures.r2(self.part, self._z)
+
+    @property
+    def mean_absolute_error(self) -> Figure:
+        """Mean size of errors, in the target's unit."""
+        return error_figures.mean_absolute_error(self.part, self._z)
+
+    @property
+    def median_absolute_error(self) -> Figure:
+        """Median size of errors, whose density is taken for lines between tabulated errors."""
+        return error_figures.median_absolute_error(self.part, self._z)
+
+    @property
+    def root_mean_squared_error(self) -> Figure:
+        """Root of the mean squared error, in the target's unit."""
+        return error_figures.root_mean_squared_error(self.part, self._z)
+
+    @property
+    def mean_error(self) -> Figure:
+        """Mean of target less prediction: calibration in the large, 0 is right."""
+        return error_figures.mean_error(self.part, self._z)
+
+    def calibration_curve(self) -> list[Point]:
+        """Return mean prediction and mean target of cells of predictions, a tenth of rows each.
+
+        Cells are whole bins, chosen by the released counts. The distance of y from x is what the
+        interval holds; x itself is known to half a bin, and `threshold` is the least prediction.
+        """
+        return [Point(*point) for point in error_figures.calibration_curve(self.part, self._z)]
+
+    def error_histogram(self) -> list[Point]:
+        """Return the share of rows near each tabulated error, target less prediction.
+
+        Of two errors next to each other a row between them counts for both, for the nearer more.
+        """
+        return [Point(*point) for point in error_figures.error_histogram(self.part, self._z)]
+
+    def figures(self) -> dict[str, Figure]:
+        """Return all figures that are single numbers.
+
+        Returns
+        -------
+        dict
+            Figures by name.
+        """
+        return {name: getattr(self, name) for name in ("r2", *SIZES_OF_ERRORS, "mean_error")}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain, JSON-ready values: sums, counts and figures of all parts."""
+        tables = self.tables
+        parts = {subgroup: self.of(subgroup) for subgroup in (None, *(tables.subgroups or ()))}
+        return {
+            "n": tables.n,
+            "target_bounds": list(tables.bounds),
+            "largest_error": tables.largest_error,
+            "confidence": self.confidence,
+            "sums": tables.sums.tolist(),
+            "counts": tables.counts.tolist(),
+            "figures": [
+                {
+                    "subgroup": plain_label(subgroup),
+                    **{name: figure_to_dict(own) for name, own in part.figures().items()},
+                    "calibration_curve": [
+                        {"x": point.x, "y": figure_to_dict(point.y), "threshold": point.threshold}
+                        for point in part.calibration_curve()
+                    ],
+                }
+                for subgroup, part in parts.items()
+            ],
+            "privacy_spent": self.privacy_spent_.to_dict(),
+        }
+
+    @property
+    def _z(self) -> float:
+        return quantile(self.confidence)
+
+    def _heading(self) -> str:
+        tables = self.tables
+        part = "" if self.subgroup is None else f"subgroup {self.subgroup!r}, "
+        return (
+            f"{part}n = {tables.n}, targets within {np.array(tables.bounds).tolist()}, errors to "
+            f"{tables.largest_error:g}, {100.0 * self.confidence:g} % intervals, "
+            f"{self.privacy_spent_!r}"
+        )
+
+    def _repr_html_(self) -> str:
+        points = [(f"{point.x:.4g}", repr(point.y)) for point in self.calibration_curve()]
+        return super()._repr_html_() + html_table("observed by mean prediction", points)
