@@ -19,10 +19,33 @@ CACHE_BYTES = 16384
 SPAN = 256
 # Long rows are left to the hardware's own prefetcher after their first lines.
 MAX_LINES = 16
-# Beyond this products and sums overflow or lose digits.
-LARGE = 1e300
+# Beyond these products and sums overflow or lose digits.
+SMALL, LARGE = 1e-280, 1e300
 # Of squares that vanish, however many: adding it to their sum bounds what they leave out.
 TINY = 1e-305
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
+def row_scales(X: np.ndarray, data_norm: float, out: np.ndarray) -> bool:
+    """Write ``min(1 / data_norm, 1 / ||x_i||)``, rounded down, for every row of a dense matrix.
+
+    NaN is written for rows that matter and whose squares overflow or vanish; told is if none is so.
+    """
+    # Bounds the rounding error of the sum of squares and of the operations after it.
+    shrink = 1.0 - (0.5 * X.shape[1] + 6.0) * 1.2e-16
+    plain = True
+    for i in range(X.shape[0]):
+        total = TINY
+        for j in range(X.shape[1]):
+            v = np.float64(X[i, j])
+            total += v * v
+        relative = math.sqrt(total) / data_norm
+        out[i] = 1.0 / data_norm
+        if relative > shrink:
+            fine = SMALL < total < LARGE
+            out[i] = shrink / relative / data_norm if fine else math.nan
+            plain &= fine
+    return plain
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, **INNER)

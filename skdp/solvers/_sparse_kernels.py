@@ -1,4 +1,4 @@
-"""Gradient sums over the rows of a CSR matrix.
+"""Row scales and gradient sums over the rows of a CSR matrix.
 
 A matrix is the tuple ``(data, indices, indptr)``. Sums touch only stored entries, so a lot costs
 its number of stored entries and not the number of columns.
@@ -14,11 +14,31 @@ from numba import njit
 
 from skdp.losses.elementary import INNER, OUTER, STRICT
 from skdp.losses.scalar import in_terms_of, loss_slope, softmax_in_place
-from skdp.solvers._dense_kernels import LARGE, TINY
+from skdp.solvers._dense_kernels import LARGE, SMALL, TINY
 from skdp.solvers._dense_softmax import clip_factor
 from skdp.solvers._prefetch import AHEAD, prefetch
 
 Matrix = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
+def row_scales(matrix: Matrix, data_norm: float, out: np.ndarray) -> bool:
+    """Write ``min(1 / data_norm, 1 / ||x_i||)`` for every row, as of dense rows."""
+    data, _, indptr = matrix
+    plain = True
+    for i in range(out.size):
+        shrink = 1.0 - (0.5 * (indptr[i + 1] - indptr[i]) + 6.0) * 1.2e-16
+        total = TINY
+        for e in range(indptr[i], indptr[i + 1]):
+            v = np.float64(data[e])
+            total += v * v
+        relative = math.sqrt(total) / data_norm
+        out[i] = 1.0 / data_norm
+        if relative > shrink:
+            fine = SMALL < total < LARGE
+            out[i] = shrink / relative / data_norm if fine else math.nan
+            plain &= fine
+    return plain
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **INNER)

@@ -23,10 +23,8 @@ TARGETS = {
 }
 _STORED_AS = {"signs": np.int8, "codes": np.int32, "real": np.float64}
 NO_WEIGHTS = np.empty(0)
-# Beyond these the square of a norm overflows or loses digits, and rows are rescaled first.
-_SMALL, _LARGE = 1e-280, 1e300
 # Elements of one block of rows; a block and its scaled copy stay in the processor's cache.
-_BLOCK_ELEMENTS, _NORM_ELEMENTS = 1 << 16, 1 << 15
+_BLOCK_ELEMENTS = 1 << 16
 
 
 class _WritableView:
@@ -73,56 +71,47 @@ def _as_scipy_has(matrix: Any, n_features: int) -> Any:
     return sparse.csr_matrix(matrix, shape=shape, copy=False)
 
 
-def _row_scales(data_norm: float, X: Any) -> NDArray[np.float64]:
+def _row_scales(data_norm: float, shape: tuple[int, int], matrix: Any) -> NDArray[np.float64]:
     """Return ``min(1 / data_norm, 1 / ||x_i||)``, rounded down, for every row."""
-    out = np.empty(X.shape[0])
-    step = 1 << 14 if sparse.issparse(X) else max(1, _NORM_ELEMENTS // max(X.shape[1], 1))
-    # What overflows is found below, and may not be told.
-    with np.errstate(all="ignore"):
-        for start in range(0, X.shape[0], step):
-            block = X[start : start + step]
-            size = np.diff(block.indptr) if sparse.issparse(X) else X.shape[1]
-            # Bounds the rounding error of the sum of squares and of the operations after it.
-            shrink = 1.0 - (0.5 * size + 6.0) * 1.2e-16
-            relative = _norms(block, 1.0 / data_norm)
-            # Of the longest rows the quotient is subnormal, and rounded by more than the margin.
-            cut = np.nextafter(shrink / np.maximum(relative, shrink) / data_norm, 0.0)
-            out[start : start + step] = np.where(relative > shrink, cut, 1.0 / data_norm)
+    n_rows, n_features = shape
+    out = np.empty(n_rows)
+    kernel: Any
+    if isinstance(matrix, tuple):
+        from skdp.solvers._sparse_kernels import row_scales as kernel
+    else:
+        from skdp.solvers._dense_kernels import row_scales as kernel
+    if not kernel(matrix, float(data_norm), out):
+        rows, step = np.flatnonzero(np.isnan(out)), max(1, _BLOCK_ELEMENTS // n_features)
+        for first in range(0, rows.size, step):
+            odd = rows[first : first + step]
+            part = _as_scipy_has(matrix, n_features)[odd]
+            out[odd] = _careful_scales(part.astype(np.float64), data_norm)
     return out
 
 
 def _scales_of_block(data_norm: float, block: Any, chosen: None) -> NDArray[np.float64]:
-    return _row_scales(data_norm, _as_scipy_has(_as_kernels_take(block), block.shape[1]))
+    return _row_scales(data_norm, block.shape, _as_kernels_take(block))
 
 
-def _norms(block: Any, scale: float) -> NDArray[np.float64]:
-    """Return ``scale`` times the norms of rows; squares neither overflow nor vanish."""
-    total = _squares(block)
-    norms = scale * np.sqrt(total)
-    odd = np.flatnonzero(~((total > _SMALL) & (total < _LARGE)))
-    if odd.size:
-        part = block[odd].astype(np.float64)
-        top = abs(part).max(axis=1)
-        top = top.toarray().ravel() if sparse.issparse(part) else top
-        top[top == 0.0] = 1.0
-        if sparse.issparse(part):
-            part.data /= np.repeat(top, np.diff(part.indptr))
-        else:
-            part /= top[:, None]
-        norms[odd] = (scale * top) * np.sqrt(_squares(part))
-    return norms
-
-
-def _squares(block: Any) -> NDArray[np.float64]:
-    """Return the sum of the squares of each row."""
-    if not sparse.issparse(block):
-        values = block.astype(np.float64, copy=False)
-        return np.einsum("ij,ij->i", values, values)
-    values, total = block.data.astype(np.float64), np.zeros(block.shape[0])
-    filled = np.flatnonzero(np.diff(block.indptr))
-    if filled.size:
-        total[filled] = np.add.reduceat(values * values, block.indptr[filled])
-    return total
+# What overflows may not be told.
+@np.errstate(all="ignore")
+def _careful_scales(part: Any, data_norm: float) -> NDArray[np.float64]:
+    """Do the same for rows whose squares overflow or vanish, which it may change."""
+    is_sparse = sparse.issparse(part)
+    top = abs(part).max(axis=1)
+    top = top.toarray().ravel() if is_sparse else top
+    top[top == 0.0] = 1.0
+    if is_sparse:
+        part.data /= np.repeat(top, np.diff(part.indptr))
+        squares = np.asarray(part.multiply(part).sum(axis=1)).ravel()
+    else:
+        part /= top[:, None]
+        squares = np.einsum("ij,ij->i", part, part)
+    shrink = 1.0 - (0.5 * part.shape[1] + 6.0) * 1.2e-16
+    relative = np.maximum((top / data_norm) * np.sqrt(squares), shrink)
+    # Of the longest rows the quotient is subnormal, and rounded by more than the margin.
+    cut = np.nextafter(shrink / relative / data_norm, 0.0)
+    return np.where(relative > shrink, cut, 1.0 / data_norm)
 
 
 def _on_part(
@@ -206,7 +195,7 @@ class Rows:
             row_scale = X.column(partial(_scales_of_block, data_norm))
         else:
             matrix = _as_kernels_take(X)
-            row_scale = _row_scales(data_norm, _as_scipy_has(matrix, X.shape[1]))
+            row_scale = _row_scales(data_norm, X.shape, matrix)
         shift = float(intercept_value)
         shape = (X.shape[1], np.asarray(targets), row_scale, shift, target_kind)
         return cls(matrix, *shape, row_weight, n_units)
