@@ -170,27 +170,14 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
     def _encode(self, X: Any, *, predicting: bool) -> Any:
         if (source := source_of(X, converted=False)) is not None:
-            encode = copy.copy(self).encode_block
+            encode = copy.copy(self)._encode_block
             rows = encode_rows(source, encode, encode(source.read(0, 0)))
         else:
-            rows = self.encode_block(X, predicting=predicting)
+            rows = self._encode_block(X, predicting)
         return note_bound(rows, self.data_norm_)
 
-    def encode_block(self, X: Any, *, predicting: bool = False) -> np.ndarray:
-        """Encode rows in memory, which `fit` or `transform` have compared with the columns.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_features)
-            Rows.
-        predicting : bool, default=False
-            Whether to warn as `transform` does.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features_out)
-            Rows of norm at most ``data_norm_``.
-        """
+    def _encode_block(self, X: Any, predicting: bool = False) -> np.ndarray:
+        """Encode rows in memory, which have been compared with the columns."""
         blocks = []
         for column, cells in zip(self._columns, column_arrays(X), strict=True):
             found = column._read(cells)
