@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdp.choices import Adjacency, Auto
-from skdp.dask_tables import collected
+from skdp.dask_tables import collected, trusted
 from skdp.estimators.labels import read_numbers
 from skdp.inputs import validate_column
 from skdp.mechanisms.random_stream import resolve_random_state
@@ -175,7 +175,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
             largest_error=largest,
             n_bins=self.n_bins,
         )
-        spent = self._spent(plan, _ASSUMPTIONS, _RELEASED, units is not None)
+        spent = self._spent(plan, (*_ASSUMPTIONS, *trusted(X)), _RELEASED, units is not None)
         self._charge(spent)
         predicted = self._ask(model.predict, X, (truth.size, 1))[:, 0]
         used = [truth, predicted] + ([] if units is None else [units.codes])
