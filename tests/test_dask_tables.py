@@ -1,5 +1,6 @@
 """Tables of Dask give what they give in memory, and are read when they are needed."""
 
+import importlib.util
 import re
 import warnings
 
@@ -200,6 +201,7 @@ def test_statistics_are_those_of_memory(name, frame):
     found = STATISTICS[name](parted, accountant=budget, **known)
     assert str(found) == str(STATISTICS[name](frame, **known))
     assert len(budget.entries()) == 1
+    assert found.privacy_spent_.assumptions[-1].startswith("workers of Dask")
 
 
 def test_statistics_of_a_dask_array():
@@ -223,6 +225,7 @@ def test_evaluations_are_those_of_memory(frame, parted, model):
     lazy = parted[SCHEMA.features]
     found = evaluation.evaluate(model, lazy, parted["ill"], groups=parted["patient"])
     assert repr(found) == repr(evaluation.evaluate(model, X, y, groups=groups))
+    assert found.privacy_spent_.assumptions[-1].startswith("workers of Dask")
 
 
 def test_evaluations_of_arrays_of_unknown_lengths():
@@ -265,6 +268,19 @@ def test_what_a_model_says_at_a_partition_is_withheld(frame):
     with pytest.raises(ValueError, match="the model failed on the rows") as refused:
         evaluation.evaluate(Telling(), lazy[["age"]], lazy["stage"])
     assert "ages" not in str(refused.value)
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("skdp.partitions") is None, reason="fits take no arrays of Dask yet"
+)
+def test_pipelines_of_schemas_are_fitted_as_in_memory(frame, parted):
+    X, y, groups = SCHEMA.split(frame, groups=True)
+    lazy, labels, ids = SCHEMA.split(parted, groups=True)
+    private = OperaLogisticRegression(epsilon=1.0, random_state=0)
+    expected = SCHEMA.pipeline(private).fit(X, y, operalogisticregression__groups=groups)
+    found = SCHEMA.pipeline(private).fit(lazy, labels, operalogisticregression__groups=ids)
+    np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, rtol=1e-10)
+    np.testing.assert_array_equal(found.predict(lazy).compute(), found.predict(X))
 
 
 def test_private_searches_take_tables_into_memory(frame):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
 from skdp.choices import Auto
-from skdp.dask_tables import in_memory
+from skdp.dask_tables import in_memory, trusted
 from skdp.estimators.labels import encode_labels
 from skdp.inputs import validate_column
 from skdp.mechanisms.contribution import Adjacency
@@ -178,6 +179,7 @@ class PrivateEvaluation(EvaluatesModel):
         unit = 1 if groups is None else UNIT
         plan = self._plan(rows.n, classes, probabilities, unit)
         spent = self._account(plan, unit)
+        spent = replace(spent, assumptions=(*spent.assumptions, *trusted(X)))
         self._charge(spent)
         places, predicted = self._score(model, X, rows.codes.size, plan)
         used = [rows.codes, rows.members, predicted]

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from sklearn.base import is_classifier
 
 from skdp.choices import Adjacency, Auto
-from skdp.dask_tables import in_memory
+from skdp.dask_tables import in_memory, trusted
 from skdp.estimators.labels import read_numbers
 from skdp.inputs import validate_column
 from skdp.mechanisms.random_stream import resolve_random_state
@@ -176,7 +176,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         n = truth.size if units is None else units.n_units
         self._warn_of_delta(n)
         plan = self._plan(n, bounds, largest)
-        spent = self._spent(plan, _ASSUMPTIONS, _RELEASED, units is not None)
+        spent = self._spent(plan, (*_ASSUMPTIONS, *trusted(X)), _RELEASED, units is not None)
         self._charge(spent)
         predicted = self._ask(model.predict, X, (truth.size, 1))[:, 0]
         used = [truth, predicted, members] + ([] if units is None else [units.codes])

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from skdp.dask_tables import in_partitions
 from skdp.preprocessing import BooleanColumn, CategoricalColumn, NumericColumn, TableSchema
 from skdp.preprocessing.schema.base import FeatureColumn
 from skdp.preprocessing.schema.frames import import_pandas
 from skdp.preprocessing.schema.values import refuse_container, series_cells
-
-
-def read_cells(column: Any, read: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Return the number that is read of each cell of a column; Dask's are read where they lie."""
-    return in_partitions(lambda part: read(cells_of(part)), column)
 
 
 def cells_of(column: Any) -> np.ndarray:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from skdp.accounting import Event
 from skdp.budget.charging import charge, check_accountant
+from skdp.dask_tables import in_partitions, trusted
 from skdp.mechanisms import RandomStream, resolve_random_state
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import is_seeded
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_real, plain
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.statistics._columns import cells_of
 from skdp.statistics.noise import Plan, Query, plan_noise
 
 MECHANISMS = ("auto", "laplace", "gaussian")
@@ -37,6 +39,7 @@ class Terms:
     confidence: float
     accountant: Any
     random_state: Any
+    trusts: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta", "confidence"):
@@ -54,6 +57,11 @@ class Terms:
         check_real("confidence", self.confidence, at_least=1e-12, at_most=1.0 - 1e-12)
         check_accountant(self.accountant)
         is_seeded(self.random_state)
+
+    def read(self, column: Any, read: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return the number that is read of each cell of a column; Dask's where they lie."""
+        self.trusts.update(trusted(column))
+        return in_partitions(lambda part: read(cells_of(part)), column)
 
     @property
     def failure(self) -> float:
@@ -82,7 +90,7 @@ class Terms:
             event=event,
             accountant="pld",
             mechanism=mechanism,
-            assumptions=(*assumptions, "all parameters are public"),
+            assumptions=(*assumptions, "all parameters are public", *self.trusts),
             released=released,
             seeded=is_seeded(self.random_state),
             arithmetic=arithmetic,

@@ -11,7 +11,7 @@ import numpy as np
 from skdp.choices import Adjacency, CountMechanism
 from skdp.preprocessing.schema.values import UNKNOWN, positions_in
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.statistics._columns import listed_column, read_cells
+from skdp.statistics._columns import listed_column
 from skdp.statistics._terms import Terms, describe_noise
 from skdp.statistics.noise import Noise, Query
 from skdp.statistics.results import PrivateCounts
@@ -94,7 +94,7 @@ def private_count(
         "private_count",
         *(epsilon, delta, adjacency, mechanism, confidence, accountant, random_state),
     )
-    counted = read_cells(column, _is_counted)
+    counted = terms.read(column, _is_counted)
     total = np.array(counted.sum(), dtype=np.int64)
     return _released(terms, "count", Query.number("count", 1), (), lambda: (total, counted))
 
@@ -240,7 +240,7 @@ def _table(
         raise ValueError("other must not be one of the categories.")
     if len(axes) > 64 or math.prod(map(len, axes)) > 2**28:
         raise ValueError("the table would have too many dimensions or cells.")
-    places = [read_cells(part, column.read) for column, part in zip(listed, columns, strict=True)]
+    places = [terms.read(part, column.read) for column, part in zip(listed, columns, strict=True)]
     if len({len(part) for part in places}) > 1:
         raise ValueError("columns must have one cell for each record, all of one length.")
     if other is not None:

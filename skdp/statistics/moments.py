@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp.choices import Adjacency
 from skdp.preprocessing import NumericColumn
-from skdp.statistics._columns import bounded_column, bounds_of, positions, read_cells
+from skdp.statistics._columns import bounded_column, bounds_of, positions
 from skdp.statistics._shares import (
     corners_of,
     mean_bounds,
@@ -154,7 +154,7 @@ def _moment(
     terms: Terms, name: str, degree: int, column: Any, described: NumericColumn
 ) -> PrivateStatistic:
     """Check, plan, charge, sum up and release."""
-    places = read_cells(column, partial(positions, column=described))
+    places = terms.read(column, partial(positions, column=described))
     size = None
     if terms.adjacency == "replace-one":
         if np.isnan(places).any():

@@ -12,7 +12,7 @@ import numpy as np
 from skdp.choices import Adjacency
 from skdp.mechanisms import RandomStream
 from skdp.parameters import check_real
-from skdp.statistics._columns import bounded_column, bounds_of, numbers_of, read_cells
+from skdp.statistics._columns import bounded_column, bounds_of, numbers_of
 from skdp.statistics._terms import Terms, describe_noise
 from skdp.statistics.noise import Noise, Query
 from skdp.statistics.results import PrivateStatistic
@@ -99,7 +99,7 @@ def private_quantile(
         resolution = check_real("resolution", resolution, above=0.0)
         steps = max(1, math.ceil(math.log2(high - low) - math.log2(resolution)))
     steps += _MORE_STEPS
-    numbers = read_cells(column, partial(numbers_of, column=described))
+    numbers = terms.read(column, partial(numbers_of, column=described))
     top, whole = level.numerator, level.denominator
     change = max(top, whole - top) if terms.adjacency == "add-remove" else whole
     query = Query.number("side of the quantile", change << _DIGITS, whole << _DIGITS)

@@ -15,7 +15,7 @@ from skdp.preprocessing.schema.base import FeatureColumn
 from skdp.preprocessing.schema.frames import column_types, import_pandas
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.records import html_table
-from skdp.statistics._columns import bounds_of, positions, read_cells
+from skdp.statistics._columns import bounds_of, positions
 from skdp.statistics._shares import shares
 from skdp.statistics._terms import Terms, describe_noise
 from skdp.statistics.counts import table_of
@@ -179,8 +179,8 @@ def private_table_one(
         arms = part.listed() or ()
         if not arms:
             raise ValueError(f"by={by!r}: the schema has no list of values for this column.")
-        places = read_cells(frame[by], part.read)
-    read = [read_cells(frame[part.name], partial(_read, part)) for part in parts]
+        places = terms.read(frame[by], part.read)
+    read = [terms.read(frame[part.name], partial(_read, part)) for part in parts]
     plan = terms.plan(_queries(parts, terms.adjacency))
     spent = terms.charge(
         plan.event,

@@ -11,7 +11,7 @@ from skdp.accounting import ComposedEvent, Event, PureDPEvent
 from skdp.choices import Adjacency
 from skdp.mechanisms import RandomStream, permute_and_flip
 from skdp.parameters import check_integer
-from skdp.statistics._columns import listed_column, read_cells
+from skdp.statistics._columns import listed_column
 from skdp.statistics._terms import Terms
 from skdp.statistics.counts import counts_with_intervals, table_of
 from skdp.statistics.noise import Noise, Query, repeated
@@ -84,7 +84,7 @@ def private_top_k(
     names = tuple(listed.listed() or ())
     if k >= len(names):
         raise ValueError(f"k must be less than the number of categories, {len(names)}, got {k}.")
-    places = read_cells(column, listed.read)
+    places = terms.read(column, listed.read)
     # Rounded down by more than the sum of the shares is rounded up.
     share = terms.epsilon / (2 * k if counts else k) * (1.0 - 1e-12)
     event: Event = repeated(PureDPEvent(share), k)
