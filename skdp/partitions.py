@@ -45,8 +45,7 @@ def in_memory(column: Any) -> Any:
     """Return a column of dask in memory, and any other as it is."""
     if not hasattr(column, "__dask_graph__"):
         return column
-    (found,) = _compute([column])
-    return found
+    return _unheard(_dask().compute, column)[0]
 
 
 def row_source(X: Any, converted: bool = True) -> RowSource | None:
@@ -63,22 +62,13 @@ def _dask_rows(X: Any, converted: bool) -> RowSource | None:
     if X.ndim != 2 or X.dtype.kind == "c":
         return None  # and is refused as it is in memory
     if np.isnan(sum(X.shape)):
-        X = _declared(X)
+        X = _unheard(X.copy().compute_chunk_sizes)
     if X.shape[0] == 0:
         return None
     X = X.rechunk({0: _merged(X.chunks[0]), 1: -1})
     kept = not converted or X.dtype in (np.float32, np.float64)
     dtype = X.dtype if kept else np.dtype(np.float64)
     return DaskRows(list(X.to_delayed().ravel()), X.chunks[0], X.shape[1], dtype)
-
-
-def _declared(X: Any) -> Any:
-    """Return an array with the sizes of its chunks, which have to be computed."""
-    try:
-        return X.copy().compute_chunk_sizes()
-    except Exception:
-        pass
-    raise RuntimeError(_FAILED)
 
 
 def _merged(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -140,11 +130,11 @@ class DaskRows(RowSource):
         """Return the numbers that a function gives for each row; they stay with it, too."""
         if self._too_few(self.shape[0]):
             return super().column(function, columns)
-        kept = _persist(self._tasks(function, columns, self._chosen(None)))
+        kept = _unheard(_dask().persist, *self._tasks(function, columns, self._chosen(None)))
         found = np.concatenate(list(self._results(kept)))
         if self._places is not None:
             found = found[self._places]
-        self._beside[id(found)] = found, kept
+        self._beside[id(found)] = found, list(kept)
         return found
 
     def read(self, start: int, stop: int) -> Any:
@@ -163,14 +153,11 @@ class DaskRows(RowSource):
         """Return a slice of rows in memory, or a source of rows that stay where they are."""
         if isinstance(rows, slice):
             return super().__getitem__(rows)
-        from dask import delayed
-
         places = np.asarray(rows) if self._places is None else self._places[rows]
         order = np.argsort(places, kind="stable")
         chosen = self._split(places[order])
-        pick = delayed(_pick, pure=False)
-        sizes = np.diff(self._ends)
-        blocks = list(map(pick, self._blocks, _send(chosen), sizes))
+        pick = _dask().delayed(_pick, pure=False)
+        blocks = list(map(pick, self._blocks, _send(chosen), np.diff(self._ends)))
         new = [own.size for own in chosen]
         kept = [k for k, size in enumerate(new) if size]
         return DaskRows(
@@ -194,8 +181,7 @@ class DaskRows(RowSource):
 
     def _tasks(self, function: Any, columns: Sequence[Any], chosen: list[Any]) -> list[Any]:
         """Return one task for each partition of which rows are chosen."""
-        from dask import delayed
-
+        delayed = _dask().delayed
         call = delayed(_Call(function, self.shape[1], self.dtype), traverse=False)
         run = delayed(_run, pure=False)
         own = [self._kept_beside(column) for column in columns]
@@ -219,7 +205,7 @@ class DaskRows(RowSource):
     @staticmethod
     def _results(tasks: list[Any]) -> Iterator[Any]:
         for first in range(0, len(tasks), _AT_ONCE):
-            for found in _compute(tasks[first : first + _AT_ONCE]):
+            for found in _unheard(_dask().compute, *tasks[first : first + _AT_ONCE]):
                 if isinstance(found, _Failed):
                     raise RuntimeError(_FAILED)
                 yield found
@@ -251,42 +237,29 @@ def _pick(block: Any, chosen: Index, size: int) -> Any:
     return block[chosen] if block.shape[:1] == (size,) else None
 
 
-def _same(part: Any) -> Any:
-    return part
-
-
 def _send(parts: Sequence[NDArray[Any]]) -> list[Any]:
     """Return parts of a column as tasks that have been done, and can be done again elsewhere."""
-    from dask import delayed
-
-    task = delayed(_same, pure=False)
+    task = _dask().delayed(np.ascontiguousarray, pure=False)
     at_once = max(1, _SENT_BYTES // max(1, *(part.nbytes for part in parts)))
     sent: list[Any] = []
     for k in range(0, len(parts), at_once):
-        sent += _persist([task(np.ascontiguousarray(part)) for part in parts[k : k + at_once]])
+        sent += _unheard(_dask().persist, *map(task, parts[k : k + at_once]))
     return sent
 
 
-def _persist(tasks: list[Any]) -> list[Any]:
-    """Have tasks done, and their results kept where they are."""
-    from dask import persist
-
+def _unheard(call: Callable[..., Any], *tasks: Any) -> Any:
+    """Have tasks done; no error quotes what they have seen."""
     try:
-        return list(persist(*tasks))
+        return call(*tasks)
     except Exception:
         pass
     raise RuntimeError(_FAILED)
 
 
-def _compute(tasks: list[Any]) -> tuple[Any, ...]:
-    """Return what tasks give; no error quotes what they have seen."""
-    from dask import compute
+def _dask() -> Any:
+    import dask
 
-    try:
-        return compute(*tasks)
-    except Exception:
-        pass
-    raise RuntimeError(_FAILED)
+    return dask
 
 
 def by_partitions(method: Method) -> Method:
