@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.dask_tables import FAILED, compute, is_dask_array, persist, sized
+from skdp.dask_tables import FAILED, TRUSTED, compute, is_dask_array, persist, sized
 from skdp.row_sources import FEWEST_ROWS, Index, RowSource, source_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -23,11 +23,6 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 _FEWEST_ROWS = 2 * FEWEST_ROWS
 # Partitions whose results are in memory at once, and bytes that are sent at once to stay there.
 _AT_ONCE, _SENT_BYTES = 64, 1 << 23
-_TRUSTED = (
-    "workers of dask, its scheduler and the wires between them see rows and sums without noise, "
-    "and are trusted as this process is",
-    "partitions hold the same rows whenever they are computed: norms of rows are found once",
-)
 
 
 def row_source(X: Any, converted: bool = True) -> RowSource | None:
@@ -78,7 +73,10 @@ class DaskRows(RowSource):
     """
 
     is_one_block = False
-    assumptions = _TRUSTED
+    assumptions = (
+        TRUSTED,
+        "partitions hold the same rows whenever they are computed: norms of rows are found once",
+    )
 
     def __init__(
         self,
@@ -115,7 +113,7 @@ class DaskRows(RowSource):
         found = np.concatenate(list(self._results(kept)))
         if self._places is not None:
             found = found[self._places]
-        self._beside[id(found)] = found, kept
+        self._beside[id(found)] = found, list(kept)
         return found
 
     def read(self, start: int, stop: int) -> Any:
@@ -134,14 +132,11 @@ class DaskRows(RowSource):
         """Return a slice of rows in memory, or a source of rows that stay where they are."""
         if isinstance(rows, slice):
             return super().__getitem__(rows)
-        from dask import delayed
-
         places = np.asarray(rows) if self._places is None else self._places[rows]
         order = np.argsort(places, kind="stable")
         chosen = self._split(places[order])
-        pick = delayed(_pick, pure=False)
-        sizes = np.diff(self._ends)
-        blocks = list(map(pick, self._blocks, _send(chosen), sizes))
+        pick = _dask().delayed(_pick, pure=False)
+        blocks = list(map(pick, self._blocks, _send(chosen), np.diff(self._ends)))
         new = [own.size for own in chosen]
         kept = [k for k, size in enumerate(new) if size]
         return DaskRows(
@@ -165,8 +160,7 @@ class DaskRows(RowSource):
 
     def _tasks(self, function: Any, columns: Sequence[Any], chosen: list[Any]) -> list[Any]:
         """Return one task for each partition of which rows are chosen."""
-        from dask import delayed
-
+        delayed = _dask().delayed
         call = delayed(_Call(function, self.shape[1], self.dtype), traverse=False)
         run = delayed(_run, pure=False)
         own = [self._kept_beside(column) for column in columns]
@@ -222,19 +216,13 @@ def _pick(block: Any, chosen: Index, size: int) -> Any:
     return block[chosen] if block.shape[:1] == (size,) else None
 
 
-def _same(part: Any) -> Any:
-    return part
-
-
 def _send(parts: Sequence[NDArray[Any]]) -> list[Any]:
     """Return parts of a column as tasks that have been done, and can be done again elsewhere."""
-    from dask import delayed
-
-    task = delayed(_same, pure=False)
+    task = _dask().delayed(np.ascontiguousarray, pure=False)
     at_once = max(1, _SENT_BYTES // max(1, *(part.nbytes for part in parts)))
     sent: list[Any] = []
     for k in range(0, len(parts), at_once):
-        sent += persist([task(np.ascontiguousarray(part)) for part in parts[k : k + at_once]])
+        sent += persist(map(task, parts[k : k + at_once]))
     return sent
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.row_sources import RowSource
 from skdp.solvers.gradients import check_index, check_shape
 from skdp.solvers.rows import Rows
 
@@ -42,8 +41,6 @@ def sum_expected_gradients(
     >>> total.round(6)  # slope -1/2 and curvature 1/4
     array([-0.5 ,  0.  ,  0.25,  0.  ])
     """
-    from skdp.solvers import _variational_kernels as kernels
-
     size = rows.n_weights()
     check_shape("means", means, size)
     check_shape("variances", variances, size)
@@ -51,25 +48,23 @@ def sum_expected_gradients(
     if rows.target_kind != "signs" or not clip > 0.0:
         raise ValueError("Expected gradients take labels -1 and +1, and a positive clip.")
     index = None if index is None else check_index(index, rows.n_rows)
-    if isinstance(rows.matrix, RowSource):
-        sum_part = partial(_sum_part, means, variances, clip, gain)
-        for own in rows.map_parts(sum_part, index):
-            out += own
-        return
-    kernel: Any = kernels.accumulate_sparse if rows.is_sparse else kernels.accumulate_dense
-    index = np.arange(rows.n_rows) if index is None else index
-    kernel(
-        *(rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, means, variances),
-        *(index, float(gain), _hermite_rule(), float(clip), out.reshape(2, size)),
-    )
+    for own in rows.map_parts(partial(_sum_part, means, variances, clip, gain), index):
+        out += own
 
 
 def _sum_part(
     means: Array, variances: Array, clip: float, gain: float, part: Rows, chosen: Any
 ) -> Array:
-    own = np.zeros(2 * means.size)
-    sum_expected_gradients(part, means, variances, own, chosen, clip, gain)
-    return own
+    from skdp.solvers import _variational_kernels as kernels
+
+    own = np.zeros((2, means.size))
+    kernel: Any = kernels.accumulate_sparse if part.is_sparse else kernels.accumulate_dense
+    chosen = np.arange(part.n_rows) if chosen is None else chosen
+    kernel(
+        *(part.matrix, part.row_scale, part.intercept_value, part.targets, means, variances),
+        *(chosen, float(gain), _hermite_rule(), float(clip), own),
+    )
+    return own.ravel()
 
 
 @cache
