@@ -17,6 +17,7 @@ import skdp.partitions as partitions
 import skdp.row_sources as row_sources
 from skdp import DPSGDClassifier, GrpuaLogisticRegression, OperaLogisticRegression
 from skdp.budget import BudgetAccountant
+from skdp.exceptions import BudgetExceededError
 from skdp.losses import ClippedLoss, LogisticLoss, SoftmaxLoss
 from skdp.metrics import PrivateEvaluation
 from skdp.solvers import RegularisedObjective, Rows
@@ -179,6 +180,18 @@ def test_partitions_that_are_not_what_they_declare_are_refused_unheard(table):
         with pytest.raises(ValueError, match=words):
             OperaLogisticRegression(**PUBLIC, accountant=budget).fit(rows, y)
     assert budget.spent() == (0.0, 0.0)
+
+
+def test_a_refused_charge_leaves_partitions_alone_but_for_the_check(table):
+    X, y = table
+    seen = []
+    rows = cut(X, 6, 4).map_blocks(lambda block: seen.append(1) or block, meta=np.empty((0, 0)))
+    budget = BudgetAccountant(epsilon=0.5, delta=1e-3)
+    with pytest.raises(BudgetExceededError):
+        OperaLogisticRegression(**PUBLIC, accountant=budget).fit(rows, y)
+    assert len(seen) == 6
+    OperaLogisticRegression(**PUBLIC).fit(rows, y)
+    assert len(seen) > 6 + 2 * 6 and len(seen) % 6 == 0
 
 
 def test_what_is_trusted_is_said(table):
