@@ -42,6 +42,13 @@ def is_dask_array(X: Any) -> bool:
     return is_of_dask(X) and hasattr(X, "chunks")
 
 
+def delayed(function: Any, **options: Any) -> Any:
+    """Return the function whose calls are tasks, each done anew."""
+    import dask
+
+    return dask.delayed(function, pure=False, **options)
+
+
 def compute(tasks: Iterable[Any]) -> tuple[Any, ...]:
     """Return what tasks give; no error quotes what they have seen."""
     import dask
@@ -60,9 +67,7 @@ def in_partitions(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[An
     """Return what a function gives for the rows of a table, of Dask's at each partition."""
     if not is_of_dask(X):
         return function(X)
-    import dask
-
-    run = dask.delayed(functools.partial(_run, function), pure=False)
+    run = delayed(functools.partial(_run, function))
     answers = compute(map(run, _parts(X)))
     for _, error in answers:
         if error is not None:

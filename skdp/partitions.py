@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.dask_tables import FAILED, TRUSTED, compute, is_dask_array, persist, sized
+from skdp.dask_tables import FAILED, TRUSTED, compute, delayed, is_dask_array, persist, sized
 from skdp.row_sources import FEWEST_ROWS, Index, RowSource, source_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -135,7 +135,7 @@ class DaskRows(RowSource):
         places = np.asarray(rows) if self._places is None else self._places[rows]
         order = np.argsort(places, kind="stable")
         chosen = self._split(places[order])
-        pick = _dask().delayed(_pick, pure=False)
+        pick = delayed(_pick)
         blocks = list(map(pick, self._blocks, _send(chosen), np.diff(self._ends)))
         new = [own.size for own in chosen]
         kept = [k for k, size in enumerate(new) if size]
@@ -160,9 +160,8 @@ class DaskRows(RowSource):
 
     def _tasks(self, function: Any, columns: Sequence[Any], chosen: list[Any]) -> list[Any]:
         """Return one task for each partition of which rows are chosen."""
-        delayed = _dask().delayed
         call = delayed(_Call(function, self.shape[1], self.dtype), traverse=False)
-        run = delayed(_run, pure=False)
+        run = delayed(_run)
         own = [self._kept_beside(column) for column in columns]
         sizes = np.diff(self._ends)
         return [
@@ -218,7 +217,7 @@ def _pick(block: Any, chosen: Index, size: int) -> Any:
 
 def _send(parts: Sequence[NDArray[Any]]) -> list[Any]:
     """Return parts of a column as tasks that have been done, and can be done again elsewhere."""
-    task = _dask().delayed(np.ascontiguousarray, pure=False)
+    task = delayed(np.ascontiguousarray)
     at_once = max(1, _SENT_BYTES // max(1, *(part.nbytes for part in parts)))
     sent: list[Any] = []
     for k in range(0, len(parts), at_once):

@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "estimators": {
         *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
         *("exceptions", "inputs", "parameters", "row_bounds", "row_sources", "seeding", "silence"),
-        *("partitions", "units"),
+        *("dask_tables", "partitions", "units"),
     },
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
