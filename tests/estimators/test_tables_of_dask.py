@@ -199,7 +199,7 @@ def test_what_is_trusted_is_said(table):
     model = OperaLogisticRegression(**PUBLIC)
     said = [clone(model).fit(rows, y).privacy_spent_.assumptions for rows in (X, cut(X, 3))]
     assert said[1][: len(said[0])] == said[0]
-    assert any("workers of dask" in text for text in said[1][len(said[0]) :])
+    assert any("workers of Dask" in text for text in said[1][len(said[0]) :])
 
 
 def test_workers_are_given_models_without_budgets(table, tmp_path):
