@@ -23,7 +23,7 @@ from typing import Any
 from skdp.exceptions import LedgerError, LedgerUnreachableError
 
 _AGAIN_SECONDS = 5.0  # after which a request is repeated to which no answer came
-_SILENCE_SECONDS = 30.0  # after which a home that gives no sign of life is given up
+_SILENCE_SECONDS = 60.0  # after which a home that gives no sign of life is given up
 _MOST_ANSWERS = 10_000
 
 _process = uuid.uuid4().hex
