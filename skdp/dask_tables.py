@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.exceptions import SchemaError
 from skdp.silence import around_runs
 
 FAILED = (
@@ -131,11 +132,14 @@ def _parts(X: Any) -> Any:
 
 
 def _public_errors(compute: Callable[[], Any]) -> Any:
+    error: Exception = RuntimeError(FAILED)
     try:
         return compute()
+    except SchemaError as said:  # in words of its own
+        error = SchemaError(str(said))
     except Exception:
         pass
-    raise RuntimeError(FAILED)
+    raise error
 
 
 def _run(function: Callable[[Any], Any], part: Any) -> tuple[Any, BaseException | None]:

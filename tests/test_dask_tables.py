@@ -1,6 +1,5 @@
 """Tables of Dask give what they give in memory, and are read when they are needed."""
 
-import importlib.util
 import re
 import warnings
 
@@ -156,12 +155,15 @@ def test_errors_are_those_of_memory_and_quote_no_cell(frame):
     X, _ = strict.split(dd.from_pandas(frame, npartitions=3))
     with pytest.raises(SchemaError, match=re.escape("column 'age': missing: the policy is")):
         strict.preprocessor().fit_transform(X).compute()
+    private = OperaLogisticRegression(epsilon=1.0)
+    with pytest.raises(SchemaError, match=re.escape("column 'age': missing: the policy is")):
+        strict.pipeline(private).fit(X, np.arange(len(frame)) % 2)
 
 
 def test_what_dask_says_of_rows_is_withheld(frame):
     wrong = dd.from_pandas(frame.assign(age="secret"), npartitions=3)
     wrong["age"] = wrong["age"].astype(object).astype(float)
-    with pytest.raises(RuntimeError, match="Dask could not compute the table") as refused:
+    with pytest.raises(RuntimeError, match="dask could not compute a partition") as refused:
         private_mean(wrong["age"], schema=SCHEMA, epsilon=1.0)
     assert "secret" not in str(refused.value) and refused.value.__context__ is None
 
@@ -270,9 +272,6 @@ def test_what_a_model_says_at_a_partition_is_withheld(frame):
     assert "ages" not in str(refused.value)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("skdp.partitions") is None, reason="fits take no arrays of Dask yet"
-)
 def test_pipelines_of_schemas_are_fitted_as_in_memory(frame, parted):
     X, y, groups = SCHEMA.split(frame, groups=True)
     lazy, labels, ids = SCHEMA.split(parted, groups=True)

@@ -79,7 +79,7 @@ MAY_IMPORT = {
     "row_sources": set(),
     "seeding": {"row_sources"},
     "silence": set(),
-    "dask_tables": {"silence"},
+    "dask_tables": {"exceptions", "silence"},
     "progress": {"silence"},
     "threads": set(),
     "once": set(),
