@@ -215,9 +215,9 @@ def start_up(repeats: int) -> list[str]:
         f"{mine - other:+.2f} s |"
     ]
     first_fit = (
-        "import time, numpy as np, skdp\n"
+        "import time, numpy as np\nfrom skdp import {name}\n"
         "X = np.random.default_rng(0).standard_normal((500, 10)); y = (X[:, 0] > 0) * 1\n"
-        "start = time.process_time(); skdp.{name}(data_norm=5.0).fit(X, y)\n"
+        "start = time.process_time(); {name}(data_norm=5.0).fit(X, y)\n"
         "print(time.process_time() - start)"
     )
     for name in ("OperaLogisticRegression", "GrpuaSVC", "DPSGDClassifier"):

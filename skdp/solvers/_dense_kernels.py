@@ -164,8 +164,7 @@ def accumulate(
     bias_slope = 0.0
     for first in range(start - size, stop, size):
         last = first + size if first + size < stop else stop
-        if gather:
-            # The next block, and before the first one nothing else.
+        if gather:  # the next block, and before the first one nothing else
             end = last + size if last + size < stop else stop
             prefetch_rows(X, scale, targets, index, last, end)
         if first < start:
@@ -195,8 +194,7 @@ def accumulate(
                 norm = row_norm(X, i, scale[i], intercept)
                 if abs(slope) * norm > clip:
                     slope = math.copysign(clip / norm, slope)
-            if weighted:
-                slope *= row_weight[i]
+            slope *= row_weight[i] if weighted else 1.0
             bias_slope += slope
             slopes[k] = slope * scale[i]
         for k in range(count, count + 3):
