@@ -145,7 +145,16 @@ def test_masked_arrays_are_refused_by_all_that_releases(released):
 def test_columns_of_times_are_refused_by_their_type(kind):
     times = np.arange(8).reshape(4, 2).astype(kind)
     of_polars = pl.DataFrame({"age": [1.0] * 4, "stay": [datetime.timedelta(1)] * 4})
-    for X in (times, pd.DataFrame(times), pd.DataFrame(times).assign(age=1.0), of_polars):
+    tables = [times, pd.DataFrame(times), pd.DataFrame(times).assign(age=1.0), of_polars]
+    try:
+        import pyarrow
+    except ImportError:
+        pass
+    else:
+        tables.append(
+            pyarrow.table({"age": [1.0] * 4, "born": [datetime.datetime(2020, 1, 1)] * 4})
+        )
+    for X in tables:
         with pytest.raises(ValueError, match="holds times"):
             skdp.OperaLogisticRegression(data_norm=1.0).fit(X, Y)
 
