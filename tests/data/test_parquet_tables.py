@@ -143,7 +143,7 @@ def assert_same(one, other, limit=1e-11):
     assert gap <= limit * np.abs(weights(one[-1])).max()
 
 
-@pytest.mark.daily(8)
+@pytest.mark.daily(3)
 @pytest.mark.parametrize("rows", [N, 257, 4000])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_family_fits_as_in_memory(table, stored, name, rows):
@@ -165,7 +165,8 @@ def test_every_family_fits_as_in_memory(table, stored, name, rows):
     )
 
 
-@pytest.mark.parametrize("files", [1, 3])
+@pytest.mark.daily(1)
+@pytest.mark.parametrize("files", [3, 1])
 def test_labels_and_ids_come_from_the_columns_that_the_schema_names(table, stored, files):
     found, frame = stored(211, files=files), in_memory(table)
     model = SCHEMA.pipeline(OperaSVC(**PUBLIC, random_state=1))
@@ -195,12 +196,18 @@ def test_steps_behind_a_schema_read_blocks_too(monkeypatch, table, stored):
     )
     other = fit_frozen(clone(model), *SCHEMA.split(found)[:2]).fitted
     assert_same(expected[-1], other[-1])
+    assert max(seen) == 301
+
+
+@pytest.mark.slow
+def test_evaluations_read_blocks_too(table, stored):
+    frame, found = in_memory(table), stored(500)
+    expected = SCHEMA.pipeline(OperaSVC(**PUBLIC)).fit(*SCHEMA.split(frame))
     figures = [
         PrivateEvaluation(random_state=0).evaluate(expected, *SCHEMA.split(rows)[:2])
         for rows in (frame, found)
     ]
     assert float(figures[0].roc_auc) == float(figures[1].roc_auc)
-    assert max(seen) == 301
 
 
 @pytest.mark.filterwarnings("error:.*was given no data_norm")
