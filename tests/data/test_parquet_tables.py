@@ -108,9 +108,9 @@ def stored(table, tmp_path):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """Have blocks of some 300 rows."""
+    """Have blocks of 1001 rows."""
     monkeypatch.setattr(row_sources, "WHOLE_BYTES", 0)
-    monkeypatch.setattr(row_sources, "_FEWEST_ROWS", 301)
+    monkeypatch.setattr(row_sources, "_FEWEST_ROWS", 1001)
     monkeypatch.setattr(row_sources, "BLOCK_BYTES", 1)
 
 
@@ -189,14 +189,14 @@ def test_steps_behind_a_schema_read_blocks_too(monkeypatch, table, stored):
     frame, found = in_memory(table), stored(500)
     model = SCHEMA.pipeline(make_pipeline(*steps))
     expected = fit_frozen(clone(model), *SCHEMA.split(frame)[:2]).fitted
-    monkeypatch.setattr(row_norms, "_BLOCK_ENTRIES", 300)
+    monkeypatch.setattr(row_norms, "_BLOCK_ENTRIES", 5000)
     seen, read = [], ParquetTable.read
     monkeypatch.setattr(
         ParquetTable, "read", lambda self, *at: seen.append(at[1] - at[0]) or read(self, *at)
     )
     other = fit_frozen(clone(model), *SCHEMA.split(found)[:2]).fitted
     assert_same(expected[-1], other[-1])
-    assert max(seen) == 301
+    assert max(seen) == 1001
 
 
 @pytest.mark.slow
