@@ -110,7 +110,7 @@ def stored(table, tmp_path):
 def small_blocks(monkeypatch):
     """Have blocks of 1001 rows."""
     monkeypatch.setattr(row_sources, "WHOLE_BYTES", 0)
-    monkeypatch.setattr(row_sources, "_FEWEST_ROWS", 1001)
+    monkeypatch.setattr(row_sources, "FEWEST_ROWS", 1001)
     monkeypatch.setattr(row_sources, "BLOCK_BYTES", 1)
 
 

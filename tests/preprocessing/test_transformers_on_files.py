@@ -63,7 +63,7 @@ def on_disk(tmp_path):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(row_sources, "WHOLE_BYTES", 0)
-    monkeypatch.setattr(row_sources, "_FEWEST_ROWS", 288)
+    monkeypatch.setattr(row_sources, "FEWEST_ROWS", 288)
     monkeypatch.setattr(row_sources, "BLOCK_BYTES", 1)
 
 
