@@ -5,9 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skdp import OperaLogisticRegression
 from skdp.budget import BudgetAccountant
+from skdp.data import open_parquet
 from skdp.exceptions import SchemaError
 from skdp.metrics import PrivateEvaluation, PrivateRegressionEvaluation, PrivateThreshold
 from skdp.model_selection import PrivateGridSearchCV
@@ -280,6 +282,19 @@ def test_pipelines_of_schemas_are_fitted_as_in_memory(frame, parted):
     found = SCHEMA.pipeline(private).fit(lazy, labels, operalogisticregression__groups=ids)
     np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, rtol=1e-10)
     np.testing.assert_array_equal(found.predict(lazy).compute(), found.predict(X))
+
+
+def test_a_pipeline_splits_whatever_table_it_is_given(frame, parted, tmp_path):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    frame.to_parquet(tmp_path / "table.parquet")
+    private = OperaLogisticRegression(epsilon=1.0, random_state=0)
+    model = SCHEMA.pipeline(private, encoding="auto", interactions=[])
+    expected = clone(model).fit(frame)[-1]
+    assert expected.privacy_spent_.unit == "group"
+    for table in (parted, open_parquet(tmp_path / "table.parquet")):
+        found = clone(model).fit(table)[-1]
+        assert found.privacy_spent_.unit == "group"
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10)
 
 
 def test_private_searches_take_tables_into_memory(frame):
