@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,8 @@ _REMEDIES = (
 )
 
 
+_A_TIME = re.compile("(?:^|=)(?:date|time|duration)")
+_NO_NUMBERS = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64, bytes, bytearray)
 _DAMAGED = (
     "X is a damaged sparse matrix: its index arrays point outside its shape or do not match. Build "
     "it anew from the table, and do not write to its index arrays."
@@ -97,6 +101,7 @@ def validate_rows(
     checks = {"accept_sparse": "csr", **checks}
     refuse_other_tables(X)
     source, y = row_source(X), in_memory(y)
+    refuse_masked(y, "y")
     if source is None:
         return validate_private_data(estimator, X, y, **checks)
     # Without rows in memory an array is checked that has their shape and takes none.
@@ -194,9 +199,20 @@ def refuse_masked(values: Any, name: str = "X") -> None:
 def refuse_times(X: Any) -> None:
     """Refuse columns of times by their type: numpy would count nanoseconds, days or years."""
     of_arrow = getattr(getattr(X, "schema", None), "types", [getattr(X, "dtype", "")])
-    types = list(X.dtypes) if hasattr(X, "dtypes") else of_arrow
-    if any(str(kind).lower().startswith(("date", "time", "duration")) for kind in types):
+    types = list(X.dtypes) if hasattr(X, "columns") and hasattr(X, "dtypes") else of_arrow
+    if any(_A_TIME.search(str(kind).lower()) for kind in types) or holds_times(X):
         raise ValueError("X holds times: turn them into numbers, row by row, in a unit you choose.")
+
+
+def holds_times(values: Any) -> bool:
+    """Tell whether objects or lists hold times or bytes, which numpy would take for numbers."""
+    if isinstance(values, list | tuple):
+        with suppress(ValueError):  # ragged lists are refused elsewhere
+            values = np.asarray(values)
+    kind = getattr(getattr(values, "dtype", None), "kind", "")
+    if kind != "O" or sparse.issparse(values):
+        return kind in tuple("mM")
+    return any(issubclass(kind, _NO_NUMBERS) for kind in set(map(type, np.asarray(values).flat)))
 
 
 def check_indices(X: Any) -> None:

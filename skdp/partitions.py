@@ -198,7 +198,7 @@ def _run(call: _Call, size: int, block: Any, chosen: Any, *columns: Any) -> Any:
     try:
         # Compiled code would read beyond the end of shorter blocks, or of narrower ones.
         known = type(block) in (np.ndarray, np.memmap)
-        if not known or block.shape != (size, call.n_columns):
+        if not known or block.shape != (size, call.n_columns) or block.dtype.kind not in "biuf":
             return _Failed()
         with np.errstate(all="ignore"):
             rows = np.require(np.asarray(block), call.dtype, ["C", "A"])

@@ -289,7 +289,8 @@ def test_a_pipeline_splits_whatever_table_it_is_given(frame, parted, tmp_path):
     frame.to_parquet(tmp_path / "table.parquet")
     private = OperaLogisticRegression(epsilon=1.0, random_state=0)
     model = SCHEMA.pipeline(private, encoding="auto", interactions=[])
-    expected = clone(model).fit(frame)[-1]
+    X, y, groups = SCHEMA.split(frame, groups=True)
+    expected = clone(model).fit(X, y, operalogisticregression__groups=groups)[-1]
     assert expected.privacy_spent_.unit == "group"
     for table in (parted, open_parquet(tmp_path / "table.parquet")):
         found = clone(model).fit(table)[-1]

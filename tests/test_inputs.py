@@ -1,5 +1,7 @@
 """Sparse rows: damaged ones are refused, and all sound ones mean what the dense table does."""
 
+import datetime
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from support import ESTIMATORS, rows
 
 from skdp import OperaLogisticRegression
+from skdp.budget import BudgetAccountant
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import DPPCA, RowNormClipper
 from skdp.testing import FrozenStream
@@ -133,3 +136,26 @@ def test_every_sparse_form_gives_the_model_of_the_dense_table(data, estimator):
     np.testing.assert_allclose(
         RowNormClipper(0.5).fit_transform(matrix).toarray(), RowNormClipper(0.5).fit_transform(X)
     )
+
+
+TIMES = {
+    "list": [[datetime.timedelta(1)] * 2] * 30,
+    "list of numpy's": [[np.timedelta64(1, "D")] * 2] * 30,
+    "objects": np.full((30, 2), np.datetime64("2020-01-01"), dtype=object),
+    "bytes": np.full((30, 2), b"0.5", dtype=object),
+    "array": np.full((30, 2), 1, dtype="m8[D]"),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_times_are_no_numbers_in_any_table(kind):
+    labels = [0, 1] * 15
+    with BudgetAccountant(9.0, 0.1) as budget, pytest.raises(ValueError, match="holds times"):
+        OperaLogisticRegression(data_norm=1.0, classes=[0, 1]).fit(TIMES[kind], labels)
+    assert not budget.entries()
+
+
+def test_columns_are_no_tables_as_ever():
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    with pytest.raises(ValueError, match="X must be a numeric table"):
+        OperaLogisticRegression(data_norm=1.0).fit(pandas.Series([0.5, 1.0]), [0, 1])

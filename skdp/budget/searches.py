@@ -29,6 +29,12 @@ class SearchFit(NamedTuple):
 
 def find_search(task: Any) -> SearchFit | None:
     """Return the search that a fit's `CallbackContext` is a part of; None if none is seen."""
+    with suppress(AttributeError):  # of a version whose tasks are made otherwise
+        return _find_search(task)
+    return None
+
+
+def _find_search(task: Any) -> SearchFit | None:
     while task is not None and not {_EVALUATION, _REFIT} & _names(task):
         task = task.parent
     if task is None:

@@ -15,6 +15,7 @@ from skdp.row_sources import BlockTable
 _AT_ONCE, _BUFFER = 1 << 16, 1 << 18
 # Bytes of a cell in memory, about: of a number, and of all else, which becomes objects.
 _NUMBER, _OBJECT = 16, 96
+_CHANGED = "a Parquet file is damaged, or changed in use."
 
 
 def open_parquet(paths: Any) -> ParquetTable:
@@ -23,8 +24,9 @@ def open_parquet(paths: Any) -> ParquetTable:
     Parameters
     ----------
     paths : path-like or sequence of path-like
-        A file, a folder whose files end in .parquet, in the order of their names, or several of
-        these. All files have the same columns, of the same types.
+        A file, a folder whose files end in .parquet, in the order of their names and without
+        hidden ones, or several of these, each once. All files have the same columns, of the same
+        types.
 
     Returns
     -------
@@ -37,7 +39,8 @@ def open_parquet(paths: Any) -> ParquetTable:
     ImportError
         Without pandas or pyarrow.
     ValueError
-        If there are no files, they differ in their columns, or one is no Parquet file.
+        If there are no files, they differ in their columns, one is no Parquet file or given
+        twice, or a folder holds others with such files.
 
     Examples
     --------
@@ -64,7 +67,9 @@ def open_parquet(paths: Any) -> ParquetTable:
     given = [paths] if isinstance(paths, str | os.PathLike) else paths
     files: list[Path] = []
     for path in map(Path, given):
-        files += sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        files += _files_of(path) if path.is_dir() else [path]
+    if len({path.resolve() for path in files}) < len(files):
+        raise ValueError("open_parquet was given a file twice, whose rows would count twice.")
     if not files:
         raise ValueError("open_parquet found no file: give a file, or a folder of .parquet files.")
     return ParquetTable(files)
@@ -83,8 +88,12 @@ class ParquetTable(BlockTable):
         Numbers of rows and of columns.
     """
 
-    def __init__(self, paths: Iterable[Any], columns: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, paths: Iterable[Any], columns: Iterable[str] | None = None, stamps: Any = None
+    ) -> None:
         self._paths = [Path(path) for path in paths]
+        self._stamps = [_stamp(path) for path in self._paths] if stamps is None else stamps
+        self._check_unchanged()
         found = [_describe(path) for path in self._paths]
         own = found[0][0]
         if not all(own.equals(schema) for schema, _ in found):
@@ -112,10 +121,10 @@ class ParquetTable(BlockTable):
                 "a Parquet table gives columns by a list of names, and rows by slices alone. To "
                 "split its rows, encode it first: schema.preprocessor().fit_transform(table)."
             )
-        return type(self)(self._paths, key)
+        return type(self)(self._paths, key, self._stamps)
 
     def __reduce__(self) -> Any:
-        return type(self), (self._paths, self.columns)
+        return type(self), (self._paths, self.columns, self._stamps)
 
     def __repr__(self) -> str:
         return f"<ParquetTable of {self.shape[1]} columns in {len(self._paths)} files>"
@@ -143,14 +152,19 @@ class ParquetTable(BlockTable):
                     table = pyarrow.Table.from_batches(self._next(start, stop))
                 except (StopIteration, OSError, pyarrow.ArrowException):
                     self._at = -1
-                    raise ValueError("a Parquet file is damaged, or changed in use.") from None
+                    raise ValueError(_CHANGED) from None
             table = table.select(self.columns)
         # What pandas wrote beside the columns would decide about types.
         return table.replace_schema_metadata(None).to_pandas(types_mapper=pandas.ArrowDtype)
 
+    def _check_unchanged(self) -> None:
+        if [_stamp(path) for path in self._paths] != self._stamps:
+            raise ValueError(_CHANGED)
+
     def _next(self, start: int, stop: int) -> list[Any]:
         """Return rows as batches, going on from the last that were read where it can."""
         if start != self._at:
+            self._check_unchanged()
             self._batches, self._rest = self._open(start), None
         self._at, found, missing = stop, [], stop - start
         while missing:
@@ -177,6 +191,20 @@ class ParquetTable(BlockTable):
                     if start < batch.num_rows:
                         yield batch.slice(start)
                     start = max(0, start - batch.num_rows)
+
+
+def _files_of(folder: Path) -> list[Path]:
+    """Return the files of a folder, but hidden ones, in the order of their names."""
+    found = [path for path in sorted(folder.glob("*.parquet")) if path.name[0] not in "._"]
+    if any(path.suffix == ".parquet" and path not in found for path in folder.glob("*/**/*")):
+        raise ValueError(f"{folder} has Parquet files in folders of its own: name each file.")
+    return found
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Return what tells whether a file has changed."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def _describe(path: Path) -> tuple[Any, list[int]]:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
+from skdp.inputs import holds_times
+
 _AT_ONCE = 1 << 20
 
 
@@ -71,7 +73,7 @@ def read_numbers(y: np.ndarray) -> np.ndarray:
     """
     numbers = None
     try:
-        if y.dtype.kind not in "mMSV":
+        if y.dtype.kind not in "SV" and not holds_times(y):
             with np.errstate(over="ignore"):
                 numbers = np.asarray(y, dtype=np.float64)
     except OverflowError:  # a whole number beyond all floats

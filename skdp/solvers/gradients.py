@@ -1,4 +1,4 @@
-"""Sums of per-example gradients, each clipped in closed form, in one pass over the rows."""
+"""Sums of per-example gradients, each clipped in closed form."""
 
 from __future__ import annotations
 

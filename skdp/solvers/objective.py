@@ -93,7 +93,7 @@ class RegularisedObjective:
     def value_and_gradient(
         self, weights: Vector, index: NDArray[np.int64] | None = None
     ) -> tuple[float, Vector]:
-        """Return the objective and its gradient, in one pass over the rows."""
+        """Return the objective and its gradient."""
         count = self._count(index)
         gradient = np.zeros(self.n_weights)
         clipped = self._clip < math.inf

@@ -108,9 +108,9 @@ def _careful_scales(part: Any, data_norm: float) -> NDArray[np.float64]:
         part /= top[:, None]
         squares = np.einsum("ij,ij->i", part, part)
     shrink = 1.0 - (0.5 * part.shape[1] + 6.0) * 1.2e-16
-    relative = np.maximum((top / data_norm) * np.sqrt(squares), shrink)
+    relative = (top / data_norm) * np.sqrt(squares)
     # Of the longest rows the quotient is subnormal, and rounded by more than the margin.
-    cut = np.nextafter(shrink / relative / data_norm, 0.0)
+    cut = np.nextafter(shrink / top / np.sqrt(squares), 0.0)
     return np.where(relative > shrink, cut, 1.0 / data_norm)
 
 

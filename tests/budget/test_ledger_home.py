@@ -1,5 +1,7 @@
 """Ledgers that Dask's workers ask for over the cluster: no charge is lost, or made twice."""
 
+import contextlib
+import os
 import pickle
 import sys
 import threading
@@ -83,6 +85,20 @@ def test_a_worker_charges_the_ledger_of_its_home(cluster):
     entry = reserve(at_worker(budget), 0.25)
     assert [row["label"] for row in budget.entries()] == [entry.label] == ["on a worker"]
     assert budget.spent() == (0.25, 0.0) and len(calls(cluster)) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_has_no_cluster_to_ask(cluster):
+    budget = BudgetAccountant(1.0, 0.0)
+    moved = at_worker(budget)
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(Exception):
+            reserve(moved, 0.25)
+            os._exit(len(calls(cluster)))
+        os._exit(77)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert budget.spent() == (0.25, 0.0) and not calls(cluster)
 
 
 def test_refusals_arrive_as_they_are(cluster):

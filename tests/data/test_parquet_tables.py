@@ -2,11 +2,13 @@
 
 import gc
 import pickle
+import shutil
 import weakref
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skdp.row_sources as row_sources
@@ -31,6 +33,7 @@ from skdp.preprocessing import (
     DPPCA,
     BooleanColumn,
     CategoricalColumn,
+    DPStandardScaler,
     IgnoredColumn,
     LabelColumn,
     NumericColumn,
@@ -172,10 +175,9 @@ def test_labels_and_ids_come_from_the_columns_that_the_schema_names(table, store
     model = SCHEMA.pipeline(OperaSVC(**PUBLIC, random_state=1))
     X, y, ids = SCHEMA.split(frame, groups=True)
     expected = clone(model).fit(X, y, operasvc__groups=ids)
-    for given in (found, frame):
-        other = clone(model).fit(given)
-        assert other[-1].privacy_spent_.unit == "group"
-        assert_same(expected, other)
+    other = clone(model).fit(found)
+    assert other[-1].privacy_spent_.unit == "group"
+    assert_same(expected, other)
     for one, other in zip(SCHEMA.split(found, groups=True)[1:], (y, ids), strict=True):
         np.testing.assert_array_equal(one, other)
     without = SCHEMA.replace(
@@ -245,7 +247,7 @@ def test_refusals_have_the_words_of_memory_and_come_before_a_charge(table, store
     with BudgetAccountant(epsilon=2.0, delta=1e-3) as budget:
         for given in (in_memory(table), stored(400)):
             with pytest.raises(SchemaError, match=words) as caught:
-                schema.pipeline(OperaSVC(**PUBLIC)).fit(given)
+                schema.pipeline(OperaSVC(**PUBLIC)).fit(*schema.split(given))
             messages.append(str(caught.value))
     assert messages[0] == messages[1] and budget.spent() == (0.0, 0.0)
 
@@ -323,3 +325,44 @@ def test_files_that_cannot_be_one_table_are_refused(tmp_path):
     pq.write_table(pa.table({"age": [1]}), one)
     with pytest.raises(ValueError, match="damaged, or changed in use"):
         table.read(0, 2)
+
+
+def test_no_row_counts_twice_and_no_file_is_left_out(table, stored, tmp_path):
+    stored(400)
+    folder = next(tmp_path.rglob("*.parquet")).parent
+    named = sorted(folder.glob("*.parquet"))[0]
+    with pytest.raises(ValueError, match="given a file twice"):
+        open_parquet([folder, named])
+    shutil.copy(named, folder / ".part.parquet")
+    assert len(open_parquet(folder).read(0, N)) == N
+    (folder / "more").mkdir()
+    shutil.copy(named, folder / "more" / "x.parquet")
+    with pytest.raises(ValueError, match="in folders of its own"):
+        open_parquet(folder)
+
+
+def test_files_that_change_after_they_were_opened_are_refused(table, stored):
+    found = stored(400)
+    X, y = SCHEMA.split(found)
+    for path in found._paths:
+        pq.write_table(table.slice(0, N // 2), path)
+    with pytest.raises(ValueError, match="changed in use"):
+        SCHEMA.pipeline(OperaSVC(**PUBLIC)).fit(X, y)
+    with pytest.raises(ValueError, match="changed in use"):
+        found[["age"]]
+
+
+def test_ids_reach_all_that_learns_from_rows_or_the_table_is_refused(table, stored):
+    found, budget = stored(400), BudgetAccountant(9.0, 0.1)
+    private = OperaSVC(**PUBLIC, accountant=budget)
+    scaler = DPStandardScaler(**PUBLIC, accountant=budget)
+    search = GridSearchCV(private, {"alpha": [0.1, 1.0]})
+    for last in (make_pipeline(private), make_pipeline(scaler, private), search):
+        with pytest.raises(ValueError, match="hands them to one estimator"):
+            SCHEMA.pipeline(last).fit(found)
+    with pytest.raises(ValueError, match="hands them to one estimator"):
+        SCHEMA.pipeline(private).fit(found, operasvc__groups=np.arange(N))
+    nameless = SCHEMA.replace(unit=PrivacyUnit("person", column="person"))
+    with pytest.raises(SchemaError, match="not in the schema"):
+        nameless.pipeline(private).fit(found)
+    assert not budget.entries()

@@ -182,6 +182,16 @@ def test_partitions_that_are_not_what_they_declare_are_refused_unheard(table):
     assert budget.spent() == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("kind", ["M8[D]", complex, object, "S4"])
+def test_partitions_of_other_types_than_declared_are_refused(table, kind):
+    X, y = table
+    wrong = X.astype(np.int64).astype(kind) if kind == "M8[D]" else X.astype(kind)
+    rows = by_hand(wrong, 1000, len(X) - 1000)
+    with BudgetAccountant(9.0, 0.1) as budget, pytest.raises(RuntimeError, match="withheld"):
+        OperaLogisticRegression(**PUBLIC, classes=[0, 1]).fit(rows, y)
+    assert not budget.entries()
+
+
 def test_a_refused_charge_leaves_partitions_alone_but_for_the_check(table):
     X, y = table
     seen = []

@@ -77,6 +77,8 @@ REFUSED = {
     "mapping": dict(enumerate(Y)),
     "huge": with_first(10**400),
     "masked": np.ma.array(Y, mask=Y > 0.5),
+    "a duration": with_first(np.timedelta64(5, "s")),
+    "digits in bytes": with_first(b"0.5"),
 }
 
 
@@ -122,6 +124,20 @@ def test_all_others_are_refused_before_any_charge_and_not_quoted(kind):
     refuses(lambda y: PrivateGridSearchCV(skdp.PrivateRidge(**OPTIONS), {}).fit(X, y), y)
     evaluation = PrivateRegressionEvaluation(delta=1e-3, target_bounds=(0, 1))
     refuses(lambda y: evaluation.evaluate(Ridge().fit(X, Y), X, y), y)
+
+
+@pytest.mark.parametrize("where", ["memory", "file", "dask"])
+def test_masks_of_targets_are_refused_wherever_rows_are(where, tmp_path):
+    rows = X
+    if where == "file":
+        np.save(tmp_path / "X.npy", X)
+        rows = np.load(tmp_path / "X.npy", mmap_mode="r")
+    elif where == "dask":
+        rows = pytest.importorskip("dask.array", reason="needs dask").from_array(X)
+    for cls in ALL:
+        refuses(lambda y, cls=cls: cls(**OPTIONS, delta=1e-3).fit(rows, y), REFUSED["masked"])
+    classifier = skdp.OperaLogisticRegression(1.0, data_norm=1.0, classes=[0, 1])
+    refuses(lambda y: classifier.fit(rows, y), np.ma.array(Y > 0.5, mask=Y > 0.9).astype(int))
 
 
 TRANSFORMED = {

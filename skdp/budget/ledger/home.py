@@ -27,6 +27,7 @@ _SILENCE_SECONDS = 60.0  # after which a home that gives no sign of life is give
 _MOST_ANSWERS = 10_000
 
 _process = uuid.uuid4().hex
+_inherited = False  # whether this is a fork, in which the threads of its parent's clients are gone
 _listening: weakref.WeakSet[Any] = weakref.WeakSet()
 # Requests of this process that wait, and those that it was sent, each with a list of its answer: a
 # request that comes again is not carried out again.
@@ -56,13 +57,22 @@ def at_home(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _leave_behind() -> None:
+    global _inherited
+    _inherited = "distributed" in sys.modules
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_behind)
+
+
 def _own_name() -> str:
     return f"skdp-{_process}-{os.getpid()}"  # a fork is another process
 
 
 def _client(*, of_worker: bool) -> Any:
     """Return the Dask client of this process, if it is one of a worker or not, as wanted."""
-    distributed: Any = sys.modules.get("distributed")
+    distributed: Any = None if _inherited else sys.modules.get("distributed")
     with contextlib.suppress(ValueError, AttributeError):  # no client, or no distributed
         client = distributed.get_client()
         return client if client.id.startswith("Client-worker-") is of_worker else None

@@ -180,6 +180,8 @@ class NumericLabel(CellPart):
             if (value := getattr(self, name)) is not None:
                 self._set(name, self._plain_number(name, value, "Write down a public bound."))
         if self.lower is not None and self.upper is not None:
+            if not math.isfinite(self.upper - self.lower):
+                raise self._fail("upper", "is too far from lower for floats to tell how far.")
             if not self.lower < self.upper:
                 raise self._fail("upper", f"must exceed lower={self.lower:g}, got {self.upper:g}.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn import get_config
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
-from skdp.dask_tables import as_rows_are_read
+from skdp.dask_tables import as_rows_are_read, is_of_dask
 from skdp.preprocessing.schema.encoder import SchemaEncoder
 from skdp.preprocessing.schema.values import refuse_container, rows_as_array
 from skdp.row_sources import BlockTable, encode_rows, source_of
@@ -89,7 +90,7 @@ class SchemaPreprocessor(ColumnTransformer):
 
 
 class SchemaPipeline(Pipeline):
-    """A `Pipeline` that takes labels and ids from the schema's columns if it is given none."""
+    """A `Pipeline` that takes labels and ids of a table on disk from the schema's columns."""
 
     # As above: what it is beside its base decides about labels and ids alone.
     _learns_from_rows = False
@@ -108,13 +109,29 @@ class SchemaPipeline(Pipeline):
         self.schema = schema
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Fit on a table, split as `TableSchema.split` does unless labels are given."""
-        label = getattr(self.schema, "label", None)
-        if y is None and label is not None and label.name in list(getattr(X, "columns", ())):
-            unit = self.schema.unit.column
-            by_unit = unit is not None and unit in list(X.columns)
+        """Fit on rows, or on a table on disk that is split as `TableSchema.split` does.
+
+        Frames are to be split before: whatever scores what it fits needs their labels as well.
+        """
+        if y is None and (isinstance(X, BlockTable) or is_of_dask(X)) and self._has_label(X):
+            by_unit = self.schema.unit.column is not None
+            if params or (by_unit and not self._hands_on_ids()):
+                raise ValueError(
+                    "fit(table) takes labels and ids from the schema's columns, and hands them to "
+                    "one estimator behind the schema. Else say to whom they go: X, y, groups = "
+                    "schema.split(table, groups=True), and fit(X, y, <step>__groups=groups)."
+                )
             X, y, *ids = self.schema.split(X, groups=by_unit)
             routed = get_config()["enable_metadata_routing"]
             key = "groups" if routed else f"{self.steps[-1][0]}__groups"
-            params |= dict(zip([key], ids, strict=False))
+            params = dict(zip([key], ids, strict=False))
         return super().fit(X, y, **params)
+
+    def _has_label(self, X: Any) -> bool:
+        label = getattr(self.schema, "label", None)
+        return label is not None and label.name in list(getattr(X, "columns", ()))
+
+    def _hands_on_ids(self) -> bool:
+        """Tell whether all that learns from rows is one step, whose fit takes ids."""
+        last = self.steps[-1][1]
+        return len(self.steps) == 2 and "groups" in signature(last.fit).parameters

@@ -235,8 +235,8 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         Returns
         -------
         Pipeline
-            Ready to be fitted on ``schema.split(frame)``, or on a table alone: ``fit(frame)`` takes
-            labels from the label's column, and ids from the unit's if it is declared and there.
+            Ready to be fitted on ``schema.split(frame)``, or on a table on disk or one of Dask
+            alone: ``fit(table)`` takes labels from the label's column, and ids from the unit's.
 
         Raises
         ------
