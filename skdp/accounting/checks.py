@@ -37,6 +37,16 @@ class Described:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild what `to_dict` has written down.
 
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Event or Distribution
+            An equal of the original.
+
         Raises
         ------
         TypeError, ValueError

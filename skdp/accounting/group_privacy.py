@@ -76,12 +76,17 @@ def group_delta(accountant: Accountant, epsilon: float, size: int) -> PrivacyVal
     epsilon : float
         Privacy parameter in nats, ``>= 0``.
     size : int
-        As for `group_privacy`, and so are errors.
+        In how many records data sets may differ, at least 1.
 
     Returns
     -------
     PrivacyValue
         Failure probability; no guarantee where the accountant gives none.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of range.
 
     Notes
     -----
@@ -127,13 +132,18 @@ def group_epsilon(accountant: Accountant, delta: float, size: int) -> PrivacyVal
     delta : float
         Failure probability, in [0, 1).
     size : int
-        As for `group_privacy`, and so are errors.
+        In how many records data sets may differ, at least 1.
 
     Returns
     -------
     PrivacyValue
         Epsilon in nats; infinite where nothing is known. No guarantee where the accountant gives
         none.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of range.
 
     Notes
     -----

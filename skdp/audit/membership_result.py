@@ -76,9 +76,17 @@ class MembershipResult(JsonRecord):
     claim: Profile | None
 
     def tpr_bound(self, fpr: ArrayLike) -> Array | None:
-        """Return the largest mean true-positive rates that the claim allows; None without a claim.
+        """Return the largest mean true-positive rate that the claim allows.
 
-        ``fpr`` are mean false-positive rates, in [0, 1].
+        Parameters
+        ----------
+        fpr : float or array-like
+            Mean false-positive rates, in [0, 1].
+
+        Returns
+        -------
+        ndarray or None
+            A bound for each of them; None if nothing is claimed.
         """
         if self.claim is None:
             return None

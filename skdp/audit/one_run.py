@@ -70,7 +70,12 @@ def audit_in_one_run(
     Returns
     -------
     AuditResult
-        As `audit_epsilon` does, whose errors it has.
+        The bounds, the claim, and whether it is disproved.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For what cannot be audited, and for bad parameters or tables, as `fit` does.
 
     Notes
     -----

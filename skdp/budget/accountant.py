@@ -108,6 +108,16 @@ class BudgetAccountant(Account, ForecastingView):
         ledger : path or str
             Its file or its address, where it must be.
 
+        Returns
+        -------
+        BudgetAccountant
+            The budget that it was created with.
+
+        Raises
+        ------
+        LedgerError
+            If the file cannot be read or trusted.
+
         Examples
         --------
         >>> import os, tempfile
@@ -192,10 +202,22 @@ class BudgetAccountant(Account, ForecastingView):
     def redeem(self, index: int) -> BudgetPlan:
         """Return a plan that was committed earlier.
 
+        Parameters
+        ----------
+        index : int
+            Index of the plan's entry.
+
+        Returns
+        -------
+        BudgetPlan
+            The plan.
+
         Raises
         ------
         ValueError
             If that entry is no plan.
+        LedgerError
+            If the ledger cannot be read or trusted.
 
         Examples
         --------

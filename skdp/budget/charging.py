@@ -97,6 +97,11 @@ class Account(ABC):
         unit : {"row", "group", "mixed"}, default="row"
             What one record is: a row, or all rows that share an id in groups=.
 
+        Returns
+        -------
+        BudgetEntry
+            The entry.
+
         Raises
         ------
         BudgetExceededError

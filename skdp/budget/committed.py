@@ -72,7 +72,18 @@ class BudgetPlan(Account):
         return self._index
 
     def left(self) -> list[Event]:
-        """Return the events not redeemed yet, in the ledger's adjacency and the plan's order."""
+        """Return the events that were not redeemed yet, in the ledger's adjacency.
+
+        Returns
+        -------
+        list of Event
+            In the order of the plan.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read.
+        """
         row, used = self._accountant.desk.file.row(self._index)
         return [read_event(e) for place, e in enumerate(row["events"]) if place not in used]
 

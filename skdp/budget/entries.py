@@ -86,14 +86,35 @@ class BudgetEntry:
 
     @classmethod
     def from_row(cls, row: Row, units: tuple[str, ...], event: Event | None = None) -> BudgetEntry:
-        """Read an entry from a row of the ledger, whose event may be known already."""
+        """Read an entry from a row of the ledger.
+
+        Parameters
+        ----------
+        row : dict
+            The row.
+        units : tuple of str
+            Names of the units of the budget's currency.
+        event : Event, optional
+            Its event, if that need not be read.
+
+        Returns
+        -------
+        BudgetEntry
+            The entry.
+        """
         cost = zip(units, read_amounts(row["cost"]), strict=True)
         return cls(
             **{**_fields(row), "event": event or read_event(row["event"]), "cost": dict(cost)}
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain, JSON-ready values; the cost in numbers, rounded up."""
+        """Return the entry as plain, JSON-ready values.
+
+        Returns
+        -------
+        dict
+            The fields; the cost in numbers, rounded up.
+        """
         cost = {unit: write_up(amount) for unit, amount in self.cost.items()}
         return {**vars(self), "event": self.event.to_dict(), "cost": cost}
 

@@ -72,6 +72,20 @@ class LedgerView:
             For any amounts fixed in advance, all that was released before they were exceeded has
             this guarantee. The budget's own total holds whenever and why ever one stops; this
             reading does not promise that of a moment picked by looking at results.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read or trusted.
+
+        Examples
+        --------
+        >>> from skdp.accounting import PureDPEvent
+        >>> from skdp.budget import BudgetAccountant
+        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
+        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
+        >>> budget.spent()
+        (0.25, 0.0)
         """
         return self.desk.currency.guarantee(self.desk.file.state().spent)
 
@@ -84,6 +98,20 @@ class LedgerView:
             Zeros if none fits but perhaps a pure one. Under ``"gdp"``, ``"zcdp"`` and ``"rdp"``
             that release is Gaussian, under ``"mixed"`` perhaps; epsilons are not additive there,
             and this may be more than the difference between the total and what is spent.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read or trusted.
+
+        Examples
+        --------
+        >>> from skdp.accounting import PureDPEvent
+        >>> from skdp.budget import BudgetAccountant
+        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
+        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
+        >>> budget.remaining()
+        (0.75, 0.0)
         """
         return self.desk.currency.remaining(self.desk.file.state().spent)
 
@@ -95,6 +123,11 @@ class LedgerView:
         dict of str to tuple of float
             Rounded up. Under ``"mixed"``: the squares of mu, and the stated epsilons and deltas.
             What one sum may reach depends on the others: it need not be there for all at once.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read or trusted.
         """
         return coordinates(self.desk.currency, self.desk.file.state().spent)
 
@@ -105,6 +138,11 @@ class LedgerView:
         -------
         list of dict
             Fields of `BudgetEntry` as plain values; the cost in numbers, rounded up.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read or trusted.
 
         Examples
         --------

@@ -80,6 +80,11 @@ class ShapeFunctionDisplay:
         **kwargs : dict
             Passed on to matplotlib's ``plot`` for the lines.
 
+        Returns
+        -------
+        ShapeFunctionDisplay
+            This display.
+
         Raises
         ------
         ImportError

@@ -76,9 +76,30 @@ class ShapeFunction:
     _centre: Array = field(repr=False)
 
     def evaluate(self, cells: Any) -> Array:
-        """Return what the column, or an interaction's columns, add to the scores of rows.
+        """Return what the column adds to the scores of rows.
 
-        Cells are of shape (n_samples,) or (n_samples, n_columns), values (n_samples, n_outputs).
+        Parameters
+        ----------
+        cells : array-like of shape (n_samples,) or (n_samples, n_columns)
+            Cells of the column, or of the interaction's columns.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_outputs)
+            Values of the centred function.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdp import OperaLogisticRegression
+        >>> from skdp.inspection import shape_functions
+        >>> from skdp.preprocessing import LabelColumn, NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 100)], label=LabelColumn("ill", [0, 1]))
+        >>> ages = np.random.default_rng(0).uniform(0, 100, (4000, 1))
+        >>> model = schema.pipeline(OperaLogisticRegression(epsilon=1.0), positions=True)
+        >>> age = shape_functions(model.fit(ages, (ages[:, 0] > 60).astype(int)))["age"]
+        >>> age.evaluate([20.0, 80.0]).shape
+        (2, 1)
         """
         part = self._model[self.name]
         rows = self._model.features(part, cells) - self._centre

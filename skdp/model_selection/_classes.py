@@ -229,10 +229,30 @@ class PrivateRandomizedSearchCV(PrivateSearch):
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Neighbouring tables: one row replaced, or one added or removed. It is that of the search and
         of all its fits.
-    scoring, cv, holdout_fraction, expected_candidates, stopping_shape : see `PrivateGridSearchCV`
-        As there, of `n_iter` candidates.
-    selection_share, noisy_scores, refit, refit_share, step_weights : see `PrivateGridSearchCV`
-        As there.
+    scoring : str or RowScorer, default="auto"
+        A score that is a sum over rows of bounded values: "accuracy" or "neg_brier_score", or of
+        regressors "neg_mean_absolute_error" or "neg_mean_squared_error", whose bounds are those of
+        errors within `target_bounds`; see `make_row_scorer` for others. ``"auto"`` is the first of
+        either.
+    cv : int or KFold, default=5
+        Number of folds of ``method="cv"``.
+    holdout_fraction : float, default=0.2
+        Share of the rows that are scored on, not by ``"cv"``.
+    expected_candidates : float or "auto", default="auto"
+        Expected number of runs of ``"random-stopping"``, by default three times `n_iter`; that of
+        ``"fixed"``, by default `n_iter`.
+    stopping_shape : float, default=2.0
+        Shape of the random number of runs; see `PrivateGridSearchCV`.
+    selection_share : float or "auto", default="auto"
+        Share of `epsilon` for choosing by scores; see `PrivateGridSearchCV`.
+    noisy_scores : bool, default=False
+        Whether to release noisy scores of all candidates.
+    refit : bool or "auto", default="auto"
+        Whether the chosen candidate is trained again on all rows; see `PrivateGridSearchCV`.
+    refit_share : float, default=0.5
+        The refit's part of what is spent.
+    step_weights : dict or None, default=None
+        Relative epsilon of the private steps of a pipeline by name.
     accountant : BudgetAccountant or None, default=None
         Budget to charge before rows are used. None charges that of the ``with`` block in which it
         is made or fitted; without one the fit is not counted, or refused where `set_config`
@@ -247,10 +267,28 @@ class PrivateRandomizedSearchCV(PrivateSearch):
 
     Attributes
     ----------
-    best_estimator_, best_params_, best_index_, best_score_, noisy_scores_, candidates_
-        As of `PrivateGridSearchCV`.
-    inner_epsilon_, privacy_spent_, classes_, n_features_in_, feature_names_in_
-        As there.
+    best_estimator_ : estimator
+        The released model.
+    best_params_ : dict
+        Parameters of the chosen candidate.
+    best_index_ : int
+        Its row in `candidates_`.
+    best_score_ : float
+        Noisy mean score of the chosen candidate, where one was paid for.
+    noisy_scores_ : ndarray of shape (n_iter,) or (n_runs,)
+        Noisy mean scores; see `PrivateGridSearchCV`.
+    candidates_ : dict
+        Table of the candidates' parameters.
+    inner_epsilon_ : float
+        Epsilon of one training inside the search.
+    privacy_spent_ : PrivacySpent
+        The guarantee of the whole search.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, of classifiers.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of columns, if the model knows any.
 
     See Also
     --------

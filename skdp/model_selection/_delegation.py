@@ -72,7 +72,17 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean score of the best estimator on the given rows, without noise.
 
-        It is that which `scoring` names; if the rows are private, so is the result.
+        Parameters
+        ----------
+        X : array-like
+            Rows; if they are private, so is the result.
+        y : array-like
+            Labels.
+
+        Returns
+        -------
+        float
+            The score that `scoring` names.
         """
         _has("score")(self)
         check_is_fitted(self)
@@ -94,7 +104,13 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
         return int(self.best_estimator_.n_features_in_)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return how metadata of `fit` reach the estimator."""
+        """Return how metadata of `fit` reach the estimator.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing.
+        """
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)

@@ -89,7 +89,21 @@ class RowScorer:
     def total(self, estimator: Any, X: Any, y: Any, shares: Any = None) -> float:
         """Return the sum over rows of the values scaled to [0, 1]: its sensitivity is 1.
 
-        ``shares`` is what each row counts, 1/k if it is one of the k rows of a unit; None is 1.
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model.
+        X : array-like
+            Rows.
+        y : array-like
+            Labels.
+        shares : ndarray of shape (n_samples,) or None, default=None
+            What each row counts, such as 1/k if it is one of the k rows of a unit; None is 1.
+
+        Returns
+        -------
+        float
+            The sum.
         """
         values = (self.values(estimator, X, y) - self.lower) / (self.upper - self.lower)
         return float(np.sum(values) if shares is None else values @ shares)

@@ -57,6 +57,11 @@ class ResultDisplay(ABC):
         **kwargs : dict
             Passed on to matplotlib's ``plot`` for the main line.
 
+        Returns
+        -------
+        ResultDisplay
+            This display.
+
         Raises
         ------
         ImportError

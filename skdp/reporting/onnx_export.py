@@ -100,7 +100,7 @@ def register_onnx_converters(*models: Any) -> None:
     *models : estimators, pipelines or searches
         What is to be converted; of searches, their ``best_estimator_``. Their classes of skdp are
         known to skl2onnx afterwards, in this process; of its options they take "zipmap" and
-        "output_class_labels".
+        "output_class_labels", and it raises a NameError of others.
 
     Raises
     ------

@@ -124,6 +124,11 @@ class PrivacyCurveDisplay:
         **kwargs : dict
             Passed on to matplotlib's ``plot``.
 
+        Returns
+        -------
+        PrivacyCurveDisplay
+            The display, drawn.
+
         Raises
         ------
         ImportError
@@ -160,15 +165,31 @@ class PrivacyCurveDisplay:
         ----------
         estimator : estimator with ``privacy_spent_``, or a pipeline that ends in one
             What was fitted.
-        kind, grid, name, ax, **kwargs
-            As for `from_accountant`; the name is by default that of the estimator's class.
+        kind : {"epsilon-delta", "trade-off"}, default="epsilon-delta"
+            Epsilon against delta, or the trade-off function.
+        grid : array-like, optional
+            Deltas in (0, 1), by default 61 from 1e-12 to 1e-2; for a trade-off, the epsilons at
+            which its profile is evaluated, by default 101 from 0 on.
+        name : str, optional
+            Name in the legend, by default the estimator's class.
+        ax : matplotlib Axes, optional
+            Where to draw, by default a new figure.
+        **kwargs : dict
+            Passed on to matplotlib's ``plot``.
+
+        Returns
+        -------
+        PrivacyCurveDisplay
+            The display, drawn.
 
         Raises
         ------
-        ImportError, ValueError
-            As `from_accountant` does.
+        ImportError
+            If matplotlib is missing.
         TypeError
             If the estimator reports no privacy spending.
+        ValueError
+            If ``kind`` is unknown.
         """
         pyplot(f"{cls.__name__}.from_estimator")
         final, spent = spending_of(estimator)
@@ -207,8 +228,17 @@ class PrivacyCurveDisplay:
             How many steps, each at least 0.
         delta : float
             Failure probability, in (0, 1).
-        name, ax, **kwargs
-            As for `from_accountant`.
+        name : str, optional
+            Name in the legend, by default the accountant's class.
+        ax : matplotlib Axes, optional
+            Where to draw, by default a new figure.
+        **kwargs : dict
+            Passed on to matplotlib's ``plot``.
+
+        Returns
+        -------
+        PrivacyCurveDisplay
+            The display, drawn.
 
         Raises
         ------
@@ -246,6 +276,11 @@ class PrivacyCurveDisplay:
             "no bound" or "no differential privacy" where that is so.
         **kwargs : dict
             Passed on to matplotlib's ``plot``.
+
+        Returns
+        -------
+        PrivacyCurveDisplay
+            This display.
 
         Raises
         ------

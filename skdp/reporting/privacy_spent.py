@@ -107,9 +107,17 @@ class PrivacySpent(JsonRecord):
         return iter((self.epsilon, self.delta))
 
     def epsilon_at(self, delta: float) -> PrivacyValue:
-        """Return an upper bound on epsilon at another delta, in [0, 1).
+        """Return an upper bound on epsilon at another delta.
 
-        It is never more than `epsilon` at or above the reported delta.
+        Parameters
+        ----------
+        delta : float
+            In [0, 1).
+
+        Returns
+        -------
+        PrivacyValue
+            Epsilon, with its lower bound; never more than `epsilon` at or above the reported delta.
 
         Examples
         --------

@@ -133,7 +133,7 @@ def private_histogram(
     other : str or None, default=None
         Name of a last cell for what is missing or not listed. None counts such rows in no cell.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`, and so are errors.
+        As for `private_count`.
 
     Returns
     -------
@@ -141,6 +141,11 @@ def private_histogram(
         One noisy count a category in ``values``, in the order of ``categories``. Each of the
         bounds in ``interval`` holds with the stated probability by itself; for all at once see
         ``simultaneous_interval``.
+
+    Raises
+    ------
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -191,13 +196,18 @@ def private_contingency_table(
     schema : TableSchema or None, default=None
         Has the lists instead, for columns that have names.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`, and so are errors.
+        As for `private_count`.
 
     Returns
     -------
     PrivateCounts
         Noisy counts in ``values``, an array with one dimension a column; ``categories`` has one
         tuple for each. A row with a missing or unlisted cell is counted nowhere.
+
+    Raises
+    ------
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----

@@ -52,13 +52,18 @@ def private_mean(
     schema : TableSchema, column of one or None, default=None
         Has the bounds instead, for the column's name, and a policy for missing cells.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`, and so are errors.
+        As for `private_count`.
 
     Returns
     -------
     PrivateStatistic
         The mean in ``value``, as the noise made it, even if beyond the bounds; its ``interval``
         holds for the clipped mean of a table with at least one value.
+
+    Raises
+    ------
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -107,14 +112,23 @@ def private_variance(
     ----------
     column : series, array or list of shape (n_samples,)
         One cell a record; missing cells are treated as by `private_mean`.
-    lower, upper, schema, epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_mean`, and so are errors.
+    lower, upper : float or None, default=None
+        Public bounds; values beyond them count as the bound.
+    schema : TableSchema, column of one or None, default=None
+        Has the bounds instead, for the column's name, and a policy for missing cells.
+    epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
+        As for `private_count`.
 
     Returns
     -------
     PrivateStatistic
         The variance in ``value``, as the noise made it, even if negative; its ``interval`` holds
         for the variance of a table with at least one value.
+
+    Raises
+    ------
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----

@@ -56,13 +56,18 @@ def private_quantile(
     schema : TableSchema, column of one or None, default=None
         Has the bounds instead, for the column's name, and a policy for missing cells.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`, and so are errors.
+        As for `private_count`.
 
     Returns
     -------
     PrivateStatistic
         The quantile in ``value``; ``interval`` holds for that of a table with at least one value:
         the smallest value x such that a share q of all values is at most x.
+
+    Raises
+    ------
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----

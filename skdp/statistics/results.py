@@ -146,7 +146,17 @@ class PrivateCounts(PrivateStatistic):
         return self.released - width, self.released + width
 
     def rounded(self, base: int = 1) -> Self:
-        """Return counts rounded to multiples of a number, such as 5 or 10; intervals stay.
+        """Return counts rounded to multiples of a number; intervals stay.
+
+        Parameters
+        ----------
+        base : int, default=1
+            Such as 5 or 10.
+
+        Returns
+        -------
+        PrivateCounts
+            The changed counts.
 
         Examples
         --------
@@ -173,7 +183,26 @@ class PrivateCounts(PrivateStatistic):
         return replace(self, values=np.maximum(self.values, 0.0), interval=(low, high))
 
     def consistent_with(self, total: float) -> Self:
-        """Return the nearest counts, no longer whole, with a public total; intervals stay."""
+        """Return the nearest counts that add up to a public total; intervals stay.
+
+        Parameters
+        ----------
+        total : float
+            A number that is known, such as a published one.
+
+        Returns
+        -------
+        PrivateCounts
+            The changed counts, no longer whole numbers.
+
+        Examples
+        --------
+        >>> from skdp.statistics import private_histogram
+        >>> wards = ["A"] * 300 + ["B"] * 200
+        >>> counts = private_histogram(wards, categories=["A", "B"], epsilon=1.0)
+        >>> round(float(counts.consistent_with(500).values.sum()), 6)
+        500.0
+        """
         check_real("total", total)
         excess = float(self.values.sum()) - total
         return replace(self, values=self.values - excess / max(self.values.size, 1))

@@ -72,7 +72,28 @@ class PrivateTableOne:
     privacy_spent_: PrivacySpent
 
     def to_frame(self) -> Any:
-        """Return the rows as a pandas frame, one a statistic."""
+        """Return the rows as a pandas frame.
+
+        Returns
+        -------
+        DataFrame
+            One row a statistic.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> from skdp.statistics import private_table_one
+        >>> schema = TableSchema([NumericColumn("age", 0, 120)])
+        >>> table = private_table_one(pd.DataFrame({"age": [61, 47] * 500}), schema, epsilon=1.0)
+        >>> list(table.to_frame().columns)
+        ['arm', 'column', 'level', 'statistic', 'value', 'low', 'high']
+        """
         return import_pandas().DataFrame(list(self.rows), columns=list(TableRow._fields))
 
     def _lines(self) -> list[tuple[str, ...]]:
@@ -130,12 +151,17 @@ def private_table_one(
     columns : sequence of str or None, default=None
         What to describe; None takes all features of the schema. Fewer columns have less noise.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`, and so are errors; the budget is for the whole table.
+        As for `private_count`; the budget is for the whole table.
 
     Returns
     -------
     PrivateTableOne
         The table: prints as text, shows in notebooks, and has ``rows`` and ``to_frame()``.
+
+    Raises
+    ------
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----

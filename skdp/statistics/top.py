@@ -46,12 +46,17 @@ def private_top_k(
     counts : bool, default=False
         Whether to release their noisy counts too, for half of the budget.
     epsilon, adjacency, confidence, accountant, random_state
-        As for `private_count`, and so are errors.
+        As for `private_count`.
 
     Returns
     -------
     PrivateTopK
         The ``categories``, by how much each may fall short, and their ``counts``.
+
+    Raises
+    ------
+    ValueError, TypeError, BudgetExceededError
+        As for `private_count`, before rows are used.
 
     Notes
     -----

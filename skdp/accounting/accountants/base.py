@@ -85,6 +85,16 @@ class Accountant(TradeOff, ABC):
     def supports(self, event: Event) -> bool:
         """Tell whether a bound is proved for an event under this adjacency.
 
+        Parameters
+        ----------
+        event : Event
+            Any event.
+
+        Returns
+        -------
+        bool
+            Whether `compose` would accept it.
+
         Examples
         --------
         >>> from skdp.accounting import GaussianEvent, GDPAccountant, PureDPEvent
@@ -94,7 +104,7 @@ class Accountant(TradeOff, ABC):
         return all(self._supports_leaf(leaf) for leaf in leaf_counts(event))
 
     def compose(self, event: Event, count: int = 1) -> Self:
-        """Add an event to the plan, and return this accountant.
+        """Add an event to the plan.
 
         Parameters
         ----------
@@ -102,6 +112,11 @@ class Accountant(TradeOff, ABC):
             What is released.
         count : int, default=1
             How often, at least 0.
+
+        Returns
+        -------
+        Accountant
+            This accountant.
 
         Raises
         ------
@@ -198,6 +213,11 @@ class Accountant(TradeOff, ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the accountant's state as a dictionary of plain values, fit for JSON.
 
+        Returns
+        -------
+        dict
+            The kind of accountant, its parameters and the history.
+
         Examples
         --------
         >>> from skdp.accounting import Accountant, GaussianEvent, PLDAccountant
@@ -217,6 +237,11 @@ class Accountant(TradeOff, ABC):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild an accountant from the output of `to_dict`.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
 
         Returns
         -------

@@ -137,7 +137,7 @@ class BayesianAccountant(GenericAccountant):
         return ComposedEvent(super().event.events + observed)
 
     def observe(self, event: Event, squared_distances: ArrayLike, count: int = 1) -> Self:
-        """Add a release with what was seen of its gradients, and return this accountant.
+        """Add a release together with what was seen of its gradients.
 
         Parameters
         ----------
@@ -149,6 +149,11 @@ class BayesianAccountant(GenericAccountant):
             that the noise multiplier refers to. These numbers are private.
         count : int, default=1
             For how many steps they stand, at least 1.
+
+        Returns
+        -------
+        BayesianAccountant
+            This accountant.
 
         Raises
         ------

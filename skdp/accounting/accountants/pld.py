@@ -77,16 +77,47 @@ class PLDAccountant(Accountant):
             raise ValueError(f"rtol must lie in (0, 1), got {rtol!r}.")
 
     def epsilon(self, delta: float, *, rtol: float | None = None) -> PrivacyValue:
-        """Return certified bounds on epsilon at a given delta, as `Accountant.epsilon` does.
+        """Return certified bounds on epsilon at a given delta.
 
-        ``rtol`` is the relative distance aimed at; None takes that of the accountant.
+        Parameters
+        ----------
+        delta : float
+            Failure probability, in [0, 1).
+        rtol : float, optional
+            Relative distance of the bounds aimed at; that of the accountant if not given.
+
+        Returns
+        -------
+        PrivacyValue
+            The upper bound in nats, ``>= 0``, infinite when no bound holds at this delta. It
+            unpacks as ``lower, upper``.
+
+        Raises
+        ------
+        ValueError
+            If a parameter lies outside its range.
         """
         return super().epsilon(delta) if rtol is None else self._aiming_at(rtol).epsilon(delta)
 
     def delta(self, epsilon: float, *, rtol: float | None = None) -> PrivacyValue:
-        """Return certified bounds on delta at a given epsilon, as `Accountant.delta` does.
+        """Return certified bounds on delta at a given epsilon.
 
-        ``rtol`` is the relative distance aimed at; None takes that of the accountant.
+        Parameters
+        ----------
+        epsilon : float
+            Privacy parameter in nats, ``>= 0``.
+        rtol : float, optional
+            Relative distance of the bounds aimed at; that of the accountant if not given.
+
+        Returns
+        -------
+        PrivacyValue
+            The upper bound, in [0, 1]. It unpacks as ``lower, upper``.
+
+        Raises
+        ------
+        ValueError
+            If a parameter lies outside its range.
         """
         return super().delta(epsilon) if rtol is None else self._aiming_at(rtol).delta(epsilon)
 

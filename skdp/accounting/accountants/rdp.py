@@ -47,9 +47,17 @@ class RDPAccountant(Accountant):
     _takes_infinite: ClassVar[bool] = False
 
     def log_moment(self, order: float) -> float:
-        """Bound ``order - 1`` times the Renyi divergence of the history from above, in nats.
+        """Return ``(order - 1)`` times the Renyi divergence of the history.
 
-        It is infinite where the divergence is, or is out of reach; the order is above 1.
+        Parameters
+        ----------
+        order : float
+            Order of the divergence, above 1.
+
+        Returns
+        -------
+        float
+            An upper bound in nats; infinite where the divergence is, or is out of reach.
         """
         if not order > 1:
             raise ValueError(f"order must exceed 1, got {order!r}.")

@@ -34,15 +34,22 @@ def calibrate_steps(
 
     Parameters
     ----------
-    epsilon, delta : float
-        Target in nats, positive, and its failure probability, in (0, 1).
+    epsilon : float
+        Target in nats, positive.
+    delta : float
+        Target failure probability, in (0, 1).
     noise_multiplier : float
         Standard deviation of the noise on the summed gradient over the clipping norm, positive.
     sample_rate : float
         Probability that a record enters a batch, in (0, 1]; for uniform sampling batch size over
         data set size.
-    adjacency, accountant, sampling
-        As for `calibrate_noise_multiplier`.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets.
+    accountant : str or Accountant class, default="pld"
+        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
+        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
+    sampling : {"poisson", "uniform"}, default="poisson"
+        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
 
     Returns
     -------
@@ -54,8 +61,11 @@ def calibrate_steps(
 
     Raises
     ------
-    TypeError, ValueError, UnsupportedEventError
-        As `calibrate_noise_multiplier` does.
+    TypeError, ValueError
+        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
+        are no guarantee (`PrivacyValue.is_guarantee`).
+    UnsupportedEventError
+        If the accountant has no proved bound for this sampling under this adjacency.
     CalibrationError
         If not even one step meets the target: the message names the nearest targets that it meets,
         and the noise multiplier and the sample rate with which it would meet this one. Also if
@@ -110,14 +120,21 @@ def calibrate_sample_rate(
 
     Parameters
     ----------
-    epsilon, delta : float
-        Target in nats, positive, and its failure probability, in (0, 1).
+    epsilon : float
+        Target in nats, positive.
+    delta : float
+        Target failure probability, in (0, 1).
     noise_multiplier : float
         Standard deviation of the noise on the summed gradient over the clipping norm, positive.
     steps : int
         Number of steps, fixed in advance, at least 1.
-    adjacency, accountant, sampling
-        As for `calibrate_noise_multiplier`.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets.
+    accountant : str or Accountant class, default="pld"
+        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
+        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
+    sampling : {"poisson", "uniform"}, default="poisson"
+        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
     dataset_size : int or None, default=None
         Public number of records, needed for uniform sampling, whose batches hold whole records;
         must be None for Poisson sampling.
@@ -134,8 +151,11 @@ def calibrate_sample_rate(
 
     Raises
     ------
-    TypeError, ValueError, UnsupportedEventError
-        As `calibrate_noise_multiplier` does.
+    TypeError, ValueError
+        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
+        are no guarantee (`PrivacyValue.is_guarantee`).
+    UnsupportedEventError
+        If the accountant has no proved bound for this sampling under this adjacency.
     CalibrationError
         If no rate, or no batch of a single record, meets the target; the message names the nearest
         targets that one does meet, and the noise multiplier with which this one can be met.

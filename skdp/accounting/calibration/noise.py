@@ -118,8 +118,11 @@ def calibrate_event(
         Target in nats, positive.
     delta : float
         Target failure probability, in [0, 1). Noise that is Gaussian needs a positive one.
-    adjacency, accountant
-        As for `calibrate_noise_multiplier`.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets.
+    accountant : str or Accountant class, default="pld"
+        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
+        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
     bracket : tuple of two floats, default=(1e-3, 1e12)
         Smallest and largest noise parameter considered. The smallest is returned when it meets the
         target already.
@@ -136,8 +139,11 @@ def calibrate_event(
 
     Raises
     ------
-    TypeError, ValueError, UnsupportedEventError
-        As `calibrate_noise_multiplier` does.
+    TypeError, ValueError
+        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
+        are no guarantee (`PrivacyValue.is_guarantee`).
+    UnsupportedEventError
+        If the accountant has no proved bound for the plan.
     CalibrationError
         If even the largest noise parameter does not meet the target; the message names the nearest
         targets that it does meet.

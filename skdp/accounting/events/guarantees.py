@@ -106,13 +106,32 @@ class ProfileEvent(Event, ABC):
         """
 
     def supports_adjacency(self, adjacency: Adjacency) -> bool:
-        """Tell whether the bound is proved under a relation: yes, unless a subclass knows."""
+        """Tell whether the bound is proved under a relation.
+
+        Parameters
+        ----------
+        adjacency : {"add-remove", "replace-one"}
+            The relation between neighbouring data sets.
+
+        Returns
+        -------
+        bool
+            True, unless a subclass knows better.
+        """
         return True
 
     def largest_loss(self, adjacency: Adjacency) -> float:
-        """Return an epsilon in nats with which the release is (epsilon, 0)-DP.
+        """Return an epsilon with which the release is (epsilon, 0)-DP.
 
-        It is infinite, unless a subclass knows better.
+        Parameters
+        ----------
+        adjacency : {"add-remove", "replace-one"}
+            The relation between neighbouring data sets.
+
+        Returns
+        -------
+        float
+            The bound in nats; infinite, unless a subclass knows better.
         """
         return math.inf
 
@@ -217,9 +236,17 @@ class RenyiEvent(Event):
         check_comparable(self.left, self.right)
 
     def log_moment(self, order: float) -> float:
-        """Return ``order - 1`` times the larger Renyi divergence of the two, in nats, rounded up.
+        """Return ``order - 1`` times the larger Renyi divergence of the two.
 
-        It is infinite where a divergence is; the order is above 1.
+        Parameters
+        ----------
+        order : float
+            Order of the divergence, above 1.
+
+        Returns
+        -------
+        float
+            The larger log moment in nats, rounded up; infinite where a divergence is.
         """
         return max(
             log_moment(self.left, self.right, order), log_moment(self.right, self.left, order)

@@ -151,6 +151,11 @@ class LastIterateEvent(Event):
             Diameter of the set that iterates are projected onto.
         noise : float or None, default=None
             Standard deviation of the noise on the mean gradient; needed with a diameter.
+
+        Returns
+        -------
+        LastIterateEvent
+            The event.
         """
         step_size = check_real(_OWNER, "step_size", step_size)
         smoothness = check_real(_OWNER, "smoothness", smoothness)
