@@ -70,6 +70,11 @@ def check_shape(name: str, array: NDArray[np.float64], size: int) -> None:
         raise ValueError(f"{name} must have shape ({size},), got {array.shape}.")
 
 
+def within_rounding(clip: float, rows: Rows) -> float:
+    """Return a clip that keeps to another where norms are sums in the order of their terms."""
+    return clip / (1.0 + 0.5 * rows.n_columns * 1.2e-16)
+
+
 def sum_gradients(
     rows: Rows,
     loss: Loss,
@@ -123,7 +128,7 @@ def _add_gradients(
     kernel = accumulate_kernel(rows.is_sparse, functions.family)
     data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, rows.kernel_weight)
     scratch = scratch_for(rows, weights.size // rows.n_columns)
-    options = (functions.tag, numbers, float(clip), scratch)
+    options = (functions.tag, numbers, within_rounding(clip, rows), scratch)
     if index is not None:
         kernel(*data, weights, index, 0, index.size, *options, out)
         return

@@ -17,6 +17,7 @@ from skdp.solvers.gradients import (
     check_targets,
     scratch_for,
     sum_gradients,
+    within_rounding,
 )
 from skdp.solvers.rows import Rows
 
@@ -186,7 +187,16 @@ def run_steps(
         _run_gathered(rows, loss, state, rule, indices, offsets, noise, rates, averaging, clip=clip)
         return
     data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, rows.kernel_weight)
-    spec = (functions.tag, numbers, float(clip), indices, offsets, noise, rates, averaging)
+    spec = (
+        functions.tag,
+        numbers,
+        within_rounding(clip, rows),
+        indices,
+        offsets,
+        noise,
+        rates,
+        averaging,
+    )
     scratch = (scratch_for(rows, loss.n_outputs), np.empty(n_weights))
     if not kernel(*data, *spec, rule.as_array(), state[:], *scratch):
         raise ValueError(f"{type(loss).__name__}: a sum of gradients is not finite.")
