@@ -63,7 +63,8 @@ class PrivateRegressionEvaluation(EvaluatesModel):
     accountant : BudgetAccountant or None, default=None
         Budget to charge; None takes that of the ``with`` block around the call.
     subgroups : sequence or None, default=None
-        The public list of subgroups that figures are wanted for, of which each row has one.
+        The public list of subgroups that figures are wanted for, of which each row has one;
+        None and NaN are no subgroups.
     random_state : int, RandomState, RandomStream or None, default=None
         None draws noise from the operating system. A seed is for tests: the guarantee does not hold
         against whoever knows it.
