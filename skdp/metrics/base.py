@@ -12,12 +12,13 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_relation
-from skdp.dask_tables import in_partitions, sized
+from skdp.dask_tables import in_partitions, is_dask_array, sized
 from skdp.exceptions import PrivacyWarning
-from skdp.inputs import refuse_masked
+from skdp.inputs import refuse_masked, refuse_times
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.pipelines import first_step
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_sources import in_blocks, source_of
 from skdp.silence import around_runs
@@ -52,6 +53,12 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
         is_seeded(self.random_state)
         if self.n_bins != "auto":
             check_integer("n_bins", self.n_bins, at_least=10)
+        # A label that is not equal to itself, as NaN, is no label; pandas' NA does not say.
+        if any(
+            at is None or not isinstance(at == at, bool | np.bool_) or at != at
+            for at in (() if self.subgroups is None else self.subgroups)
+        ):
+            raise ValueError("subgroups must be labels other than None and NaN.")
         if self.subgroups is not None and len(set(self.subgroups)) < max(1, len(self.subgroups)):
             raise ValueError(f"subgroups must be distinct labels, got {self.subgroups!r}.")
 
@@ -60,7 +67,11 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
         return found
 
     def _check_model(self, model: Any, X: Any) -> None:
-        refuse_masked(X)
+        shown = X._meta if is_dask_array(X) else X
+        refuse_masked(shown)
+        first = first_step(model)
+        if first is model or isinstance(first, ChargesBudget):  # others may make numbers of times
+            refuse_times(shown)
         if isinstance(model, BaseEstimator):
             check_is_fitted(model)
         columns, wanted = getattr(X, "shape", (0, None))[1:], getattr(model, "n_features_in_", None)
@@ -86,8 +97,16 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
             )
         if given is None:
             return np.zeros(n_rows, dtype=np.int64)
+        refuse_masked(given, "subgroups")
         places = {label: place for place, label in enumerate(self.subgroups)}
-        members = np.array([places.get(label, -1) for label in list(given)])
+        try:
+            if getattr(given, "ndim", 1) != 1:
+                raise TypeError
+            members = np.array([places.get(label, -1) for label in list(given)])
+        except TypeError:
+            members = None
+        if members is None:
+            raise ValueError("subgroups must be a column with one label for each row.")
         if (members < 0).any():
             raise ValueError(
                 "some rows have a subgroup that is not declared: subgroups= must list all that "

@@ -14,12 +14,21 @@ from skdp.reporting.drawing import ResultDisplay
 
 
 class EvaluationDisplay(ResultDisplay):
-    """Base of pictures of curves: a line, and a band of the intervals of its points."""
+    """Base of pictures of a result of the right kind: a line, and a band of intervals."""
 
     result: Any
     _reference: str
     _monotone = False
+    _kinds: tuple[type, ...] = (PrivateEvaluationResult,)
     _diagonal: tuple[float, float] = (0.0, 1.0)
+
+    def __init__(self, result: Any) -> None:
+        if not isinstance(result, self._kinds):
+            wanted = " or ".join(kind.__name__ for kind in self._kinds)
+            raise TypeError(
+                f"{type(self).__name__} shows a {wanted}, got a {type(result).__name__}."
+            )
+        super().__init__(result)
 
     def _draw_curve(self, ax: Any, points: Sequence[Point], style: dict[str, Any]) -> None:
         shown = [point for point in points if np.isfinite(point[:2]).all()]
@@ -115,6 +124,7 @@ class PrivateCalibrationDisplay(EvaluationDisplay):
     """
 
     _axes = ("mean probability", "share of positives")
+    _kinds = (PrivateEvaluationResult, PrivateRegressionResult)
     _reference = "perfectly calibrated"
 
     def __init__(self, result: PrivateEvaluationResult | PrivateRegressionResult) -> None:
@@ -132,7 +142,7 @@ class PrivateCalibrationDisplay(EvaluationDisplay):
         self._draw_curve(ax, points, {"label": label, "marker": "o"} | style)
 
 
-class PrivateErrorDisplay(ResultDisplay):
+class PrivateErrorDisplay(EvaluationDisplay):
     """Histogram of a regressor's errors, target less prediction, with intervals.
 
     A row between two tabulated errors counts for both of them, for the nearer more. Heights are
@@ -163,6 +173,7 @@ class PrivateErrorDisplay(ResultDisplay):
     """
 
     _axes = ("target less prediction", "share of rows per unit")
+    _kinds = (PrivateRegressionResult,)
     _on_unit_square = False
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:

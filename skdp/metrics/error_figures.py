@@ -8,6 +8,7 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from skdp.metrics.errors import NODES, ErrorPart
 from skdp.metrics.intervals import Figure, Interval, not_ruled_out
@@ -83,29 +84,28 @@ def root_mean_squared_error(part: ErrorPart, z: float) -> Figure:
 
 
 def median_absolute_error(part: ErrorPart, z: float) -> Figure:
-    """Return the median size of errors, whose density is taken for lines between nodes."""
+    """Return the median size of errors, whose interval holds whatever their law."""
     middle = NODES.size // 2
     by_node = part.counts.sum(axis=0)
     by_size = by_node[middle:] + np.append(0.0, by_node[:middle][::-1])
     variances = part.node_variance * np.where(_SIZES > 0.0, 2.0, 1.0)
-    sizes, below, bent = _shares_below()
-    weights = below - 0.5
-    distance = weights @ by_size
-    # Half of what the lines change is allowed for what they miss.
-    reach = z * np.sqrt(0.25 * part.n + weights**2 @ variances) + 0.5 * np.abs(bent @ by_size)
-    kept = sizes[np.abs(distance) <= reach]
-    at = sizes[np.argmax(np.append(distance[:-1], math.inf) >= 0.0)]
-    low, high = (min(kept.min(), at), max(kept.max(), at)) if kept.size else (at, at)
-    value, low, high = (part.largest_error * float(size) for size in (at, low, high))
+    sizes, below, surely = _shares_below()
+    at = int(np.argmax(np.append((below @ by_size)[:-1] - 0.5 * by_size.sum(), math.inf) >= 0.0))
+    # Two sums can rule a size out on either side, each with half the probability. Of rows that
+    # weigh much some z^2 may be there and not be counted.
+    each = -float(ndtri(0.5 * ndtr(-z)))
+    reach = each * np.sqrt(surely**2 @ (np.maximum(by_size, 0.0) + z**2 + variances))
+    kept = np.append(np.flatnonzero((surely @ by_size <= reach).all(axis=0)), at)
+    ends = sizes[max(kept.min() - 1, 0)], sizes[min(kept.max() + 1, sizes.size - 1)]
+    value, low, high = (part.largest_error * float(size) for size in (sizes[at], *ends))
     return Figure(value, (low, high), "median_absolute_error")
 
 
 @cache
 def _shares_below() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return sizes of errors, weights on counts by node that say how many are smaller, and a part.
+    """Return sizes of errors, weights on counts by node that say how many are smaller, and bounds.
 
     A density that is a line between nodes gives each the area of its product with the node's hat.
-    The part of the weights that is last goes if each count is spread evenly around its node.
     """
     gaps = np.diff(_SIZES)
     hats = np.diag(np.append(gaps, 0.0) + np.append(0.0, gaps)) / 3.0
@@ -117,11 +117,26 @@ def _shares_below() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     # What is counted at the largest error beyond the density there are errors that were cut.
     falls = np.vstack([np.eye(_SIZES.size - 1), _FALL * np.eye(_SIZES.size - 1)[-1]])
     below = np.vstack([np.zeros(_SIZES.size), np.cumsum(areas, axis=0)]) @ falls
-    known = hats[:-1]
-    weights, flat = below @ np.linalg.inv(known @ falls), below / known.sum(axis=1)
-    weights, bent = (np.pad(part, ((0, 0), (0, 1))) for part in (weights, weights - flat))
+    weights = np.pad(below @ np.linalg.inv(hats[:-1] @ falls), ((0, 0), (0, 1)))
     weights[-1] = 1.0
-    return sizes, weights, bent
+    return sizes, weights, _bounds_of_shares(steps)
+
+
+def _bounds_of_shares(steps: np.ndarray) -> np.ndarray:
+    """Return weights on counts by node that are above 0 on average only for sizes not the median.
+
+    Lines between nodes are below the rows that are smaller, less a half, or those that are larger.
+    """
+    node = np.arange(_SIZES.size)
+    gap = np.append(np.repeat(node[:-1], steps.size), node[-1])[:, None]
+    part = np.append(np.tile(steps, node.size - 1), 0.0)[:, None]
+    past = np.divide(1.0 - part, part, out=np.zeros_like(part), where=part > 0.0)
+    smaller = [
+        node < gap,
+        np.where(part > 0.0, (node <= gap) - past * (node == gap + 1), node < gap),
+    ]
+    larger = [node > gap + 1, (node > gap) - part / (1.0 - part) * (node == gap)]
+    return np.stack([*smaller, *larger]) - 0.5
 
 
 def r2(part: ErrorPart, z: float) -> Figure:

@@ -73,7 +73,8 @@ class PrivateEvaluation(EvaluatesModel):
         The public label set; None takes ``classes_`` of the model. Of two classes the last in
         sorted order is positive; of more each has a table against the others.
     subgroups : sequence or None, default=None
-        The public list of subgroups that figures are wanted for, of which each row has one.
+        The public list of subgroups that figures are wanted for, of which each row has one;
+        None and NaN are no subgroups.
     random_state : int, RandomState, RandomStream or None, default=None
         None draws noise from the operating system. A seed is for tests: the guarantee does not hold
         against whoever knows it.

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import is_classifier
 
+from skdp.budget.charging import ChargesBudget
 from skdp.choices import Adjacency, Auto
 from skdp.dask_tables import in_memory, trusted
 from skdp.estimators.labels import read_numbers
@@ -17,7 +18,7 @@ from skdp.metrics.base import EvaluatesModel
 from skdp.metrics.errors import ErrorPlan
 from skdp.metrics.regression_result import PrivateRegressionResult
 from skdp.parameters import check_bounds, check_integer, check_real
-from skdp.pipelines import only_parameter
+from skdp.pipelines import is_container, only_parameter
 from skdp.seeding import fit_context
 from skdp.statistics.noise import UNIT
 from skdp.units import units_of
@@ -46,7 +47,8 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         Failure probability, in (0, 1), well below 1/n.
     target_bounds : tuple of float or None, default=None
         Public bounds (low, high) of the target, to which targets and predictions are clipped. None
-        takes those of the model.
+        takes those of the model, which may be the last step of a pipeline or what a private search
+        fits; of others, as ``TransformedTargetRegressor``, they are refused: their scale is theirs.
     largest_error : float or None, default=None
         Public size of an error, in the target's unit, beyond which errors count as it: the noise of
         their mean is proportional to it, that of squared ones to its square. None is the distance
@@ -61,7 +63,8 @@ class PrivateRegressionEvaluation(EvaluatesModel):
     accountant : BudgetAccountant or None, default=None
         Budget to charge; None takes that of the ``with`` block around the call.
     subgroups : sequence or None, default=None
-        The public list of subgroups that figures are wanted for, of which each row has one.
+        The public list of subgroups that figures are wanted for, of which each row has one;
+        None and NaN are no subgroups.
     random_state : int, RandomState, RandomStream or None, default=None
         None draws noise from the operating system. A seed is for tests: the guarantee does not hold
         against whoever knows it.
@@ -168,7 +171,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
             )
         self._check_model(model, X)
         bounds, largest = self._scale(model)
-        y, groups = in_memory(y), in_memory(groups)
+        y, subgroups, groups = map(in_memory, (y, subgroups, groups))
         truth = read_numbers(validate_column(y))
         self._check_lengths(X, truth, "X, y, subgroups and groups", subgroups, groups)
         members = self._members(subgroups, truth.size)
@@ -245,7 +248,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         """Return the bounds of the target, and the largest error."""
         given = self.target_bounds
         if given is None:
-            given = (only_parameter(model, "target_bounds") or ("", None))[1]
+            given = _bounds_of(model)
         low, high = check_bounds("target_bounds", given)
         if self.largest_error is None:
             return (low, high), high - low
@@ -253,3 +256,17 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         share = check_real("largest_error", self.largest_error) / (high - low)
         check_real("largest_error / (high - low)", share, at_least=1e-3, at_most=1.0)
         return (low, high), float(self.largest_error)
+
+
+def _bounds_of(model: Any) -> Any:
+    """Return the bounds that a model declares, unless what holds it may transform targets."""
+    key, found = only_parameter(model, "target_bounds") or ("", None)
+    holder = model
+    for name in key.split("__")[:-1]:
+        if not (is_container(holder) or isinstance(holder, ChargesBudget)):
+            raise ValueError(
+                f"declare target_bounds: {type(holder).__name__} may fit its model to targets on "
+                "another scale, which the bounds inside are for."
+            )
+        holder = holder.get_params(deep=True)[name]
+    return found

@@ -91,7 +91,10 @@ class PrivateRegressionResult(FiguresRecord):
 
     @property
     def median_absolute_error(self) -> Figure:
-        """Median size of errors, whose density is taken for lines between tabulated errors."""
+        """Median size of errors; its interval holds whatever their law, and is wide therefore.
+
+        The value takes the density for lines between tabulated errors.
+        """
         return error_figures.median_absolute_error(self.part, self._z)
 
     @property
