@@ -49,7 +49,7 @@ SAME = {
     "sparse series": pd.Series(pd.arrays.SparseArray(Y)),
     "polars": pl.Series(Y),
     "decimals": [decimal.Decimal(str(value)) for value in Y],
-    "polars decimals": pl.Series([decimal.Decimal(str(value)) for value in Y]),
+    "polars decimals": pl.Series([decimal.Decimal(str(value)) for value in Y], strict=False),
     "fractions": [fractions.Fraction(value) for value in Y],
     "texts": [str(value) for value in Y],
     "objects": Y.astype(object),
