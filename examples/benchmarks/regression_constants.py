@@ -2,7 +2,8 @@ r"""Constants of PrivateLinearRegression, each changed alone, on simulated table
 
 Printed is the mean over tables, relations and epsilons of the squared error of predictions beyond
 that of ridge regression without privacy, in units of the targets' variance and at most 1.5. Tables
-of seeds below 100 were for choosing; ``--first 100`` tries the choice on others.
+of seeds below 100 were for choosing; ``--first 100`` tries the choice on others. With
+``--off-centre`` columns vary little around 1, under replace-one and with much budget.
 
     python examples/benchmarks/regression_constants.py --tables 60 --first 0
 """
@@ -26,6 +27,7 @@ from skdp.plans.linear_regression import RegressionPlan, Tuning
 
 CASES = ((0.15, "add-remove"), (0.4, "replace-one"), (1.0, "add-remove"), (1.0, "replace-one"))
 TEST_ROWS = 3000
+MUCH = ((2.0, "replace-one"), (10.0, "replace-one"), (20.0, "replace-one"))
 CHANGES: tuple[dict[str, Any], ...] = (
     {},
     *({"steps": value} for value in (20, 26, 40, 80)),
@@ -34,8 +36,9 @@ CHANGES: tuple[dict[str, Any], ...] = (
     *({"moments": value} for value in (0.15, 0.3)),
     *({"least_count": value} for value in (0.0, 2.0, 2.5, 3.5)),
     *({"told": value} for value in (0.0, 0.2, 0.5)),
-    *({"floor": value} for value in (0.15, 0.35)),
+    *({"floor": value} for value in (0.25, 0.35, 0.7)),
     *({"clip": value} for value in (0.3, 0.42)),
+    *({"skew": value} for value in (0.0, 2.0)),
     *({"clips": (value, 8.0)} for value in (0.15, 0.35, 0.7)),
 )
 
@@ -65,15 +68,26 @@ def draw_table(seed: int) -> tuple[Any, ...]:
     return X[:n], y[:n], X[n:], y[n:], bounds, norm
 
 
-def errors(first: int, tables: int) -> Iterator[list[float]]:
+def draw_off_centre(seed: int) -> tuple[Any, ...]:
+    """Return the same of a table whose columns vary little around 1."""
+    rng = np.random.default_rng([20, seed])
+    n, d = round(1000.0 * 20.0 ** rng.random()), int(rng.integers(5, 31))
+    X = 1.0 + rng.standard_normal((n + TEST_ROWS, d)) / 3.0
+    y = X @ rng.standard_normal(d) / math.sqrt(d) + 0.1 * rng.standard_normal(len(X))
+    norm = float(np.linalg.norm(X, axis=1).max())
+    return X[:n], y[:n], X[n:], y[n:], (y.min() - 1.0, y.max() + 1.0), norm
+
+
+def errors(first: int, tables: int, off_centre: bool = False) -> Iterator[list[float]]:
     """Yield the errors of each table and case, one for each change."""
+    draw, cases = (draw_off_centre, MUCH) if off_centre else (draw_table, CASES)
     for seed in range(first, first + tables):
-        X, y, X_test, y_test, (low, high), norm = draw_table(seed)
+        X, y, X_test, y_test, (low, high), norm = draw(seed)
         middle, half = (low + high) / 2.0, (high - low) / 2.0
         targets, truth = (y - middle) / half, (y_test - middle) / half
         best = max(Ridge(a).fit(X, y).score(X_test, y_test) for a in (0.01, 1.0, 10.0))
         length = np.maximum(norm, np.linalg.norm(X_test, axis=1))
-        for epsilon, adjacency in CASES:
+        for epsilon, adjacency in cases:
             numbers = PublicNumbers(*X.shape, 1, epsilon, 1e-6, adjacency)
             found = []
             for change in CHANGES:
@@ -91,8 +105,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=60)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--off-centre", action="store_true")
     arguments = parser.parse_args()
-    table = np.array(list(errors(arguments.first, arguments.tables)))
+    table = np.array(list(errors(arguments.first, arguments.tables, arguments.off_centre)))
     beyond = table - table[:, :1]
     spread = beyond.reshape(arguments.tables, -1, len(CHANGES)).mean(axis=1).std(axis=0)
     print("| constant | error | beyond the default | standard error |\n|---|---|---|---|")
@@ -101,7 +116,7 @@ def main() -> None:
     ):
         name = ", ".join(f"{key}={value}" for key, value in change.items()) or "default"
         uncertain = deviation / math.sqrt(arguments.tables)
-        print(f"| {name} | {error:.4f} | {more:+.4f} | {uncertain:.4f} |")
+        print(f"| {name} | {error:.5f} | {more:+.5f} | {uncertain:.5f} |")
 
 
 if __name__ == "__main__":

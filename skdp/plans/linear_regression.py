@@ -58,8 +58,9 @@ class Tuning:
     least_count: float = 3.0  # in deviations of the noise; smaller ones are taken for noise
     told: float = 0.3  # of the rows; bins are joined while larger counts hold fewer
     constant: float = 0.5  # value of the intercept's column
-    floor: float = 0.25  # of eigenvalues, in units of the edge of the noise's spectrum
+    floor: float = 0.5  # of eigenvalues, over the edge of the noise's spectrum; steps need .5
     clip: float = 0.35  # of the root of the signal
+    skew: float = 1.0  # more of it for each deviation from the targets' middle to their mean
     clips: tuple[float, float] = (0.25, 8.0)
     late: float = 3.0  # power of the step's number that an iterate counts in the average
 
@@ -166,11 +167,11 @@ class RegressionPlan:
         (rows,) = table
         counted = np.histogram(rows.targets, self.tuning.bins, (-1.0, 1.0), weights=rows.row_weight)
         mechanism = self.counts.mechanism(stream.spawn("counts"), "counts of targets")
-        centre, scale = self._summarise(mechanism.release(counted[0].astype(np.float64)))
+        centre, scale, skew = self._summarise(mechanism.release(counted[0].astype(np.float64)))
         packed = sum_moments(rows, ROUNDING, 2.0 * (self.constant / ROUNDING) ** 2)
         mechanism = self.moments.mechanism(stream.spawn("moments"), "second moments")
         basis, freedom = self._precondition(mechanism.release(packed))
-        clip = self._clip_of(freedom) * scale
+        clip = self._clip_of(freedom, skew) * scale
         sums = _ClippedSums(rows, self.constant, centre, basis, clip)
         mechanism = self.steps.mechanism(stream.spawn("steps"), "sums of gradients")
         point, average = np.zeros((2, basis.shape[1]))
@@ -183,8 +184,8 @@ class RegressionPlan:
                 on_step(step + 1)
         return np.append(basis @ average, [centre, scale])
 
-    def _summarise(self, counts: Array) -> tuple[float, float]:
-        """Return middle and deviation of targets by quantiles of noisy counts."""
+    def _summarise(self, counts: Array) -> tuple[float, float, float]:
+        """Return middle and deviation of targets, and the deviations from it to their mean."""
         kept = self._tell_from_noise(counts)
         edges = np.linspace(-1.0, 1.0, kept.size + 1)
         below = np.concatenate([[0.0], np.cumsum(kept / kept.sum())])
@@ -194,7 +195,9 @@ class RegressionPlan:
             np.column_stack([below[bins], below[bins + 1]]).ravel(),
             np.column_stack([edges[bins], edges[bins + 1]]).ravel(),
         )
-        return float(middle), max(float(high - low) / _DEVIATIONS, 1.0 / self.tuning.bins)
+        scale = max(float(high - low) / _DEVIATIONS, 1.0 / self.tuning.bins)
+        mean = kept @ (edges[1:] + edges[:-1]) / (2.0 * kept.sum())
+        return float(middle), scale, float(abs(mean - middle)) / scale
 
     def _tell_from_noise(self, counts: Array) -> Array:
         """Return counts, small ones put to 0, of bins that are joined till the rest says enough."""
@@ -218,11 +221,12 @@ class RegressionPlan:
         lifted = values + max(self.tuning.floor * edge, 1e-12 * self.n_rows)
         return vectors * np.sqrt(self.n_rows / lifted), max(1.0, float(np.sum(values / lifted)))
 
-    def _clip_of(self, freedom: float) -> float:
+    def _clip_of(self, freedom: float, skew: float) -> float:
         """Return the norm of gradients to clip to, in deviations of the targets."""
         spread = math.sqrt(self.n_features * freedom * _ROWS_PER_WEIGHT)
         signal = self.mu * self.n_rows / self.steps.sensitivity
-        factor = self.tuning.clip * math.sqrt(signal / spread)
+        # What is cut on one side more than on the other draws the fit from the mean to the median.
+        factor = self.tuning.clip * (1.0 + self.tuning.skew * skew) * math.sqrt(signal / spread)
         return float(np.clip(factor, *self.tuning.clips)) * math.sqrt(freedom)
 
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from skdp.mechanisms.trace import record_releases
 from skdp.models import ScaledUnits
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.linear_regression import RegressionPlan, Tuning, _ClippedSums
+from skdp.plans.moment_regression import ROUNDING, sum_moments, unpack_moments
 from skdp.preprocessing import DPPCA, BoundedScaler
 from skdp.reporting import privacy_statement
 from skdp.testing import replay_on_neighbour
@@ -275,9 +277,40 @@ def test_bins_are_joined_until_their_counts_tell(noise, bins):
     counts[8:24] = np.linspace(55.0, 70.0, 16)
     kept = plan._tell_from_noise(counts)
     assert kept.size == bins and kept.sum() == pytest.approx(1000.0, abs=1e-9)
-    middle, scale = plan._summarise(counts)
+    middle, scale, skew = plan._summarise(counts)
     assert middle == pytest.approx(0.0, abs=0.04)
     assert scale == pytest.approx(0.9 / 3.29, abs=0.01)
+    assert skew == pytest.approx(0.0, abs=0.1)
+
+
+def test_where_few_targets_are_large_less_is_cut():
+    plan = plan_for(1000, 3, "add-remove")
+    counts = np.zeros(32)
+    counts[[16, 31]] = 900.0, 100.0
+    middle, scale, skew = plan._summarise(counts)
+    assert middle == pytest.approx(1.0 / 32.0, abs=1.0 / 32.0)
+    mean = (0.9 * 33.0 + 0.1 * 63.0 - 32.0) / 32.0
+    assert skew == pytest.approx((mean - middle) / scale, rel=1e-9)
+    assert plan._clip_of(2.0, skew) == pytest.approx((1.0 + skew) * plan._clip_of(2.0, 0.0))
+
+
+def test_steps_are_stable_where_noise_hides_most_directions():
+    """Theorem 3 off centre, with much budget. The mean over tables: false alarm 3e-7."""
+    rng = np.random.default_rng(5)
+    X = 1.0 + rng.standard_normal((3000, 20)) / 3.0
+    X /= np.linalg.norm(X, axis=1).max()
+    plan = plan_for(3000, 20, "replace-one", 20.0, 1e-6)
+    packed = sum_moments(plan.bind(X, np.zeros(3000))[0], ROUNDING, 2.0 * (0.5 / ROUNDING) ** 2)
+    unpack = partial(unpack_moments, width=20, norm=ROUNDING, constant=0.5, n_rows=3000)
+    mechanism = plan.moments.mechanism(RandomStream.from_entropy(), "second moments")
+    edge, largest = plan.moments.sigma * math.sqrt(42.0), []
+    for _ in range(40):
+        noisy = mechanism.release(packed)
+        basis, _ = plan._precondition(noisy)
+        largest.append(np.linalg.eigvalsh(basis.T @ unpack(packed) @ basis)[-1] / 3000)
+        reach = np.linalg.eigvalsh(unpack(packed) - unpack(noisy))[-1]
+        assert largest[-1] <= max(1.0, 2.0 * reach / edge) + 1e-9
+    assert np.mean(largest) <= 2.0 * (1.0 + 5.5 / math.sqrt(42.0 * 40.0))
 
 
 def test_a_pipeline_says_what_it_released():
