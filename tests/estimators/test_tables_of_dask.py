@@ -235,24 +235,18 @@ def test_dask_is_not_imported_before_it_is_met():
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
-def of_file(path, start, stop, pause):
-    time.sleep(pause)
-    return np.array(np.load(path, mmap_mode="r")[start:stop])
-
-
-KILLING = pytest.mark.skipif(
-    "SKDP_KILL_WORKERS" not in os.environ,
-    reason="a cluster that loses its other worker as well waits for ever: for runs by hand",
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("killed", [False, pytest.param(True, marks=KILLING)])
+@pytest.mark.parametrize("killed", [False, True])
 def test_two_worker_processes_give_the_same_and_one_charge(tmp_path, killed, monkeypatch):
     distributed = pytest.importorskip("distributed", reason="needs dask's distributed scheduler")
     from dask import delayed
 
     monkeypatch.undo()  # workers know no other numbers
+
+    def of_file(path, start, stop, pause):  # in here, as workers cannot import this module
+        time.sleep(pause)
+        return np.array(np.load(path, mmap_mode="r")[start:stop])
+
     rng, n_rows, count = np.random.default_rng(0), 60_000, 12
     X = rng.normal(size=(n_rows, 4)) / 3
     y = (X[:, 0] > 0.1).astype(int)
