@@ -137,8 +137,9 @@ class PrivateFit(ChargesBudget, CallbackSupportMixin, ABC):
             spent = self._account(plan)
             if getattr(table, "by_unit", False):
                 spent = replace(spent, unit="group")
-            about_rows = getattr(getattr(table, "X", None), "assumptions", ())
-            spent = replace(spent, assumptions=(*spent.assumptions, *about_rows))
+            of_rows = getattr(getattr(table, "X", None), "assumptions", ())
+            said = dict.fromkeys((*spent.assumptions, *of_rows, *getattr(table, "trusts", ())))
+            spent = replace(spent, assumptions=tuple(said))
             progress = FitProgress(self, self._public_steps(plan))
             charge_fit(self, spent, progress.task)
             if self.verbose:

@@ -210,6 +210,10 @@ def test_what_is_trusted_is_said(table):
     said = [clone(model).fit(rows, y).privacy_spent_.assumptions for rows in (X, cut(X, 3))]
     assert said[1][: len(said[0])] == said[0]
     assert any("workers of Dask" in text for text in said[1][len(said[0]) :])
+    lazy = da.from_array(y, chunks=500)
+    for labels, ids in ((lazy, None), (y, lazy), (lazy, lazy)):
+        found = clone(model).fit(X, labels, groups=ids).privacy_spent_.assumptions
+        assert sum("workers of Dask" in text for text in found) == 1
 
 
 def test_workers_are_given_models_without_budgets(table, tmp_path):
