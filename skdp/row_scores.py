@@ -160,7 +160,7 @@ def _made_up_tables(X: Any, n_columns: int | None) -> Iterator[Any]:
             yield _like(X, [" ".join(f"word{word}" for word in row) for row in words])
 
 
-def _like(X: Any, values: NDArray[Any]) -> Any:
+def _like(X: Any, values: Any) -> Any:
     """Return numbers as a table of the kind of another, with its types of columns."""
     if isinstance(X, RowSource):
         return sparse.csr_array(values, dtype=X.dtype) if X.is_sparse else values.astype(X.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -36,21 +36,30 @@ def examine_model(model: Any, method: Callable[..., Any], X: Any) -> tuple[Way, 
 
     Refused are models whose answer for a row moves with other rows. Of `X` no row is looked at.
     """
-    verdicts = {name: classify_step(part) for name, part in _parts(model)}
-    for name, part in _parts(model):
-        if type(part) is FunctionTransformer and verdicts[name].kind == "leaking":
-            _refuse(model, f"step {name!r}, {type(part).__name__},")
+    claims = claims_of(model)
     shown = X._meta if is_of_dask(X) else X
     found = _probe(model, method, shown)
     if found.mixes:
-        _refuse(model, _culprit(model, shown))
-    words = [each.assumption for each in verdicts.values() if each.kind == "taken at your word"]
+        _refuse(model, _culprit(_thawed(model), shown))
     if not found.known:
-        words.append(
-            f"taken at your word: what {type(model).__name__} says of a row depends on that row "
-            "alone; it could not be tried on made-up rows"
-        )
-    return found.way, tuple(dict.fromkeys(words))
+        name = type(_thawed(model)).__name__
+        untried = f"taken at your word: what {name} says of a row depends on that row alone; it "
+        claims += (f"{untried}could not be tried on made-up rows",)
+    return found.way, claims
+
+
+def claims_of(model: Any) -> tuple[str, ...]:
+    """Return what is taken for granted of a model's steps, each once, or refuse it for a step."""
+    verdicts = [(name, part, classify_step(part)) for name, part in _parts(_thawed(model))]
+    for name, part, verdict in verdicts:
+        if type(part) is FunctionTransformer and verdict.kind == "leaking":
+            _refuse(model, f"step {name!r}, {type(part).__name__},")
+    words = (verdict.assumption for *_, verdict in verdicts if verdict.kind == "taken at your word")
+    return tuple(dict.fromkeys(words))
+
+
+def _thawed(model: Any) -> Any:
+    return _thawed(model.estimator) if type(model) is FrozenEstimator else model
 
 
 def _parts(model: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -58,10 +67,10 @@ def _parts(model: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     yield name, model
     inside = model.get_params(deep=True) if hasattr(model, "get_params") else {}
     for key, part in inside.items():
-        if hasattr(part, "get_params") and not isinstance(part, type):
-            label = f"{name}__{key}" if name else key
-            frozen = type(part) is FrozenEstimator or type(model) is FrozenEstimator
-            yield from _parts(part, label) if frozen else [(label, part)]
+        if type(part) is FrozenEstimator:
+            yield from _parts(_thawed(part), f"{name}__{key}" if name else key)
+        elif hasattr(part, "get_params") and not isinstance(part, type):
+            yield f"{name}__{key}" if name else key, part
 
 
 def _probe(model: Any, method: Callable[..., Any], shown: Any) -> Probe:
@@ -70,23 +79,20 @@ def _probe(model: Any, method: Callable[..., Any], shown: Any) -> Probe:
 
 def _culprit(model: Any, shown: Any) -> str:
     """Return what to call the first step whose output for a row moves with other rows."""
-    while type(model) is FrozenEstimator:
-        model = model.estimator
-    if isinstance(model, Pipeline):
-        for end, (name, step) in enumerate(model.steps[:-1], start=1):
-            if _probe(
-                model, lambda rows, end=end: _dense(model[:end].transform(rows)), shown
-            ).mixes:
-                return f"step {name!r}, {type(step).__name__},"
+    for end, (name, step) in enumerate(getattr(model, "steps", [])[:-1], start=1):
+
+        def transform(rows: Any, end: int = end) -> Any:
+            found = model[:end].transform(rows)
+            return found.toarray() if hasattr(found, "toarray") else found
+
+        if isinstance(model, Pipeline) and _probe(model, transform, shown).mixes:
+            return f"step {name!r}, {type(step).__name__},"
     return type(model).__name__
 
 
-def _dense(rows: Any) -> Any:
-    return rows.toarray() if hasattr(rows, "toarray") else rows
-
-
-def _refuse(model: Any, part: str) -> None:
-    whose = "" if part == type(model).__name__ else f" of {type(model).__name__}"
+def _refuse(model: Any, part: str) -> NoReturn:
+    name = type(_thawed(model)).__name__
+    whose = "" if part == name else f" of {name}"
     raise ValueError(
         f"{part}{whose} makes of a row what depends on other rows, or changes from call to call, "
         f"as made-up rows show. {_WAY_OUT}"
