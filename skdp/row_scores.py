@@ -101,7 +101,7 @@ def probe(function: Callable[[Any], Any], X: Any, n_columns: int | None = None) 
     ways = [Way()]
     if getattr(X, "dtype", None) == np.float32:
         ways.append(Way(wide=True))
-    with around_runs():
+    with around_runs(), _one_thread():
         for table in _made_up_tables(X, n_columns):
             for way in ways:
                 gap = _largest_gap(function, table, way)
