@@ -48,24 +48,27 @@ def ask_rows(
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if n == 0:
         return np.asarray(function(X, *columns))
-    rows = X.tocsr() if sparse.issparse(X) else X
+    tables = (X.tocsr() if sparse.issparse(X) else X, *columns)
     found = []
     with _one_thread():
         for start in range(0, n, size):
-            part: Any = slice(start, start + size)
-            if part.stop > n:
-                part = np.minimum(np.arange(start, part.stop), n - 1)
-            block = take_block(rows, part)
+            block, *beside = (_filled(table, start, min(start + size, n), size) for table in tables)
             if sparse.issparse(X):
                 block = block.asformat(X.format)
             if wide and getattr(block, "dtype", None) == np.float32:
                 block = block.astype(np.float64)
-            beside = (None if each is None else take_block(each, part) for each in columns)
             answer = np.asarray(function(block, *beside))
             if answer.shape[:1] != (size,):
                 raise ValueError("the answer must have one entry for each row.")
             found.append(answer[: n - start].copy())
     return np.concatenate(found)
+
+
+def _filled(table: Any, start: int, stop: int, size: int) -> Any:
+    """Return rows, and copies of the last one up to a number."""
+    rows = take_block(table, slice(start, stop))
+    have = stop - start
+    return rows if have == size else take_block(rows, np.minimum(np.arange(size), have - 1))
 
 
 def take_block(table: Any, part: Any) -> Any:

@@ -43,8 +43,8 @@ def examine_model(model: Any, method: Callable[..., Any], X: Any) -> tuple[Way, 
         _refuse(model, _culprit(_thawed(model), shown))
     if not found.known:
         name = type(_thawed(model)).__name__
-        untried = f"taken at your word: what {name} says of a row depends on that row alone; it "
-        claims += (f"{untried}could not be tried on made-up rows",)
+        untried = f"taken at your word: what {name} says of a row depends on that row alone, "
+        claims += (f"{untried}of which made-up rows told nothing",)
     return found.way, claims
 
 

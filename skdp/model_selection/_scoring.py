@@ -15,7 +15,7 @@ from skdp.choices import ResponseMethod
 from skdp.estimators.labels import encode_labels
 from skdp.parameters import check_bounds
 from skdp.pipelines import only_parameter
-from skdp.row_scores import ask_rows, probe
+from skdp.row_scores import Way, ask_rows, probe
 
 # Sums of 2**31 rows are exact.
 _UNIT = 2.0**22
@@ -109,7 +109,12 @@ class RowScorer:
         float
             The sum.
         """
-        values = (self.values(estimator, X, y) - self.lower) / (self.upper - self.lower)
+        return self._total_by(self._way(estimator, X), estimator, X, y, shares)
+
+    def _total_by(self, way: Way, estimator: Any, X: Any, y: Any, shares: Any = None) -> float:
+        """Return the same of a model that is to be asked in that way."""
+        values = self._values(way, estimator, X, y)
+        values = (values - self.lower) / (self.upper - self.lower)
         # Rounded down to whole numbers of a small unit: their sum is exact, of a unit at most 1.
         steps = np.floor((values if shares is None else values * shares) * _UNIT)
         return float(np.sum(steps) / _UNIT)
@@ -120,19 +125,25 @@ class RowScorer:
 
     def values(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
         """Return each row's value, clipped to the bounds."""
+        return self._values(self._way(estimator, X), estimator, X, y)
+
+    def _way(self, estimator: Any, X: Any) -> Way:
+        """Return how a model is to be asked, of tables like this one."""
+        # Labels hide what rounding does to the scores behind them.
+        names = ("decision_function", "predict_proba")
+        shown = next((name for name in names if hasattr(estimator, name)), self.response_method)
+        width = getattr(estimator, "n_features_in_", None)
+        return probe(getattr(estimator, shown), X, width).way
+
+    def _values(self, way: Way, estimator: Any, X: Any, y: Any) -> np.ndarray:
         truth = np.asarray(y)
         if self.function is _half_squared_distance:
             truth = encode_labels(truth, estimator.classes_)[1]
-        # Labels hide what rounding does to the scores behind them.
-        names = ("decision_function", "predict_proba", self.response_method)
-        shown = next(name for name in names if hasattr(estimator, name))
-        width = getattr(estimator, "n_features_in_", None)
-        way = probe(getattr(estimator, shown), X, width).way
-        values = ask_rows(partial(self._value, estimator), X, truth, way=way)
+        values = ask_rows(partial(self._of_block, estimator), X, truth, way=way)
         # What is no number counts as the worst value; so no row can do more than its share.
         return np.clip(np.nan_to_num(values, nan=self.lower), self.lower, self.upper)
 
-    def _value(self, estimator: Any, X: Any, truth: np.ndarray) -> np.ndarray:
+    def _of_block(self, estimator: Any, X: Any, truth: np.ndarray) -> np.ndarray:
         response = getattr(estimator, self.response_method)(X)
         values = np.asarray(self.function(truth, response), dtype=np.float64)
         if values.shape != (len(truth),):
