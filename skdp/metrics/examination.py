@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skdp.dask_tables import is_of_dask
+from skdp.dask_tables import is_dask_array, is_of_dask
 from skdp.reporting.steps import classify_step
 from skdp.row_scores import Probe, Way, probe
 
@@ -38,6 +38,8 @@ def examine_model(model: Any, method: Callable[..., Any], X: Any) -> tuple[Way, 
     """
     claims = claims_of(model)
     shown = X._meta if is_of_dask(X) else X
+    if is_dask_array(X):  # whose meta has no columns
+        shown = np.empty((0, *X.shape[1:]), X.dtype)
     found = _probe(model, method, shown)
     if found.mixes:
         _refuse(model, _culprit(_thawed(model), shown))

@@ -1,8 +1,12 @@
 """Models that look at more than one row are refused before the charge, or a statement says so."""
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -135,6 +139,16 @@ ONE_HOT = ColumnTransformer([("ward", OneHotEncoder(), ["ward"])], remainder="pa
 TEXTS = np.where(X[:, 0] > 0, "word1 word2", "word3 word4").tolist()
 GOOD = {
     "fitted scaler": (logistic(StandardScaler()), X, []),
+    "Dask": (logistic(), da.from_array(X, chunks=100), []),
+    "Dask's frame": (
+        LogisticRegression().fit(FRAME[["dose"]], Y),
+        dd.from_pandas(FRAME[["dose"]], npartitions=2),
+        [],
+    ),
+    "polars": (logistic(), pl.DataFrame(X), []),
+    "CSR": (logistic(), sparse.csr_array(X), []),
+    "rows of single precision": (logistic(), X.astype(np.float32), []),
+    "lists": (logistic(), X.tolist(), []),
     "trees": (HistGradientBoostingClassifier(max_iter=5).fit(X, Y), X, []),
     "a function of rows": (
         logistic(FunctionTransformer(halve)),
