@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "estimators": {
         *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
         *("exceptions", "inputs", "parameters", "row_bounds", "row_sources", "seeding", "silence"),
-        *("dask_tables", "partitions", "units"),
+        *("dask_tables", "partitions", "row_scores", "units"),
     },
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "seeding", "silence"),
-        *("dask_tables", "progress", "units"),
+        *("dask_tables", "progress", "row_scores", "units"),
     },
     "statistics": {
         *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),
@@ -61,6 +61,7 @@ MAY_IMPORT = {
             "parameters",
             "dask_tables",
             "pipelines",
+            "row_scores",
             "row_sources",
             "scores",
             "seeding",
@@ -76,6 +77,7 @@ MAY_IMPORT = {
     "row_bounds": {"exceptions", "row_sources"},
     "parameters": set(),
     "units": {"once", "parameters"},
+    "row_scores": {"row_sources", "silence", "threads"},
     "row_sources": set(),
     "seeding": {"row_sources"},
     "silence": set(),

@@ -21,6 +21,7 @@ from skdp.plans.recalibration import (
     score_rows,
 )
 from skdp.reporting import PrivacySpent
+from skdp.row_scores import ask_rows, probe
 from skdp.row_sources import map_rows
 
 
@@ -98,7 +99,7 @@ class CalibratedMixin:
         if hasattr(model, "hidden"):
             coefs, intercepts = unpacked
             rest = {"coefs": coefs, "intercepts": intercepts, "activation": model.activation}
-            score: Any = partial(network_scores, **rest)
+            score: Any = _alone(partial(network_scores, **rest), X)
         else:
             coef, intercept = unpacked
             score = partial(score_rows, coef=coef, intercept=intercept)
@@ -127,6 +128,11 @@ class CalibratedMixin:
             else:
                 setattr(self, name, slope * weights + shift)
         self._coef_noise_ = self._coef_noise_ * slope
+
+
+def _alone(score: Any, X: Any) -> Any:
+    """Return a function of rows that scores each by itself, to the last bit."""
+    return partial(ask_rows, score, way=probe(score, X).way)
 
 
 def _count(score: Any, X: Any, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget
 from skdp.metrics.evaluation import PrivateEvaluation
+from skdp.metrics.examination import claims_of
 from skdp.metrics.release import ScoreTables
 from skdp.parameters import check_integer
 from skdp.reporting.privacy_spent import PrivacySpent, spending_of
@@ -112,7 +113,9 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
         n_samples = check_integer("n_samples", n_samples, at_least=1)
         unit = UNIT if groups else 1
         plan = evaluation._plan(n_samples, self.estimator.classes_, unit=unit)
-        return replace(evaluation._account(plan, unit), released=self._released)
+        spent = evaluation._account(plan, unit)
+        assumptions = (*spent.assumptions, *claims_of(self.estimator))
+        return replace(spent, assumptions=assumptions, released=self._released)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels.

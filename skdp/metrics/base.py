@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from skdp.exceptions import PrivacyWarning
 from skdp.inputs import refuse_masked, refuse_times
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
+from skdp.metrics.examination import numbers_of
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
 from skdp.pipelines import first_step
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.row_scores import Way, ask_rows
 from skdp.row_sources import in_blocks, source_of
 from skdp.silence import around_runs
 
@@ -153,19 +156,15 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
         if self.verbose:
             print(f"[{name}] {spent!r}: {spent.mechanism}")
 
-    def _ask(self, method: Callable[..., Any], X: Any, shape: tuple[int, int]) -> np.ndarray:
-        """Return what a model says of rows, as finite numbers of a shape; nobody hears it.
-
-        One row's score may overflow, which no error must tell: NaN counts as 0.
-        """
-
-        def score(rows: Any) -> np.ndarray:
-            found = np.asarray(method(rows), dtype=np.float64)
-            return np.nan_to_num(found.reshape(len(found), -1))
+    def _ask(
+        self, method: Callable[..., Any], X: Any, shape: tuple[int, int], way: Way
+    ) -> np.ndarray:
+        """Return what a model says of rows, as finite numbers of a shape; nobody hears it."""
+        ask = partial(ask_rows, partial(numbers_of, method), way=way)
 
         def read(rows: Any) -> np.ndarray:
             source = source_of(rows, converted=False)
-            return in_blocks(score, rows if source is None else source)
+            return in_blocks(ask, rows if source is None else source)
 
         try:
             with around_runs():

@@ -16,11 +16,13 @@ from skdp.inputs import validate_column
 from skdp.mechanisms.contribution import Adjacency
 from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.metrics.base import EvaluatesModel
+from skdp.metrics.examination import examine_model
 from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan
 from skdp.metrics.result import PrivateEvaluationResult
 from skdp.parameters import check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.row_scores import Way
 from skdp.seeding import fit_context
 from skdp.statistics.noise import UNIT
 from skdp.units import units_of
@@ -179,10 +181,12 @@ class PrivateEvaluation(EvaluatesModel):
         rows = self._read(X, y, classes, subgroups, groups)
         unit = 1 if groups is None else UNIT
         plan = self._plan(rows.n, classes, probabilities, unit)
+        method = model.predict_proba if probabilities else model.decision_function
+        way, assumed = examine_model(model, method, X)
         spent = self._account(plan, unit)
-        spent = replace(spent, assumptions=(*spent.assumptions, *trusted(X)))
+        spent = replace(spent, assumptions=(*spent.assumptions, *assumed, *trusted(X)))
         self._charge(spent)
-        places, predicted = self._score(model, X, rows.codes.size, plan)
+        places, predicted = self._score(method, X, rows.codes.size, plan, way)
         used = [rows.codes, rows.members, predicted]
         used += [] if rows.weights is None else [rows.weights]
         stream = resolve_random_state(self.random_state, fit_context(self, places, *used))
@@ -302,15 +306,12 @@ class PrivateEvaluation(EvaluatesModel):
         return self._spent(plan, _ASSUMPTIONS, released, unit != 1)
 
     def _score(
-        self, model: Any, X: Any, n_rows: int, plan: ReleasePlan
+        self, method: Callable[..., Any], X: Any, n_rows: int, plan: ReleasePlan, way: Way
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the bins of each row's scores, one a table, and the class of its largest."""
-        method: Callable[..., Any] = (
-            model.predict_proba if plan.probabilities else model.decision_function
-        )
         many = len(plan.classes) > 2
         width = len(plan.classes) if many or plan.probabilities else 1
-        raw = self._ask(method, X, (n_rows, width))
+        raw = self._ask(method, X, (n_rows, width), way)
         scores = raw if plan.probabilities else expit(raw)
         kept = scores if many else scores[:, -1:]
         return plan.bins.places(kept), raw.argmax(axis=1)

@@ -16,6 +16,7 @@ from skdp.inputs import validate_column
 from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.metrics.base import EvaluatesModel
 from skdp.metrics.errors import ErrorPlan
+from skdp.metrics.examination import examine_model
 from skdp.metrics.regression_result import PrivateRegressionResult
 from skdp.parameters import check_bounds, check_integer, check_real
 from skdp.pipelines import is_container, only_parameter
@@ -179,9 +180,11 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         n = truth.size if units is None else units.n_units
         self._warn_of_delta(n)
         plan = self._plan(n, bounds, largest)
-        spent = self._spent(plan, (*_ASSUMPTIONS, *trusted(X)), _RELEASED, units is not None)
+        way, assumed = examine_model(model, model.predict, X)
+        assumptions = (*_ASSUMPTIONS, *assumed, *trusted(X))
+        spent = self._spent(plan, assumptions, _RELEASED, units is not None)
         self._charge(spent)
-        predicted = self._ask(model.predict, X, (truth.size, 1))[:, 0]
+        predicted = self._ask(model.predict, X, (truth.size, 1), way)[:, 0]
         used = [truth, predicted, members] + ([] if units is None else [units.codes])
         stream = resolve_random_state(self.random_state, fit_context(self, *used))
         tables = plan.release(plan.count(truth, predicted, units, members), stream)

@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.dask_tables import in_memory
 from skdp.model_selection._display import ShowsResults
 from skdp.model_selection._scoring import RowScorer, resolve_scoring
 
@@ -86,7 +87,8 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
         """
         _has("score")(self)
         check_is_fitted(self)
-        return float(np.mean(self._scorer().values(self.best_estimator_, X, y)))
+        scorer, X, y = self._scorer(), in_memory(X), in_memory(y)
+        return float(np.mean(scorer.values(self.best_estimator_, X, y)))
 
     @property
     def classes_(self) -> Any:

@@ -151,12 +151,13 @@ def _public_failure(error: BaseException) -> Exception:
 def _total(estimator: Any, table: Table, scorer: RowScorer) -> float:
     """Return the sum of scores; a row that has none counts as the worst, and spoils no other's."""
     total, scored, failure = 0.0, False, None
+    way = scorer._way(estimator, table.X)
     pending = [np.arange(len(table.y))] if len(table.y) else []
     while pending:
         numbers = pending.pop()
         rows = table.rows(numbers)
         try:
-            total += scorer.total(estimator, rows.X, rows.y, rows.shares)
+            total += scorer._total_by(way, estimator, rows.X, rows.y, rows.shares)
             scored = True
         except Exception as error:
             failure = error

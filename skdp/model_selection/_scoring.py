@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ from skdp.choices import ResponseMethod
 from skdp.estimators.labels import encode_labels
 from skdp.parameters import check_bounds
 from skdp.pipelines import only_parameter
+from skdp.row_scores import Way, ask_rows, probe
 
+# Sums of 2**31 rows are exact.
+_UNIT = 2.0**22
 _RESPONSES = ("predict", "predict_proba", "decision_function")
 
 _NOT_A_SUM = {
@@ -105,8 +109,15 @@ class RowScorer:
         float
             The sum.
         """
-        values = (self.values(estimator, X, y) - self.lower) / (self.upper - self.lower)
-        return float(np.sum(values) if shares is None else values @ shares)
+        return self._total_by(self._way(estimator, X), estimator, X, y, shares)
+
+    def _total_by(self, way: Way, estimator: Any, X: Any, y: Any, shares: Any = None) -> float:
+        """Return the same of a model that is to be asked in that way."""
+        values = self._values(way, estimator, X, y)
+        values = (values - self.lower) / (self.upper - self.lower)
+        # Rounded down to whole numbers of a small unit: their sum is exact, of a unit at most 1.
+        steps = np.floor((values if shares is None else values * shares) * _UNIT)
+        return float(np.sum(steps) / _UNIT)
 
     def undo_scale(self, mean: Any) -> Any:
         """Turn a mean of values scaled to [0, 1] into a score."""
@@ -114,18 +125,33 @@ class RowScorer:
 
     def values(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
         """Return each row's value, clipped to the bounds."""
-        response = getattr(estimator, self.response_method)(X)
+        return self._values(self._way(estimator, X), estimator, X, y)
+
+    def _way(self, estimator: Any, X: Any) -> Way:
+        """Return how a model is to be asked, of tables like this one."""
+        # Labels hide what rounding does to the scores behind them.
+        names = ("decision_function", "predict_proba")
+        shown = next((name for name in names if hasattr(estimator, name)), self.response_method)
+        width = getattr(estimator, "n_features_in_", None)
+        return probe(getattr(estimator, shown), X, width).way
+
+    def _values(self, way: Way, estimator: Any, X: Any, y: Any) -> np.ndarray:
         truth = np.asarray(y)
         if self.function is _half_squared_distance:
             truth = encode_labels(truth, estimator.classes_)[1]
+        values = ask_rows(partial(self._of_block, estimator), X, truth, way=way)
+        # What is no number counts as the worst value; so no row can do more than its share.
+        return np.clip(np.nan_to_num(values, nan=self.lower), self.lower, self.upper)
+
+    def _of_block(self, estimator: Any, X: Any, truth: np.ndarray) -> np.ndarray:
+        response = getattr(estimator, self.response_method)(X)
         values = np.asarray(self.function(truth, response), dtype=np.float64)
         if values.shape != (len(truth),):
             raise ValueError(
                 f"scoring={self.name!r} must return one value for each of the rows, got an array "
                 f"of {values.ndim} dimensions."
             )
-        # What is no number counts as the worst value; so no row can do more than its share.
-        return np.clip(np.nan_to_num(values, nan=self.lower), self.lower, self.upper)
+        return values
 
 
 def _is_equal(y_true: Any, predicted: Any) -> np.ndarray:

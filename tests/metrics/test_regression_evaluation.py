@@ -437,17 +437,18 @@ def test_a_budget_is_charged_once_before_rows_are_used():
 
     class Watched(LinearRegression):
         def predict(self, rows):
-            called.append(rows)
+            if np.isin(rows, X).any():  # others are made up
+                called.append(rows)
             return super().predict(rows)
 
     watched = Watched().fit(X, Y)
     budget = BudgetAccountant(epsilon=1.1, delta=1e-5, adjacency="add-remove")
     with budget:
         found = EVALUATION.evaluate(watched, X, Y)
-        assert len(called) == 1
+        assert len(called) == 2  # blocks
         with pytest.raises(BudgetExceededError):
             EVALUATION.evaluate(watched, X, Y)
-    assert len(called) == 1
+    assert len(called) == 2
     (entry,) = budget.entries()
     assert entry["label"] == "PrivateRegressionEvaluation.evaluate"
     assert entry["event"] == found.privacy_spent_.event.to_dict()

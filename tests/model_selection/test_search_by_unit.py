@@ -106,7 +106,8 @@ def test_a_unit_scores_the_mean_of_its_rows():
     expected = sum(right[ids == each].mean() for each in range(10, 30))
     for scorer in (resolve_scoring("accuracy"), make_row_scorer(lambda y, p: y == p)):
         found = scorer.total(model, part.X, part.y, part.shares)
-        assert found == pytest.approx(expected, abs=1e-12)
+        # Each row is rounded down, so that sums are exact.
+        assert expected - part.y.size * 2.0**-22 <= found <= expected + 1e-12
 
 
 def changed(X, y, ids, unit, rows):
