@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+from scikit_checks import check_settings
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import WithPublicRows
@@ -102,8 +103,11 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    list(nearly_without_noise()), expected_failed_checks=expected_failures, xfail_strict=True
+@check_settings(
+    list(nearly_without_noise()),
+    elsewhere={type(estimator) for estimator in instances()},
+    expected_failed_checks=expected_failures,
+    xfail_strict=True,
 )
 def test_scikit_learn_checks_nearly_without_noise(estimator, check):
     run(check, estimator)
