@@ -170,7 +170,7 @@ def test_clipped_steps_of_two_classes_have_a_bound_and_of_three_none():
 @pytest.mark.parametrize("outputs", [2, 3])
 def test_the_noise_of_the_secret_and_the_final_noise_add_up_in_squares(outputs):
     """Of what is left of one of them where the other is nought nothing is lost."""
-    model = ObjectivePerturbationSVC(data_norm=2.0, alpha=0.1, classes=range(outputs))
+    model = ObjectivePerturbationSVC(data_norm=2.0, alpha=1.0, classes=range(outputs))
     plan = model._plan_shape((100, 4), outputs)
     secret = plan.tilt_sigma / plan.model.n_rows / plan.penalty  # on the mean loss, minimised
     for tilt, sigma in ((0.0, plan.sigma), (plan.tilt_sigma, 0.0), (plan.tilt_sigma, plan.sigma)):
