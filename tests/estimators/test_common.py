@@ -3,8 +3,9 @@
 import warnings
 
 import pytest
-from scikit_checks import check_settings
+from scikit_checks import OF_NUMBERS, check_settings
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import WithPublicRows
 
@@ -118,6 +119,10 @@ def run(check, estimator):
         # The checks' tables are tiny, so that any usual delta is above 1/n.
         warnings.simplefilter("ignore", PrivacyWarning)
         check(estimator)
+
+
+def test_checks_that_run_again_are_checks():
+    assert not [name for name in OF_NUMBERS if not hasattr(estimator_checks, name)]
 
 
 def test_every_public_estimator_is_checked():
