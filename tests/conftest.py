@@ -5,6 +5,8 @@ Property tests try the same examples and have no clock, however slow the machine
 """
 
 import itertools
+import os
+import pathlib
 from collections import defaultdict
 from contextlib import contextmanager
 from unittest import mock
@@ -24,6 +26,13 @@ settings.load_profile("same")
 
 def pytest_addoption(parser):
     parser.addoption("--fresh-noise", action="store_true", help="let no test repeat its noise")
+    parser.addoption("--cpu-table", metavar="FILE", help="write each test's processor seconds")
+
+
+def pytest_configure(config):
+    table = config.getoption("--cpu-table")
+    if table and not hasattr(config, "workerinput"):  # to which workers of xdist append
+        pathlib.Path(table).write_text("")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -67,8 +76,13 @@ def noise_of(name, config):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
+    before = sum(os.times()[:4])  # with that of child processes
     with noise_of(item.nodeid, item.config):
-        return (yield)
+        found = yield
+    if table := item.config.getoption("--cpu-table"):
+        with open(table, "a") as file:
+            file.write(f"{sum(os.times()[:4]) - before:.2f}\t{item.nodeid}\n")
+    return found
 
 
 @pytest.hookimpl(wrapper=True)

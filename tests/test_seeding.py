@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 import math
 import os
 import pathlib
@@ -206,3 +207,50 @@ def test_objects_that_know_each_other_end_and_share_no_noise():
         deep = [deep]
     for value in (nodes, deep):
         assert describe(value) != describe(value)
+
+
+def private_classes():
+    """Yield all public classes that draw noise in a fit."""
+    import skdp
+    from skdp import metrics, model_selection, preprocessing
+
+    for module in (skdp, preprocessing, model_selection, metrics):
+        for name in module.__all__:
+            found = getattr(module, name)
+            if isinstance(found, type) and "random_state" in inspect.signature(found).parameters:
+                yield found
+
+
+@pytest.mark.parametrize("kind", private_classes(), ids=lambda kind: kind.__name__)
+def test_a_fit_that_differs_in_any_parameter_draws_other_noise(kind):
+    needed = inspect.signature(kind).parameters.values()
+    model = kind(**{p.name: None for p in needed if p.default is p.empty})
+    if not hasattr(model, "get_params"):
+        pytest.skip("its streams are tested with what it evaluates")
+    context, X = functools.partial(fit_context, model), np.ones((3, 2))
+    before = context(X)
+    for name, value in model.get_params(deep=False).items():
+        setattr(model, name, f"not {value!r}")
+        same = name in ("accountant", "random_state", "verbose")
+        assert (context(X) == before) is same, name
+        setattr(model, name, value)
+    assert context(X) == before
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_fit_that_differs_in_any_number_or_its_place_draws_other_noise(number):
+    model, labels, units = LogisticRegression(), np.array([0, 1, 1]), np.array([0, 1, 2])
+    for X in (np.eye(3), sparse.csr_array(np.eye(3)), np.eye(3, dtype=np.float32)):
+        before, other = fit_context(model, X, labels, units), X.copy()
+        other[number, number] = np.nextafter(other[number, number], other.dtype.type(2))
+        assert fit_context(model, other, labels, units) != before
+        for column in (labels, units):
+            column[number] += 1
+            assert fit_context(model, X, labels, units) != before
+            column[number] -= 1
+        assert fit_context(model, X, labels, units) == before
+    # Of two sparse tables all stored numbers may agree, in the same columns, but not the rows.
+    data, columns = [1.0, 2.0, 3.0], [0, 1, 2]
+    ends = [[0, 1, 2, 3], [0, 0, 1, 3], [0, 2, 2, 3]][number]
+    one, two = (sparse.csr_array((data, columns, e), shape=(3, 3)) for e in (ends, [0, 3, 3, 3]))
+    assert fit_context(model, one) != fit_context(model, two)

@@ -3,7 +3,9 @@
 import warnings
 
 import pytest
+from scikit_checks import OF_NUMBERS, check_settings
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import WithPublicRows
 
@@ -102,8 +104,11 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    list(nearly_without_noise()), expected_failed_checks=expected_failures, xfail_strict=True
+@check_settings(
+    list(nearly_without_noise()),
+    elsewhere={type(estimator) for estimator in instances()},
+    expected_failed_checks=expected_failures,
+    xfail_strict=True,
 )
 def test_scikit_learn_checks_nearly_without_noise(estimator, check):
     run(check, estimator)
@@ -114,6 +119,10 @@ def run(check, estimator):
         # The checks' tables are tiny, so that any usual delta is above 1/n.
         warnings.simplefilter("ignore", PrivacyWarning)
         check(estimator)
+
+
+def test_checks_that_run_again_are_checks():
+    assert not [name for name in OF_NUMBERS if not hasattr(estimator_checks, name)]
 
 
 def test_every_public_estimator_is_checked():

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from scikit_checks import check_settings
 from support import rows
 
 from skdp import (
@@ -174,8 +174,9 @@ def test_what_third_parties_must_pass(estimator):
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
+@check_settings(
     [cls(epsilon=1e6, delta=0.0, data_norm=60.0) for cls in KINDS],
+    elsewhere=KINDS,  # with the usual delta
     expected_failed_checks=lambda estimator: {
         "check_non_transformer_estimators_n_iter": "n_iter_ would tell of private rows"
     },

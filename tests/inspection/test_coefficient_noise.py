@@ -4,6 +4,7 @@ Runs are seeded, so that none fails by chance.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from skdp import (
     VariationalLogisticRegression,
 )
 from skdp.inspection import shape_functions
-from skdp.plans.coefficient_noise import CoefficientNoise
+from skdp.plans.coefficient_noise import CoefficientNoise, coefficient_noise
 
 # Without features coefficients have no curvature but the penalty's, and are the noise alone.
 EMPTY, LABELS, THREE = np.zeros((50, 60)), np.arange(50) % 2, np.arange(50) % 3
@@ -164,3 +165,26 @@ def test_clipped_steps_of_two_classes_have_a_bound_and_of_three_none():
     three = DPSGDClassifier(**steps).fit(EMPTY[:, :3], THREE)._coef_noise_
     assert two.known and not two.exact
     assert not three.known and "clipped" in three.about
+
+
+@pytest.mark.parametrize("outputs", [2, 3])
+def test_the_noise_of_the_secret_and_the_final_noise_add_up_in_squares(outputs):
+    """Of what is left of one of them where the other is nought nothing is lost."""
+    model = ObjectivePerturbationSVC(data_norm=2.0, alpha=1.0, classes=range(outputs))
+    plan = model._plan_shape((100, 4), outputs)
+    secret = plan.tilt_sigma / plan.model.n_rows / plan.penalty  # on the mean loss, minimised
+    for tilt, sigma in ((0.0, plan.sigma), (plan.tilt_sigma, 0.0), (plan.tilt_sigma, plan.sigma)):
+        found = coefficient_noise(replace(plan, tilt_sigma=tilt, sigma=sigma)).deviation
+        expected = math.hypot(secret if tilt else 0.0, sigma) / 2.0
+        assert found == pytest.approx(expected, rel=1e-9) and found >= expected > 0.0
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_a_number_of_a_norm_exponential_vector_has_its_share_of_the_mean_square(count):
+    plan = OperaSVC(1.0, 0.0, data_norm=2.0, alpha=0.1, fit_intercept=False)._plan_shape(
+        (100, count), 2
+    )
+    share = stats.gamma(count).moment(2) / count  # lengths are Gamma variables
+    found = coefficient_noise(plan)
+    assert found.deviation == pytest.approx(plan.sigma * math.sqrt(share) / 2.0, rel=1e-9)
+    assert found.exact and found.n_weights == count

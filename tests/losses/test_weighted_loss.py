@@ -68,6 +68,13 @@ def model_of(loss, heaviest=OMEGA, n=400):
     return LinearModel(loss, n, 3, loss.n_outputs, 0.5, heaviest=heaviest)
 
 
+def test_a_record_may_be_replaced_by_one_of_no_weight(monkeypatch):
+    """Of a loss whose gradients all point one way no two are as far apart as one is long."""
+    monkeypatch.setattr(LogisticLoss, "gradient_gap", lambda *args: 0.25)
+    heavy = WeightedLoss(LogisticLoss(), OMEGA)
+    assert heavy.gradient_gap(1.3) >= heavy.zero_out_gap(1.3) >= OMEGA * 1.3
+
+
 def test_models_take_the_weights_over():
     model = model_of(LogisticLoss())
     assert model.loss == WeightedLoss(LogisticLoss(), OMEGA) and model.name == "LogisticLoss"

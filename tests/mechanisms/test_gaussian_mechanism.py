@@ -11,6 +11,7 @@ from skdp.mechanisms import (
     active_trace,
     analytic_gaussian_sigma,
     gaussian_mechanism,
+    laplace_mechanism,
     record_releases,
 )
 from skdp.testing import check_noise
@@ -69,13 +70,21 @@ def test_contribution_bound_gives_sensitivities():
             ContributionBound(norm, gap, "test")
 
 
-def test_seeded_calls_share_no_noise():
-    """With shared noise the difference of two releases would be exact."""
+@pytest.mark.parametrize("mechanism", [gaussian_mechanism, laplace_mechanism])
+def test_seeded_calls_share_no_noise(mechanism):
+    """With shared noise the difference of two releases, at one scale, would be exact."""
 
-    def noisy(value, **changes):
-        settings = {"epsilon": 1.0, "delta": 1e-5, "sensitivity": 1.0, "random_state": 0} | changes
-        return gaussian_mechanism(value, **settings)[0]
+    def noise(value, **changes):
+        settings = {"epsilon": 1.0, "sensitivity": 1.0} | changes
+        scale = settings["sensitivity"] / settings["epsilon"]
+        if mechanism is gaussian_mechanism:
+            settings = {"delta": 1e-5} | settings
+            scale = analytic_gaussian_sigma(**settings)
+        return (mechanism(value, **settings, random_state=0)[0] - value[0]) / scale
 
-    assert noisy([5.0]) == noisy([5.0])
-    for other in (noisy([3.0]) + 2.0, noisy([5.0], delta=1.1e-5), noisy([5.0, 0.0])):
-        assert abs(other - noisy([5.0])) > 1e-6
+    own = noise([5.0])
+    assert own == noise([5.0])
+    changes = [{"epsilon": 1.1}, {"sensitivity": 1.1}]
+    changes += [{"delta": 1.1e-5}] if mechanism is gaussian_mechanism else []
+    for other in (noise([3.0]), noise([5.0, 0.0]), *(noise([5.0], **c) for c in changes)):
+        assert abs(other - own) > 1e-6

@@ -82,7 +82,6 @@ def test_reference_probabilities(epsilon):
     )
 
 
-@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("select", "options", "chances"),
     [
@@ -94,7 +93,7 @@ def test_reference_probabilities(epsilon):
     ],
 )
 def test_draws_have_the_exact_distribution_and_no_other(select, options, chances):
-    found = draws(select, 6000, 0.4, 1.0, **options)
+    found = draws(select, 1500, 0.4, 1.0, **options)
     check_noise(found, law(chances(SCORES, 0.4)))
     for wrong in (0.8, 0.2):  # twice or half the noise, such as a factor of two forgotten
         with pytest.raises(AssertionError, match="shape"):
@@ -106,12 +105,11 @@ def test_permute_and_flip_is_not_the_exponential_mechanism():
         check_noise(draws(permute_and_flip, 6000, 0.4, 1.0), law(exponential_chances(SCORES, 0.4)))
 
 
-@pytest.mark.daily(1)
 @pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism, report_noisy_max])
 def test_sensitivity_and_monotone_scores_scale_the_noise(select):
     chances = exponential_chances if select is exponential_mechanism else flip_chances
-    check_noise(draws(select, 4000, 1.2, 3.0), law(chances(SCORES, 0.4)))
-    check_noise(draws(select, 4000, 0.2, 1.0, monotone=True), law(chances(SCORES, 0.4)))
+    check_noise(draws(select, 1500, 1.2, 3.0), law(chances(SCORES, 0.4)))
+    check_noise(draws(select, 1500, 0.2, 1.0, monotone=True), law(chances(SCORES, 0.4)))
 
 
 LAWS = [flip_chances, exponential_chances, laplace_chances]

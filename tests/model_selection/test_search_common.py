@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from scikit_checks import check_settings
 
 from skdp import OperaLogisticRegression
 from skdp.exceptions import PrivacyWarning
@@ -16,7 +16,7 @@ COMMON = {"epsilon": 1e5, "random_state": 0}
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
+@check_settings(
     [
         PrivateGridSearchCV(INNER, POINTS, expected_candidates=3, **COMMON),
         PrivateRandomizedSearchCV(INNER, POINTS, n_iter=2, method="cv", cv=2, **COMMON),

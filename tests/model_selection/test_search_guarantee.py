@@ -1,24 +1,26 @@
 """The guarantee of a whole search: replays on neighbours, and a lower bound from its output."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import beta
 from search_toys import NoisyCentre, NoisyCount
 from sklearn.pipeline import make_pipeline
 from support import rows
 
 from skdp import DPSGDClassifier, OperaLogisticRegression
-from skdp.mechanisms import RandomStream
+from skdp.mechanisms import RandomStream, record_releases
 from skdp.model_selection import PrivateGridSearchCV
-from skdp.model_selection._methods import Candidate, Search
+from skdp.model_selection._methods import Candidate, Search, _select
 from skdp.model_selection._plan import Design, plan_search
 from skdp.model_selection._runs import Table
 from skdp.model_selection._scoring import resolve_scoring
 from skdp.model_selection._splits import assign_folds, assign_holdout
 from skdp.model_selection._steps import private_steps
-from skdp.testing import replay_on_neighbour
+from skdp.testing import check_noise, replay_on_neighbour
 
 METHODS = ("random-stopping", "holdout", "cv")
 
@@ -90,6 +92,62 @@ def test_replay_where_a_record_contributes_nothing(method):
         other = X.copy()
         other[row] = 0.0
         assert replay_on_neighbour(search, X, y, other, y, seed=row).largest_ratio <= 1.0 + 1e-9
+
+
+def search_of(stream, **plan):
+    """Return a search whose scores are known: it trains nothing."""
+    return Search(SimpleNamespace(**plan), [], None, [], None, None, stream, None, None)
+
+
+def test_noisy_scores_have_the_noise_that_is_planned_and_no_other():
+    stream = RandomStream.from_seed(0)
+    found = search_of(stream, score_noise=3.0).noisy(np.zeros(2000), "selection")
+    check_noise(found, stats.norm(scale=3.0))
+    for wrong in (1.5, 6.0):
+        with pytest.raises(AssertionError, match="scale"):
+            check_noise(found, stats.norm(scale=wrong))
+
+
+def multipliers(event):
+    """Yield all noise multipliers in an event as a dictionary."""
+    for key, value in event.items():
+        if key == "noise_multiplier":
+            yield value
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, dict):
+                yield from multipliers(part)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_noisy_scores_are_priced_for_all_that_a_record_moves(method):
+    """A record that is scored may move the score of every candidate by 1."""
+    options = {"method": method, "cv": 2, "expected_candidates": 3, "epsilon": 3.0}
+    model = OperaLogisticRegression(classes=[0, 1])
+    search = PrivateGridSearchCV(
+        model, {"alpha": [0.05, 0.1, 0.5]}, noisy_scores=method != "random-stopping", **options
+    )
+    with record_releases() as trace:
+        search.set_params(random_state=1).fit(*rows(40))
+    scores = [one for one in trace.releases if one.label == "sum of scores"]
+    priced = list(multipliers(search.privacy_spent_.event.to_dict()))
+    assert scores
+    for one in scores:
+        ratio = one.sigma / math.sqrt(one.value.size)
+        assert any(math.isclose(ratio, own, rel_tol=1e-6) for own in priced)
+    assert {one.value.size for one in scores} == {1 if method == "random-stopping" else 3}
+
+
+@pytest.mark.parametrize(("adjacency", "factor"), [("add-remove", 1.0), ("replace-one", 0.5)])
+def test_the_worse_of_two_is_chosen_as_often_as_the_relation_needs(adjacency, factor):
+    """By permute-and-flip: half of ``e^(-gap epsilon)``, with half of epsilon if rows move."""
+    design = SimpleNamespace(noisy_scores=False, adjacency=adjacency, selection_epsilon=1.0)
+    runs, worse = 2000, 0
+    for seed in range(runs):
+        search = search_of(RandomStream.from_seed(seed), design=design)
+        worse += _select(search, np.array([7.0, 5.0]), 10) == (1, None)
+    low, high = stats.binom.ppf([1e-7, 1.0 - 1e-7], runs, 0.5 * math.exp(-2.0 * factor))
+    assert low <= worse <= high
+    assert not low <= runs * 0.5 * math.exp(-2.0 * (1.5 - factor)) <= high
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])

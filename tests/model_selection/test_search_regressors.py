@@ -154,3 +154,14 @@ def test_own_scores_need_no_bounds_in_common_and_spaces_may_be_drawn_from():
         model, grid, n_iter=2, scoring=scorer, epsilon=20.0, delta=1e-3, method="holdout"
     )
     assert found.fit(X, y).best_params_["privateridge__target_bounds"] in grid.popitem()[1]
+
+
+def test_no_row_of_any_score_counts_more_than_one():
+    given = np.array([1e9, -1e9, np.nan, np.inf, -np.inf, 0.3])
+    model = DummyRegressor().fit(np.zeros((6, 1)), np.zeros(6))
+    for low, high in ((0.0, 1.0), (-3.0, 5.0)):
+        scorer = RowScorer("careless", lambda truth, response: truth, "predict", low, high)
+        each = [scorer.total(model, np.zeros((1, 1)), given[[k]]) for k in range(6)]
+        share = (0.3 - low) / (high - low)
+        assert each == pytest.approx([1.0, 0.0, 0.0, 1.0, 0.0, share])
+        assert all(low <= value <= high for value in scorer.values(model, np.zeros((6, 1)), given))

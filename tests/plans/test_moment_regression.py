@@ -193,6 +193,19 @@ def test_intervals_cover():
     assert np.min(wide) > 1.0  # sampling adds to noise
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_noise_errors_are_those_of_least_squares(fit_intercept):
+    X, y = table()
+    model = PrivateRidge(**EXACT, target_bounds=(-1.0, 7.0), data_norm=1.0, alpha=0.0)
+    found = coefficient_intervals(model.set_params(fit_intercept=fit_intercept).fit(X, y))
+    design = np.column_stack([X, np.ones(len(y))]) if fit_intercept else X
+    target = y if fit_intercept else y - 3.0
+    left = target - design @ np.linalg.lstsq(design, target)[0]
+    variance = left @ left / (len(y) - design.shape[1])
+    exact = np.sqrt(variance * np.diag(np.linalg.inv(design.T @ design)))
+    np.testing.assert_allclose(found["std_error"][: exact.size], exact, rtol=1e-4)
+
+
 def test_what_noise_hides_is_not_told():
     X, y = table(n=100, spread=0.0)
     model = PrivateRidge(0.1, target_bounds=(0.0, 4.0), data_norm=1.0).fit(X, y)

@@ -1,15 +1,17 @@
 """Noisy-gradient plans: the noise, the event and the schedules agree with closed forms."""
 
+import itertools
 import math
 
 import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant as PeerPLD
+from scipy import stats
 
 from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent, UniformSampledEvent
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
-from skdp.mechanisms import analytic_gaussian_sigma
+from skdp.mechanisms import RandomStream, analytic_gaussian_sigma
 from skdp.models import LinearModel
 from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
@@ -18,6 +20,7 @@ from skdp.plans.gradient_perturbation import (
     build_gradient_perturbation,
     lipschitz_contribution,
 )
+from skdp.plans.noisy_gradient import Lots
 from skdp.plans.schedules import LearningRateSchedule
 
 S = 0.5
@@ -165,6 +168,43 @@ def test_events_say_what_runs():
         epsilon = PLDAccountant("replace-one").compose(plan.event).epsilon(1e-6)
         assert 0.999 <= epsilon <= 1.0
         assert plan.rule.divisor == plan.lots.size
+
+
+@pytest.mark.parametrize("size", [1, 20, 75, 149])
+@pytest.mark.parametrize("sampling", ["poisson", "uniform", "allocation", "full"])
+def test_the_lots_that_are_drawn_have_the_law_that_is_accounted(sampling, size):
+    """False alarms are rarer than 1e-7; half or twice the rate, or a fixed size, is far off."""
+    n, draws = 150, 1200
+    lots = Lots(
+        sampling, n, n / max(2, round(n / size)) if sampling == "allocation" else float(size)
+    )
+    draws -= draws % lots.epoch
+    event = lots.run_event(1.0, 2.0, draws).event
+    sampler = lots.sampler(RandomStream.from_seed(size))
+    if sampling == "full":
+        assert sampler is None and isinstance(event, GaussianEvent)
+        return
+    indices, ends = sampler.draw(draws)
+    drawn = [indices[start:end] for start, end in itertools.pairwise(ends)]
+    assert len(drawn) == draws and all(np.unique(lot).size == lot.size for lot in drawn)
+    sizes, times = np.diff(ends), np.bincount(indices, minlength=n)
+    if sampling == "allocation":
+        for k in range(0, draws, event.lots):  # each row once in each epoch, in any of its lots
+            assert np.sort(np.concatenate(drawn[k : k + event.lots])).tolist() == list(range(n))
+        rate = 1.0 / event.lots
+    elif sampling == "uniform":
+        assert event.dataset_size == n and (sizes == event.batch_size).all()
+        rate = event.batch_size / n
+    else:
+        rate = event.sample_rate
+        low, high = stats.binom.ppf([1e-12, 1.0 - 1e-12], n, rate)
+        assert low <= sizes.min() and sizes.max() <= high
+        spread = np.sum((sizes - n * rate) ** 2)
+        if rate < 1.0:  # of a fixed size it is 0; of binomial ones their variance, nearly
+            assert abs(spread / draws / (n * rate * (1.0 - rate)) - 1.0) < 0.5
+    if rate < 1.0:
+        low, high = stats.binom.ppf([1e-10, 1.0 - 1e-10], draws, rate)
+        assert low <= times.min() and times.max() <= high
 
 
 def test_composition_route_is_sound_and_needs_more_noise():

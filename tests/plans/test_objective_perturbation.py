@@ -22,6 +22,7 @@ from skdp.plans.objective_perturbation import (
     least_noise_event,
     smallest_penalty,
 )
+from skdp.plans.pure_objective import pure_objective_plan
 from skdp.solvers import RegularisedObjective, Rows
 
 ADJACENCIES = ("add-remove", "replace-one")
@@ -45,6 +46,10 @@ def make_plan(model, penalty=0.05, adjacency="replace-one", epsilon=1.0, delta=1
     return ObjectivePerturbationPlan.build(
         model, penalty=penalty, adjacency=adjacency, epsilon=epsilon, delta=delta, **settings
     )
+
+
+def make_pure_plan(model, penalty, adjacency="replace-one"):
+    return pure_objective_plan(model, penalty=penalty, adjacency=adjacency, epsilon=1.0)
 
 
 # Computed independently; columns: n, penalty on the mean, epsilon, delta, then add-remove without
@@ -299,12 +304,13 @@ def test_released_weights_have_the_density_of_the_theorem(loss):
     assert kstest(draws, cdf).pvalue > 1e-7
 
 
-def test_measured_movement_stays_within_the_declared_sensitivity():
+@pytest.mark.parametrize("build", [make_plan, make_pure_plan])
+def test_measured_movement_stays_within_the_declared_sensitivity(build):
     rng = np.random.default_rng(0)
     largest = 0.0
     for loss in LOSSES:
         model = make_model(loss, 40, 3)
-        plan = make_plan(model, 1.0)
+        plan = build(model, 1.0)
         for seed in range(5):
             X, codes = table(seed=seed)
             other, labels = X.copy(), codes.copy()

@@ -22,6 +22,7 @@ from skdp.preprocessing import (
     TableSchema,
 )
 from skdp.statistics import (
+    noise,
     private_contingency_table,
     private_count,
     private_histogram,
@@ -220,3 +221,30 @@ def test_one_seed_gives_other_noise_to_another_table():
     # Equal noise would tell that two conditions hold equally often.
     assert not np.array_equal(noise(["a"] * 5 + ["b"] * 4), noise(["b"] * 4 + ["a"] * 5))
     assert private_count([1], epsilon=1.0, random_state=3).privacy_spent_.seeded
+
+
+def test_one_seed_gives_other_noise_to_other_terms(monkeypatch):
+    """Noises of two scales from one stream would be multiples of each other."""
+    drawn = []
+
+    def draw(stream, scale, count):
+        drawn.append(stream.words(4).tobytes())
+        return [0] * count
+
+    monkeypatch.setattr(noise, "discrete_laplaces", draw)
+    monkeypatch.setattr(noise, "discrete_gaussians", draw)
+    terms = {"epsilon": 0.5, "delta": 1e-6, "mechanism": "gaussian", "random_state": 3}
+    others = [
+        {"epsilon": 0.6},
+        {"delta": 1e-7},
+        {"mechanism": "laplace"},
+        {"adjacency": "replace-one"},
+        {"confidence": 0.9},
+        {"random_state": 4},
+    ]
+    for change in ({}, *others):
+        private_histogram(["a", "b"], categories=["a", "b"], **terms | change)
+    private_contingency_table([["a", "b"]], categories=[["a", "b"]], **terms)
+    assert len(set(drawn)) == len(drawn) == 8
+    private_histogram(["a", "b"], categories=["a", "b"], **terms)
+    assert drawn[-1] == drawn[0]
