@@ -19,7 +19,6 @@ from skdp.metrics.release import ScoreTables
 from skdp.parameters import check_integer
 from skdp.reporting.privacy_spent import PrivacySpent, spending_of
 from skdp.scores.curve import log_odds
-from skdp.statistics.noise import UNIT
 
 
 def _has_probabilities(adjusted: Any) -> bool:
@@ -110,9 +109,9 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
         evaluation = self._evaluation()
         evaluation._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
-        unit = UNIT if groups else 1
-        plan = evaluation._plan(n_samples, self.estimator.classes_, unit=unit)
-        return replace(evaluation._account(plan, unit), released=self._released)
+        probabilities = hasattr(self.estimator, "predict_proba")
+        plan = evaluation._plan(n_samples, self.estimator.classes_, probabilities)
+        return replace(evaluation._account(plan, groups), released=self._released)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels.

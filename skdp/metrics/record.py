@@ -83,17 +83,18 @@ class EvaluationRecord(FiguresRecord):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain, JSON-ready values: counts, and the figures of all parts."""
         tables, classes = self.tables, self.tables.classes.tolist()
+        edges = [bins.edges.tolist() for bins in tables.bins]
         parts = [
             self.of(subgroup, label).at(threshold)
             for subgroup in (None, *(tables.subgroups or ()))
             for label in (None, *(classes if len(classes) > 2 else ()))
-            for threshold in tables.bins.thresholds
+            for threshold in tables.thresholds
         ]
         return {
             "n": tables.n,
             "classes": [plain_label(label) for label in classes],
             "confidence": self.confidence,
-            "edges": tables.bins.edges.tolist(),
+            "edges": edges if len(edges) > 1 else edges[0],
             "counts": tables.counts.tolist(),
             "figures": [
                 {

@@ -109,7 +109,7 @@ class PrivateEvaluationResult(EvaluationRecord):
         >>> bool(result.at(0.9).sensitivity < result.sensitivity)
         True
         """
-        declared = self.tables.bins.thresholds
+        declared = self.tables.thresholds
         if threshold not in declared:
             raise ValueError(f"threshold must be one of the declared {declared}, got {threshold}.")
         return replace(self, threshold=float(threshold))
