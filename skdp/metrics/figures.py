@@ -14,6 +14,9 @@ import numpy as np
 from skdp.metrics.intervals import Figure, Interval, not_ruled_out, ratio, widened
 from skdp.scores.bins import ScoreTable
 
+# Why intervals reach as far as the unknown order of scores within bins allows.
+FEW_VALUES = "scores take few values: name them in score_values="
+
 # What is counted inside what, from label and prediction.
 _SHARES: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
     "accuracy": lambda y, p: (y == p, y | ~y),
@@ -42,7 +45,13 @@ def auc(table: ScoreTable, z: float) -> Figure:
     pairs = max(float(negatives.sum() * positives.sum()), 1.0)
     slack = 0.5 * float(negatives[table.spikes] @ positives[table.spikes]) / pairs
     low, high = figure.interval
-    return Figure(float(figure), (max(0.0, low - slack), min(1.0, high + slack)), "roc_auc")
+    ends = max(0.0, low - slack), min(1.0, high + slack)
+    return Figure(float(figure), ends, "roc_auc", reason_of(table))
+
+
+def reason_of(table: ScoreTable) -> str:
+    """Return what is to be said of figures that read the order of scores within bins."""
+    return FEW_VALUES if table.concentrated else ""
 
 
 def _auc(table: ScoreTable, spread: np.ndarray, z: float) -> tuple[float, Interval]:
@@ -56,7 +65,13 @@ def _auc(table: ScoreTable, spread: np.ndarray, z: float) -> tuple[float, Interv
         above, below = test.against(a)
         return test.variance(a) + float(pseudo[0] @ above**2 + pseudo[1] @ below**2)
 
-    interval = not_ruled_out(test.statistic, variance, z, least=test.least_variance())
+    def of_rare(a: float) -> float:
+        # Were the area a, so many rows would be on the wrong side as that takes.
+        return variance(a) + test.rare(a, pseudo)
+
+    ends = not_ruled_out(test.statistic, variance, z, least=test.least_variance())
+    others = not_ruled_out(test.statistic, of_rare, z)
+    interval = min(ends[0], others[0]), max(ends[1], others[1])
     slope = test.statistic(0.0) - test.statistic(1.0)
     informed = slope > 0.0 and table.counts.sum(axis=1).min() > 0.0
     value = test.statistic(0.0) / slope if informed else math.nan
@@ -92,6 +107,25 @@ class AreaTest:
         both = 2.0 * above @ self._shared @ below
         return float(above @ spread1 @ above + below @ spread0 @ below + both) - twice
 
+    def rare(self, a: float, pseudo: tuple[np.ndarray, np.ndarray]) -> float:
+        """Return what sampling would add to `variance` if losses were as many as a says.
+
+        A loss is how often a row is on the wrong side of those of the other class. Its squares add
+        up to as large a part of the sum as they do among rows and one pseudo-row of each class.
+        """
+        added = 0.0
+        sides = (
+            (self._kernel, self._negatives, self._positives, pseudo[0]),
+            (self._kernel.T, self._positives, self._negatives, pseudo[1]),
+        )
+        for wins, others, own, one in sides:
+            every, rows = max(float(others.sum()), 1.0), np.maximum(own, 0.0)
+            losses = np.clip(1.0 - wins @ others / every, 0.0, 1.0)
+            part = float(((rows + one) @ losses**2) / max(float((rows + one) @ losses), 1e-12))
+            expected = rows.sum() * ((1.0 - a) * part - (1.0 - a) ** 2)
+            added += every**2 * (expected - float(rows @ (1.0 - losses - a) ** 2))
+        return added
+
     def least_variance(self) -> float:
         """Return what noise alone adds, whatever the counts."""
         return _trace(self._noise1, self._kernel - 0.5, self._noise0)
@@ -111,7 +145,7 @@ def average_precision(table: ScoreTable, z: float) -> Figure:
     upper, lower = bins.ordered(table.spikes)
     best, worst = (_average_precision(table, *pair, z) for pair in ((lower, upper), (upper, lower)))
     lows, highs = zip(figure.interval, best[1], worst[1], strict=True)
-    return Figure(float(figure), (min(lows), min(1.0, max(highs))), name)
+    return Figure(float(figure), (min(lows), min(1.0, max(highs))), name, reason_of(table))
 
 
 def _average_precision(
@@ -178,9 +212,9 @@ def mean_of_cells(
     def figure(spread: np.ndarray) -> tuple[float, Interval]:
         moments = (
             np.concatenate([_moment(table, costs, label, power) @ spread for label in (0, 1)])
-            for power in (1, 2, 4)
+            for power in (1, 2)
         )
-        cost, square, fourth = moments
+        cost, square = moments
         offset, variance_of_offset = 0.0, 0.0
         if known is not None:
             cost, offset, variance_of_offset = known
@@ -192,10 +226,7 @@ def mean_of_cells(
             # One pseudo-row of the largest cost: rows that cost much may be missing by chance.
             sampling = kept @ (square - 2.0 * a * cost + a**2) + 1.0
             noise = direction @ table.covariance @ direction + variance_of_offset
-            return float(max(sampling, rare(a)) + noise)
-
-        def rare(a: float) -> float:
-            return 0.0
+            return float(sampling + noise)
 
         interval = not_ruled_out(
             lambda a: float((cost - a) @ counts) + offset, variance, z, limits

@@ -20,8 +20,9 @@ from skdp.statistics.noise import UNIT, Noise, Query
 _TWO_CLASSES, _MORE_CLASSES = (0.6, 0.4), (0.48, 0.32, 0.2)
 # And, where bins are to be placed, for the search and for offsets within bins.
 _SEARCH, _OFFSETS = 0.1, 0.03
-# Noisy counts of the search, and the log odds that it begins between.
-_STEPS, _FARTHEST = 14, 12.0
+# Noisy counts of the search, and the log odds that it begins between, of which no half, quarter
+# and so on ends at even odds: one count serves both quantiles until it parts them.
+_STEPS, _ENDS = 14, (-14.0, 10.0)
 # Between these quantiles lie two spreads of log odds; the least spread.
 _LEVELS, _LEAST_SPREAD = np.array([1.0, 5.0]) / 6.0, 0.01
 
@@ -234,8 +235,7 @@ class ReleasePlan:
         """
         if self.search is None:
             return self
-        low = np.full((len(self.bins), 2), -_FARTHEST)
-        high = -low
+        low, high = (np.full((len(self.bins), 2), end) for end in _ENDS)
         drawn, tables = self.search.draw(stream, _STEPS * len(low)), len(low)
         for step in range(_STEPS):
             # One count serves both quantiles while they lie between the same ends.

@@ -17,7 +17,7 @@ _REACH, _BEND = 6.0, 1.5
 _FARTHEST = 20.0
 _FEWEST, _MOST = 10, 44
 # When bins hold scores that take few values: shares of all rows, deviations, parts of squares.
-_LARGEST_SHARE, _SURE, _JAGGED = 0.25, 3.0, 0.1
+_LARGEST_SHARE, _SURE, _JAGGED, _CONCENTRATED = 0.25, 3.0, 0.1, 0.5
 # Cells that a bin is divided into, between which its scores are shared out.
 PARTS = 4
 
@@ -65,18 +65,22 @@ class ScoreBins:
             low = max(min(low, centre - near), centre - far)
             high = min(max(high, centre + near), centre + far)
             scale = min(scale, spread)
-        fixed = np.unique(np.concatenate([[min(low, odds[0])], odds, [max(high, odds[-1])]]))
-        bent = np.arcsinh((fixed - centre) / scale)
-        # Each bin divides what is longest between thresholds and ends: slivers hold noise alone.
-        parts = np.ones(bent.size - 1, dtype=int)
-        for _ in range(count - 2 - parts.size):
-            parts[np.argmax(np.diff(bent) / parts)] += 1
-        grid = [
-            np.linspace(*ends, part, endpoint=False)[1:]
-            for ends, part in zip(pairwise(bent), parts, strict=True)
+        ends = np.arcsinh((np.array([low, high]) - centre) / scale)
+        inside = np.arcsinh((odds - centre) / scale)
+        # Slivers hold noise alone: an end that comes near a threshold, or lies inside, is none.
+        room = np.ptp(np.concatenate([ends, inside])) / count
+        first, last = ends[:1][ends[:1] < inside[0] - room], ends[1:][ends[1:] > inside[-1] + room]
+        fixed = np.concatenate([first, inside, last])
+        # Each edge divides what is longest between fixed ones.
+        parts = np.ones(fixed.size - 1, dtype=int)
+        for _ in range(count - 1 - fixed.size if parts.size else 0):
+            parts[np.argmax(np.diff(fixed) / parts)] += 1
+        free = [
+            np.linspace(*pair, part, endpoint=False)[1:]
+            for pair, part in zip(pairwise(fixed), parts, strict=True)
         ]
-        edges = expit(centre + scale * np.sinh(np.concatenate([bent[[0, -1]], *grid])))
-        return cls(np.union1d(edges, declared), thresholds, None, centre, scale)
+        edges = expit(centre + scale * np.sinh(np.concatenate([first, *free, last])))
+        return cls(np.sort(np.concatenate([edges, declared])), thresholds, None, centre, scale)
 
     @classmethod
     def at(cls, values: Any, thresholds: tuple[float, ...]) -> ScoreBins:
@@ -216,3 +220,9 @@ class ScoreTable:
         found[[0, -1]] = True
         jagged = (apart**2).sum() - spread.sum() * (1.0 + _SURE * (2.0 / apart.size) ** 0.5)
         return found | (jagged > _JAGGED * float((every**2).sum()))
+
+    @property
+    def concentrated(self) -> bool:
+        """Whether most rows lie in spikes, as the noisy counts say."""
+        every = np.maximum(self.counts.sum(axis=0), 0.0)
+        return bool(every[1:-1] @ self.spikes[1:-1] > _CONCENTRATED * max(every.sum(), 1.0))
