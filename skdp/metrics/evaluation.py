@@ -239,7 +239,8 @@ class PrivateEvaluation(EvaluatesModel):
         confusions = None if plan.shape()[1] == 1 else np.zeros((1, *plan.shape()[1:2] * 2))
         offsets = None if plan.search is None else np.zeros((*plan.shape()[:2], 2))
         tables = plan.assemble(fine, plan.coarsen(fine), confusions, offsets)
-        result = PrivateEvaluationResult(tables, self._account(plan, False), 0.95, tables.thresholds[0])
+        spent = self._account(plan, False)
+        result = PrivateEvaluationResult(tables, spent, 0.95, tables.thresholds[0])
         expected = result.of(label=None if confusions is None else 1)
         return {name: getattr(expected, name).width for name in FIGURES[:-1]}
 

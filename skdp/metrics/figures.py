@@ -228,9 +228,7 @@ def mean_of_cells(
             noise = direction @ table.covariance @ direction + variance_of_offset
             return float(sampling + noise)
 
-        interval = not_ruled_out(
-            lambda a: float((cost - a) @ counts) + offset, variance, z, limits
-        )
+        interval = not_ruled_out(lambda a: float((cost - a) @ counts) + offset, variance, z, limits)
         value = (float(cost @ counts) + offset) / total if total > 0.0 else math.nan
         return float(np.clip(value, *limits)), interval
 
@@ -254,9 +252,7 @@ def brier_score(table: ScoreTable, z: float) -> Figure:
         middle, half = table.bins.middles
         at_middles = np.concatenate([middle**2 + half**2, (1.0 - middle) ** 2 + half**2])
         known = at_middles, float(table.offsets[1]), float(table.offset_variances[1])
-    return mean_of_cells(
-        "brier_score", table, lambda y, p: (y - p) ** 2, known, z, (0.0, 1.0)
-    )
+    return mean_of_cells("brier_score", table, lambda y, p: (y - p) ** 2, known, z, (0.0, 1.0))
 
 
 def calibration_in_the_large(table: ScoreTable, z: float) -> Figure:

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdp.metrics.intervals import Figure
 from skdp.metrics.figures import FEW_VALUES
+from skdp.metrics.intervals import Figure
 from skdp.metrics.release import ScoreTables
 from skdp.parameters import plain
 from skdp.reporting.privacy_spent import PrivacySpent

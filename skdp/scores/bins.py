@@ -144,8 +144,8 @@ class ScoreBins:
     def spreads(self) -> tuple[np.ndarray, np.ndarray]:
         """Matrices that share the counts of bins out among their cells: with slopes, and without.
 
-        Within a bin the density on the bent scale is a line; its slope comes from the neighbours, or is
-        0. The outermost bins reach to infinity: theirs is 0.
+        Within a bin the density on the bent scale is a line; its slope comes from the neighbours,
+        or is 0. The outermost bins reach to infinity: theirs is 0.
         """
         if self.atoms is not None:
             return np.eye(self.count), np.eye(self.count)
@@ -160,7 +160,6 @@ class ScoreBins:
         sloped = flat.copy()
         sloped[PARTS:-PARTS, 1:-1] += moved.reshape(-1, widths.size)
         return sloped, flat
-
 
     def ordered(self, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return matrices as those of `spreads`, with all of some bins in their last or first cell.
