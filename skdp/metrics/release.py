@@ -12,7 +12,7 @@ from scipy.special import expit
 from skdp.accounting import ComposedEvent, Event, RepeatedEvent, calibrate_event
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.contribution import Adjacency
-from skdp.scores.bins import ScoreBins, ScoreTable, number_of_bins
+from skdp.scores.bins import REACH, ScoreBins, ScoreTable, number_of_bins
 from skdp.statistics.counts import table_of
 from skdp.statistics.noise import UNIT, Noise, Query
 
@@ -25,6 +25,8 @@ _SEARCH, _OFFSETS = 0.1, 0.03
 _STEPS, _ENDS = 14, (-14.0, 10.0)
 # Between these quantiles lie two spreads of log odds; the least spread.
 _LEVELS, _LEAST_SPREAD = np.array([1.0, 5.0]) / 6.0, 0.01
+# Scores that spread by as much, within the reach of bins, need no bins of their own.
+_WIDE = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,9 +258,16 @@ class ReleasePlan:
         return self.placed([(at, max(spread, _LEAST_SPREAD)) for at, spread in found])
 
     def placed(self, locations: list[tuple[float, float]]) -> ReleasePlan:
-        """Return the plan with bins around a centre and a spread of log odds for each table."""
-        bins = self.bins[0]
-        made = (ScoreBins.make(bins.count, bins.thresholds, at) for at in locations)
+        """Return the plan with bins around a centre and a spread of log odds for each table.
+
+        Where those of all log odds serve well, they stay.
+        """
+        made = [
+            bins
+            if spread >= _WIDE and abs(centre) + spread <= REACH
+            else ScoreBins.make(bins.count, bins.thresholds, (centre, spread))
+            for bins, (centre, spread) in zip(self.bins, locations, strict=True)
+        ]
         return replace(self, bins=tuple(made))
 
     def count(

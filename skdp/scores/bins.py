@@ -12,9 +12,9 @@ import numpy as np
 from scipy.special import expit, logit
 
 # Log odds of the outermost edges, and how much denser edges lie around even odds.
-_REACH, _BEND = 6.0, 1.5
+REACH, _BEND = 6.0, 1.5
 # Where the spread of scores is known: how many spreads away the outermost edges lie at most.
-_FARTHEST = 20.0
+_FARTHEST = 12.0
 _FEWEST, _MOST = 10, 44
 # When bins hold scores that take few values: shares of all rows, deviations, parts of squares.
 _LARGEST_SHARE, _SURE, _JAGGED, _CONCENTRATED = 0.25, 3.0, 0.1, 0.5
@@ -41,7 +41,7 @@ class ScoreBins:
     thresholds: tuple[float, ...]
     atoms: np.ndarray | None = None
     centre: float = 0.0
-    scale: float = _REACH / math.sinh(_BEND)
+    scale: float = REACH / math.sinh(_BEND)
 
     @classmethod
     def make(
@@ -57,7 +57,7 @@ class ScoreBins:
         declared = np.unique(thresholds)
         odds = logit(declared)
         # Of rare outcomes most scores lie below expit(-6): a threshold among them says so.
-        reach = float(np.clip(np.abs(odds).max() + 3.0, _REACH, 2.0 * _REACH))
+        reach = float(np.clip(np.abs(odds).max() + 3.0, REACH, 2.0 * REACH))
         centre, scale, low, high = 0.0, reach / math.sinh(_BEND), -reach, reach
         if location is not None:
             centre, spread = location
