@@ -117,8 +117,10 @@ class OfBins:
         for _ in range(60):
             risk = expit(beta @ design)
             weight = self._rows * risk * (1.0 - risk) + 1e-12
-            step = np.linalg.solve((design * weight) @ design.T + 1e-9 * np.eye(2),
-                                   design @ (self._positives - self._rows * risk))
+            step = np.linalg.solve(
+                (design * weight) @ design.T + 1e-9 * np.eye(2),
+                design @ (self._positives - self._rows * risk),
+            )
             beta = beta + step / max(1.0, np.abs(step).max())
             if np.abs(step).max() < 1e-8:
                 return float(beta[1] / unit)

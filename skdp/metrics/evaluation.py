@@ -58,11 +58,12 @@ class PrivateEvaluation(EvaluatesModel):
         Probabilities in (0, 1). A row is predicted to be positive if its score reaches a threshold;
         figures are sharpest at those that are declared here.
     n_bins : int or "auto", default="auto"
-        Number of bins, at least 10, spaced evenly in bent log odds; ``"auto"`` takes 10 to 44 by n
-        and the noise. Thresholds are edges besides.
+        Number of bins, at least 10, densest where scores are; ``"auto"`` takes 10 to 44 by n and
+        the noise. Thresholds are among their edges.
     score_values : array of shape (n_values,) or None, default=None
         The values that scores can take, if they are few, as those of the leaves of a tree: each is
-        a bin of its own. They are to be read off the model or its rounding, never off scores.
+        a bin of its own. They are to be read off the model or its rounding, never off scores. No
+        budget is spent on where bins lie then.
     adjacency : {"add-remove", "replace-one"} or None, default=None
         Which tables are neighbours: one has a row more, the number n that figures are divided by
         being public and unchanged, or one row is another. None takes the relation that the budget
@@ -83,11 +84,13 @@ class PrivateEvaluation(EvaluatesModel):
 
     Notes
     -----
-    A row lies in one cell of the table of each class (of one table, for two classes). Bins, and
-    cells between thresholds, are released as integers with discrete Gaussian noise, as one event
-    that the accountant prices exactly. The L2 sensitivity of each table is 1, or the root of 2
-    under replace-one: :ref:`Theorems 1 to 3 of evaluation <evaluation-1>`. Intervals count sampling
-    and noise.
+    Bins lie where scores do: fourteen noisy counts find a sixth and five sixths of them first. A
+    row then lies in one cell of the table of each class (of one table, for two classes). Counts of
+    bins, of cells between thresholds, and two sums of how far scores lie from the middles of bins
+    have discrete Gaussian noise. All is one event that the accountant prices. The L2 sensitivity of
+    each table is 1, or the root of 2 under replace-one: :ref:`Theorem 1 of evaluation
+    <evaluation-1>`, and of the rest :ref:`Theorem 6 <evaluation-6>` and :ref:`Theorem 7
+    <evaluation-7>`. Intervals count sampling and noise.
 
     References
     ----------

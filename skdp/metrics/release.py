@@ -346,7 +346,7 @@ def largest_offsets(bins: ScoreBins) -> tuple[float, float]:
     """Return how much scores within bins move a sum of scores, and one of squared distances.
 
     With middle m and half length h, a score m + x adds x to the former, and to the latter
-    ``2 (m - y) x + x^2 - h^2`` beside ``(y - m)^2 + h^2`` (docs/proofs/evaluation.md, Theorem 6).
+    ``2 (m - y) x + x^2 - h^2`` beside ``(y - m)^2 + h^2`` (docs/proofs/evaluation.md, Theorem 7).
     """
     middle, half = bins.middles
     return float(half.max()), float((2.0 * half * np.maximum(middle, 1.0 - middle)).max())
