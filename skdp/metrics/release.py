@@ -317,7 +317,7 @@ class ReleasePlan:
         offsets: np.ndarray | None = None,
     ) -> ScoreTables:
         """Return estimates that have the public sum; all of it is post-processing."""
-        fine, coarse, *rest = (noise.people**2 for noise in self.noises)
+        fine, coarse, third, *_ = (*(noise.people**2 for noise in self.noises), 0.0)
         counts, noises = np.empty(bins.shape), []
         for at, place in enumerate(self.bins):
             best, noise = fuse(bins[:, at], cells[:, at], place.coarse, (fine, coarse))
@@ -326,7 +326,9 @@ class ReleasePlan:
         if confusions is not None:
             confusions = with_total(confusions, np.eye(confusions[0].size), self.n)
         public = (self.n, self.classes, self.subgroups, self.probabilities)
-        found = self.bins, counts, np.array(noises), confusions, rest[0] if rest else 0.0
+        if confusions is None:
+            third = 0.0
+        found = self.bins, counts, np.array(noises), confusions, third
         if offsets is None:
             return ScoreTables(*found, *public)
         largest = np.array([largest_offsets(place) for place in self.bins])

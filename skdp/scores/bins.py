@@ -50,12 +50,12 @@ class ScoreBins:
         thresholds: tuple[float, ...],
         location: tuple[float, float] | None = None,
     ) -> ScoreBins:
-        """Return bins on the scale of log odds, with every threshold an edge.
+        """Return so many bins on the scale of log odds, more only if thresholds are many.
 
-        The location is a centre and a spread of log odds, around which edges are densest.
+        Every threshold is an edge. The location is a centre and a spread of log odds, around which edges are densest.
         """
         declared = np.unique(thresholds)
-        odds = logit(declared)
+        odds, count = logit(declared), max(count, declared.size + 3)
         # Of rare outcomes most scores lie below expit(-6): a threshold among them says so.
         reach = float(np.clip(np.abs(odds).max() + 3.0, REACH, 2.0 * REACH))
         centre, scale, low, high = 0.0, reach / math.sinh(_BEND), -reach, reach
@@ -73,7 +73,7 @@ class ScoreBins:
         fixed = np.concatenate([first, inside, last])
         # Each edge divides what is longest between fixed ones.
         parts = np.ones(fixed.size - 1, dtype=int)
-        for _ in range(count - 1 - fixed.size if parts.size else 0):
+        for _ in range(count - 1 - fixed.size):
             parts[np.argmax(np.diff(fixed) / parts)] += 1
         free = [
             np.linspace(*pair, part, endpoint=False)[1:]

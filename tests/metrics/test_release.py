@@ -189,7 +189,7 @@ def test_declared_values_need_no_search():
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.lists(st.floats(0.001, 0.999), min_size=1, max_size=5, unique=True),
+    st.lists(st.floats(0.001, 0.999), min_size=1, max_size=12, unique=True),
     st.integers(10, 44),
     st.floats(-12.0, 12.0),
     st.floats(0.01, 12.0),
@@ -197,11 +197,13 @@ def test_declared_values_need_no_search():
 def test_bins_are_where_the_scores_are(thresholds, count, centre, spread):
     """As many as asked for, all different, thresholds among them, a third within two spreads."""
     bins = ScoreBins.make(count, tuple(thresholds), (centre, spread))
-    assert bins.count == count and np.all(np.diff(bins.edges) > 0.0)
+    # Tables of several classes have as many bins each, wherever those lie.
+    assert bins.count == ScoreBins.make(count, tuple(thresholds)).count
+    assert bins.count == max(count, len(thresholds) + 3) and np.all(np.diff(bins.edges) > 0.0)
     assert set(thresholds) <= set(bins.edges.tolist())
     middle, half = bins.middles
     assert np.all(middle >= half * (1.0 - 1e-12)) and np.all(half > 0.0)
-    for matrix in (*bins.spreads, *bins.ordered(np.ones(count, dtype=bool))):
+    for matrix in (*bins.spreads, *bins.ordered(np.ones(bins.count, dtype=bool))):
         assert np.allclose(matrix.sum(axis=0), 1.0)
     alone = ScoreBins.make(count, (0.5,), (0.0, spread))
     near = np.abs(np.log(alone.edges / (1.0 - alone.edges))) <= 2.0 * spread
