@@ -112,9 +112,12 @@ def expected_calibration_error(table: ScoreTable, z: float) -> Figure:
     noise = deviations.sum()
     low = sizes - reach - math.sqrt(2.0 / math.pi) * noise
     high = _largest_sum((sizes + reach) / noise) * noise
-    # Where in their part of a bin scores lie nobody knows: each may be off by half its length.
-    ends = table.bins.parts
-    apart = 0.5 * (ends[1] - ends[0]) @ np.maximum(spread @ table.counts.sum(axis=0), 0.0)
+    # Where in their part of a bin scores lie nobody knows: each may be off by half its length,
+    ends, every = table.bins.parts, table.counts.sum(axis=0)
+    apart = 0.5 * (ends[1] - ends[0]) @ np.maximum(spread @ every, 0.0)
+    if table.bins.atoms is None:  # and in a spike anywhere in the bin
+        means, (middles, halves) = middle @ spread, table.bins.middles
+        apart += ((halves + np.abs(middles - means)) * np.maximum(every, 0.0))[table.spikes].sum()
     interval = (max(0.0, (low - apart) / total), min(1.0, (high + apart) / total))
     return Figure(min(1.0, float(value / total)), interval, "expected_calibration_error")
 

@@ -52,7 +52,8 @@ class ScoreBins:
     ) -> ScoreBins:
         """Return so many bins on the scale of log odds, more only if thresholds are many.
 
-        Every threshold is an edge. The location is a centre and a spread of log odds, around which edges are densest.
+        Every threshold is an edge. The location is a centre and a spread of log odds, around which
+        edges are densest.
         """
         declared = np.unique(thresholds)
         odds, count = logit(declared), max(count, declared.size + 3)

@@ -297,6 +297,18 @@ def test_a_result_tells_that_scores_take_few_values(monkeypatch):
         assert "few values" not in repr(result) and result.roc_auc.reason == ""
 
 
+def test_calibration_errors_hold_where_scores_lie_at_one_end_of_a_bin(monkeypatch):
+    """One in ten scores lies far beyond the others, around which bins are placed."""
+    rng = rounded_noise(monkeypatch, exact=True)
+    labels = (np.arange(20_000) % 10 == 0).astype(int)
+    scores = expit(np.where(labels == 1, 7.0, -6.0) + 0.4 * rng.normal(size=labels.size))
+    result = PrivateEvaluation(random_state=0).evaluate(Scores(), scores, labels)
+    bins = result.table.bins
+    gaps = calibration_cells(bins) @ np.bincount(bins.places(scores), labels - scores, bins.count)
+    low, high = result.expected_calibration_error.interval
+    assert low <= np.abs(gaps).sum() / labels.size <= high
+
+
 @pytest.mark.parametrize("weights", [False, True])
 def test_brier_score_and_calibration_are_exact_wherever_in_bins_scores_lie(weights, monkeypatch):
     rng = rounded_noise(monkeypatch, exact=True)
