@@ -20,7 +20,6 @@ from skdp.metrics.release import ScoreTables
 from skdp.parameters import check_integer
 from skdp.reporting.privacy_spent import PrivacySpent, spending_of
 from skdp.scores.curve import log_odds
-from skdp.statistics.noise import UNIT
 
 
 def _has_probabilities(adjusted: Any) -> bool:
@@ -111,9 +110,9 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
         evaluation = self._evaluation()
         evaluation._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
-        unit = UNIT if groups else 1
-        plan = evaluation._plan(n_samples, self.estimator.classes_, unit=unit)
-        spent = evaluation._account(plan, unit)
+        probabilities = hasattr(self.estimator, "predict_proba")
+        plan = evaluation._plan(n_samples, self.estimator.classes_, probabilities)
+        spent = evaluation._account(plan, groups)
         assumptions = (*spent.assumptions, *claims_of(self.estimator))
         return replace(spent, assumptions=assumptions, released=self._released)
 

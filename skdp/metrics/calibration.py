@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
+from skdp.metrics.figures import FEW_VALUES
 from skdp.metrics.intervals import Figure, ratio
 from skdp.scores.bins import ScoreBins, ScoreTable
 
@@ -19,11 +20,14 @@ _CELLS = 10
 
 def calibration_slope(table: ScoreTable, z: float) -> Figure:
     """Return the slope of labels on log odds of scores, by an inverted score test."""
-    score = _SlopeScore(table)
-    value, interval = _crossing(score, 0.0, 1.0, 0.0), (-math.inf, math.inf)
+    score, interval = _SlopeScore(table), (-math.inf, math.inf)
+    if table.concentrated:  # where in its bin a value lies decides
+        return Figure(math.nan, interval, "calibration_slope", f"withheld: {FEW_VALUES}")
+    value = _crossing(score, 0.0, 1.0, 0.0)
     if math.isinf(value):
         return Figure(math.nan, interval, "calibration_slope")
     interval = _crossing(score, z, value, -1.0), _crossing(score, -z, value, 1.0)
+    value = math.nan if np.isinf(interval).all() else value
     return Figure(value, interval, "calibration_slope")
 
 
@@ -32,10 +36,12 @@ class _SlopeScore:
 
     def __init__(self, table: ScoreTable) -> None:
         middle = np.clip(table.bins.parts.mean(axis=0), 1e-9, 1.0 - 1e-9)
-        largest = _LARGEST_LOGIT
+        ends = np.array([-_LARGEST_LOGIT, _LARGEST_LOGIT])
         if table.bins.atoms is None:  # beyond the outermost edges nobody knows where scores lie
-            largest = max(largest, np.abs(logit(table.bins.edges)).max())
-        self._odds = np.clip(logit(middle), -largest, largest)
+            ends = logit(table.bins.edges[[0, -1]])
+        # Steeper slopes than this are not looked for: narrow scores may have steep ones.
+        self.largest = _LARGEST_SLOPE * max(1.0, 1.0 / table.bins.scale)
+        self._odds = np.clip(logit(middle), *ends) - table.bins.centre
         self._table, self._spread = table, table.bins.spreads[0]
         self._every = self._spread @ table.counts.sum(axis=0)
         self._positives = float(table.counts[1].sum())
@@ -77,7 +83,7 @@ def _crossing(score: _SlopeScore, level: float, start: float, side: float) -> fl
     here = score(start) - level
     side = side or (1.0 if here > 0.0 else -1.0)
     step, at = 0.25, start
-    while abs(at) < _LARGEST_SLOPE:
+    while abs(at) < score.largest:
         before, at, step = at, at + side * step, 2.0 * step
         if (score(at) - level > 0.0) != (here > 0.0):
             return float(brentq(lambda slope: score(slope) - level, before, at, xtol=1e-4))
@@ -106,9 +112,12 @@ def expected_calibration_error(table: ScoreTable, z: float) -> Figure:
     noise = deviations.sum()
     low = sizes - reach - math.sqrt(2.0 / math.pi) * noise
     high = _largest_sum((sizes + reach) / noise) * noise
-    # Where in their part of a bin scores lie nobody knows: each may be off by half its length.
-    ends = table.bins.parts
-    apart = 0.5 * (ends[1] - ends[0]) @ np.maximum(spread @ table.counts.sum(axis=0), 0.0)
+    # Where in their part of a bin scores lie nobody knows: each may be off by half its length,
+    ends, every = table.bins.parts, table.counts.sum(axis=0)
+    apart = 0.5 * (ends[1] - ends[0]) @ np.maximum(spread @ every, 0.0)
+    if table.bins.atoms is None:  # and in a spike anywhere in the bin
+        means, (middles, halves) = middle @ spread, table.bins.middles
+        apart += ((halves + np.abs(middles - means)) * np.maximum(every, 0.0))[table.spikes].sum()
     interval = (max(0.0, (low - apart) / total), min(1.0, (high + apart) / total))
     return Figure(min(1.0, float(value / total)), interval, "expected_calibration_error")
 

@@ -60,11 +60,12 @@ class PrivateEvaluation(EvaluatesModel):
         Probabilities in (0, 1). A row is predicted to be positive if its score reaches a threshold;
         figures are sharpest at those that are declared here.
     n_bins : int or "auto", default="auto"
-        Number of bins, at least 10, spaced evenly in bent log odds; ``"auto"`` takes 10 to 44 by n
-        and the noise. Thresholds are edges besides.
+        Number of bins, at least 10, densest where scores are; ``"auto"`` takes 10 to 44 by n and
+        the noise. Thresholds are among their edges.
     score_values : array of shape (n_values,) or None, default=None
         The values that scores can take, if they are few, as those of the leaves of a tree: each is
-        a bin of its own. They are to be read off the model or its rounding, never off scores.
+        a bin of its own. They are to be read off the model or its rounding, never off scores. No
+        budget is spent on where bins lie then.
     adjacency : {"add-remove", "replace-one"} or None, default=None
         Which tables are neighbours: one has a row more, the number n that figures are divided by
         being public and unchanged, or one row is another. None takes the relation that the budget
@@ -85,11 +86,13 @@ class PrivateEvaluation(EvaluatesModel):
 
     Notes
     -----
-    A row lies in one cell of the table of each class (of one table, for two classes). Bins, and
-    cells between thresholds, are released as integers with discrete Gaussian noise, as one event
-    that the accountant prices exactly. The L2 sensitivity of each table is 1, or the root of 2
-    under replace-one: :ref:`Theorems 1 to 3 of evaluation <evaluation-1>`. Intervals count sampling
-    and noise.
+    Bins lie where scores do: fourteen noisy counts find a sixth and five sixths of them first. A
+    row then lies in one cell of the table of each class (of one table, for two classes). Counts of
+    bins, of cells between thresholds, and two sums of how far scores lie from the middles of bins
+    have discrete Gaussian noise. All is one event that the accountant prices. The L2 sensitivity of
+    each table is 1, or the root of 2 under replace-one: :ref:`Theorem 1 of evaluation
+    <evaluation-1>`, and of the rest :ref:`Theorem 6 <evaluation-6>` and :ref:`Theorem 7
+    <evaluation-7>`. Intervals count sampling and noise.
 
     References
     ----------
@@ -179,20 +182,20 @@ class PrivateEvaluation(EvaluatesModel):
         probabilities, classes = self._about(model, X)
         y, subgroups, groups = map(in_memory, (y, subgroups, groups))
         rows = self._read(X, y, classes, subgroups, groups)
-        unit = 1 if groups is None else UNIT
-        plan = self._plan(rows.n, classes, probabilities, unit)
+        plan = self._plan(rows.n, classes, probabilities)
         method = model.predict_proba if probabilities else model.decision_function
         way, assumed = examine_model(model, method, X)
-        spent = self._account(plan, unit)
+        spent = self._account(plan, groups is not None)
         spent = replace(spent, assumptions=(*spent.assumptions, *assumed, *trusted(X)))
         self._charge(spent)
-        places, predicted = self._score(method, X, rows.codes.size, plan, way)
+        scores, predicted = self._score(method, X, rows.codes.size, plan, way)
         used = [rows.codes, rows.members, predicted]
         used += [] if rows.weights is None else [rows.weights]
-        stream = resolve_random_state(self.random_state, fit_context(self, places, *used))
-        exact = plan.count(places, rows.codes, rows.members, predicted, rows.weights)
+        stream = resolve_random_state(self.random_state, fit_context(self, scores, *used))
+        plan = plan.locate(scores, rows.weights, stream)
+        exact = plan.count(scores, rows.codes, rows.members, predicted, rows.weights)
         tables = plan.release(exact, stream)
-        return PrivateEvaluationResult(tables, spent, 0.95, plan.bins.thresholds[0])
+        return PrivateEvaluationResult(tables, spent, 0.95, tables.thresholds[0])
 
     def expected_widths(
         self, n: int, prevalence: float = 0.5, *, auc: float = 0.8
@@ -228,17 +231,23 @@ class PrivateEvaluation(EvaluatesModel):
         check_real("auc", auc, above=0.5, below=1.0)
         plan = self._plan(n, np.arange(2 if self.classes is None else len(self.classes)))
         distance = np.sqrt(2.0) * float(ndtri(auc))
-        shares = []
-        for side, weight in ((-0.5, 1.0 - prevalence), (0.5, prevalence)):
-            centre = logit(prevalence) + side * distance**2
-            below = ndtr((logit(plan.bins.edges) - centre) / distance)
-            shares.append(weight * np.diff(below, prepend=0.0, append=1.0))
+        sides = ((-0.5, 1.0 - prevalence), (0.5, prevalence))
+        centres = [logit(prevalence) + side * distance**2 for side, _ in sides]
+        if plan.search is not None:
+            middle = float(np.dot([1.0 - prevalence, prevalence], centres))
+            apart = prevalence * (1.0 - prevalence) * distance**4
+            plan = plan.placed([(middle, float(np.hypot(distance, apart**0.5)))] * plan.shape()[1])
+        edges = logit(plan.bins[0].edges)
+        shares = [
+            weight * np.diff(ndtr((edges - centre) / distance), prepend=0.0, append=1.0)
+            for centre, (_, weight) in zip(centres, sides, strict=True)
+        ]
         fine = np.tile(n * np.stack(shares), (*plan.shape()[:2], 1, 1)) / plan.shape()[0]
         confusions = None if plan.shape()[1] == 1 else np.zeros((1, *plan.shape()[1:2] * 2))
-        tables = plan.assemble(fine, plan.coarsen(fine), confusions)
-        result = PrivateEvaluationResult(
-            tables, self._account(plan, 1), 0.95, plan.bins.thresholds[0]
-        )
+        offsets = None if plan.search is None else np.zeros((*plan.shape()[:2], 2))
+        tables = plan.assemble(fine, plan.coarsen(fine), confusions, offsets)
+        spent = self._account(plan, False)
+        result = PrivateEvaluationResult(tables, spent, 0.95, tables.thresholds[0])
         expected = result.of(label=None if confusions is None else 1)
         return {name: getattr(expected, name).width for name in FIGURES[:-1]}
 
@@ -290,7 +299,7 @@ class PrivateEvaluation(EvaluatesModel):
         self._warn_of_delta(n, 4)
         return _Rows(codes, members, weights, n)
 
-    def _plan(self, n: int, classes: Any, probabilities: bool = True, unit: int = 1) -> ReleasePlan:
+    def _plan(self, n: int, classes: Any, probabilities: bool = True) -> ReleasePlan:
         return ReleasePlan.build(
             *(self.epsilon, self.delta, self._find_relation(), n, classes),
             thresholds=tuple(float(at) for at in self.thresholds),
@@ -298,20 +307,19 @@ class PrivateEvaluation(EvaluatesModel):
             score_values=self.score_values,
             subgroups=None if self.subgroups is None else tuple(self.subgroups),
             probabilities=probabilities,
-            unit=unit,
         )
 
-    def _account(self, plan: ReleasePlan, unit: int) -> PrivacySpent:
+    def _account(self, plan: ReleasePlan, by_person: bool) -> PrivacySpent:
         released = ("noisy counts of scores by label", "all figures that follow from them")
-        return self._spent(plan, _ASSUMPTIONS, released, unit != 1)
+        return self._spent(plan, _ASSUMPTIONS, released, by_person)
 
     def _score(
         self, method: Callable[..., Any], X: Any, n_rows: int, plan: ReleasePlan, way: Way
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the bins of each row's scores, one a table, and the class of its largest."""
+        """Return each row's scores, one a table, and the class of its largest."""
         many = len(plan.classes) > 2
         width = len(plan.classes) if many or plan.probabilities else 1
         raw = self._ask(method, X, (n_rows, width), way)
         scores = raw if plan.probabilities else expit(raw)
         kept = scores if many else scores[:, -1:]
-        return plan.bins.places(kept), raw.argmax(axis=1)
+        return kept, raw.argmax(axis=1)

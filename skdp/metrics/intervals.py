@@ -11,6 +11,8 @@ from scipy.special import ndtri
 from skdp.scores.bins import ScoreBins
 
 Interval = tuple[float, float]
+# Why a figure has no value.
+_HIDDEN = "withheld: noise hides it"
 
 
 class Figure(float):
@@ -24,6 +26,8 @@ class Figure(float):
         Values that sampling and noise do not rule out.
     name : str
         What it is the figure of.
+    reason : str, default=""
+        Why it is withheld, or wider than noise and sampling alone would make it.
 
     Examples
     --------
@@ -35,19 +39,22 @@ class Figure(float):
 
     name: str
     interval: Interval
+    reason: str = ""
 
-    def __new__(cls, value: float, interval: Interval, name: str) -> Figure:
+    def __new__(cls, value: float, interval: Interval, name: str, reason: str = "") -> Figure:
         """Make a float of it."""
         figure = super().__new__(cls, value)
         figure.name, figure.interval = name, (float(interval[0]), float(interval[1]))
+        figure.reason = reason or (_HIDDEN if math.isnan(value) else "")
         return figure
 
-    def __getnewargs__(self) -> tuple[float, Interval, str]:  # type: ignore[override]
-        return float(self), self.interval, self.name
+    def __getnewargs__(self) -> tuple[float, Interval, str, str]:  # type: ignore[override]
+        return float(self), self.interval, self.name, self.reason
 
     def __repr__(self) -> str:
         low, high = self.interval
-        return f"{float(self):.4g} [{low:.4g}, {high:.4g}]"
+        because = f" ({self.reason})" if self.reason else ""
+        return f"{float(self):.4g} [{low:.4g}, {high:.4g}]{because}"
 
     @property
     def width(self) -> float:

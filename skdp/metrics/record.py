@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from skdp.metrics.figures import FEW_VALUES
 from skdp.metrics.intervals import Figure
 from skdp.metrics.release import ScoreTables
 from skdp.parameters import plain
@@ -83,17 +84,18 @@ class EvaluationRecord(FiguresRecord):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain, JSON-ready values: counts, and the figures of all parts."""
         tables, classes = self.tables, self.tables.classes.tolist()
+        edges = [bins.edges.tolist() for bins in tables.bins]
         parts = [
             self.of(subgroup, label).at(threshold)
             for subgroup in (None, *(tables.subgroups or ()))
             for label in (None, *(classes if len(classes) > 2 else ()))
-            for threshold in tables.bins.thresholds
+            for threshold in tables.thresholds
         ]
         return {
             "n": tables.n,
             "classes": [plain_label(label) for label in classes],
             "confidence": self.confidence,
-            "edges": tables.bins.edges.tolist(),
+            "edges": edges if len(edges) > 1 else edges[0],
             "counts": tables.counts.tolist(),
             "figures": [
                 {
@@ -109,6 +111,9 @@ class EvaluationRecord(FiguresRecord):
     def _heading(self) -> str:
         of = [f"{name} {getattr(self, name)!r}" for name in ("subgroup", "label")]
         parts = "".join(f"{text}, " for text in of if not text.endswith(" None"))
+        one_table = self.label is not None or len(self.tables.classes) == 2
+        if one_table and self.tables.table(self.subgroup, self.label).concentrated:
+            parts = f"{FEW_VALUES}; {parts}"
         return (
             f"{parts}n = {self.tables.n}, threshold {self.threshold:g}, "
             f"{100.0 * self.confidence:g} % intervals, {self.privacy_spent_!r}"
@@ -125,4 +130,5 @@ def figure_to_dict(figure: Figure) -> dict[str, Any]:
     """Return a figure as plain values, None for what is not finite."""
     numbers = np.array([figure, *figure.interval]).tolist()
     value, low, high = (number if math.isfinite(number) else None for number in numbers)
-    return {"value": value, "interval": [low, high]}
+    found: dict[str, Any] = {"value": value, "interval": [low, high]}
+    return found | ({"reason": figure.reason} if figure.reason else {})

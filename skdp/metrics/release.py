@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
-from skdp.accounting import ComposedEvent, Event, calibrate_event
+from skdp.accounting import ComposedEvent, Event, RepeatedEvent, calibrate_event
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.contribution import Adjacency
-from skdp.scores.bins import ScoreBins, ScoreTable, number_of_bins
+from skdp.scores.bins import REACH, ScoreBins, ScoreTable, number_of_bins
 from skdp.statistics.counts import table_of
-from skdp.statistics.noise import Noise, Query
+from skdp.statistics.noise import UNIT, Noise, Query
 
 # Parts of the budget of a table: for bins, for cells between thresholds, for confusions.
 _TWO_CLASSES, _MORE_CLASSES = (0.6, 0.4), (0.48, 0.32, 0.2)
+# And, where bins are to be placed, for the search and for offsets within bins.
+_SEARCH, _OFFSETS = 0.1, 0.03
+# Noisy counts of the search, and the log odds that it begins between, of which no half, quarter
+# and so on ends at even odds: one count serves both quantiles until it parts them.
+_STEPS, _ENDS = 14, (-14.0, 10.0)
+# Between these quantiles lie two spreads of log odds; the least spread.
+_LEVELS, _LEAST_SPREAD = np.array([1.0, 5.0]) / 6.0, 0.01
+# Scores that spread by as much, within the reach of bins, need no bins of their own.
+_WIDE = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +35,12 @@ class ScoreTables:
 
     `counts` has shape (n_subgroups, n_tables, 2, n_bins): the label outside or inside a class, by
     bins of its score. There is one table for two classes, and one a class for more; then
-    `confusions`, of shape (n_subgroups, n_classes, n_classes), has true by predicted class.
+    `confusions`, of shape (n_subgroups, n_classes, n_classes), has true by predicted class. Each
+    table has bins and a covariance of `noise` of its own. `offsets`, of shape (n_subgroups,
+    n_tables, 2), are those of `ScoreTable`.
     """
 
-    bins: ScoreBins
+    bins: tuple[ScoreBins, ...]
     counts: np.ndarray
     noise: np.ndarray
     confusions: np.ndarray | None
@@ -37,11 +49,23 @@ class ScoreTables:
     classes: np.ndarray
     subgroups: tuple[Any, ...] | None
     probabilities: bool
+    offsets: np.ndarray | None = None
+    offset_variances: np.ndarray | None = None
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """Declared thresholds."""
+        return self.bins[0].thresholds
 
     def table(self, subgroup: Any = None, label: Any = None) -> ScoreTable:
         """Return the table of a class, of a subgroup or of all rows."""
-        counts = self.counts[self._members(subgroup), self._of_class(label)].sum(axis=0)
-        return ScoreTable(counts, self._covariance(self.noise, subgroup), self.bins)
+        members, at = self._members(subgroup), self._of_class(label)
+        counts = self.counts[members, at].sum(axis=0)
+        found = counts, self._covariance(self.noise[at], subgroup), self.bins[at]
+        if self.offsets is None or self.offset_variances is None:
+            return ScoreTable(*found)
+        offsets = self.offsets[members, at]
+        return ScoreTable(*found, offsets.sum(axis=0), len(offsets) * self.offset_variances[at])
 
     def confusion(self, subgroup: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Return counts of true by predicted class, and the covariance of the flat table."""
@@ -105,10 +129,14 @@ def fuse(
 
 @dataclass(frozen=True, eq=False)
 class ReleasePlan:
-    """Bins, noise and price of one release, from public numbers alone."""
+    """Bins, noise and price of one release, from public numbers alone.
 
-    bins: ScoreBins
+    Bins are those of each table; `locate` moves them to where scores are, by the noise of `search`.
+    """
+
+    bins: tuple[ScoreBins, ...]
     noises: tuple[Noise, ...]
+    search: Noise | None
     event: Event
     adjacency: Adjacency
     n: int
@@ -130,30 +158,42 @@ class ReleasePlan:
         score_values: Any = None,
         subgroups: tuple[Any, ...] | None = None,
         probabilities: bool = True,
-        unit: int = 1,
     ) -> ReleasePlan:
         """Find the least noise for a target.
 
-        A record lies in one cell of each class's table: L2 norm 1, or the root of 2 where it is
-        replaced, times the root of the number of tables.
+        A record is shared out among the cells of each class's table: L2 norm 1, or the root of 2
+        where it is replaced, times the root of the number of tables.
         """
         tables = 1 if len(classes) == 2 else len(classes)
-        one = Query.shares("confusions", adjacency, unit)
+        one = Query.shares("confusions", adjacency, UNIT)
         bins, cells = (
-            Query(name, unit, one.l1 * tables, one.l2_squared * tables)
+            Query(name, UNIT, one.l1 * tables, one.l2_squared * tables)
             for name in ("bins", "cells")
         )
-        shares = _TWO_CLASSES if tables == 1 else _MORE_CLASSES
-        parts = dict(zip((bins, cells, one), shares, strict=False))
+        parts = _TWO_CLASSES if tables == 1 else _MORE_CLASSES
+        shares = dict(zip((bins, cells, one), parts, strict=False))
+        search = Query("search", UNIT, tables * UNIT, tables * UNIT**2)
+        placed = score_values is None
+        extra = {search: _SEARCH} if placed else {}
+        if placed and probabilities:
+            most = UNIT if adjacency == "add-remove" else 2 * UNIT
+            extra[Query("offsets", UNIT, 2 * tables * most, 2 * tables * most**2)] = _OFFSETS
+        left = 1.0 - sum(extra.values())
+        shares = {query: part * left for query, part in shares.items()} | extra
 
-        def noises(sigma: float) -> tuple[Noise, ...]:
-            return tuple(
-                Noise.gaussian(query, sigma * math.sqrt(query.l1 / (one.l1 * part)))
-                for query, part in parts.items()
-            )
+        def noises(sigma: float) -> dict[str, Noise]:
+            found = {}
+            for query, part in shares.items():
+                # The steps of the search compose; one table alone would have noise sigma.
+                squared = query.l2_squared * (_STEPS if query is search else 1) / one.l2_squared
+                found[query.label] = Noise.gaussian(query, sigma * math.sqrt(squared / part))
+            return found
 
         def event(sigma: float) -> ComposedEvent:
-            return ComposedEvent(tuple(noise.event for noise in noises(sigma)))
+            events = {label: noise.event for label, noise in noises(sigma).items()}
+            if placed:
+                events["search"] = RepeatedEvent(noises(sigma)["search"].event, _STEPS)
+            return ComposedEvent(tuple(events.values()))
 
         sigma = calibrate_event(event, epsilon, delta, adjacency=adjacency)
         if score_values is not None:
@@ -161,45 +201,100 @@ class ReleasePlan:
         else:
             count = number_of_bins(n, sigma * math.sqrt(tables)) if n_bins == "auto" else n_bins
             places = ScoreBins.make(count, thresholds)
-        found = places, noises(sigma), event(sigma), adjacency
-        return cls(*found, n, classes, subgroups, probabilities)
+        found = noises(sigma)
+        first = found.pop("search", None)
+        released = (places,) * tables, tuple(found.values()), first, event(sigma), adjacency
+        return cls(*released, n, classes, subgroups, probabilities)
 
     def describe(self) -> str:
         """Name sensitivity, noise and theorem, for the statement."""
-        people = ", ".join(f"{noise.people:.6g}" for noise in self.noises)
+        tables = [noise for noise in self.noises if noise.query.label != "offsets"]
+        people = ", ".join(f"{noise.people:.6g}" for noise in tables)
         query = self.noises[0].query
-        return (
-            f"{len(self.noises)} tables of counts with discrete Gaussian noise of scales {people}; "
-            f"L2 sensitivity of the first {math.sqrt(query.l2_squared) / query.unit:.6g} (Canonne, "
-            "Kamath & Steinke 2020; docs/proofs/evaluation.md)"
+        text = (
+            f"{len(tables)} tables of counts with discrete Gaussian noise of scales {people}; "
+            f"L2 sensitivity of the first {math.sqrt(query.l2_squared) / UNIT:.6g}"
         )
+        if self.search is not None:
+            text += f"; bins placed by {_STEPS} counts with noise of scale {self.search.people:.6g}"
+        if len(tables) < len(self.noises):
+            text += f"; sums of offsets within bins with noise of scale {self._offset_noise:.6g}"
+        return f"{text} (Canonne, Kamath & Steinke 2020; docs/proofs/evaluation.md)"
+
+    @property
+    def _offset_noise(self) -> float:
+        """The noise of offsets, in parts of the largest one."""
+        return self.noises[-1].people
 
     def shape(self) -> tuple[int, int, int, int]:
         """Return the shape of the table of bins: subgroups, tables, labels, bins."""
-        tables = 1 if len(self.classes) == 2 else len(self.classes)
-        return len(self.subgroups or (None,)), tables, 2, self.bins.count
+        return len(self.subgroups or (None,)), len(self.bins), 2, self.bins[0].count
+
+    def locate(self, scores: np.ndarray, weights: Any, stream: RandomStream) -> ReleasePlan:
+        """Return the plan whose bins lie where the scores do, by bisection with noisy counts.
+
+        Scores have shape (n_rows, n_tables). All else stays: what follows costs what it did.
+        """
+        if self.search is None:
+            return self
+        low, high = (np.full((len(self.bins), 2), end) for end in _ENDS)
+        drawn, tables = self.search.draw(stream, _STEPS * len(low)), len(low)
+        for step in range(_STEPS):
+            # One count serves both quantiles while they lie between the same ends.
+            longer = (high - low).argmax(axis=1)[:, None]
+            middle = np.take_along_axis(0.5 * (low + high), longer, axis=1)
+            below = scores < expit(middle[:, 0])
+            exact = UNIT * below.sum(axis=0) if weights is None else weights @ below
+            noise = drawn[step * tables : (step + 1) * tables]
+            noisy = self.search.add(exact, noise)[:, None] / UNIT
+            inside = (low < middle) & (middle < high)
+            short = noisy < _LEVELS * self.n
+            low = np.where(inside & short, middle, low)
+            high = np.where(inside & ~short, middle, high)
+        if self.n * _LEVELS[0] < 2.0 * self.search.people:  # noise would place the bins
+            return self
+        ends = np.sort(0.5 * (low + high), axis=1)
+        found = zip(ends.mean(axis=1), 0.5 * np.diff(ends, axis=1)[:, 0], strict=True)
+        return self.placed([(at, max(spread, _LEAST_SPREAD)) for at, spread in found])
+
+    def placed(self, locations: list[tuple[float, float]]) -> ReleasePlan:
+        """Return the plan with bins around a centre and a spread of log odds for each table.
+
+        Where those of all log odds serve well, they stay.
+        """
+        made = [
+            bins
+            if spread >= _WIDE and abs(centre) + spread <= REACH
+            else ScoreBins.make(bins.count, bins.thresholds, (centre, spread))
+            for bins, (centre, spread) in zip(self.bins, locations, strict=True)
+        ]
+        return replace(self, bins=tuple(made))
 
     def count(
         self,
-        places: np.ndarray,
+        scores: np.ndarray,
         codes: np.ndarray,
         members: np.ndarray,
         predicted: np.ndarray,
         weights: Any = None,
     ) -> list[np.ndarray]:
-        """Return the exact tables of rows: their bins, shape (n, n_tables), class and subgroup."""
+        """Return the exact tables of rows: their scores, shape (n, n_tables), class, subgroup."""
         n_groups, n_tables, _, n_bins = self.shape()
-        fine = np.stack(
-            [
-                table_of([members, of_class.astype(int), place], [n_groups, 2, n_bins], weights)
-                for place, of_class in zip(places.T, self._classes_of(codes), strict=True)
-            ],
-            axis=1,
-        )
-        tables = [fine, self.coarsen(fine)]
+        weights = np.full(codes.size, UNIT) if weights is None else weights
+        fine, offsets = [], []
+        for bins, own, score in zip(self.bins, self._classes_of(codes), scores.T, strict=True):
+            place, label = bins.places(score), own.astype(int)
+            fine.append(table_of([members, label, place], [n_groups, 2, n_bins], weights))
+            for part in _parts_of_offsets(bins, np.clip(score, 0.0, 1.0), label, place):
+                steps = np.rint(part * weights).astype(np.int64)
+                offsets.append(table_of([members], [n_groups], steps))
+        tables = [np.stack(fine, axis=1)]
+        tables.append(self.coarsen(tables[0]))
         if n_tables > 1:
             shape = [n_groups, n_tables, n_tables]
             tables.append(table_of([members, codes, predicted], shape, weights))
+        if len(tables) < len(self.noises):
+            tables.append(np.stack(offsets, axis=1).reshape(n_groups, n_tables, 2))
         return tables
 
     def _classes_of(self, codes: np.ndarray) -> list[np.ndarray]:
@@ -208,26 +303,65 @@ class ReleasePlan:
 
     def release(self, exact: list[np.ndarray], stream: RandomStream) -> ScoreTables:
         """Return tables with noise, fused to one estimate of each."""
-        noisy = [
-            noise.release(table, stream) / noise.query.unit
+        noisy = {
+            noise.query.label: noise.release(table, stream) / UNIT
             for noise, table in zip(self.noises, exact, strict=True)
-        ]
-        return self.assemble(*noisy)
+        }
+        return self.assemble(**noisy)
 
     def assemble(
-        self, fine: np.ndarray, coarse: np.ndarray, confusions: np.ndarray | None = None
+        self,
+        bins: np.ndarray,
+        cells: np.ndarray,
+        confusions: np.ndarray | None = None,
+        offsets: np.ndarray | None = None,
     ) -> ScoreTables:
         """Return estimates that have the public sum; all of it is post-processing."""
-        variances = [noise.people**2 for noise in self.noises]
-        counts, noise = fuse(fine, coarse, self.bins.coarse, (variances[0], variances[1]))
-        for table in range(counts.shape[1]):
-            counts[:, table] = with_total(counts[:, table], noise, self.n)
+        fine, coarse, third, *_ = (*(noise.people**2 for noise in self.noises), 0.0)
+        counts, noises = np.empty(bins.shape), []
+        for at, place in enumerate(self.bins):
+            best, noise = fuse(bins[:, at], cells[:, at], place.coarse, (fine, coarse))
+            counts[:, at] = with_total(best, noise, self.n)
+            noises.append(noise)
         if confusions is not None:
             confusions = with_total(confusions, np.eye(confusions[0].size), self.n)
         public = (self.n, self.classes, self.subgroups, self.probabilities)
-        return ScoreTables(self.bins, counts, noise, confusions, variances[-1], *public)
+        if confusions is None:
+            third = 0.0
+        found = self.bins, counts, np.array(noises), confusions, third
+        if offsets is None:
+            return ScoreTables(*found, *public)
+        largest = np.array([largest_offsets(place) for place in self.bins])
+        variances = (self._offset_noise * largest) ** 2
+        return ScoreTables(*found, *public, offsets * largest, variances)
 
     def coarsen(self, fine: np.ndarray) -> np.ndarray:
         """Return the sums of bins between declared thresholds."""
-        cells = np.arange(self.bins.coarse[-1] + 1)[:, None] == self.bins.coarse
-        return fine @ cells.T.astype(fine.dtype)
+        sums = []
+        for at, bins in enumerate(self.bins):
+            cells = np.arange(bins.coarse[-1] + 1)[:, None] == bins.coarse
+            sums.append(fine[:, at] @ cells.T.astype(fine.dtype))
+        return np.stack(sums, axis=1)
+
+
+def largest_offsets(bins: ScoreBins) -> tuple[float, float]:
+    """Return how much scores within bins move a sum of scores, and one of squared distances.
+
+    With middle m and half length h, a score m + x adds x to the former, and to the latter
+    ``2 (m - y) x + x^2 - h^2`` beside ``(y - m)^2 + h^2`` (docs/proofs/evaluation.md, Theorem 7).
+    """
+    middle, half = bins.middles
+    return float(half.max()), float((2.0 * half * np.maximum(middle, 1.0 - middle)).max())
+
+
+def _parts_of_offsets(
+    bins: ScoreBins, score: np.ndarray, label: np.ndarray, place: np.ndarray
+) -> list[np.ndarray]:
+    """Return the offsets of scores from the middles of their bins, in parts of the largest."""
+    if bins.atoms is not None:
+        return []
+    middle, half = (of_bin[place] for of_bin in bins.middles)
+    apart = score - middle
+    of_score, of_square = largest_offsets(bins)
+    squares = 2.0 * (middle - label) * apart + apart**2 - half**2
+    return [np.clip(apart / of_score, -1.0, 1.0), np.clip(squares / of_square, -1.0, 1.0)]

@@ -109,7 +109,7 @@ class PrivateEvaluationResult(EvaluationRecord):
         >>> bool(result.at(0.9).sensitivity < result.sensitivity)
         True
         """
-        declared = self.tables.bins.thresholds
+        declared = self.tables.thresholds
         if threshold not in declared:
             raise ValueError(f"threshold must be one of the declared {declared}, got {threshold}.")
         return replace(self, threshold=float(threshold))
@@ -210,7 +210,8 @@ class PrivateEvaluationResult(EvaluationRecord):
     def calibration_slope(self) -> Figure:
         """Slope of labels on log odds, by logistic regression: 1 is right, below it is too sure.
 
-        Log odds beyond the outermost edges of bins count as those, and of declared values as 6.
+        Log odds beyond the outermost edges of bins count as those, and of declared values as 6. It
+        is withheld where scores take few values that are not declared.
         """
         return calibration.calibration_slope(self._probabilities, self._z)
 

@@ -108,8 +108,15 @@ class Noise:
 
     def release(self, exact: np.ndarray, stream: RandomStream) -> np.ndarray:
         """Return integers with noise added, as floats in integers, exact below 2^53."""
+        return self.add(exact, self.draw(stream, exact.size))
+
+    def draw(self, stream: RandomStream, count: int) -> list[int]:
+        """Return noise for so many numbers."""
         draw = discrete_laplaces if self.kind == "laplace" else discrete_gaussians
-        noise = draw(stream, self.scale, exact.size)
+        return draw(stream, self.scale, count)
+
+    def add(self, exact: np.ndarray, noise: list[int]) -> np.ndarray:
+        """Return what `release` does, with noise that is drawn already and used once."""
         noisy = [value + extra for value, extra in zip(exact.ravel().tolist(), noise, strict=True)]
         output = np.array([float(value) for value in noisy]).reshape(exact.shape)
         norm, distance = 1.0, float(self.query.l1)

@@ -97,10 +97,12 @@ def test_neighbours_are_as_near_as_declared(adjacency, persons):
         ids = None if ids is None else ids[changed.stop :]
     with record_releases(first) as second:
         evaluation.evaluate(MODEL, rows, labels, groups=ids)
-    assert len(first.releases) == len(second.releases) == 2
+    assert [release.label for release in first.releases[-3:]] == ["bins", "cells", "offsets"]
+    assert len(first.releases) == len(second.releases) == 14 + 3
     for one, two in zip(first.releases, second.releases, strict=True):
         gap = np.linalg.norm(one.value - two.value)
-        assert 0.5 * one.sensitivity <= gap <= one.sensitivity
+        assert gap <= one.sensitivity
+        assert gap >= 0.5 * one.sensitivity or one.label in ("search", "offsets")
 
 
 def test_nothing_of_the_rows_is_left_in_the_result():

@@ -12,13 +12,14 @@ from scipy.special import expit, logit
 from sklearn import metrics
 from sklearn.linear_model import LogisticRegression
 
-from skdp.metrics import Figure, PrivateEvaluationResult
+from skdp.metrics import Figure, PrivateEvaluation, PrivateEvaluationResult
 from skdp.metrics.calibration import calibration_cells
 from skdp.metrics.figures import AreaTest
 from skdp.metrics.intervals import average, not_ruled_out, ratio
 from skdp.metrics.record import FIGURES
-from skdp.metrics.release import ReleasePlan, ScoreTables
+from skdp.metrics.release import ScoreTables
 from skdp.scores.bins import ScoreBins, ScoreTable
+from skdp.statistics import noise
 
 Z = 1.959963984540054
 
@@ -44,13 +45,15 @@ def test_the_area_has_the_check_values_of_its_theorem():
     assert low == pytest.approx(0.634632215, abs=1e-9) and high == 1.0
 
 
-def result_of(scores, labels, bins, noise=0.0):
+def result_of(scores, labels, bins, deviation=0.0):
     """Return the result of exact counts that are said to have noise of that deviation."""
     counts = np.zeros((1, 1, 2, bins.count))
     np.add.at(counts, (0, 0, labels, bins.places(scores)), 1.0)
-    covariance = max(noise, 1e-9) ** 2 * np.eye(2 * bins.count)
+    covariance = max(deviation, 1e-9) ** 2 * np.eye(2 * bins.count)
     classes = np.array([0, 1])
-    tables = ScoreTables(bins, counts, covariance, None, 0.0, len(labels), classes, None, True)
+    tables = ScoreTables(
+        (bins,), counts, covariance[None], None, 0.0, len(labels), classes, None, True
+    )
     return PrivateEvaluationResult(tables, None, 0.95, bins.thresholds[0])
 
 
@@ -148,8 +151,8 @@ def test_the_variance_of_the_area_is_unbiased():
     covariance = np.kron(np.eye(2), (factor @ factor.T)[:4, :4])
     area = means[1] @ kernel @ means[0] / means[0].sum() / means[1].sum()
     found = []
-    for noise in rng.multivariate_normal(np.zeros(8), covariance, 4000):
-        counts = rng.poisson(means) + noise.reshape(2, 4)
+    for drawn in rng.multivariate_normal(np.zeros(8), covariance, 4000):
+        counts = rng.poisson(means) + drawn.reshape(2, 4)
         test = AreaTest(ScoreTable(counts, covariance, None), kernel)
         found.append([test.statistic(area), test.variance(area)])
     statistic, variance = np.array(found).T
@@ -198,22 +201,138 @@ def test_whatever_is_released_has_figures(counts, deviation, atoms):
         assert math.isnan(figure) or least <= figure <= most, name
 
 
+class Scores:
+    """A model whose scores are its rows."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, rows):
+        return np.column_stack([1.0 - rows, rows])
+
+
+def rounded_noise(monkeypatch, seed=0, exact=False):
+    """Draw noise from normal numbers, rounded: thousands of evaluations take seconds."""
+    rng = np.random.default_rng(seed)
+
+    def draw(stream, scale, count):
+        deviation = 0.0 if exact else float(scale)
+        return np.rint(rng.normal(0.0, deviation, count)).astype(np.int64).tolist()
+
+    monkeypatch.setattr(noise, "discrete_gaussians", draw)
+    return rng
+
+
+# Scores and labels of a large population, number of rows drawn, epsilon, and figures that are
+# looked at: the first are weak models, then rare errors of which none may be drawn, and leaves.
+NARROW = ("roc_auc", "average_precision", "calibration_in_the_large", "brier_score")
+SUMS = ("brier_score", "calibration_in_the_large", "accuracy")
+HARD = {
+    "narrow": (lambda x, u: (-0.2 + 0.1 * x, -0.2 + 0.5 * x), 4000, 1.0, NARROW),
+    "very narrow": (lambda x, u: (0.05 * x, 0.3 * x), 4000, 1.0, NARROW),
+    "narrow beyond": (lambda x, u: (-7.5 + 0.2 * x, -1.0 + 0.5 * x), 4000, 1.0, NARROW),
+    "wide": (lambda x, u: (1.5 * x, 1.5 * x), 4000, 1.0, NARROW),
+    "rare errors": (
+        lambda x, u: (5 - 10 * (x > 0), 40 * (1 - 2.0 * ((x > 0) != (u < 0.004)))), 400, 8.0, SUMS
+    ),
+    "leaves": (lambda x, u: (np.floor(4.0 * u) - 2.0 + 0.5 * (u > 0.9), np.floor(4.0 * u) - 2.0),
+               4000, 1.0, NARROW),
+    "one value": (lambda x, u: (0.0 * x, 0.0 * x), 1000, 3.0, SUMS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HARD)
+def test_intervals_hold_where_scores_are_hard_to_count(kind, monkeypatch):
+    """With a coverage of .94 fewer than 78 of 100 draws hold once in 10^8."""
+    law, n, epsilon, names = HARD[kind]
+    rng = rounded_noise(monkeypatch)
+    normal, uniform = rng.normal(size=80_000), rng.uniform(size=80_000)
+    odds, risk = law(normal, uniform)
+    scores, labels = expit(odds), (rng.uniform(size=80_000) < expit(risk)).astype(int)
+    evaluation = PrivateEvaluation(epsilon, random_state=0)
+    real = truth_of(names, scores, labels)
+    held = dict.fromkeys(names, 0)
+    for _ in range(100):
+        rows = rng.integers(scores.size, size=n)
+        result = evaluation.evaluate(Scores(), scores[rows], labels[rows])
+        for name, value in real.items():
+            low, high = getattr(result, name).interval
+            held[name] += low <= value <= high
+    assert min(held.values()) >= 78, held
+
+
+def truth_of(names, scores, labels):
+    found = {
+        "accuracy": metrics.accuracy_score(labels, scores >= 0.5),
+        "brier_score": metrics.brier_score_loss(labels, scores),
+        "calibration_in_the_large": (labels - scores).mean(),
+        "average_precision": metrics.average_precision_score(labels, scores),
+        "roc_auc": metrics.roc_auc_score(labels, scores),
+    }
+    return {name: found[name] for name in names}
+
+
+def test_intervals_of_weak_models_are_as_narrow_as_those_of_others(monkeypatch):
+    """Log odds that are divided by 30 have the same area, and an interval of about its length."""
+    rng = rounded_noise(monkeypatch)
+    odds = rng.normal(size=4000)
+    labels = (rng.uniform(size=4000) < expit(odds)).astype(int)
+    evaluate = PrivateEvaluation(random_state=0).evaluate
+    wide, narrow = (evaluate(Scores(), expit(scale * odds), labels) for scale in (1.0, 1.0 / 30.0))
+    assert narrow.roc_auc.width < 1.5 * wide.roc_auc.width < 0.09
+    assert narrow.roc_auc == pytest.approx(metrics.roc_auc_score(labels, odds), abs=0.05)
+
+
+def test_a_result_tells_that_scores_take_few_values(monkeypatch):
+    rng = rounded_noise(monkeypatch)
+    leaves = np.array([0.2, 0.35, 0.6, 0.8])[rng.integers(4, size=4000)]
+    labels = (rng.uniform(size=4000) < leaves).astype(int)
+    for values in (None, np.unique(leaves)):
+        evaluation = PrivateEvaluation(score_values=values, random_state=0)
+        result = evaluation.evaluate(Scores(), leaves, labels)
+        for shown in (repr(result), result._repr_html_(), result.to_json()):
+            assert ("few values" in shown) == (values is None)
+        assert ("few values" in result.roc_auc.reason) == (values is None)
+    for odds in (rng.normal(size=4000), 0.05 * rng.normal(size=4000)):
+        result = PrivateEvaluation(random_state=0).evaluate(Scores(), expit(odds), labels)
+        assert "few values" not in repr(result) and result.roc_auc.reason == ""
+
+
+def test_calibration_errors_hold_where_scores_lie_at_one_end_of_a_bin(monkeypatch):
+    """One in ten scores lies far beyond the others, around which bins are placed."""
+    rng = rounded_noise(monkeypatch, exact=True)
+    labels = (np.arange(20_000) % 10 == 0).astype(int)
+    scores = expit(np.where(labels == 1, 7.0, -6.0) + 0.4 * rng.normal(size=labels.size))
+    result = PrivateEvaluation(random_state=0).evaluate(Scores(), scores, labels)
+    bins = result.table.bins
+    gaps = calibration_cells(bins) @ np.bincount(bins.places(scores), labels - scores, bins.count)
+    low, high = result.expected_calibration_error.interval
+    assert low <= np.abs(gaps).sum() / labels.size <= high
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_brier_score_and_calibration_are_exact_wherever_in_bins_scores_lie(weights, monkeypatch):
+    rng = rounded_noise(monkeypatch, exact=True)
+    scores = np.concatenate([expit(rng.normal(-1.0, 2.0, 900)), [0.0, 1.0], np.full(98, 0.31)])
+    labels = (rng.uniform(size=1000) < 0.4).astype(int)
+    ids = np.repeat(np.arange(1000), rng.integers(1, 4, 1000)) if weights else np.arange(1000)
+    groups = {"groups": ids} if weights else {}
+    result = PrivateEvaluation(random_state=0).evaluate(
+        Scores(), scores[ids], labels[ids], **groups
+    )
+    for name, value in truth_of(NARROW[2:], scores, labels).items():
+        assert getattr(result, name) == pytest.approx(value, abs=1e-6)
+
+
 @pytest.mark.parametrize(("n", "epsilon"), [(800, 0.5), (20_000, 1.0)])
-def test_intervals_hold_as_often_as_they_say(n, epsilon):
+def test_intervals_hold_as_often_as_they_say(n, epsilon, monkeypatch):
     """With a coverage of .94 some figure holds in fewer than 35 of 50 draws once in a million."""
     scores, labels = draw(40_000, seed=3)
-    real, rng = truth(scores, labels), np.random.default_rng(0)
-    plan = ReleasePlan.build(epsilon, 1e-6, "add-remove", n, np.arange(2), thresholds=(0.5,))
-    flat = labels * plan.bins.count + plan.bins.places(scores)
-    shares = np.bincount(flat, minlength=2 * plan.bins.count) / flat.size
+    real, rng = truth(scores, labels), rounded_noise(monkeypatch)
+    evaluation = PrivateEvaluation(epsilon, random_state=0)
     held = dict.fromkeys(real, 0)
     for _ in range(50):
-        fine = rng.multinomial(n, shares).reshape(1, 1, 2, -1)
-        noisy = [
-            np.rint(exact + rng.normal(0.0, noise.people, exact.shape))
-            for exact, noise in zip((fine, plan.coarsen(fine)), plan.noises, strict=True)
-        ]
-        result = PrivateEvaluationResult(plan.assemble(*noisy), None, 0.95, 0.5)
+        rows = rng.integers(scores.size, size=n)
+        result = evaluation.evaluate(Scores(), scores[rows], labels[rows])
         for name, value in real.items():
             low, high = getattr(result, name).interval
             held[name] += low <= value <= high

@@ -6,29 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from skdp.accounting import DiscreteGaussianEvent, PLDAccountant, RepeatedEvent
+from skdp.mechanisms import RandomStream, record_releases
 from skdp.metrics.release import ReleasePlan, fuse, with_total
 from skdp.scores.bins import ScoreBins, number_of_bins
+from skdp.statistics.noise import UNIT
 
 ADJACENCIES = ["add-remove", "replace-one"]
-
-
-def law(scale, reach=400):
-    weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / scale) ** 2)
-    return weights / weights.sum()
-
-
-def exact_delta(scales, epsilon):
-    """Return the profile of independent integers that rise by one each, by brute force."""
-    one, other = np.ones(1), np.ones(1)
-    for scale in scales:
-        p = law(scale)
-        one = np.outer(one, np.append(p, 0.0)).ravel()
-        other = np.outer(other, np.append(0.0, p)).ravel()
-        kept = one + other > 1e-18
-        one, other = one[kept], other[kept]
-    return np.maximum(one - math.exp(epsilon) * other, 0.0).sum()
+STEPS = 14
 
 
 @pytest.mark.parametrize(
@@ -56,53 +43,171 @@ def plan_of(epsilon, adjacency, n_classes=2, **others):
     return ReleasePlan.build(epsilon, 1e-6, adjacency, 2000, np.arange(n_classes), **others)
 
 
-@pytest.mark.parametrize("unit", [1, 2**30])
+def worth(plan):
+    """Return mu of all that is released, in the units of Gaussian noise: every count of it."""
+    parts = [(noise, 1) for noise in plan.noises]
+    parts += [] if plan.search is None else [(plan.search, STEPS)]
+    squares = (
+        times * noise.query.l2_squared / (float(noise.scale) ** 2 - 256.0) for noise, times in parts
+    )
+    return math.sqrt(sum(squares))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize(
+    "others",
+    [{}, {"score_values": [0.2, 0.7]}, {"probabilities": False}, {"subgroups": ("a", "b")}],
+)
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_the_plan_keeps_its_target(adjacency, n_classes, unit):
-    plan = plan_of(1.0, adjacency, n_classes, unit=unit)
-    assert 0.999 < PLDAccountant(adjacency).compose(plan.event).epsilon(1e-6).upper <= 1.0
-    parts = [noise.query.l2_squared / float(noise.scale) ** 2 for noise in plan.noises]
-    # All tables together are worth one with the noise of the theorem: 4.225 or 5.975.
-    people = math.sqrt((1 if adjacency == "add-remove" else 2) / sum(parts))
-    assert people == pytest.approx({"add-remove": 4.225, "replace-one": 5.975}[adjacency], rel=1e-3)
+def test_the_plan_keeps_its_target(adjacency, n_classes, others, epsilon):
+    plan = plan_of(epsilon, adjacency, n_classes, **others)
+    found = PLDAccountant(adjacency).compose(plan.event)
+    assert 0.999 * epsilon < found.epsilon(1e-6).upper <= epsilon
+    # The event has the price of a Gaussian whose mu is counted from all that is drawn.
+    mu, at = worth(plan), 0.8 * epsilon
+    wanted = ndtr(0.5 * mu - at / mu) - math.exp(at) * ndtr(-0.5 * mu - at / mu)
+    assert found.delta(at).upper == pytest.approx(wanted, rel=1e-6)
+    # All together are worth one table with the noise of the theorem: 4.225 or 5.975.
+    if epsilon == 1.0:
+        people = math.sqrt(1 if adjacency == "add-remove" else 2) / mu
+        wanted = {"add-remove": 4.225, "replace-one": 5.975}[adjacency]
+        assert people == pytest.approx(wanted, rel=1e-3)
 
 
-def test_both_tables_together_have_the_price_of_a_brute_force_sum():
-    plan = plan_of(3.0, "add-remove")
-    scales = [noise.people for noise in plan.noises]
-    for epsilon in (1.0, 3.0):
-        wanted = exact_delta(scales, epsilon)
-        delta = PLDAccountant("add-remove").compose(plan.event).delta(epsilon)
-        assert wanted * (1 - 1e-6) <= delta.upper <= wanted * (1 + 1e-3)
+def draw_table(rng, plan, people):
+    """Return rows of four persons, some at the ends of bins, where offsets are largest."""
+    n_classes, shape = len(plan.classes), plan.shape()
+    rows = 4 * people
+    scores = rng.uniform(size=(rows, shape[1]))
+    for at, bins in enumerate(plan.bins):
+        ends = np.concatenate([[0.0], bins.edges, np.nextafter(bins.edges, 0.0), [1.0]])
+        scores[rows // 2 :, at] = rng.choice(ends, rows - rows // 2)
+    codes, predicted = rng.integers(0, n_classes, (2, rows))
+    members = rng.integers(0, shape[0], rows)
+    found = [scores, codes, members, predicted]
+    if rng.random() < 0.5:  # the first person's rows are alike
+        for part in found:
+            part[:people] = part[0]
+    return found, np.repeat(np.arange(4), people)
 
 
+def extreme_rows(plan, people, high):
+    """Return rows of one person at one end of the bin with the largest offsets."""
+    middle, half = plan.bins[0].middles
+    widest = int((half * np.maximum(middle, 1.0 - middle)).argmax())
+    ends = np.concatenate([[0.0], np.nextafter(plan.bins[0].edges, 0.0), [1.0]])
+    score = ends[widest + 1] if high else np.concatenate([[0.0], plan.bins[0].edges])[widest]
+    code = int(middle[widest] < 0.5) if len(plan.classes) == 2 else 0
+    zero = np.zeros(people, dtype=int)
+    return [np.full((people, plan.shape()[1]), score), zero + code, zero, zero + int(high)]
+
+
+@pytest.mark.parametrize("people", [1, 3])
+@pytest.mark.parametrize("subgroups", [None, ("a", "b")])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_neighbours_are_as_near_as_declared_and_no_nearer(n_classes):
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_neighbours_are_as_near_as_declared_and_no_nearer(adjacency, n_classes, subgroups, people):
+    """Of every vector that is released, wherever the search has put the bins."""
     rng = np.random.default_rng(0)
-    for adjacency in ADJACENCIES:
-        plan, worst = plan_of(1.0, adjacency, n_classes), np.zeros(3)
-        tables = plan.shape()[1]
-        for _ in range(40):
+    first = plan_of(1.0, adjacency, n_classes, subgroups=subgroups)
+    worst, offsets = np.zeros(len(first.noises)), 0.0
+    for turn in range(40):
+        tables = first.shape()[1]
+        located = [(rng.normal(0.0, 3.0), rng.choice([0.02, 0.3, 2.0])) for _ in range(tables)]
+        plan = first.placed(located)
+        rows, ids = draw_table(rng, plan, people)
+        if turn < 4:
             rows = [
-                rng.integers(0, plan.bins.count, (6, tables)),
-                *(rng.integers(0, n_classes, 6), np.zeros(6, int), rng.integers(0, n_classes, 6)),
+                np.concatenate([a, b[people:]])
+                for a, b in zip(extreme_rows(plan, people, turn % 2 == 0), rows, strict=True)
             ]
-            other = [part[1:] if adjacency == "add-remove" else part.copy() for part in rows]
-            if adjacency == "replace-one":
-                for part, most in zip(
-                    other, (plan.bins.count, n_classes, 1, n_classes), strict=True
-                ):
-                    part[0] = rng.integers(0, most, part[0].shape)
-            for place, (noise, one, two) in enumerate(
-                zip(plan.noises, plan.count(*rows), plan.count(*other), strict=True)
-            ):
-                gap = one - two
-                assert np.abs(gap).sum() <= noise.query.l1
-                assert (gap**2).sum() <= noise.query.l2_squared
-                assert np.abs(gap).max() <= 1  # as the price of one event an entry asks
-                worst[place] = max(worst[place], (gap**2).sum() / noise.query.l2_squared)
-        assert np.all(worst[: len(plan.noises)] == 1.0)
+        other, own = [part[people:] for part in rows], ids[people:]
+        if adjacency == "replace-one":
+            kept = extreme_rows(plan, people, turn % 2 != 0)
+            if turn >= 4:
+                kept = [part[:people] for part in draw_table(rng, plan, people)[0]]
+            other = [np.concatenate([a, b]) for a, b in zip(kept, other, strict=True)]
+            own = ids
+        weights = [UNIT // np.bincount(part)[part] for part in (ids, own)]
+        for place, (noise, one, two) in enumerate(
+            zip(
+                plan.noises,
+                plan.count(*rows, weights[0]),
+                plan.count(*other, weights[1]),
+                strict=True,
+            )
+        ):
+            gap = (one - two).astype(object)
+            assert np.abs(gap).sum() <= noise.query.l1
+            assert (gap**2).sum() <= noise.query.l2_squared
+            worst[place] = max(worst[place], (gap**2).sum() / noise.query.l2_squared)
+            if noise.query.label == "offsets":
+                offsets = max(offsets, np.abs(gap).max() / UNIT)
+    assert np.all(worst[:-1] > 1.0 - 1e-6)
+    # Each offset moves by as much as is declared; both together do where one bin is the widest.
+    assert offsets > (1.0 if adjacency == "add-remove" else 2.0) - 1e-6
+
+
+@pytest.mark.parametrize("people", [1, 3])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_counts_of_the_search_move_by_one(adjacency, n_classes, people):
+    """A person more, or another one: every noisy count of the search, replayed."""
+    plan = plan_of(1.0, adjacency, n_classes)
+    tables, rng = plan.shape()[1], np.random.default_rng(0)
+    scores = rng.uniform(size=(30 * people, tables))
+    scores[:people] = 0.0
+    ids = np.repeat(np.arange(30), people)
+    other, own = scores[people:], ids[people:] - 1
+    if adjacency == "replace-one":
+        other, own = np.concatenate([np.ones((people, tables)), other]), ids
+    traces = [None]
+    for rows, groups in ((scores, ids), (other, own)):
+        weights = None if people == 1 else UNIT // np.bincount(groups)[groups]
+        with record_releases(traces[-1]) as trace:
+            located = plan.locate(rows, weights, RandomStream.from_seed(0))
+        traces.append(trace)
+    one, two = (trace.releases for trace in traces[1:])
+    assert len(one) == len(two) == STEPS
+    assert plan.search.query.l2_squared == tables * UNIT**2
+    gaps = np.array([first.value - second.value for first, second in zip(one, two, strict=True)])
+    assert np.abs(gaps).max() <= UNIT and np.abs(gaps).max() > UNIT - people
+    assert one[0].sensitivity >= np.linalg.norm(gaps, axis=1).max()
+    # A new plan costs what the first one did: only its bins differ.
+    assert located.event == plan.event and located.noises == plan.noises
+
+
+def test_declared_values_need_no_search():
+    values = {"score_values": [0.2, 0.7]}
+    plan = plan_of(1.0, "add-remove", **values)
+    assert plan.search is None and plan.locate(np.ones((3, 1)), None, None) is plan
+    assert [noise.query.label for noise in plan.noises] == ["bins", "cells"]
+    margins = plan_of(1.0, "add-remove", probabilities=False)
+    assert [noise.query.label for noise in margins.noises] == ["bins", "cells"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.floats(0.001, 0.999), min_size=1, max_size=12, unique=True),
+    st.integers(10, 44),
+    st.floats(-12.0, 12.0),
+    st.floats(0.01, 12.0),
+)
+def test_bins_are_where_the_scores_are(thresholds, count, centre, spread):
+    """As many as asked for, all different, thresholds among them, a third within two spreads."""
+    bins = ScoreBins.make(count, tuple(thresholds), (centre, spread))
+    # Tables of several classes have as many bins each, wherever those lie.
+    assert bins.count == ScoreBins.make(count, tuple(thresholds)).count
+    assert bins.count == max(count, len(thresholds) + 3) and np.all(np.diff(bins.edges) > 0.0)
+    assert set(thresholds) <= set(bins.edges.tolist())
+    middle, half = bins.middles
+    assert np.all(middle >= half * (1.0 - 1e-12)) and np.all(half > 0.0)
+    for matrix in (*bins.spreads, *bins.ordered(np.ones(bins.count, dtype=bool))):
+        assert np.allclose(matrix.sum(axis=0), 1.0)
+    alone = ScoreBins.make(count, (0.5,), (0.0, spread))
+    near = np.abs(np.log(alone.edges / (1.0 - alone.edges))) <= 2.0 * spread
+    assert near.sum() >= (count - 1) // 4 or spread > 2.0
 
 
 @settings(max_examples=8, deadline=None)
@@ -153,12 +258,13 @@ def test_fused_tables_are_the_best_linear_estimate():
 def test_covariances_are_those_of_the_noise():
     plan = plan_of(1.0, "add-remove", subgroups=("a", "b"))
     empty = np.zeros(plan.shape())
-    tables = plan.assemble(empty, plan.coarsen(empty))
+    exact = empty, plan.coarsen(empty)
+    tables = plan.assemble(*exact)
     rng, drawn = np.random.default_rng(0), []
     for _ in range(800):
         noisy = [
             table + noise.people * rng.standard_normal(table.shape)
-            for table, noise in zip((empty, plan.coarsen(empty)), plan.noises, strict=True)
+            for table, noise in zip(exact, plan.noises, strict=False)
         ]
         drawn.append(plan.assemble(*noisy).counts)
     drawn = np.array(drawn)[:, :, 0].reshape(800, 2, -1)
