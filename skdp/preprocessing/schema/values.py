@@ -60,7 +60,8 @@ def refuse_container(X: Any, column: bool = False) -> None:
 
 def _length_of_row(row: Any) -> int:
     """Return how many cells a row of a list has; -1 if it is none."""
-    return len(row) if isinstance(row, list | tuple | np.ndarray) and np.ndim(row) else -1
+    rows = isinstance(row, list | tuple | np.ndarray) and getattr(row, "ndim", 1) > 0
+    return len(row) if rows else -1
 
 
 def rows_as_array(rows: Any) -> np.ndarray:
