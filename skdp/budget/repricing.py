@@ -18,7 +18,7 @@ from skdp.budget.entries import PLAN, PLANNED, read_event, write_event
 from skdp.budget.ledger.chain import Row, canonical, read_amounts
 from skdp.budget.request import restate
 from skdp.choices import Adjacency
-from skdp.exceptions import LedgerDamagedError
+from skdp.exceptions import LedgerDamagedError, UnsupportedEventError
 
 # By how much a price may differ in its last digits, between machines.
 _ROUNDING = 1 - Fraction(1, 10**6)
@@ -31,21 +31,19 @@ def price_again(desk: Desk, rows: Iterable[Row]) -> list[int]:
     spent: list[Amounts] = [desk.currency.nothing]
     plans: dict[int, Row] = {}
     unknown: list[int] = []
-    known: dict[tuple[str, Amounts], Amounts] = {}
+    known: dict[str, list[Amounts]] = {}
     for row in rows:
         index, cost = row["index"], read_amounts(row["cost"])
         try:
             if row["kind"] == PLANNED:
                 paid = _is_of_plan(desk, row, plans.get(row["plan"]))
             else:
-                charge = _charge_of(desk, row)
+                # Whatever was spent before, a price is one that its event is proved to keep to.
                 kind = canonical({name: row.get(name) for name in _PRICED})
-                paid = False
-                for state in _states(spent):
-                    if (price := known.get((kind, state))) is None:
-                        price = known[kind, state] = desk.currency.price(charge, state)
-                    if paid := all(c >= p * _ROUNDING for c, p in zip(cost, price, strict=True)):
-                        break
+                prices = known.setdefault(kind, [])
+                paid = any(_covers(cost, price) for price in prices)
+                charges = () if paid else (_charge_of(desk, row),)
+                paid = paid or any(_is_paid(desk, c, cost, _states(spent), prices) for c in charges)
         except (ValueError, TypeError, KeyError):  # an event of a newer version, or an old plan
             unknown.append(index)
             paid = True
@@ -59,6 +57,26 @@ def price_again(desk: Desk, rows: Iterable[Row]) -> list[int]:
 
 # What the price of an entry follows from.
 _PRICED = ("kind", "event", "events", "pairs", "epsilon", "delta", "adjacency")
+
+
+def _covers(cost: Amounts, price: Amounts) -> bool:
+    return all(c >= p * _ROUNDING for c, p in zip(cost, price, strict=True))
+
+
+def _is_paid(
+    desk: Desk, charge: Charge, cost: Amounts, states: Iterable[Amounts], prices: list[Amounts]
+) -> bool:
+    """Tell whether a cost covers a price of a charge; prices that were worked out are kept."""
+    for state in states:
+        try:
+            prices.append(desk.currency.price(charge, state))
+        except UnsupportedEventError:
+            raise
+        except ValueError:  # the pair that it states is not one that its event has
+            return False
+        if _covers(cost, prices[-1]):
+            return True
+    return False
 
 
 def _states(spent: list[Amounts]) -> Iterable[Amounts]:

@@ -104,7 +104,7 @@ def test_releases_of_plans_must_be_theirs(tmp_path):
         "no place": lambda row: row.update(place=99),
     }.items():
         budget = fill(tmp_path / name, "mixed")
-        write_anew(budget, lambda row, c=change: c(row) if row["kind"] == "planned" else None)
+        write_anew(budget, lambda row, c=change: c(row) if row["place"] == 0 else None)
         with pytest.raises(LedgerDamagedError, match="cost less"):
             budget.verify()
 
@@ -168,3 +168,16 @@ def test_running_sums_agree_with_fractions(steps):
         if fault != "right":
             return
     assert not running.moves_to(str(total - 1), by="-1")
+
+
+@pytest.mark.parametrize("composition", ["basic", "approx"])
+def test_a_pair_that_its_event_disproves_is_found(tmp_path, composition):
+    budget = fill(tmp_path / "ledger", composition)
+
+    def change(row):
+        if row["index"] == 1:
+            row["epsilon"] = 0.001
+
+    write_anew(budget, change)
+    with pytest.raises(LedgerDamagedError, match="entry 1, charged by skdp"):
+        budget.verify()
