@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,12 @@ from skdp.budget.ledger.places import Place, place_of
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.budget.ledger.salvage import salvage
 from skdp.budget.ledger.store import Ledger
+from skdp.budget.repricing import not_priced, price_again
 from skdp.budget.summary import no_limit
 from skdp.budget.view import LedgerView
 from skdp.exceptions import LedgerDamagedError, LedgerError
+from skdp.identity import package_version
+from skdp.reporting.shown import safe_cell, safe_text
 
 # Exit codes; argparse ends with 2 when it is called wrongly.
 SOUND, DAMAGED, UNREADABLE = 0, 1, 3
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         damaged = isinstance(error, LedgerDamagedError)
         if options.json:
             print(_json({"sound": False, "error": type(error).__name__, "message": str(error)}))
-        print(f"skdp: {error}", file=sys.stderr)
+        print(f"skdp: {_encodable(safe_text(error), sys.stderr)}", file=sys.stderr)
         return DAMAGED if damaged else UNREADABLE
     except BrokenPipeError:
         return UNREADABLE
@@ -49,10 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _write(text: str, output: str | None) -> int:
     try:
         if output is None:
-            sys.stdout.write(text)
+            sys.stdout.write(_encodable(text, sys.stdout))
             sys.stdout.flush()
         else:
-            Path(output).write_text(text)
+            Path(output).write_text(text, encoding="utf-8")
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
@@ -61,9 +63,15 @@ def _write(text: str, output: str | None) -> int:
     return SOUND
 
 
+def _encodable(text: str, stream: Any) -> str:
+    """Return a text as a stream can carry it: other letters become escapes."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="skdp", description="Differential privacy with skdp.")
-    parser.add_argument("--version", action="version", version=f"skdp {version('skdp')}")
+    parser.add_argument("--version", action="version", version=f"skdp {package_version()}")
     topics = parser.add_subparsers(required=True, metavar="TOPIC")
     ledger = topics.add_parser("ledger", help="ledgers of privacy budgets")
     commands = ledger.add_subparsers(required=True, metavar="COMMAND")
@@ -116,7 +124,7 @@ def _show(options: argparse.Namespace) -> str:
 
 
 def _summary(view: LedgerView) -> dict[str, Any]:
-    receipt = view.verify()
+    receipt = view.desk.file.verify()
     return {
         "ledger": str(view.ledger),
         "name": view.name,
@@ -138,13 +146,24 @@ def _summary(view: LedgerView) -> dict[str, Any]:
 
 def _verify(options: argparse.Namespace) -> str:
     place = _place(options)
-    receipt = Ledger.read(place).verify(options.receipt)
+    desk = LedgerView(Ledger.read(place)).desk
+    receipt = desk.file.verify(options.receipt)
+    unknown = price_again(desk, desk.file.rows())
     if options.json:
-        return _json({"sound": True, "entries": receipt.entries, "receipt": str(receipt)})
+        found = {"entries": receipt.entries, "not priced again": unknown, "receipt": str(receipt)}
+        return _json({"sound": True, **found})
+    kept = (
+        "Whoever wrote the whole ledger anew, with other events or fewer, is found out by a "
+        "receipt of before alone: give --receipt."
+        if options.receipt is None
+        else f"The first {options.receipt.entries} are those of the receipt."
+    )
     name = options.file if isinstance(place, FilePlace) else place.where
     return (
-        f"{name}: {receipt.entries} entries, each as it was recorded.\n"
-        f"Receipt, to keep elsewhere: {receipt}\n"
+        f"{safe_text(name)}: {receipt.entries} entries. Hashes and sums agree, and no entry cost "
+        f"less than its event, priced again.\n{kept}\n"
+        + (f"But {not_priced(unknown)}\n" if unknown else "")
+        + f"Receipt, to keep elsewhere: {receipt}\n"
     )
 
 
@@ -159,10 +178,9 @@ def _export(options: argparse.Namespace) -> str:
         return _json({"terms": terms, "entries": rows})
     names = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _cell(value) for name, value in row.items()})
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_cell, names))
+    writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
     return out.getvalue()
 
 
@@ -178,7 +196,8 @@ def _copy(options: argparse.Namespace) -> str:
     receipt = Ledger.read(FilePlace(target)).verify()
     if options.json:
         return _json({"copy": str(target), "entries": receipt.entries, "receipt": str(receipt)})
-    return f"{options.target}: a copy of {receipt.entries} entries. Charge one of the two only.\n"
+    told = f"a copy of {receipt.entries} entries. Charge one of the two only."
+    return f"{safe_text(options.target)}: {told}\n"
 
 
 def _line(entry: dict[str, Any]) -> dict[str, str]:
@@ -199,7 +218,8 @@ def _line(entry: dict[str, Any]) -> dict[str, str]:
 
 def _table(lines: list[dict[str, str]]) -> str:
     cut = [
-        {name: " ".join(text.split())[:_WIDEST] for name, text in line.items()} for line in lines
+        {name: " ".join(safe_text(text).split())[:_WIDEST] for name, text in line.items()}
+        for line in lines
     ]
     widths = {name: max(len(name), *(len(line[name]) for line in cut)) for name in cut[0]}
     rows = [dict(zip(widths, widths, strict=True)), {n: "-" * w for n, w in widths.items()}, *cut]
@@ -216,8 +236,7 @@ def _text(value: Any) -> str:
         return ", ".join(f"{name} {_text(item)}" for name, item in value.items())
     if isinstance(value, float):
         return f"{value:.6g}"
-    # Names and labels are free text: what steers a terminal is not passed on to it.
-    return "".join(letter if letter.isprintable() else " " for letter in str(value))
+    return safe_text(value)
 
 
 def _pair(epsilon: float, delta: float) -> dict[str, float]:
@@ -227,7 +246,9 @@ def _pair(epsilon: float, delta: float) -> dict[str, float]:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)
+    if isinstance(value, dict | list):
+        return json.dumps(value)
+    return safe_cell(value) if isinstance(value, str) else str(value)
 
 
 def _json(value: Any) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -41,9 +43,13 @@ _HARMLESS = (
     r"(the schema's columns are chosen by name, which needs a pandas or polars frame; [\w ,;=']+)",
     r"(the schema's columns are chosen by place, so that the table needs [\w ,']+)",
     r"(a schema describes frames, dense arrays and lists; the table is [\w ,;]+)",
-    r"(float\(\) argument must be a string or a (?:real )?number, not '\w+')",
 )
 
+_NO_NUMBER = (
+    "X holds text where numbers are needed, or what is no number at all: an argument must be a "
+    "string or a real number within the floats. Encode categories by a public list of them, for "
+    "example with OneHotEncoder(categories=[...])."
+)
 _REMEDIES = (
     (
         r"Expected 2D array, got (scalar|1D) array instead",
@@ -56,13 +62,18 @@ _REMEDIES = (
         "at a time; an imputer fitted on the table would not be private.",
     ),
     (
-        r"could not convert string to float|Unable to convert array of bytes/strings",
-        "X holds text where numbers are needed. Encode categories by a public list of them, for "
-        "example with OneHotEncoder(categories=[...]).",
+        r"could not convert string to float|Unable to convert array of bytes/strings"
+        r"|float\(\) argument must be",
+        _NO_NUMBER,
     ),
+)
+_WITHHELD = (
+    "X must be a numeric table and y a column of labels of the same length. The original "
+    "message is withheld, since it may quote private values."
 )
 
 
+_LARGEST = sys.float_info.max
 _A_TIME = re.compile("(?:^|=)(?:date|time|duration)")
 _NO_NUMBERS = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64, bytes, bytearray)
 _DAMAGED = (
@@ -120,8 +131,8 @@ def _with_public_errors(check: Callable[..., Any], *args: Any, **options: Any) -
         with np.errstate(all="ignore"):  # sums of the longest rows overflow, and would tell of them
             return check(*args, **options)
     except (ValueError, TypeError, ArithmeticError) as error:
-        message, kind = public_message(str(error)), type(error)
-    raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
+        found = public_error(error, *args)
+    raise found
 
 
 def _check_blocks(source: RowSource) -> None:
@@ -208,11 +219,25 @@ def holds_times(values: Any) -> bool:
     """Tell whether objects or lists hold times or bytes, which numpy would take for numbers."""
     if isinstance(values, list | tuple):
         with suppress(ValueError):  # ragged lists are refused elsewhere
-            values = np.asarray(values)
+            found = np.asarray(values)
+            # Beside a text numpy makes texts of times and bytes as well.
+            values = np.asarray(values, dtype=object) if found.dtype.kind in "SU" else found
     kind = getattr(getattr(values, "dtype", None), "kind", "")
     if kind != "O" or sparse.issparse(values):
         return kind in tuple("mM")
     return any(issubclass(kind, _NO_NUMBERS) for kind in set(map(type, np.asarray(values).flat)))
+
+
+def nearest_float(value: Any) -> float:
+    """Return a number as a float: the largest for a finite one beyond all floats."""
+    try:
+        found = float(value)
+    except OverflowError:
+        return _LARGEST if value > 0 else -_LARGEST
+    if math.isinf(found):
+        finite = "inf" not in value.lower() if isinstance(value, str) else value != found
+        return math.copysign(_LARGEST, found) if finite else found
+    return found
 
 
 def check_indices(X: Any) -> None:
@@ -258,6 +283,35 @@ def canonical_rows(X: Any) -> Any:
     return rows
 
 
+def public_error(error: Exception, *tables: Any) -> Exception:
+    """Return the error of a check with what is public of its message.
+
+    Of cells that are no numbers it does not name the first, but what holds of all.
+    """
+    message, kind = public_message(str(error)), type(error)
+    if message in (_NO_NUMBER, _WITHHELD):
+        for kind in filter(None, map(_fault_of_cells, tables)):
+            return kind(_NO_NUMBER)
+    return (kind if kind in (ValueError, TypeError) else ValueError)(message)
+
+
+def _fault_of_cells(table: Any) -> type[Exception] | None:
+    """Return which error cells that are no numbers are refused by, wherever they stand."""
+    if not isinstance(table, list | tuple) and not hasattr(table, "__array__"):
+        return None
+    try:
+        cells = np.asarray(table, dtype=object)
+    except ValueError:
+        return None
+    faults = set()
+    for cell in cells.flat:
+        try:
+            float(0.0 if cell is None else cell)
+        except Exception as error:
+            faults.add(TypeError if isinstance(error, TypeError) else ValueError)
+    return min(faults, key=str, default=None)
+
+
 def public_message(message: str) -> str:
     """Return the part of an error message that quotes no value, or a general one."""
     for pattern, remedy in _REMEDIES:
@@ -269,7 +323,4 @@ def public_message(message: str) -> str:
         if found:
             # A number of rows may be private beside ids.
             return re.sub(r"shape=\(\d+, 0\)", "shape=(, 0)", found.group(1))
-    return (
-        "X must be a numeric table and y a column of labels of the same length. The original "
-        "message is withheld, since it may quote private values."
-    )
+    return _WITHHELD

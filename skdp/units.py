@@ -1,8 +1,9 @@
 """Units of privacy: the rows of one patient, found by the ids that a fit is given as groups=.
 
-Two ids that Python calls equal, or that a reader cannot tell apart, are one unit: that one person
-counts as two would take protection away, and the reverse does not. No message quotes an id or says
-how many rows there are, which is private.
+Two ids that Python calls equal are one unit, and so are texts that differ in their writing alone,
+by rules of Unicode's categories and names: that one person counts as two would take protection
+away. Letters of two scripts that look alike stay two. No message quotes an id or says how many rows
+there are, which is private.
 """
 
 from __future__ import annotations
@@ -132,8 +133,9 @@ class LotsOfUnits:
 def units_of(ids: Any, n_rows: int | None = None, *, null: str = "refuse") -> Units:
     """Find the units of rows by their ids; a missing id is refused, or its row's ``"own"`` unit.
 
-    Ids are whole numbers, or texts, which are compared after Unicode's NFKC and without blanks
-    around them or invisible characters. Nothing else is corrected: 'A1' and 'a1' are two.
+    Ids are whole numbers, or texts, which are compared after Unicode's NFKC, without blanks around
+    them or invisible characters, and with plain dashes, quotation marks and digits. Nothing else is
+    corrected: 'A1' and 'a1' are two, and so are a Latin and a Cyrillic A.
     """
     check_choice("null", null, ("refuse", "own"))
     array = _as_array(ids)
@@ -175,10 +177,15 @@ def _as_array(ids: Any) -> NDArray[Any]:
 
 def _count_any(array: NDArray[Any]) -> tuple[Iterable[Any], NDArray[np.int64]]:
     """Return distinct ids, and the place of each row's among them."""
+    values = array.tolist()
     places: dict[Any, int] = {}
+    kinds: Any = list(map(type, values))
+    # Python takes 1, 1.0 and True for one key, of which the first would decide what the others are.
+    keys: Any = values if len(set(kinds)) == 1 else zip(kinds, values, strict=True)
     try:
-        first = [places.setdefault(value, len(places)) for value in array.tolist()]
-        return places, np.array(first, dtype=np.int64)
+        first = [places.setdefault(key, len(places)) for key in keys]
+        found = places if keys is values else [value for _, value in places]
+        return found, np.array(first, dtype=np.int64)
     except TypeError:  # what cannot be hashed
         raise TypeError(_WRONG) from None
 
@@ -204,8 +211,9 @@ def _key(value: Any) -> int | str | None:
     if isinstance(value, str):
         seen = (c for c in unicodedata.normalize("NFKC", value) if c.isspace() or _is_seen(c))
         # What stood on either side of a character without a form may compose, or be blanks.
-        return " ".join(unicodedata.normalize("NFKC", "".join(seen)).split()) or None
-    if isinstance(value, Integral) and not isinstance(value, bool):
+        whole = unicodedata.normalize("NFKC", "".join(seen))
+        return " ".join("".join(map(_plain_form, whole)).split()) or None
+    if isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64):
         return int(value)
     if isinstance(value, float | np.floating):
         number = float(value)
@@ -222,6 +230,20 @@ def _is_seen(c: str) -> bool:
     """Tell whether a reader sees a character, blanks apart."""
     selects = any(low <= c <= high for low, high in _SELECTORS)
     return c.isprintable() and c not in _WITHOUT_FORM and not selects
+
+
+def _plain_form(c: str) -> str:
+    """Return the ASCII form of a dash, an apostrophe, a quotation mark or a digit, else itself."""
+    if c.isascii():
+        return c
+    if unicodedata.category(c) == "Pd" or c == "\u2212":  # MINUS SIGN
+        return "-"
+    name = unicodedata.name(c, "")
+    if "APOSTROPHE" in name or ("QUOTATION MARK" in name and "SINGLE" in name):
+        return "'"
+    if "QUOTATION MARK" in name:
+        return '"'
+    return str(unicodedata.digit(c, c))
 
 
 def about_units(counted: str) -> str:

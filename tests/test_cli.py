@@ -81,7 +81,10 @@ def test_verify(budget, capsys):
     receipt = str(budget.verify())
     assert code == 0 and "4 entries" in out and receipt in out
     code, out, _ = run(capsys, "verify", budget.ledger, "--json", "--receipt", receipt)
-    assert code == 0 and strict(out) == {"sound": True, "entries": 4, "receipt": receipt}
+    assert code == 0 and strict(out) == {
+        **{"sound": True, "entries": 4, "receipt": receipt},
+        "not priced again": [],
+    }
     other = receipt[:-1] + ("0" if receipt[-1] != "0" else "1")
     code, _, err = run(capsys, "verify", budget.ledger, "--receipt", other)
     assert code == 1 and "rewritten" in err
@@ -109,7 +112,7 @@ def test_export_as_csv(budget, capsys):
     code, out, _ = run(capsys, "export", budget.ledger)
     table = list(csv.DictReader(io.StringIO(out)))
     assert code == 0 and [row["label"] for row in table[:2]] == ["a model", "a, count"]
-    assert table[3]["label"] == "planned\nfit"
+    assert table[3]["label"] == "planned fit"
     assert json.loads(table[0]["event"]) == GaussianEvent(5.0).to_dict()
     assert table[0]["epsilon"] == "" and table[1]["epsilon"] == "0.25"
 
@@ -191,3 +194,65 @@ def test_as_a_program_on_a_read_only_file(budget):
         check=True,
     )
     assert "4 entries" in done.stdout and budget.ledger.read_bytes() == before
+
+
+ODD_LABELS = [
+    *(
+        "\x1b[2J\x1b[31mred",
+        "a\u202eb\u2066c",
+        "half \ud800 a pair",
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+    ),
+    *("\t=1", "\r=1", "\uff1d1", " =1", "bell\x07", "\x9b31m", "zero\u200bwidth", "line\u2028two"),
+]
+
+
+def is_safe(text):
+    return all(letter.isprintable() for line in text.split("\n") for letter in line)
+
+
+@pytest.mark.parametrize("label", ODD_LABELS)
+def test_no_label_steers_a_terminal_or_a_spreadsheet(tmp_path, capsys, label):
+    from skdp.reporting import privacy_statement
+
+    path = tmp_path / "ledger.sqlite"
+    budget = BudgetAccountant(3.0, 1e-5, ledger=path, name=label)
+    budget.reserve(GaussianEvent(5.0), label=label, estimator=label)
+    plan = budget.plan([GaussianEvent(20.0)] * 2, label=label)
+    statement = privacy_statement(budget)
+    for shown in (repr(budget), repr(plan), statement, repr(budget.total), repr(budget.entries())):
+        assert is_safe(shown)
+    for shown in (budget._repr_html_(), plan._repr_html_(), statement._repr_html_()):
+        assert is_safe(shown)
+    assert is_safe(budget.total._repr_html_())
+    for arguments in (["show"], ["verify"], ["show", "--json"], ["export"], ["export", "--json"]):
+        code, out, err = run(capsys, arguments[0], path, *arguments[1:])
+        assert code == 0 and is_safe(out) and is_safe(err)
+        out.encode()
+    code, out, _ = run(capsys, "export", path, "--json")
+    assert json.loads(out)["entries"][0]["label"] == label  # JSON loses nothing
+    for name in ("out.csv", "out.json"):
+        options = ["--format", name[-4:].strip("."), "--output", tmp_path / name]
+        assert run(capsys, "export", path, *options)[0] == 0
+    for row in csv.reader(io.StringIO((tmp_path / "out.csv").read_text("utf-8"))):
+        assert not any(cell.strip()[:1] in tuple("=+-@\uff1d") for cell in row if cell)
+
+
+def test_a_terminal_without_the_letters_gets_escapes(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    BudgetAccountant(3.0, 1e-5, ledger=path).reserve(GaussianEvent(5.0), label="M\u00fcller \ud800")
+    command = [sys.executable, "-m", "skdp.cli", "ledger", "show", str(path)]
+    done = subprocess.run(
+        command, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
+    assert done.returncode == 0 and b"M\\xfcller \\ufffd" in done.stdout
+
+
+def test_verify_says_what_only_a_receipt_shows(budget, capsys):
+    _, out, _ = run(capsys, "verify", budget.ledger)
+    assert "as it was recorded" not in out and "priced again" in out and "give --receipt" in out
+    _, out, _ = run(capsys, "verify", budget.ledger, "--receipt", str(budget.verify()))
+    assert "first 4 are those of the receipt" in out

@@ -173,5 +173,5 @@ def test_frames_and_arrow_tables_are_taken():
 
 
 def test_whole_numbers_beyond_doubles_are_refused_as_other_tables_are():
-    with pytest.raises(ValueError, match="numeric table"):
+    with pytest.raises(ValueError, match="within the floats"):
         skdp.OperaLogisticRegression(data_norm=1.0).fit([[10**400], [2], [3], [4]], Y)

@@ -30,9 +30,9 @@ MAY_IMPORT = {
     "config": {"notices"},
     "budget": {
         *("accounting", "mechanisms", "reporting", "exceptions", "parameters"),
-        *("config", "notices", "once", "pipelines"),
+        *("config", "identity", "notices", "once", "pipelines"),
     },
-    "reporting": {"accounting", "mechanisms", "exceptions", "parameters"},
+    "reporting": {"accounting", "mechanisms", "exceptions", "identity", "parameters"},
     "fitting": {"budget", "reporting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
         *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
@@ -105,7 +105,8 @@ MAY_IMPORT = {
         "row_bounds",
         "units",
     },
-    "cli": {"budget", "exceptions"},
+    "cli": {"budget", "exceptions", "identity", "reporting"},
+    "identity": set(),
     "datasets": {"preprocessing"},
     "data": {"row_sources"},
     "__init__": {

@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+import unicodedata
 from collections import deque
 
 import numpy as np
@@ -103,6 +104,30 @@ def test_ids_that_look_the_same_are_one_unit():
     np.testing.assert_array_equal(units_of(["A 1", "A \u200d 1"]).codes, 0)
     mixed = np.array([1, 1.0, np.int8(1), np.float32(1.0), np.uint64(1), -0.0, 0], dtype=object)
     np.testing.assert_array_equal(units_of(mixed).codes, [1, 1, 1, 1, 1, 0, 0])
+
+
+def test_writings_of_one_character_are_one_unit():
+    dashes = [c for c in map(chr, range(0x110000)) if unicodedata.category(c) == "Pd"]
+    digits = [c for c in map(chr, range(0x110000)) if unicodedata.decimal(c, None) == 7]
+    assert len(dashes) > 20 and len(digits) > 50
+    sets = {
+        "7": digits,
+        "-": [*dashes, "\u2212"],
+        "'": ["\u2018", "\u2019", "\u201b", "\u02bc", "\uff07"],
+        '"': ["\u201c", "\u201d", "\u201f", "\u00ab", "\u00bb"],
+        " ": [c for c in map(chr, range(0x110000)) if unicodedata.category(c) == "Zs"],
+    }
+    for plain, others in sets.items():
+        ids = [f"x{c}y" for c in [plain, *others]]
+        np.testing.assert_array_equal(units_of(ids).codes, 0)
+    # What the page does not promise stays apart.
+    assert units_of(["A", "\u0410", "\u0391", "a"]).n_units == 4
+
+
+@given(st.text(max_size=4))
+def test_what_stands_for_an_id_stands_for_itself(text):
+    ids = units_of([text], null="own").ids
+    assert units_of(list(ids)).ids == ids
 
 
 def test_missing_ids_are_refused_or_units_of_their_own():

@@ -196,7 +196,8 @@ class BudgetAccountant(Account, ForecastingView):
         request = self.desk.prepare(joint, label=label, epsilon=own[0], delta=own[1])
         charge = replace(request.charge, parts=tuple(charges))
         committed = [write_event(part.event) for part in charges]
-        row = {**request.row, "kind": PLAN, "events": committed}
+        pairs = [[part.epsilon, part.delta] for part in charges]
+        row = {**request.row, "kind": PLAN, "events": committed, "pairs": pairs}
         return BudgetPlan(self, self.desk.admit(replace(request, charge=charge, row=row))["index"])
 
     def redeem(self, index: int) -> BudgetPlan:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import Any
 
-from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, PLDAccountant
+from skdp.accounting import ComposedEvent, Event
 from skdp.budget.charging import Account, Details
 from skdp.budget.currencies import Charge
-from skdp.budget.currencies.exact import decimal_up
-from skdp.budget.currencies.pairs import pair_of
-from skdp.budget.currencies.profiles import is_certified
 from skdp.budget.desk import Desk
 from skdp.budget.entries import PLANNED, BudgetEntry, read_event, write_event
 from skdp.budget.ledger.chain import Row, canonical
 from skdp.budget.ledger.home import at_home
+from skdp.budget.repricing import joint_of, written_today
 from skdp.budget.request import Request
 from skdp.budget.view import LedgerView
-from skdp.choices import Adjacency
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.records import html_table
@@ -126,9 +122,7 @@ def commit(
     charges = [desk.prepare(item, needs_numbers=False, adjacency=given).charge for item in events]
     if not charges:
         raise ValueError("events must hold at least one event: an empty plan pays for nothing.")
-    if desk.currency.needs_pairs:
-        return charges, *_jointly(charges, desk.terms.adjacency, delta)
-    return charges, ComposedEvent(tuple(charge.event for charge in charges)), None
+    return charges, *joint_of(charges, desk, delta)
 
 
 @at_home
@@ -142,55 +136,17 @@ def _redeem(desk: Desk, index: int, request: Request) -> Row:
         return end.append(row, desk.currency.nothing)
 
 
-def _jointly(
-    charges: list[Charge], adjacency: Adjacency, delta: float | None
-) -> tuple[ComposedEvent, tuple[float, float]]:
-    """Return an event that stands for all charges, and an (epsilon, delta) of it."""
-    pairs = [None if charge.epsilon is None else pair_of(charge, adjacency) for charge in charges]
-    known = [pair for pair in pairs if pair is not None]
-    if delta is None and len(known) < len(pairs):
-        raise ValueError(
-            "delta must be given: this budget counts epsilon and delta, and not all events of the "
-            "plan name theirs."
-        )
-    if delta is None:
-        delta = decimal_up(sum((pair[1] for pair in known), Fraction(0)))
-    judge = PLDAccountant(adjacency=adjacency)
-    parts = (
-        # The proved pair stands for an event that has no privacy-loss distribution.
-        charge.event
-        if pair is None or judge.supports(charge.event)
-        else ApproxDPEvent(decimal_up(pair[0]), decimal_up(pair[1]))
-        for charge, pair in zip(charges, pairs, strict=True)
-    )
-    joint = ComposedEvent(tuple(parts))
-    epsilon = float(judge.compose(joint).epsilon(delta))
-    total = decimal_up(sum((pair[0] for pair in known), Fraction(0)))
-    if len(known) == len(pairs) and is_certified(joint, adjacency, total, delta):
-        epsilon = min(epsilon, total)
-    return joint, (epsilon, delta)
-
-
 def _place_of(request: Request, plan: Row, used: set[int]) -> int | None:
     wanted = canonical(write_event(request.charge.event))
     for place, event in enumerate(plan["events"]):
-        if place not in used and _written_today(event) == wanted:
+        if place not in used and written_today(event) == wanted:
             return place
     return None
 
 
-def _written_today(event: Row) -> str:
-    """Return a written event as its class writes it now: it may have a parameter more."""
-    try:
-        event = write_event(read_event(event))
-    except (TypeError, ValueError):
-        pass  # of a class that this version does not know
-    return canonical(event)
-
-
 def _not_planned(request: Request, plan: Row, used: set[int]) -> BudgetExceededError:
     wanted = canonical(write_event(request.charge.event))
-    planned = sum(_written_today(event) == wanted for event in plan["events"])
+    planned = sum(written_today(event) == wanted for event in plan["events"])
     reason = (
         f"all {planned} of that kind are redeemed"
         if planned

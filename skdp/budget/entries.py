@@ -12,6 +12,7 @@ from typing import Any
 from skdp.accounting import Event
 from skdp.budget.ledger.chain import Row, plain_number, read_amounts
 from skdp.choices import Adjacency
+from skdp.identity import UNKNOWN
 
 # Kinds of entries: a fit or another release, a list of releases committed in advance, and a
 # release that such a list has paid for.
@@ -58,6 +59,8 @@ class BudgetEntry:
         Index of the plan that paid for this release.
     unit : {"row", "group", "mixed"}
         What one record is: a row, or all rows that share an id in groups=.
+    skdp, code : str
+        Version of the package that charged, and digest of its code; "unknown" of older entries.
 
     Examples
     --------
@@ -83,6 +86,8 @@ class BudgetEntry:
     seeded: bool
     plan: int | None = None
     unit: str = "row"
+    skdp: str = UNKNOWN
+    code: str = UNKNOWN
 
     @classmethod
     def from_row(cls, row: Row, units: tuple[str, ...], event: Event | None = None) -> BudgetEntry:
@@ -131,7 +136,7 @@ def record_of(row: Row, units: tuple[str, ...]) -> dict[str, Any]:
 
 def _fields(row: Row) -> dict[str, Any]:
     numbers = {name: row[name] and float(row[name]) for name in ("epsilon", "delta")}
-    row = {"unit": "row", **row}  # ledgers of before have no other
+    row = {"unit": "row", "skdp": UNKNOWN, "code": UNKNOWN, **row}  # which older ledgers lack
     return {**{field.name: row[field.name] for field in fields(BudgetEntry)}, **numbers}
 
 

@@ -85,7 +85,7 @@ def prepare(
         "plan": None,
         "place": None,
     }
-    return Request(event, _converted(event, guarantee, adjacency, ledger_adjacency), row)
+    return Request(event, restate(event, guarantee, adjacency, ledger_adjacency), row)
 
 
 def _check_numbers(epsilon: float, delta: float) -> None:
@@ -130,7 +130,7 @@ def _stated(event: Event, adjacency: Adjacency) -> tuple[float, float] | None:
     return None if pair is None else (float(pair.epsilon), float(pair.delta))
 
 
-def _converted(
+def restate(
     event: Event, guarantee: tuple[float, float] | None, given: str, wanted: Adjacency
 ) -> Charge:
     """Restate a release under the ledger's adjacency."""

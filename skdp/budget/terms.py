@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
 from skdp.budget.currencies import BudgetFilter, make_filter
 from skdp.budget.ledger.chain import Row, plain_number
 from skdp.exceptions import LedgerDamagedError, LedgerMismatchError
+from skdp.identity import who
 from skdp.mechanisms.contribution import Adjacency
 
 AUTO = "auto"
-
-_VERSION = version("skdp")
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class BudgetTerms:
         return {
             "format": "skdp ledger",
             "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "skdp": _VERSION,
+            **who(),
             "name": self.name,
             "epsilon": plain_number(self.epsilon),
             "delta": plain_number(self.delta),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ from skdp.budget.entries import record_of
 from skdp.budget.ledger.chain import read_amounts
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.budget.ledger.store import Ledger
+from skdp.budget.repricing import not_priced, price_again
 from skdp.budget.summary import coordinates, html_text, short_text, total_spent
-from skdp.exceptions import LedgerError
+from skdp.exceptions import LedgerError, PrivacyWarning
 from skdp.mechanisms.contribution import Adjacency
 from skdp.reporting.privacy_spent import PrivacySpent
 
@@ -163,13 +165,13 @@ class LedgerView:
         return total_spent(self.desk.terms, self.desk.currency, spent, rows)
 
     def verify(self, receipt: LedgerReceipt | str | None = None) -> LedgerReceipt:
-        """Read the whole ledger and check that nobody changed it.
+        """Read the whole ledger, check that it agrees with itself, and price its entries again.
 
         Parameters
         ----------
         receipt : LedgerReceipt or str, optional
-            What an earlier call returned. Whoever rewrites the whole chain of hashes can be found
-            out only by comparison with a receipt that was kept elsewhere.
+            What an earlier call returned. Whoever computes the whole chain of hashes anew, with
+            other events, can be found out only by a receipt that was kept elsewhere.
 
         Returns
         -------
@@ -179,9 +181,15 @@ class LedgerView:
         Raises
         ------
         LedgerDamagedError
-            If an entry was edited, dropped, inserted or moved, or the file is broken.
+            If an entry was edited, dropped, inserted or moved, or the file is broken; or if an
+            entry cost less than its event, as this version prices it.
         LedgerError
             If the file cannot be read.
+
+        Warns
+        -----
+        PrivacyWarning
+            If entries cannot be priced again: of a newer version, or plans of an older one.
 
         Examples
         --------
@@ -194,7 +202,10 @@ class LedgerView:
         1
         """
         known = LedgerReceipt.parse(receipt) if isinstance(receipt, str) else receipt
-        return self.desk.file.verify(known)
+        found = self.desk.file.verify(known)
+        if unknown := price_again(self.desk, self.desk.file.rows()):
+            warnings.warn(not_priced(unknown), PrivacyWarning, stacklevel=2)
+        return found
 
     def close(self) -> None:
         """Do nothing: a ledger is open during a charge or a look only.

@@ -82,7 +82,7 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
     steps what is left. Statements and proofs: ``docs/proofs/linear_regression.md``.
 
     Steps of full size from zero, a mean of them in which late ones count most, and eigenvalues of
-    the second moments raised by a quarter of what noise alone would show: few steps do what a
+    the second moments raised by half of what noise alone would show: few steps do what a
     penalty would.
     Gradients that are cut make the loss one of Huber's, with a bend of its own for each row.
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from skdp.inputs import holds_times
+from skdp.inputs import holds_times, nearest_float
 
 _AT_ONCE = 1 << 20
+_MANY_KINDS = (
+    "y holds labels of kinds that cannot be compared, such as text and missing values, or of an "
+    "unknown kind: give every row a label of one kind, a whole number or a text."
+)
 
 
 def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -18,20 +23,17 @@ def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
 
     None for `classes` reads the set from `y`. Messages name no label of any row.
     """
+    # scikit-learn judges objects by the first of them.
+    if y.dtype.kind == "O" and not all(isinstance(label, str) for label in y):
+        raise ValueError(_MANY_KINDS)
     if y.dtype.kind not in "biu":  # whole numbers are labels; looking through them takes time
         check_classification_targets(y)
     if classes is None:
-        try:
-            if y.dtype.kind in "biu":
-                labels = np.unique(np.concatenate([np.unique(part) for part in _parts(y)]))
-                codes = _positions(labels, y)
-            else:
-                labels, codes = np.unique(y, return_inverse=True)
-        except TypeError:
-            raise ValueError(
-                "y holds labels of kinds that cannot be compared, such as text and missing "
-                "values: give every row a label of one kind."
-            ) from None
+        if y.dtype.kind in "biu":
+            labels = np.unique(np.concatenate([np.unique(part) for part in _parts(y)]))
+            codes = _positions(labels, y)
+        else:
+            labels, codes = np.unique(y, return_inverse=True)
         if labels.size < 2:
             raise ValueError(
                 "y holds one class only: a classifier needs at least two classes. If the other "
@@ -72,14 +74,12 @@ def read_numbers(y: np.ndarray) -> np.ndarray:
     Text is the number that Python's ``float`` reads in it; times, bytes and records are none.
     """
     numbers = None
-    try:
-        if y.dtype.kind not in "SV" and not holds_times(y):
-            with np.errstate(over="ignore"):
-                numbers = np.asarray(y, dtype=np.float64)
-    except OverflowError:  # a whole number beyond all floats
-        numbers = np.array(np.inf)
-    except (TypeError, ValueError):
-        pass
+    with suppress(TypeError, ValueError):
+        if y.dtype.kind == "O" or (y.dtype.kind == "f" and y.dtype.itemsize > 8):
+            cells = [np.nan if cell is None else cell for cell in y.tolist()]
+            y = y if holds_times(y) else np.array([nearest_float(cell) for cell in cells])
+        if y.dtype.kind not in "OSV" and not holds_times(y):
+            numbers = np.asarray(y, dtype=np.float64)
     if numbers is None:
         raise ValueError("y must hold numbers: a regressor predicts no labels, times or bytes.")
     if not np.isfinite(numbers).all():

@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from skdp.accounting import ComposedEvent, Event
 from skdp.budget.planning import ask_plan
 from skdp.exceptions import CalibrationError, SkdpError
-from skdp.inputs import public_message
+from skdp.inputs import public_error
 from skdp.model_selection._escrow import PLANNING_MARGIN, with_margin
 from skdp.pipelines import containers, first_step, walk
 from skdp.reporting.steps import classify_step
@@ -123,8 +123,8 @@ def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
         except SkdpError:
             raise
         except Exception as error:
-            message, kind = public_message(str(error)), type(error)
-        raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
+            found = public_error(error, X)
+        raise found
 
 
 def _content(step: Any) -> Any:

@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d, get_tags, indexable
 from skdp.dask_tables import in_memory
 from skdp.inputs import (
     check_indices,
-    public_message,
+    public_error,
     refuse_masked,
     refuse_other_tables,
     validate_private_data,
@@ -37,8 +37,8 @@ def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         X, y = indexable(X, y)
         return X, column_or_1d(y, warn=True)
     except (ValueError, TypeError) as error:
-        message, kind = public_message(str(error)), type(error)
-    raise (kind if kind in (ValueError, TypeError) else ValueError)(message)
+        found = public_error(error, X)
+    raise found
 
 
 def take_rows(table: Any, rows: np.ndarray) -> Any:
@@ -61,8 +61,8 @@ def n_columns(table: Any) -> int:
     """Return the number of columns of a table; 1 where rows are texts or the like."""
     if hasattr(table, "shape"):
         return int(table.shape[1]) if len(table.shape) > 1 else 1
-    first = table[0] if len(table) else ()
-    return len(first) if isinstance(first, list | tuple | np.ndarray) else 1
+    widths = {len(row) if isinstance(row, list | tuple | np.ndarray) else 1 for row in table}
+    return widths.pop() if len(widths) == 1 else 1
 
 
 def digest(X: Any, y: np.ndarray, others: Any = None) -> bytes:

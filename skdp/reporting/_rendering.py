@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
+from skdp.reporting.shown import safe_text
+
 _WIDTH = 110
 
 _NO_GUARANTEE = (
@@ -65,8 +67,9 @@ def render_html(record: dict[str, Any]) -> str:
 
 def title(record: dict[str, Any]) -> str:
     """Return the headline."""
-    version = record["library"]["skdp"]
-    return f"Privacy statement of {record['subject']} (skdp {version}, {record['date']})"
+    library = record["library"]
+    made = f"skdp {library['skdp']}, code {library['code']}, {record['date']}"
+    return safe_text(f"Privacy statement of {record['subject']} ({made})")
 
 
 def facts(record: dict[str, Any]) -> list[tuple[str, str]]:
@@ -83,9 +86,15 @@ def facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         found.append(("Guarantee", _NO_GUARANTEE))
     if guarantee is not None:
         found += _guarantee_facts(record, guarantee)
+    if record["made_by"]:
+        found.append(("Charged by" if record["kind"] == "ledger" else "Made by", _joined(record)))
     if record["ledger"] is not None and record["kind"] != "ledger":
         found.append(("Ledger", _ledger_line(record["ledger"])))
     return found
+
+
+def _joined(record: dict[str, Any]) -> str:
+    return "; ".join(record["made_by"]) + "."
 
 
 def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[tuple[str, str]]:
@@ -188,7 +197,7 @@ def _event_value(value: Any) -> str:
 
 def _wrap(text: str, first: str = "", rest: str = "  ") -> str:
     return textwrap.fill(
-        text,
+        safe_text(text),
         _WIDTH,
         initial_indent=first,
         subsequent_indent=rest,
@@ -200,7 +209,7 @@ def _wrap(text: str, first: str = "", rest: str = "  ") -> str:
 def html_row(cells: Iterable[str], header: int = 0) -> str:
     """Return cells as a row of a table, the first `header` of them as its headings."""
     tags = [
-        f"<th>{html.escape(cell)}</th>" if place < header else f"<td>{html.escape(cell)}</td>"
-        for place, cell in enumerate(cells)
+        f"<th>{cell}</th>" if place < header else f"<td>{cell}</td>"
+        for place, cell in enumerate(html.escape(safe_text(cell)) for cell in cells)
     ]
     return f"<tr>{''.join(tags)}</tr>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from skdp.reporting.shown import safe_text
 from skdp.reporting.statement import privacy_statement
 
 
@@ -90,4 +91,4 @@ def _guarantee(record: dict[str, Any]) -> str:
 
 
 def _listed(items: list[str]) -> str:
-    return "\n".join(f"- {item}" for item in items)
+    return "\n".join(f"- {safe_text(item)}" for item in items)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from skdp.accounting import Accountant, Event, PrivacyValue
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.value import check_guarantee
 from skdp.choices import Unit
+from skdp.identity import UNKNOWN, code_digest, package_version
 from skdp.mechanisms.contribution import Adjacency
 from skdp.parameters import check_choice
 from skdp.reporting.records import JsonRecord, html_table
@@ -61,6 +62,9 @@ class PrivacySpent(JsonRecord):
     unit : {"row", "group"}
         What one record is, by which neighbours differ: a row, or all rows that share an id in
         groups=.
+    skdp, code : str
+        Version of the package that made the record, and digest of its code; "unknown" of records
+        that do not say.
 
     Raises
     ------
@@ -91,6 +95,8 @@ class PrivacySpent(JsonRecord):
     seeded: bool
     arithmetic: str = REAL_NUMBERS
     unit: Unit = "row"
+    skdp: str = field(default_factory=package_version, compare=False)
+    code: str = field(default_factory=code_digest, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("unit", self.unit, UNITS)
@@ -153,7 +159,7 @@ class PrivacySpent(JsonRecord):
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> PrivacySpent:
         """Rebuild a record from :meth:`to_dict`."""
-        fields = dict(record)
+        fields = {"skdp": UNKNOWN, "code": UNKNOWN, **record}
         fields["event"] = Event.from_dict(fields["event"])
         fields["assumptions"] = tuple(fields["assumptions"])
         fields["released"] = tuple(fields["released"])
@@ -176,6 +182,7 @@ class PrivacySpent(JsonRecord):
             ("accountant", self.accountant),
             ("released", "; ".join(self.released)),
             ("assumptions", "; ".join(self.assumptions)),
+            ("made by", f"skdp {self.skdp}, code {self.code}"),
             ("noise from a seed", "yes: no guarantee against its holder" if self.seeded else "no"),
         ]
         return html_table("Privacy spent", rows)

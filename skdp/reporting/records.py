@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from skdp.reporting._rendering import html_row
+from skdp.reporting.shown import safe_text
 
 
 class JsonRecord(ABC):
@@ -26,4 +27,4 @@ class JsonRecord(ABC):
 def html_table(caption: str, rows: Iterable[Iterable[str]]) -> str:
     """Return a table whose rows begin with their names."""
     cells = "".join(html_row(row, header=1) for row in rows)
-    return f"<table><caption>{html.escape(caption)}</caption>{cells}</table>"
+    return f"<table><caption>{html.escape(safe_text(caption))}</caption>{cells}</table>"

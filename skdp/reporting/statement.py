@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, Self
 
 from skdp.exceptions import LedgerError
+from skdp.identity import who
 from skdp.parameters import check_integer
 from skdp.reporting._rendering import event_text, render_html, render_text
 from skdp.reporting._total import Total, total_of
@@ -201,7 +202,7 @@ def _header(subject: Any, kind: str) -> dict[str, Any]:
         "subject": type(subject).__name__,
         "kind": kind,
         "library": {
-            "skdp": metadata.version("skdp"),
+            **who(),
             "scikit-learn": metadata.version("scikit-learn"),
             "python": platform.python_version(),
         },
@@ -230,6 +231,7 @@ def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[st
         "guarantee": None if total is None else _guarantee(total, unit, rows_per_unit),
         "parts": [_part(finding) for finding in findings],
         "ledger": ledger,
+        "made_by": _merge([_maker(vars(record))] for record in spent),
         "released": _merge(record.released for record in spent),
         "assumptions": _merge([*(record.assumptions for record in spent), taken]),
         "not_covered": [
@@ -267,6 +269,7 @@ def _ledger_record(ledger: Any, unit: str, rows_per_unit: int | None) -> dict[st
             for number, entry in enumerate(entries, start=1)
         ],
         "ledger": _ledger_summary(ledger),
+        "made_by": _merge([_maker(entry)] for entry in entries),
         "released": ["what the charged fits released"],
         "assumptions": list(ledger.total.assumptions),
         "not_covered": list(_NOT_COVERED_BY_A_LEDGER),
@@ -335,6 +338,10 @@ def _part(finding: Finding) -> dict[str, Any]:
         part["adjacency"] = finding.spent.adjacency
         part["unit"] = finding.spent.unit
     return part
+
+
+def _maker(record: dict[str, Any]) -> str:
+    return f"skdp {record['skdp']}, code {record['code']}"
 
 
 def _merge(lists: Any) -> list[str]:

@@ -4,6 +4,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+import skdp.losses as skdp_losses
 from skdp.losses import (
     ClippedSquaredLoss,
     HuberLoss,
@@ -131,3 +132,18 @@ def test_quantiles_lie_between_0_and_1():
     for level in (0.0, 1.0, np.nan):
         with pytest.raises(ValueError, match="quantile must lie"):
             QuantileLoss(0.1, level)
+
+
+@pytest.mark.parametrize("weights", [None, 0.0, 0.3, 50.0])
+@pytest.mark.parametrize("norm", [0.1, 1.0, 7.0])
+def test_two_records_are_stated_to_be_no_nearer_than_one_and_none(norm, weights):
+    """Theorem 1 of units takes a null record for one of many."""
+    losses = [
+        *(skdp_losses.LogisticLoss(), skdp_losses.SmoothedHingeLoss(half_width=0.5)),
+        *(skdp_losses.SmoothedHingeLoss(half_width=3.0), skdp_losses.SoftmaxLoss(4)),
+        *(skdp_losses.HuberLoss(0.3), skdp_losses.PseudoHuberLoss(0.3)),
+        *(skdp_losses.ClippedSquaredLoss(), skdp_losses.QuantileLoss(0.2, 0.9)),
+        *(skdp_losses.PoissonLoss(), skdp_losses.ClippedLoss(skdp_losses.LogisticLoss(), 0.3)),
+    ]
+    for loss in losses:
+        assert loss.gradient_gap(norm, weights) >= loss.zero_out_gap(norm, weights)

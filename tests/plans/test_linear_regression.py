@@ -90,6 +90,21 @@ def test_the_budget_is_the_sum_of_squares(adjacency, fit_intercept):
     assert accountant.epsilon(1e-5) == pytest.approx(plan.achieved_epsilon, rel=1e-6)
 
 
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("s", [0.0, 0.5])
+def test_one_feature_moves_moments_by_what_is_declared(adjacency, s):
+    declared = plan_for(500, 1, adjacency, 0.7, 1e-5, s > 0.0).moments.sensitivity
+    x = np.linspace(-1.0, 1.0, 401)
+    points = np.stack([x**2, math.sqrt(2.0) * s * x])  # s x is in the matrix twice
+    if adjacency == "add-remove":
+        found = np.linalg.norm(points, axis=0).max()
+    else:
+        found = np.linalg.norm(points[:, :, None] - points[:, None], axis=0).max()
+    assert declared == pytest.approx(found, rel=1e-11)
+    by_hand = {"replace-one": math.sqrt(2.0) if s else 1.0, "add-remove": math.sqrt(1 + 2 * s**2)}
+    assert declared == pytest.approx(by_hand[adjacency], rel=1e-11)
+
+
 def neighbours(part):
     """Return tables of 30 rows whose sums of one kind are as far apart as they can be."""
     rng = np.random.default_rng(0)
@@ -199,6 +214,18 @@ def test_all_of_mu_is_in_what_one_row_moves():
     square = np.sum(np.square(noises))
     size = np.size(noises)
     assert chi2.ppf(2e-7, size) < square < chi2.isf(2e-7, size)
+
+
+def test_no_smaller_mu_holds_for_all_tables():
+    """Theorem 2's tables: all rows equal, and one target apart from the others."""
+    n = 200_000
+    X, y = np.ones((n, 1)), np.zeros(n)
+    y[0] = 1.0
+    plan = plan_for(n, 1, "add-remove", 1.0)
+    without = np.append(0.0, np.ones(n - 1))
+    tables = plan.bind(X, y), plan.bind(X, y, without)
+    for _, gap in transcripts(plan, tables, 3):
+        assert np.linalg.norm(gap) == pytest.approx(plan.mu, rel=1e-6)
 
 
 @pytest.mark.slow

@@ -2,11 +2,13 @@
 
 import builtins
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skdp.exceptions import SchemaError
 from skdp.preprocessing import (
     BooleanColumn,
     CategoricalColumn,
@@ -251,3 +253,53 @@ def test_drafts_from_a_list_of_kinds():
     assert filled.left_open() == {} and filled.preprocessor()
     with pytest.raises(ValueError, match="column 'age': kind: must be one of"):
         TableSchema.draft({"age": "number"})
+
+
+LARGE = {
+    "keys": "\n".join(f"k{i}: 1" for i in range(20_000)),
+    "one key": "\n".join("k: 1" for i in range(20_000)),
+    "nesting": "[" * 3_000 + "]" * 3_000,
+    "nested mappings": "{a: " * 3_000 + "1" + "}" * 3_000,
+    "nested blocks": "\n".join(" " * i + "a:" for i in range(3_000)),
+    "digits": "version: " + "9" * 10**6,
+    "hexadecimal": "version: 0x" + "9" * 10**6,
+    "base 60": "version: 1" + ":59" * 10**5,
+    "a float": "version: 1." + "9" * 10**6,
+    "a wrong date": "version: 2020-99-99",
+    "no boolean": "version: !!bool 'abc'",
+    "no time": "version: !!timestamp 'abc'",
+    "a list as key": "? [a]\n: 1",
+}
+LARGE_JSON = {
+    "keys": json.dumps({f"k{i}": 1 for i in range(20_000)}),
+    "one key": "{" + ", ".join('"k": 1' for _ in range(20_000)) + "}",
+    "nesting": "[" * 100_000 + "]" * 100_000,
+    "nested mappings": '{"a": ' * 100_000 + "1" + "}" * 100_000,
+    "nested within": '{"version": ' + "[" * 900 + "]" * 900 + "}",
+    "digits": '{"version": ' + "9" * 10**6 + "}",
+    "digits of a bound": '{"version": 1, "columns": [{"name": "a", "kind": "numeric", "lower": '
+    + "9" * 5_000
+    + "}]}",
+}
+
+
+@pytest.mark.parametrize("name", [*LARGE, *(f"json {name}" for name in LARGE_JSON)])
+def test_large_and_odd_files_are_refused_as_schemas_in_seconds(name):
+    start = time.process_time()
+    with pytest.raises(SchemaError):
+        if name.startswith("json "):
+            TableSchema.from_json(LARGE_JSON[name[5:]])
+        else:
+            TableSchema.from_yaml(LARGE[name])
+    assert time.process_time() - start < 5.0  # it was 6 s and more, growing with the square
+
+
+def test_numbers_that_python_does_not_write_are_refused_as_schemas():
+    for number in (10**5000, -(10**5000)):
+        for tree in (
+            {"version": number, "columns": []},
+            {"version": 1, "columns": [{"name": "a", "kind": "numeric", "lower": number}]},
+            {"version": 1, "columns": [{"name": "a", "kind": "ordinal", "levels": [1, number]}]},
+        ):
+            with pytest.raises(SchemaError):
+                TableSchema.from_dict(tree)

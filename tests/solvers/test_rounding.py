@@ -5,7 +5,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.losses import ClippedLoss, LogisticLoss, SmoothedHingeLoss, SoftmaxLoss
+from skdp.losses import (
+    ClippedLoss,
+    ClippedSquaredLoss,
+    HuberLoss,
+    LogisticLoss,
+    PoissonLoss,
+    PseudoHuberLoss,
+    QuantileLoss,
+    SmoothedHingeLoss,
+    SoftmaxLoss,
+)
 from skdp.models import LinearModel
 from skdp.solvers import Rows
 from skdp.solvers.gradients import SPARSE_CHUNK, _sparse_chunk
@@ -17,14 +27,42 @@ LOSSES = {
     "hinge": SmoothedHingeLoss(half_width=0.5),
     "softmax": SoftmaxLoss(3),
 }
+WIDTH = 0.3
+NUMBERS = {
+    "huber": HuberLoss(WIDTH),
+    "pseudo-huber": PseudoHuberLoss(WIDTH),
+    "clipped square": ClippedSquaredLoss(),
+    "quantile": QuantileLoss(WIDTH, 0.8),
+    "poisson": PoissonLoss(),
+}
+LOSSES |= NUMBERS
+
+
+def cut(value, low, high):
+    return min(max(value, mp.mpf(low)), mp.mpf(high))
+
+
+def slope_of_number(name, score, target):
+    """Return the derivative of a loss of numbers, from its definition."""
+    gap, width = score - mp.mpf(target), mp.mpf(WIDTH)
+    return {
+        "huber": lambda: cut(gap, -width, width),
+        "pseudo-huber": lambda: gap / mp.sqrt(1 + (gap / width) ** 2),
+        "clipped square": lambda: cut(score, -1, 1) - mp.mpf(target),
+        "quantile": lambda: cut(gap / width, -0.5, 0.5) + mp.mpf(0.5) - mp.mpf(0.8),
+        "poisson": lambda: mp.exp(min(score, mp.log(2))) - 1 - mp.mpf(target),
+    }[name]()
 
 
 def slopes(name, scores, target, norm):
     """Return the loss's derivative in each score, in high precision."""
     if name == "softmax":
-        top = max(scores)
+        top, target = max(scores), int(target)
         powers = [mp.exp(s - top) for s in scores]
         return [p / sum(powers) - (k == target) for k, p in enumerate(powers)]
+    if name in NUMBERS:
+        return [slope_of_number(name, scores[0], target)]
+    target = int(target)
     margin = target * scores[0]
     if name == "hinge":
         return [-target * min(max((1 - margin) / mp.mpf(0.5), -1), 1) / 2 - mp.mpf(target) / 2]
@@ -45,7 +83,7 @@ def exact_gradient(name, objective, weights):
         x = [mp.mpf(v) * mp.mpf(scale) for v in row] + [mp.mpf(rows.intercept_value)]
         norm = mp.sqrt(mp.fsum(v * v for v in x))
         scores = [mp.fdot(x, weights[k * width : (k + 1) * width]) for k in range(outputs)]
-        for k, slope in enumerate(slopes(name, scores, int(target), norm)):
+        for k, slope in enumerate(slopes(name, scores, target, norm)):
             for j, v in enumerate(x):
                 total[k * width + j] += slope * v
     tilt = objective.tilt if objective.tilt is not None else np.zeros(len(weights))
@@ -63,10 +101,10 @@ def test_gradients_err_by_no_more_than_the_bound(name, is_sparse, size):
     loss, n, d = LOSSES[name], 30, 8
     X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-3, 3, (n, 1))
     model = LinearModel(loss, n, d, loss.n_outputs, 0.3)
-    (problem,) = model.bind(
-        sparse.csr_matrix(X) if is_sparse else X,
-        rng.integers(loss.n_outputs + 1 if name != "softmax" else 3, size=n),
-    )
+    targets = rng.integers(loss.n_outputs + 1 if name != "softmax" else 3, size=n)
+    if name in NUMBERS:
+        targets = rng.uniform(-1.0, 1.0, n)
+    (problem,) = model.bind(sparse.csr_matrix(X) if is_sparse else X, targets)
     tilt = rng.standard_normal(model.n_weights)
     objective = problem.objective(0.01, tilt)
     weights = rng.standard_normal(model.n_weights)

@@ -45,6 +45,27 @@ def read_amounts(texts: list[str]) -> tuple[Fraction, ...]:
     return tuple(Fraction(text) for text in texts)
 
 
+class RunningSum:
+    """The sum of the amounts that rows wrote, in whole numbers: fractions take longer to make."""
+
+    def __init__(self) -> None:
+        self._text, self._top, self._bottom = "0", 0, 1
+
+    def moves_to(self, written: str, *, by: str) -> bool:
+        """Add an amount; tell whether it is none below 0 and the sum is written in lowest terms."""
+        if by == "0":
+            return written == self._text
+        added, _, part = by.partition("/")
+        top, bottom = int(added), int(part or "1")
+        told, _, part = written.partition("/")
+        total, unit = int(told), int(part or "1")
+        right = (self._top * bottom + top * self._bottom) * unit == total * self._bottom * bottom
+        plain = written == (f"{total}/{unit}" if unit != 1 else f"{total}")
+        lowest = unit > 0 and math.gcd(total, unit) == 1
+        self._text, self._top, self._bottom = written, total, unit
+        return right and plain and lowest and top >= 0 and bottom > 0
+
+
 def link(row: Row, *, index: int, previous: str) -> tuple[str, str]:
     """Write a row as a link of the chain."""
     content = canonical({**row, "index": index, "previous": previous})

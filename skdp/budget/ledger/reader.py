@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, read_amounts, read_link, write_amounts
+from skdp.budget.ledger.chain import NO_ROW_BEFORE, Row, RunningSum, read_amounts, read_link
 from skdp.budget.ledger.places import Place
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.budget.ledger.tables import Connection
 from skdp.exceptions import LedgerDamagedError, LedgerMismatchError
 from skdp.once import cached_property
+
+_OTHER_FORMS = (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError)
 
 
 @dataclass(frozen=True)
@@ -91,19 +93,23 @@ class ChainReader:
     def rows(self) -> Iterator[Row]:
         """Read all entries, checking each."""
         previous = self.identity
-        spent = self._nothing
+        sums = [RunningSum() for _ in self._nothing]
         query = "SELECT id, content, hash, plan, place FROM entries ORDER BY id"
         for index, found in enumerate(self._connection.execute(query), start=1):
             stored, content, hash_, plan, place = found
-            row = self._checked(content, hash_, index, previous)
-            with self._damage_if_unreadable(stored):
-                cost = read_amounts(row["cost"])
-                spent = tuple(s + c for s, c in zip(spent, cost, strict=True))
-                adds_up = row["spent"] == write_amounts(spent) and min(cost) >= 0
+            try:
+                row, fault = read_link(content, hash_=hash_, index=index, previous=previous)
+                if fault is not None:
+                    raise self.damaged(f"is not what was recorded: entry {index} {fault}")
+                parts = zip(sums, row["cost"], row["spent"], strict=True)
+                # All units move, also after one that does not add up.
+                adds_up = all([sum_.moves_to(spent, by=cost) for sum_, cost, spent in parts])
                 if not adds_up or (plan, place) != (row["plan"], row["place"]):
                     raise self.damaged(f"contradicts itself: entry {stored} does not add up")
-            previous = hash_
-            yield {**row, "hash": hash_}
+            except _OTHER_FORMS as error:
+                raise self._unreadable(stored) from error
+            previous = row["hash"] = hash_
+            yield row
 
     def row(self, index: int) -> Row:
         """Read one entry."""
@@ -145,5 +151,8 @@ class ChainReader:
     def _damage_if_unreadable(self, index: int) -> Iterator[None]:
         try:
             yield
-        except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
-            raise self.damaged(f"cannot be read: entry {index} has another form") from error
+        except _OTHER_FORMS as error:
+            raise self._unreadable(index) from error
+
+    def _unreadable(self, index: int) -> LedgerDamagedError:
+        return self.damaged(f"cannot be read: entry {index} has another form")

@@ -23,6 +23,7 @@ from skdp.budget.ledger.reader import ChainReader, LedgerState
 from skdp.budget.ledger.receipt import LedgerReceipt
 from skdp.budget.ledger.server_errors import UnconfirmedError
 from skdp.exceptions import LedgerLockedError, LedgerMissingError, LedgerUnreachableError
+from skdp.identity import who
 
 _PAUSE_SECONDS = 0.2  # between two attempts to find out
 
@@ -165,7 +166,7 @@ class Appender(ChainReader):
         spent = tuple(s + c for s, c in zip(self.state.spent, cost, strict=True))
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         sums = {"cost": write_amounts(cost), "spent": write_amounts(spent)}
-        full = {**row, **self._place.mark(), "time": now, **sums}
+        full = {**row, **self._place.mark(), **who(), "time": now, **sums}
         content, hash_ = link(full, index=index, previous=self.state.head)
         self._connection.execute(
             "INSERT INTO entries VALUES (:id, :content, :hash, :plan, :place)",

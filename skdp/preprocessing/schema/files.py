@@ -12,6 +12,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from skdp.exceptions import SchemaError
 from skdp.preprocessing.schema.base import Column, SchemaPart
 from skdp.preprocessing.schema.columns import NumericColumn
 from skdp.preprocessing.schema.frames import import_pandas
@@ -21,6 +22,7 @@ from skdp.preprocessing.schema.io import (
     as_plain,
     column_from_dict,
     column_to_dict,
+    in_words_of_schemas,
     parse_json,
     parse_yaml,
     part_from_dict,
@@ -83,17 +85,22 @@ class SchemaFiles(SchemaPart):
 
         Raises
         ------
-        ValueError
+        SchemaError
             If a field is unknown, missing or wrong; the message names column, field and remedy.
         """
+        with in_words_of_schemas("the schema cannot be read"):
+            return cls._from_tree(tree)
+
+    @classmethod
+    def _from_tree(cls, tree: Any) -> Self:
         if not isinstance(tree, Mapping):
-            raise ValueError(f"a schema must be a mapping, got {type(tree).__name__}.")
+            raise SchemaError(f"a schema must be a mapping, got {type(tree).__name__}.")
         fields = dict(tree)
         if fields.pop("format", FORMAT) != FORMAT:
-            raise ValueError(f"format: must be {FORMAT!r}, got {tree['format']!r}.")
+            raise SchemaError(f"format: must be {FORMAT!r}, got {tree['format']!r}.")
         version = fields.pop("version", None)
         if version != VERSION or isinstance(version, bool):
-            raise ValueError(
+            raise SchemaError(
                 f"version: this skdp reads version {VERSION}, got {version!r}. A newer file needs "
                 "a newer skdp."
             )
@@ -101,7 +108,7 @@ class SchemaFiles(SchemaPart):
         refuse_unknown("schema", fields, known)
         columns = fields.get("columns")
         if not isinstance(columns, list | tuple):
-            raise ValueError(f"columns: must be a list of columns, got {columns!r}.")
+            raise SchemaError(f"columns: must be a list of columns, got {columns!r}.")
         fields["columns"] = [column_from_dict(entry, j) for j, entry in enumerate(columns)]
         for key, read in (("label", _label_from_dict), ("unit", _unit_from_dict)):
             if fields.get(key) is not None:
@@ -276,7 +283,7 @@ def _label_from_dict(entry: Any) -> Any:
     kinds: dict[Any, type[Any]] = {None: LabelColumn, NumericLabel.kind: NumericLabel}
     kind = entry.get("kind") if isinstance(entry, Mapping) else None
     if isinstance(kind, list | dict) or kind not in kinds:
-        raise ValueError(f"label: kind: is 'numeric', or left out for classes; got {kind!r}.")
+        raise SchemaError(f"label: kind: is 'numeric', or left out for classes; got {kind!r}.")
     if kind is not None:
         entry = {key: value for key, value in entry.items() if key != "kind"}
     return part_from_dict(kinds[kind], entry, "label")

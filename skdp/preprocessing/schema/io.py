@@ -5,15 +5,19 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from skdp.exceptions import SchemaError
 from skdp.preprocessing.schema.base import Column, SchemaPart
 from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
 from skdp.preprocessing.schema.lists import BooleanColumn, CategoricalColumn, OrdinalColumn
 from skdp.preprocessing.schema.values import plain
 
 FORMAT, VERSION = "skdp-table-schema", 1
+_LONGEST_NUMBER = 400  # characters, of all that floats can hold
 
 KINDS: dict[str, type[Column]] = {
     cls.kind: cls
@@ -36,11 +40,11 @@ def column_to_dict(column: Column) -> dict[str, Any]:
 def column_from_dict(entry: Any, place: int) -> Column:
     """Return the column that a dictionary describes."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-        raise ValueError(f"columns[{place}]: name: every column needs one, as text.")
+        raise SchemaError(f"columns[{place}]: name: every column needs one, as text.")
     where = f"column {entry['name']!r}"
     kind = entry.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"{where}: kind: must be one of {', '.join(KINDS)}; got {kind!r}.")
+        raise SchemaError(f"{where}: kind: must be one of {', '.join(KINDS)}; got {kind!r}.")
     fields = {key: value for key, value in entry.items() if key != "kind"}
     return part_from_dict(KINDS[kind], fields, where)
 
@@ -48,12 +52,12 @@ def column_from_dict(entry: Any, place: int) -> Column:
 def part_from_dict(cls: type[Any], entry: Any, where: str) -> Any:
     """Return a part of a schema from its fields."""
     if not isinstance(entry, Mapping):
-        raise ValueError(f"{where}: must be a mapping of fields to values, got {entry!r}.")
+        raise SchemaError(f"{where}: must be a mapping of fields to values, got {entry!r}.")
     fields = dataclasses.fields(cls)
     refuse_unknown(where, entry, [field.name for field in fields])
     for field in fields:
         if field.default is dataclasses.MISSING and field.name not in entry:
-            raise ValueError(f"{where}: {field.name}: is needed.")
+            raise SchemaError(f"{where}: {field.name}: is needed.")
     return cls(**entry)
 
 
@@ -63,7 +67,21 @@ def refuse_unknown(where: str, entry: Mapping[Any, Any], known: list[str]) -> No
         if key not in known:
             close = difflib.get_close_matches(str(key), known, n=1)
             meant = f" Did you mean {close[0]!r}?" if close else f" Known: {', '.join(known)}."
-            raise ValueError(f"{where}: {key}: is no field of it.{meant}")
+            raise SchemaError(f"{where}: {key}: is no field of it.{meant}")
+
+
+@contextmanager
+def in_words_of_schemas(problem: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn what goes wrong with a schema of whatever form into a SchemaError."""
+    faults: tuple[type[Exception], ...] = (ValueError, OverflowError, *others)
+    try:
+        yield
+    except SchemaError:
+        raise
+    except RecursionError:
+        raise SchemaError(f"{problem}: it is nested too deeply.") from None
+    except faults as error:
+        raise SchemaError(f"{problem}: {error}.") from None
 
 
 def parse_json(text: str) -> Any:
@@ -73,14 +91,12 @@ def parse_json(text: str) -> Any:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
-                raise ValueError(f"{key}: is given twice in one mapping of the JSON text.")
+                raise SchemaError(f"{key}: is given twice in one mapping of the JSON text.")
             found[key] = value
         return found
 
-    try:
+    with in_words_of_schemas("the schema is no JSON"):
         return json.loads(text, object_pairs_hook=unique)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"the schema is no JSON: {error}.") from None
 
 
 def write_json(tree: Any, indent: str = "") -> str:
@@ -105,15 +121,20 @@ def parse_yaml(text: str) -> Any:
     class UniqueKeys(yaml.SafeLoader):  # type: ignore[name-defined]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-            for key in keys:
-                if keys.count(key) > 1:
-                    raise ValueError(f"{key}: is given twice in one mapping of the YAML text.")
+            with suppress(TypeError):  # of keys that are no keys the base class tells
+                if len(set(keys)) < len(keys):
+                    twice = Counter(keys).most_common(1)[0][0]
+                    raise SchemaError(f"{twice}: is given twice in one mapping of the YAML text.")
             return super().construct_mapping(node, deep)
 
-    try:
+        def construct_scalar(self, node: Any) -> Any:
+            # Numbers to the base of 60 take a time that is quadratic in their length.
+            if node.tag.endswith((":int", ":float")) and len(node.value) > _LONGEST_NUMBER:
+                raise SchemaError(f"a number of the YAML text has {len(node.value)} characters.")
+            return super().construct_scalar(node)
+
+    with in_words_of_schemas("the schema is no YAML", yaml.YAMLError, KeyError, AttributeError):
         return yaml.load(text, UniqueKeys)
-    except yaml.YAMLError as error:
-        raise ValueError(f"the schema is no YAML: {error}.") from None
 
 
 def write_yaml(tree: Any) -> str:

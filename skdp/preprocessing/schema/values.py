@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from skdp.inputs import nearest_float
+
 # Position of a cell that is missing, and of one that is on no list.
 MISSING, UNKNOWN = -1, -2
 
@@ -33,19 +35,20 @@ _FAMILIES = {
 def refuse_container(X: Any, column: bool = False) -> None:
     """Refuse what is no table, or no column, of cells that can be told apart, by its type alone."""
     shape = getattr(X, "shape", None)
-    rows = isinstance(X, list | tuple) and len(X) > 0
+    rows = X if isinstance(X, list | tuple) and not column else ()
+    flat = isinstance(shape, tuple) and len(shape) != 2 and not column
+    lengths = {_length_of_row(row) for row in rows}
     kinds = {
         "sparse": hasattr(type(X), "tocsr"),
         "masked, and the mask would be lost": isinstance(X, np.ma.MaskedArray),
         "lazy; collect it first": hasattr(type(X), "collect"),
         "an array of records": isinstance(X, np.ndarray) and X.dtype.names is not None,
         "a mapping; make a pandas or polars frame of it": isinstance(X, Mapping),
-        "a list of mappings; make a pandas or polars frame of it": rows
-        and isinstance(X[0], Mapping),
-        "one row or column; it needs two dimensions": not column
-        and (
-            len(shape) != 2 if isinstance(shape, tuple) else rows and not hasattr(X[0], "__len__")
+        "a list of mappings; make a pandas or polars frame of it": any(
+            isinstance(row, Mapping) for row in rows
         ),
+        "one row or column; it needs two dimensions": flat or -1 in lengths,
+        "a list whose rows are not lists of one length": len(lengths) > 1,
         "none of these": shape is None and (not hasattr(X, "__getitem__") or isinstance(X, str)),
     }
     for kind, found in kinds.items():
@@ -55,13 +58,14 @@ def refuse_container(X: Any, column: bool = False) -> None:
             )
 
 
+def _length_of_row(row: Any) -> int:
+    """Return how many cells a row of a list has; -1 if it is none."""
+    rows = isinstance(row, list | tuple | np.ndarray) and getattr(row, "ndim", 1) > 0
+    return len(row) if rows else -1
+
+
 def rows_as_array(rows: Any) -> np.ndarray:
-    """Return a list of rows as an array of objects, in which a cell may be anything."""
-    if len({len(row) if isinstance(row, list | tuple | np.ndarray) else -1 for row in rows}) != 1:
-        raise TypeError(
-            "a schema describes frames, dense arrays and lists; the table is a list whose rows are "
-            "not lists of one length."
-        )
+    """Return a list of rows of one length as an array of objects, in which a cell is anything."""
     array = np.empty((len(rows), len(rows[0])), dtype=object)
     for i, row in enumerate(rows):
         for j, cell in enumerate(row):
@@ -159,9 +163,8 @@ def as_numbers(cells: np.ndarray, codes: Sequence[Any]) -> np.ndarray:
 
     Text is the number that Python's ``float`` reads in it.
     """
-    if cells.dtype.kind in "biuf":
-        with np.errstate(over="ignore"):
-            found = cells.astype(np.float64)
+    if cells.dtype.kind in "biuf" and cells.dtype.itemsize <= 8:
+        found = cells.astype(np.float64)
     else:
         found = np.array([_number(cell) for cell in cells.tolist()], dtype=np.float64)
     for code in codes:
@@ -232,9 +235,7 @@ def _position_of_text(cell: Any, known: Mapping[Any, int]) -> int:
 
 def _number(cell: Any) -> float:
     try:
-        return float(cell) if isinstance(cell, _READABLE) else math.nan
-    except OverflowError:  # a number beyond all floats, and so beyond all bounds
-        return math.inf if cell > 0 else -math.inf
+        return nearest_float(cell) if isinstance(cell, _READABLE) else math.nan
     except Exception:  # a cell decides about no error
         return math.nan
 

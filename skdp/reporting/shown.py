@@ -1,0 +1,25 @@
+"""Texts of others, made safe to show: on terminals, in notebooks, in spreadsheets."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_FORMULAS = ("=", "+", "-", "@")
+
+
+def safe_text(text: object) -> str:
+    """Return a text on one line without what steers its display or cannot be encoded.
+
+    Controls, marks of direction and lone surrogates become U+FFFD; any blank is a plain one.
+    """
+    return "".join(
+        letter if letter.isprintable() else " " if letter.isspace() else "\ufffd"
+        for letter in str(text)
+    )
+
+
+def safe_cell(text: str) -> str:
+    """Return a text that spreadsheets take for a text, and for no formula."""
+    shown = safe_text(text)
+    first = unicodedata.normalize("NFKC", shown).lstrip()[:1]
+    return f"'{shown}" if first in _FORMULAS or text[:1] in ("\t", "\r") else shown
