@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from skdp import cli, notices
+from skdp.accounting import PureDPEvent
 from skdp.budget import BudgetAccountant, LedgerMismatchError, LedgerUnreachableError
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, link
 from skdp.budget.ledger.files import FilePlace
@@ -53,6 +54,23 @@ def test_servers_that_are_away_are_named_without_the_password(budget, capsys):
     assert "LedgerUnreachableError" in repr(budget) and shown in budget._repr_html_()
     assert budget.ledger in said[-1] and SECRET.encode() not in pickle.dumps(budget)
     assert not any(SECRET in text or "horse" in text for text in said)
+
+
+def test_no_frame_of_an_error_holds_the_password(budget):
+    """Reports of errors show what stands in each function, and debuggers more."""
+    for act in (budget.spent, budget.verify, lambda: budget.reserve(PureDPEvent(0.1))):
+        with pytest.raises(LedgerUnreachableError) as caught:
+            act()
+        told = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+        text = "".join(told.format())
+        assert "self = " in text and "horse" not in text
+        seen = [caught.value]
+        for error in seen:
+            seen += filter(None, (error.__context__, error.__cause__))
+            frames = [frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)]
+            assert not any(isinstance(v, str) and "horse" in v for f in frames for v in f.values())
+        for state in (vars(caught.value), budget.desk.state(), budget._address()):
+            assert "horse" not in repr(state)
 
 
 @pytest.mark.parametrize(
