@@ -253,14 +253,17 @@ def test_commits_that_the_server_is_slow_to_end_are_waited_for(budget, monkeypat
 
 
 def test_commits_are_looked_up_once_the_server_is_back(server, budget, monkeypatch):
+    restart = threading.Timer(0.2, server.start)
+
     def act(commit, connection):
         commit()
         server.kill()
-        threading.Timer(0.2, server.start).start()
+        restart.start()
         cut(connection)
 
     with commits(monkeypatch, act):
         assert budget.reserve(EVENT).index == 4
+    restart.join()
     assert budget.verify().entries == 4
 
 
