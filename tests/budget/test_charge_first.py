@@ -11,6 +11,7 @@ from support import WithPublicRows, rows
 
 import skdp
 from skdp import metrics, model_selection, preprocessing, statistics
+from skdp.budget import BudgetAccountant
 from skdp.mechanisms import RandomStream, SparseVector
 from skdp.preprocessing import CategoricalColumn, NumericColumn, TableSchema
 
@@ -105,7 +106,8 @@ def test_everything_that_charges_is_tried():
 @pytest.mark.parametrize("name", WORK)
 def test_the_charge_comes_once_and_before_any_noise(name, monkeypatch):
     """Whoever ends the process at the charge, or refuses it, has learned nothing of the rows."""
-    drawn, charges, fill, words = [], [], RandomStream._fill, RandomStream.words
+    drawn, charges, said = [], [], {}
+    fill, words = RandomStream._fill, RandomStream.words
 
     def watched_fill(self, out, loops):
         drawn.append(out.size)
@@ -120,11 +122,41 @@ def test_the_charge_comes_once_and_before_any_noise(name, monkeypatch):
     class Budget:
         adjacency = "add-remove"
 
-        def reserve(self, event, **_):
+        def reserve(self, event, **details):
             charges.append(len(drawn))
+            said.update(details, event=event)
 
     monkeypatch.setattr(RandomStream, "_fill", watched_fill)
     monkeypatch.setattr(RandomStream, "words", watched_words)
-    WORK[name](Budget())
+    result = WORK[name](Budget())
     # Which rows a search holds out is drawn before, of their numbers alone.
     assert charges == ["Search" in name] and len(drawn) > charges[0]
+    if name != "SparseVector":  # which has no record
+        spent = result.privacy_spent_
+        for part in ("event", "epsilon", "delta", "adjacency", "seeded", "unit"):
+            assert said[part] == getattr(spent, part), part
+
+
+@pytest.mark.parametrize(
+    ("details", "part"),
+    [
+        ({"random_state": 0}, ("seeded", True)),
+        ({"adjacency": "add-remove"}, ("adjacency", "add-remove")),
+        ({"adjacency": "replace-one"}, ("adjacency", "replace-one")),
+    ],
+)
+def test_a_charge_says_what_the_noise_is_worth(details, part):
+    budget = BudgetAccountant(4.0, 1e-5, adjacency="replace-one", composition="basic")
+    model = skdp.OperaLogisticRegression(accountant=budget, **PUBLIC, **details).fit(X, Y)
+    (entry,) = budget.entries()
+    assert entry[part[0]] == getattr(model.privacy_spent_, part[0]) == part[1]
+    # A budget of replaced rows counts two changes of a fit that bounds one row that is added.
+    assert budget.spent()[0] == pytest.approx(2.0 if part[1] == "add-remove" else 1.0, rel=1e-6)
+
+
+def test_a_charge_says_that_persons_are_protected():
+    budget = BudgetAccountant(4.0, 1e-5)
+    model = skdp.PrivateRidge(target_bounds=(-1.0, 1.0), data_norm=1.0, accountant=budget)
+    model.fit(X, TARGETS, groups=np.arange(60) // 2)
+    (entry,) = budget.entries()
+    assert entry["unit"] == "group" == model.privacy_spent_.unit == budget.total.unit
