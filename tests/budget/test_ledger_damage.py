@@ -87,6 +87,7 @@ def test_the_hash_of_a_row_covers_all_of_it(budget, index):
     others += [canonical({k: v for k, v in row.items() if k != field}) for field in row]
     others += [canonical({**row, "more": None}), f" {text}", text[:-1] + "\n}"]
     assert len(set(others)) == len(others) and len(row) > 10
+    assert len(set(hash_[:32])) > 4 and len(set(hash_[32:])) > 4  # all 256 bits of it
     for other in others:
         assert digest(other) != hash_, other
     for other in others[: len(row)]:
@@ -103,6 +104,20 @@ def test_the_hash_of_a_row_covers_all_of_it(budget, index):
 def test_lowered_costs_are_found(budget, index):
     edit(budget, rewritten(budget, index, cost=["0", "0"], rehash=True))
     assert_found(budget)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"spent": ["3/4", "0"]}, {"cost": ["-1/8", "0"], "spent": ["5/8", "0"]}]
+)
+def test_forged_entries_at_the_end_must_add_up(budget, changes):
+    """Also where all hashes are made to match, and nobody has seen the chain before."""
+    edit(
+        budget,
+        rewritten(budget, 5, **changes, rehash=True),
+        "UPDATE head SET hash = (SELECT hash FROM entries WHERE id = 5)",
+    )
+    with pytest.raises(LedgerDamagedError, match="does not add up"):
+        BudgetAccountant.open(budget.ledger.rename(budget.ledger.with_name("forged.sqlite")))
 
 
 @pytest.mark.parametrize("index", [1, 3, 5])
