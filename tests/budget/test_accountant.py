@@ -189,6 +189,26 @@ def test_privacy_plans_bring_their_numbers():
     assert (entry.epsilon, entry.delta, entry.seeded) == (0.5, 1e-6, True)
 
 
+@pytest.mark.parametrize("composition", ["mixed", "gdp", "zcdp", "rdp", "basic", "approx"])
+def test_privacy_plans_bring_their_relation(composition):
+    """Under the budget's own relation the same numbers would cost half."""
+    plan = PrivacySpent(
+        0.2, 1e-7, "add-remove", ApproxDPEvent(0.2, 1e-7), "pld", "a test", (), (), False
+    )
+    by_record, by_plan, by_hand = (
+        BudgetAccountant(3.0, 1e-5, composition=composition) for _ in "abc"
+    )
+    entry = by_record.reserve(plan)
+    assert entry.adjacency == "add-remove"
+    by_plan.plan([plan])
+    by_hand.reserve(plan.event, epsilon=0.2, delta=1e-7, adjacency="add-remove")
+    assert by_record.spent() == by_hand.spent()
+    assert by_plan.spent() == pytest.approx(by_hand.spent(), rel=1e-9)
+    alone = BudgetAccountant(3.0, 1e-5, composition=composition)
+    alone.reserve(plan.event)
+    assert by_record.coordinates() != alone.coordinates() and by_record.spent() > alone.spent()
+
+
 def test_entries_are_complete_and_ready_for_pandas():
     budget = basic()
     model = OperaLogisticRegression(epsilon=0.5, random_state=7, alpha=0.1)

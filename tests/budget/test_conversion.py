@@ -41,6 +41,7 @@ from skdp.accounting.distributions import Normal
 from skdp.accounting.numerics import gaussian_profile
 from skdp.budget.conversion import approximate_gaussian, convert_adjacency
 from skdp.budget.currencies import Charge, make_filter
+from skdp.budget.currencies._runs import replace_runs
 from skdp.exceptions import UnsupportedEventError
 
 SLACK = 1e-7
@@ -239,6 +240,41 @@ def test_runs_of_which_the_last_iterate_is_seen():
         # At the delta where the window was chosen the accountant does hardly better.
         bound = HiddenStateAccountant(adjacency).compose(run).epsilon(1e-5)
         assert bound <= gaussian_profile.epsilon(math.sqrt(found.mu_squared), 1e-5 - SLACK) * 1.1
+
+
+def test_what_stands_for_a_run_may_fail_and_that_is_paid_for():
+    step = PoissonSampledEvent(0.01, GaussianEvent(10.0))
+    run = LastIterateEvent(step, 20_000, 0.25, strong_convexity=2e-3, dataset_size=1000)
+    others, failing = replace_runs(run, "replace-one", SLACK)
+    paid = approximate_gaussian(others, "replace-one", SLACK).slack
+    found = approximate_gaussian(run, "replace-one", SLACK).slack
+    assert found >= paid + Fraction(failing) > paid  # exactly: it is very rare
+
+
+@pytest.mark.parametrize("currency", ["mixed", "gdp", "zcdp", "rdp", "basic", "approx"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_whatever_fails_is_paid_for(currency, count):
+    """A release that shows everything with probability d needs at least d of delta."""
+    budget = make_filter(currency, 4.0, 1e-5, "replace-one")
+    least = 1 - (1 - Fraction(1e-7)) ** count
+    for event in (ApproxDPEvent(0.1, 1e-7), ApproxDPEvent(0.0, 1e-7)):
+        charge = Charge(RepeatedEvent(event, count))
+        assert budget.price(charge, budget.nothing)[-1] >= least
+        if not budget.needs_pairs:
+            beside = Charge(ComposedEvent((GaussianEvent(20.0), charge.event)))
+            assert budget.price(beside, budget.nothing)[-1] >= least
+
+
+@pytest.mark.parametrize("currency", ["gdp", "zcdp", "mixed"])
+def test_prices_of_converted_releases_cover_their_whole_profile(currency):
+    """Beside the curve, what is above it: a release whose failures were free would cost less."""
+    event = RepeatedEvent(PoissonSampledEvent(0.02, GaussianEvent(2.0)), 50)
+    budget = make_filter(currency, 4.0, 1e-5, "replace-one")
+    cost = budget.price(Charge(event), budget.nothing)
+    mu = math.sqrt(cost[0] * getattr(budget, "mu_squared", 1))
+    profile = PLDAccountant(adjacency="replace-one").compose(event)
+    above = [profile.delta(e).lower - gaussian_profile.delta(mu, e) for e in EPSILONS[40::2]]
+    assert 0.0 < max(above) <= cost[-1]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from skdp import cli, notices
+from skdp.accounting import PureDPEvent
 from skdp.budget import BudgetAccountant, LedgerMismatchError, LedgerUnreachableError
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, link
 from skdp.budget.ledger.files import FilePlace
@@ -21,18 +22,22 @@ SECRET = "correct horse"
 AWAY = f"postgresql://ann:{SECRET.replace(' ', '%20')}@127.0.0.1:1/research?schema=study"
 
 
-@pytest.fixture
-def budget():
-    """A budget whose server is away, as it is after a pickle was loaded."""
+def budget_at(address):
+    """Return a budget whose server is away, as it is after a pickle was loaded."""
     pytest.importorskip("sqlalchemy")
     pytest.importorskip("psycopg")
     terms = BudgetTerms.checked(1.0, 0.0, "replace-one", "auto", None, None).to_row()
     genesis = {**terms, "id": "x", "format": ServerPlace.kind}
     content, identity = link(genesis, index=0, previous=NO_ROW_BEFORE)
     budget = BudgetAccountant.__new__(BudgetAccountant)
-    where = place_of(AWAY).where
+    where = place_of(address).where
     budget.__setstate__({"path": where, "identity": identity, "genesis": json.loads(content)})
     return budget
+
+
+@pytest.fixture
+def budget():
+    return budget_at(AWAY)
 
 
 def test_servers_that_are_away_are_named_without_the_password(budget, capsys):
@@ -53,6 +58,23 @@ def test_servers_that_are_away_are_named_without_the_password(budget, capsys):
     assert "LedgerUnreachableError" in repr(budget) and shown in budget._repr_html_()
     assert budget.ledger in said[-1] and SECRET.encode() not in pickle.dumps(budget)
     assert not any(SECRET in text or "horse" in text for text in said)
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:1", f"{'x' * 70}.org", "a..b"], ids=["refuses", "too long", "empty part"]
+)
+def test_nothing_that_hangs_on_an_error_holds_the_password(host):
+    """Reports of errors show what stands in each function, and debuggers show more."""
+    budget = budget_at(AWAY.replace("127.0.0.1:1", host))
+    for act in (budget.spent, budget.verify, lambda: budget.reserve(PureDPEvent(0.1))):
+        with pytest.raises(LedgerUnreachableError) as caught:
+            act()
+        told = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+        text = "".join(told.format())
+        assert "self = " in text and "horse" not in text
+        assert caught.value.__context__ is None and caught.value.__cause__ is None
+        for state in (vars(caught.value), budget.desk.state(), budget._address()):
+            assert "horse" not in repr(state)
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,49 @@ def test_edited_entries_are_found(budget, index, rehash):
     assert_found(budget)
 
 
+@pytest.mark.parametrize("index", [0, 2, 5])
+def test_the_hash_of_a_row_covers_all_of_it(budget, index):
+    """Of the terms as of entries: each field changed, dropped, or added to."""
+    table = "entries" if index else "genesis"
+    with closing(sqlite3.connect(budget.ledger)) as connection:
+        query = f"SELECT content, hash FROM {table} WHERE id = ?"
+        text, hash_ = connection.execute(query, (index,)).fetchone()
+    row = json.loads(text)
+    others = [canonical({**row, field: "another"}) for field in row]
+    others += [canonical({k: v for k, v in row.items() if k != field}) for field in row]
+    others += [canonical({**row, "more": None}), f" {text}", text[:-1] + "\n}"]
+    assert len(set(others)) == len(others) and len(row) > 10
+    assert len(set(hash_[:32])) > 4 and len(set(hash_[32:])) > 4  # all 256 bits of it
+    for other in others:
+        assert digest(other) != hash_, other
+    for other in others[: len(row)]:
+        edit(budget, (f"UPDATE {table} SET content = ? WHERE id = ?", (other, index)))
+        with pytest.raises(LedgerError):
+            budget.verify()
+        with pytest.raises(LedgerError):
+            BudgetAccountant.open(budget.ledger)
+    edit(budget, (f"UPDATE {table} SET content = ? WHERE id = ?", (text, index)))
+    assert budget.verify().entries == 5
+
+
 @pytest.mark.parametrize("index", [1, 3, 5])
 def test_lowered_costs_are_found(budget, index):
     edit(budget, rewritten(budget, index, cost=["0", "0"], rehash=True))
     assert_found(budget)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"spent": ["3/4", "0"]}, {"cost": ["-1/8", "0"], "spent": ["5/8", "0"]}]
+)
+def test_forged_entries_at_the_end_must_add_up(budget, changes):
+    """Also where all hashes are made to match, and nobody has seen the chain before."""
+    edit(
+        budget,
+        rewritten(budget, 5, **changes, rehash=True),
+        "UPDATE head SET hash = (SELECT hash FROM entries WHERE id = 5)",
+    )
+    with pytest.raises(LedgerDamagedError, match="does not add up"):
+        BudgetAccountant.open(budget.ledger.rename(budget.ledger.with_name("forged.sqlite")))
 
 
 @pytest.mark.parametrize("index", [1, 3, 5])

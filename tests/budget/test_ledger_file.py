@@ -4,15 +4,23 @@ import ctypes
 import multiprocessing
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from ledger_workers import charge_and_report, charge_many
 
 from skdp import cli
 from skdp.accounting import PureDPEvent
-from skdp.budget import BudgetAccountant, LedgerMismatchError, LedgerMissingError
+from skdp.budget import (
+    BudgetAccountant,
+    LedgerMismatchError,
+    LedgerMissingError,
+    LedgerReadOnlyError,
+)
+from skdp.budget.ledger import files
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 EVENT = PureDPEvent(0.01)
@@ -166,6 +174,61 @@ def test_names_that_lead_elsewhere_are_followed(budget, tmp_path):
     linked.reserve(EVENT)
     budget.reserve(EVENT)
     assert budget.verify().entries == 9 and other.verify().entries == 0
+
+
+def ask(connection, name):
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def test_charges_are_written_as_safely_as_sqlite_can(budget):
+    """What is in force is asked of the connection that a charge uses."""
+    with budget.desk.file.place.transaction(writing=True) as connection:
+        assert ask(connection, "synchronous") == 3  # EXTRA: the folder is synced as well
+        assert ask(connection, "fullfsync") == 1 and ask(connection, "journal_mode") == "delete"
+        assert ask(connection, "trusted_schema") == 0 and ask(connection, "cell_size_check") == 1
+        with closing(sqlite3.connect(budget.ledger, timeout=0.0)) as other:
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                other.execute("BEGIN IMMEDIATE")  # also before the first change
+
+
+def test_a_look_changes_nothing(budget):
+    with pytest.raises(LedgerReadOnlyError):
+        with budget.desk.file.place.transaction(writing=False) as connection:
+            assert ask(connection, "trusted_schema") == 0
+            assert ask(connection, "cell_size_check") == 1
+            connection.execute("UPDATE head SET entries = entries")
+    assert budget.verify().entries == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "O_DIRECTORY"), reason="folders cannot be synced here")
+def test_the_name_of_a_new_ledger_is_on_the_disk(tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def watched(handle):
+        if os.path.samestat(os.fstat(handle), os.stat(tmp_path)):
+            synced.append(sorted(path.name for path in tmp_path.glob("[!.]*")))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    budget = BudgetAccountant(1.0, 0.0, ledger=tmp_path / "new")
+    assert cli.main(["ledger", "copy", str(budget.ledger), str(tmp_path / "twin")]) == 0
+    assert synced == [["new"], ["new", "twin"]]
+
+
+def test_makers_of_one_ledger_at_once_share_it(tmp_path, monkeypatch):
+    """The one that finds no file, and then another's when it has made its own."""
+    path, fill, made = tmp_path / "ledger", files.fill_file, []
+
+    def slow(*given):
+        fill(*given)
+        if not made:
+            made.append(None)
+            made.append(BudgetAccountant(1.0, 0.0, ledger=path))
+            made[1].reserve(EVENT)
+
+    monkeypatch.setattr(files, "fill_file", slow)
+    budget = BudgetAccountant(1.0, 0.0, ledger=path)
+    assert budget.desk.file is made[1].desk.file and budget.spent() == (0.01, 0.0)
 
 
 @pytest.mark.slow

@@ -101,6 +101,25 @@ def test_a_fork_has_no_cluster_to_ask(cluster):
     assert budget.spent() == (0.25, 0.0) and not calls(cluster)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_that_becomes_a_worker_is_not_the_home_of_its_parents_ledgers(cluster, monkeypatch):
+    """It may be on a machine without the file by the time it charges."""
+    budget, module = BudgetAccountant(1.0, 0.0), sys.modules["distributed"]
+    moved, parent = at_worker(budget), home._own_name()
+    moved.desk.home = parent
+    monkeypatch.delitem(sys.modules, "distributed")  # neither process has met the cluster yet
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(Exception):
+            sys.modules["distributed"] = module
+            cluster.handlers[parent] = cluster.handlers[HOME]
+            reserve(moved, 0.25)
+            os._exit(len(calls(cluster)))
+        os._exit(77)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert budget.spent() == (0.25, 0.0)
+
+
 def test_refusals_arrive_as_they_are(cluster):
     budget = BudgetAccountant(1.0, 0.0)
     with pytest.raises(BudgetExceededError) as here:

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import joblib
@@ -153,9 +154,20 @@ def test_a_child_that_ends_leaves_the_temporary_ledger():
 
 
 @needs_fork
-def test_forks_while_threads_charge():
-    import threading
+def test_threads_of_a_fork_may_charge():
+    budget = BudgetAccountant(1.0, 0.0)
+    child = os.fork()
+    if child == 0:
+        thread = threading.Thread(target=budget.reserve, args=(PureDPEvent(0.25),), daemon=True)
+        thread.start()
+        thread.join(20.0)
+        os._exit(int(thread.is_alive()))
+    assert os.waitpid(child, 0)[1] == 0
+    assert budget.spent() == (0.25, 0.0)
 
+
+@needs_fork
+def test_forks_while_threads_charge():
     budget = BudgetAccountant(1000.0, 0.0)
     done = threading.Event()
 

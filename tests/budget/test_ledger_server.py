@@ -1,7 +1,6 @@
 """A ledger on a PostgreSQL server that is started here: exact, durable, and of one budget."""
 
 import contextlib
-import itertools
 import json
 import multiprocessing
 import os
@@ -10,6 +9,7 @@ import re
 import signal
 import threading
 import time
+from datetime import datetime
 from pathlib import Path
 
 import _postgres
@@ -34,33 +34,12 @@ from skdp.budget.ledger import address, store
 from skdp.budget.ledger import server as server_module
 from skdp.budget.ledger.salvage import salvage
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(_postgres.programs() is None, reason="needs the programs of PostgreSQL"),
-]
 EVENT = PureDPEvent(0.01)
-schemas = (f"study_{number}" for number in itertools.count())
-
-
-@pytest.fixture(scope="module")
-def server():
-    pytest.importorskip("sqlalchemy")
-    pytest.importorskip("psycopg")
-    server = _postgres.Server()
-    yield server
-    server.remove()
 
 
 @pytest.fixture
-def schema():
-    return next(schemas)
-
-
-@pytest.fixture
-def budget(server, schema):
-    budget = BudgetAccountant(5.0, 0.0, ledger=server.address(schema), name="study")
-    charge_many(budget, 3)
-    return budget
+def budget(on_server):
+    return on_server
 
 
 def test_a_server_keeps_what_a_file_keeps(server, schema, tmp_path):
@@ -86,6 +65,7 @@ def test_a_server_keeps_what_a_file_keeps(server, schema, tmp_path):
     assert kept[0] == kept[1]
 
 
+@pytest.mark.slow
 def test_eight_clients_of_two_processes_are_granted_exactly_what_fits(server, schema, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", _postgres.PASSWORD)  # pickles do not bring it
     budget = BudgetAccountant(10.0, 0.0, ledger=server.address(schema))
@@ -121,7 +101,9 @@ def test_plans_are_redeemed_once_by_forked_processes(server, schema):
         process.join()
 
 
-@pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    "with_signal", [signal.SIGKILL, pytest.param(signal.SIGQUIT, marks=pytest.mark.slow)]
+)
 def test_servers_that_are_killed_between_charges_lose_none(server, budget, with_signal):
     receipt = budget.verify()
     server.kill(with_signal)
@@ -136,6 +118,7 @@ def test_servers_that_are_killed_between_charges_lose_none(server, budget, with_
     assert BudgetAccountant.open(budget.ledger).verify(receipt).entries == 4
 
 
+@pytest.mark.slow
 def test_servers_that_are_killed_during_charges_lose_and_double_none(server, budget):
     """What was granted is what is recorded, entry by entry, also where no answer came."""
     granted, refused, done = [], [], threading.Event()
@@ -166,6 +149,7 @@ def test_servers_that_are_killed_during_charges_lose_and_double_none(server, bud
     assert refused and not any("Perhaps" in text for text in refused)
 
 
+@pytest.mark.slow
 def test_clients_that_are_killed_lose_no_charge(budget, tmp_path):
     evidence = tmp_path / "evidence"
     evidence.touch()
@@ -254,6 +238,59 @@ def test_commits_without_an_answer_are_looked_up(budget, monkeypatch, committed)
     assert budget.reserve(EVENT).index == 4 + committed
 
 
+def test_commits_that_the_server_is_slow_to_end_are_waited_for(budget, monkeypatch):
+    """The client is cut off while the server still holds the transaction."""
+
+    def act(commit, connection):
+        session = connection.connection.dbapi_connection
+        hang_up, session.close = session.close, lambda: None
+        threading.Timer(0.3, lambda: (session.execute("COMMIT"), hang_up())).start()
+        cut(connection)
+
+    with commits(monkeypatch, act):
+        assert budget.reserve(EVENT).index == 4
+    assert budget.verify().entries == 4
+
+
+def test_commits_are_looked_up_once_the_server_is_back(server, budget, monkeypatch):
+    restart = threading.Timer(0.2, server.start)
+
+    def act(commit, connection):
+        commit()
+        server.kill()
+        restart.start()
+        cut(connection)
+
+    with commits(monkeypatch, act):
+        assert budget.reserve(EVENT).index == 4
+    restart.join()
+    assert budget.verify().entries == 4
+
+
+def test_the_same_charge_of_another_client_is_not_taken_for_ones_own(budget, monkeypatch):
+    """Not even one of the same moment, recorded where one's own was lost."""
+
+    class Clock:
+        now = staticmethod(lambda zone: datetime(2026, 1, 1, tzinfo=zone))
+
+    def act(commit, connection):
+        connection.connection.dbapi_connection.rollback()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                status = budget.reserve(EVENT).index != 4
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        cut(connection)
+
+    monkeypatch.setattr(store, "datetime", Clock)
+    with commits(monkeypatch, act), pytest.raises(LedgerUnreachableError, match="try again"):
+        budget.reserve(EVENT)
+    assert budget.verify().entries == 4
+
+
 def test_charges_that_nobody_can_look_up_are_refused(server, budget, monkeypatch):
     monkeypatch.setattr(store, "BUSY_SECONDS", 0.1)
 
@@ -331,24 +368,32 @@ def test_rows_of_a_file_make_no_ledger_on_a_server(server, schema, tmp_path):
         BudgetAccountant.open(server.address(schema))
 
 
+# Of edits of rows, which are found as in files, one is tried daily.
+EDITS = [
+    "UPDATE {}.entries SET hash = 'x' WHERE id = 3",
+    "UPDATE {}.entries SET plan = 1 WHERE id = 1",
+    "DELETE FROM {}.entries WHERE id = 1",
+    "DELETE FROM {}.entries WHERE id = 3",
+    "UPDATE {}.head SET entries = 2",
+    "DELETE FROM {}.genesis",
+    "UPDATE {}.genesis SET content = replace(content, '5.0', '9.0')",
+    "DROP TABLE {}.genesis",
+    "DROP TABLE {}.genesis, {}.head, {}.entries",
+]
+
+
 @pytest.mark.parametrize(
     "statement",
     [
         "UPDATE {}.entries SET content = replace(content, '0.01', '0.00') WHERE id = 2",
-        "UPDATE {}.entries SET hash = 'x' WHERE id = 3",
-        "UPDATE {}.entries SET plan = 1 WHERE id = 1",
-        "DELETE FROM {}.entries WHERE id = 1",
-        "DELETE FROM {}.entries WHERE id = 3",
-        "UPDATE {}.head SET entries = 2",
-        "DELETE FROM {}.genesis",
-        "UPDATE {}.genesis SET content = replace(content, '5.0', '9.0')",
         "ALTER TABLE {}.entries SET UNLOGGED",
         "ALTER TABLE {}.entries ALTER COLUMN id TYPE bigint",
+        "CREATE TRIGGER none BEFORE UPDATE ON {}.head FOR EACH ROW "
+        "EXECUTE FUNCTION suppress_redundant_updates_trigger()",
         "CREATE RULE none AS ON INSERT TO {}.entries DO INSTEAD NOTHING",
         "DROP INDEX {}.redeemed",
-        "DROP TABLE {}.genesis",
         "COMMENT ON TABLE {}.head IS 'skdp ledger, format 2'",
-        "DROP TABLE {}.genesis, {}.head, {}.entries",
+        *(pytest.param(edit, marks=pytest.mark.slow) for edit in EDITS),
     ],
 )
 def test_tampering_is_found(server, budget, schema, statement):
@@ -408,6 +453,7 @@ def test_roles_may_charge_without_the_right_to_change(server, budget, schema):
     )
 
 
+@pytest.mark.slow
 def test_locked_ledgers_refuse_after_a_while(server, budget, schema, monkeypatch):
     import psycopg
 

@@ -147,3 +147,23 @@ def test_plans_are_events_of_their_own_in_the_ledger():
     plan = budget.plan([LaplaceEvent(4.0)] * 2)
     entry = budget.entries()[plan.index - 1]
     assert entry["event"] == ComposedEvent((LaplaceEvent(4.0),) * 2).to_dict()
+
+
+@pytest.mark.parametrize("currency", ["mixed", "gdp", "zcdp", "rdp", "basic", "approx"])
+def test_a_plan_counts_in_all_that_a_budget_says_before_it_is_redeemed(currency):
+    planned, reserved = (BudgetAccountant(1.0, 1e-5, composition=currency) for _ in range(2))
+    event = ApproxDPEvent(0.2, 1e-7)
+
+    def told(budget):
+        sums = [amount for pair in budget.coordinates().values() for amount in pair]
+        shares = [*budget.allocate(3), *budget.allocate(3, mechanism="any")]
+        return [*budget.spent(), *budget.remaining(), *budget.total, *shares, *sums]
+
+    fresh = told(planned)
+    plan = planned.plan([event])
+    reserved.reserve(event)
+    assert told(planned) == pytest.approx(told(reserved), rel=1e-9, abs=0.0)
+    assert told(planned) != pytest.approx(fresh, rel=1e-3)
+    before = told(planned)
+    plan.reserve(event)
+    assert told(planned) == before

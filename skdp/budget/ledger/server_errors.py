@@ -67,7 +67,7 @@ def explain_errors(where: str) -> Iterator[None]:
     try:
         yield
     except (ImportError, UnicodeError) as error:  # no driver; no name of a host
-        raise LedgerUnreachableError(f"The ledger {where} cannot be reached. {error}") from error
+        raise_alone(LedgerUnreachableError(f"The ledger {where} cannot be reached. {error}"))
     except Exception as error:
         exceptions = sys.modules.get("sqlalchemy.exc")
         if exceptions is None or not isinstance(error, exceptions.SQLAlchemyError):

@@ -1,0 +1,162 @@
+"""Whatever charges a budget does so once, before any noise is drawn."""
+
+import importlib
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from support import WithPublicRows, rows
+
+import skdp
+from skdp import metrics, model_selection, preprocessing, statistics
+from skdp.budget import BudgetAccountant
+from skdp.mechanisms import RandomStream, SparseVector
+from skdp.preprocessing import CategoricalColumn, NumericColumn, TableSchema
+
+X, Y = rows(60)
+TARGETS = np.clip(X @ [0.5, -0.5, 0.2, 0.0], -1.0, 1.0)
+FRAME = pd.DataFrame({"age": np.arange(60.0), "ward": np.array(["A", "B"])[Y]})
+SCHEMA = TableSchema(
+    [
+        NumericColumn("age", 0, 100),
+        CategoricalColumn("ward", ["A", "B"]),
+    ]
+)
+CLASSIFIER, REGRESSOR = LogisticRegression().fit(X, Y), LinearRegression().fit(X, TARGETS)
+PUBLIC = {"classes": [0, 1], "data_norm": 1.0}
+ADDING = {"adjacency": "add-remove"}
+BOUNDS = {"lower": 0, "upper": 100}
+SEARCHED = skdp.OperaLogisticRegression(epsilon=1.0, **PUBLIC, **ADDING)
+
+
+def fit(cls, y=Y, **parameters):
+    if cls.__name__.startswith(("DPSGD", "Grpua")):
+        parameters["max_iter"] = 2
+    return lambda accountant: cls(**parameters, accountant=accountant).fit(X, y)
+
+
+def describe(call, *given, **terms):
+    return lambda accountant: call(*given, **terms, epsilon=1.0, accountant=accountant)
+
+
+WORK = {
+    **{
+        name: fit(getattr(skdp, name), **PUBLIC)
+        for name in skdp.__all__
+        if name.endswith(("SVC", "LogisticRegression", "SGDClassifier", "MLPClassifier"))
+    },
+    **{
+        name: fit(getattr(skdp, name), TARGETS, target_bounds=(-1.0, 1.0), data_norm=1.0)
+        for name in skdp.__all__
+        if name.endswith(("HuberRegressor", "SGDRegressor", "Ridge", "LinearRegression"))
+    },
+    "PATEClassifier": lambda accountant: WithPublicRows(
+        LogisticRegression(), n_teachers=5, n_queries=20, classes=[0, 1], accountant=accountant
+    ).fit(X, Y),
+    "DPPCA": fit(preprocessing.DPPCA, n_components=2, data_norm=1.0),
+    "DPQuantileClipper": fit(preprocessing.DPQuantileClipper, lower=-1.0, upper=1.0),
+    "DPStandardScaler": fit(preprocessing.DPStandardScaler, lower=-1.0, upper=1.0),
+    "PrivateGridSearchCV": fit(
+        model_selection.PrivateGridSearchCV, estimator=SEARCHED, param_grid={"alpha": [0.1, 1.0]}
+    ),
+    "PrivateRandomizedSearchCV": fit(
+        model_selection.PrivateRandomizedSearchCV,
+        estimator=SEARCHED,
+        param_distributions={"alpha": [0.1, 1.0]},
+        n_iter=2,
+    ),
+    "PrivateCalibrator": fit(metrics.PrivateCalibrator, estimator=CLASSIFIER),
+    "PrivateThreshold": fit(metrics.PrivateThreshold, estimator=CLASSIFIER),
+    "PrivateEvaluation": lambda accountant: metrics.PrivateEvaluation(
+        accountant=accountant
+    ).evaluate(CLASSIFIER, X, Y),
+    "PrivateRegressionEvaluation": lambda accountant: metrics.PrivateRegressionEvaluation(
+        target_bounds=(-1.0, 1.0), largest_error=1.0, accountant=accountant
+    ).evaluate(REGRESSOR, X, TARGETS),
+    "SparseVector": lambda accountant: SparseVector(
+        1.0, 1.0, RandomStream.from_entropy(), accountant=accountant
+    ),
+    "private_contingency_table": describe(
+        statistics.private_contingency_table, FRAME[["ward"]], schema=SCHEMA
+    ),
+    "private_count": describe(statistics.private_count, FRAME["ward"] == "A"),
+    "private_histogram": describe(statistics.private_histogram, FRAME["ward"], schema=SCHEMA),
+    "private_mean": describe(statistics.private_mean, FRAME["age"], **BOUNDS),
+    "private_quantile": describe(statistics.private_quantile, FRAME["age"], 0.5, **BOUNDS),
+    "private_table_one": describe(statistics.private_table_one, FRAME, SCHEMA, by="ward"),
+    "private_top_k": describe(statistics.private_top_k, FRAME["ward"], 1, schema=SCHEMA),
+    "private_variance": describe(statistics.private_variance, FRAME["age"], **BOUNDS),
+}
+
+
+def test_everything_that_charges_is_tried():
+    found = set()
+    for package in (skdp, *map(importlib.import_module, (f"skdp.{p}" for p in skdp._SUBPACKAGES))):
+        for name in getattr(package, "__all__", ()):
+            thing = getattr(package, name)
+            begin = thing.__init__ if inspect.isclass(thing) else thing
+            if inspect.isfunction(begin):
+                budget = inspect.signature(begin).parameters.get("accountant")
+                found |= {name} if budget is not None and budget.default is None else set()
+    assert found == set(WORK)
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_the_charge_comes_once_and_before_any_noise(name, monkeypatch):
+    """Whoever ends the process at the charge, or refuses it, has learned nothing of the rows."""
+    drawn, charges, said = [], [], {}
+    fill, words = RandomStream._fill, RandomStream.words
+
+    def watched_fill(self, out, loops):
+        drawn.append(out.size)
+        return fill(self, out, loops)
+
+    def watched_words(self, count):
+        found = words(self, count)
+        if count <= 4:  # keys of streams, and seeds of public choices
+            drawn.pop()
+        return found
+
+    class Budget:
+        adjacency = "add-remove"
+
+        def reserve(self, event, **details):
+            charges.append(len(drawn))
+            said.update(details, event=event)
+
+    monkeypatch.setattr(RandomStream, "_fill", watched_fill)
+    monkeypatch.setattr(RandomStream, "words", watched_words)
+    result = WORK[name](Budget())
+    # Which rows a search holds out is drawn before, of their numbers alone.
+    assert charges == ["Search" in name] and len(drawn) > charges[0]
+    if name != "SparseVector":  # which has no record
+        spent = result.privacy_spent_
+        for part in ("event", "epsilon", "delta", "adjacency", "seeded", "unit"):
+            assert said[part] == getattr(spent, part), part
+
+
+@pytest.mark.parametrize(
+    ("details", "part"),
+    [
+        ({"random_state": 0}, ("seeded", True)),
+        ({"adjacency": "add-remove"}, ("adjacency", "add-remove")),
+        ({"adjacency": "replace-one"}, ("adjacency", "replace-one")),
+    ],
+)
+def test_a_charge_says_what_the_noise_is_worth(details, part):
+    budget = BudgetAccountant(4.0, 1e-5, adjacency="replace-one", composition="basic")
+    model = skdp.OperaLogisticRegression(accountant=budget, **PUBLIC, **details).fit(X, Y)
+    (entry,) = budget.entries()
+    assert entry[part[0]] == getattr(model.privacy_spent_, part[0]) == part[1]
+    # A budget of replaced rows counts two changes of a fit that bounds one row that is added.
+    assert budget.spent()[0] == pytest.approx(2.0 if part[1] == "add-remove" else 1.0, rel=1e-6)
+
+
+def test_a_charge_says_that_persons_are_protected():
+    budget = BudgetAccountant(4.0, 1e-5)
+    model = skdp.PrivateRidge(target_bounds=(-1.0, 1.0), data_norm=1.0, accountant=budget)
+    model.fit(X, TARGETS, groups=np.arange(60) // 2)
+    (entry,) = budget.entries()
+    assert entry["unit"] == "group" == model.privacy_spent_.unit == budget.total.unit
