@@ -16,7 +16,7 @@ def note_certified(
     counts: Mapping[Event, int], adjacency: Adjacency, delta: float, epsilon: Interval
 ) -> None:
     """Keep the lower bound of a close interval for the epsilon of leaves."""
-    if epsilon[0] > 0.0 and is_narrow(epsilon, _NARROW):
+    if 0.0 < epsilon[0] <= epsilon[1] and is_narrow(epsilon, _NARROW):
         _cell(frozenset(counts.items()), adjacency, delta)[:] = [epsilon[0]]
 
 

@@ -125,7 +125,7 @@ def record_of(row: Row, units: tuple[str, ...]) -> dict[str, Any]:
     """Return an entry as `BudgetEntry.to_dict` does, also if its event is of an unknown class."""
     cost = zip(units, read_amounts(row["cost"]), strict=True)
     fields = _fields(row)
-    if fields["epsilon"] is not None:
+    if None not in (fields["epsilon"], fields["delta"]):
         _refuse_disproved(fields, row["event"])
     return {
         **fields,

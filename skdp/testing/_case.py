@@ -123,14 +123,13 @@ class Case:
             settings: dict[str, Any] = {"adjacency": relation}
             settings |= {"fit_intercept": False} if removes else {}
             # Of one table there is one fit. Others than its own relation it may refuse.
-            fits: dict[int, Run] = {}
+            fits: dict[tuple[int, ...], Run] = {}
             optional = (ValueError,) if relation != own else ()
             for name, table, neighbour in [*self._pairs(removes), *self._pairs_of_units(removes)]:
                 refused = optional if len(table) == 2 else (Exception,)  # or take no ids
-                one = fits.get(id(table[0])) or self.fit(
-                    self.prepare(**settings), *table, expected=refused
-                )
-                fits[id(table[0])] = one
+                key = tuple(map(id, table))
+                one = fits.get(key) or self.fit(self.prepare(**settings), *table, expected=refused)
+                fits[key] = one
                 if one.error is not None:
                     continue
                 again = {"replayed": one.trace, "expected": (Exception,)}

@@ -254,7 +254,13 @@ def _insist_on_fresh(case: Case, traces: list[ReleaseTrace], when: str) -> None:
     long = [whole.tobytes() for whole in wholes if whole.size >= _FEWEST_INTEGERS]
     _insist(len(set(long)) == len(long), f"All releases of integers {why}")
     step = _step_of_noise(case)
-    for (label, _), noise in noises(traces, _of_integers).items():
+    found = noises(traces, _of_integers)
+    labels: dict[Any, Any] = dict(found)
+    if not step:  # of all labels together: two releases of a fit may have had one stream
+        for norm in {norm for _, norm in found}:
+            parts = [noise for (_, own), noise in found.items() if own == norm]
+            labels["a release", norm] = np.concatenate(parts)
+    for (label, _), noise in labels.items():
         # Densities of absolute values are at most 1, so that two of n numbers come closer than this
         # with a probability of at most 1e-8. On a grid so many are equal by chance, or fewer.
         gaps = np.diff(np.sort(np.abs(noise)))

@@ -335,6 +335,21 @@ class SharesAStream(NoisyMean):
         return RandomStream.from_seed(0) if self.random_state is None else super().stream(rows)
 
 
+@fails("'a release' had the same noise twice")
+class DrawsTwoReleasesFromOneStream(NoisyMean):
+    def release(self, rows, sensitivity):
+        self.mean_ = np.zeros(rows.shape[1])
+        stream = self.stream(rows)
+        for label in ("mean", "again"):
+            mechanism = GaussianMechanism(
+                sensitivity=sensitivity,
+                sigma=np.sqrt(2.0) * self.noise_multiplier * sensitivity,
+                stream=stream.spawn("noise"),
+                label=label,
+            )
+            self.mean_ = self.mean_ + 0.5 * mechanism.release(self.summary(rows))
+
+
 class CountsCells(NoisyMean):
     """Releases integers, of which two fits share many by chance."""
 
