@@ -11,7 +11,7 @@ from skdp.audit.runs import AuditedTable
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import ReleaseTrace, record_releases
 
-_NOT_LINEAR = (
+NOT_LINEAR = (
     "In one run, canaries are scored by weights of their own, which linear models have and "
     "networks have not: take audit_epsilon."
 )
@@ -22,7 +22,7 @@ def score_model(table: AuditedTable, stream: RandomStream, n_canaries: int) -> A
     fitted = table.fit(stream)
     fitted = getattr(fitted, "best_estimator_", fitted)
     if not hasattr(fitted, "coef_"):
-        raise ValueError(_NOT_LINEAR)
+        raise ValueError(NOT_LINEAR)
     weights = np.array(fitted.coef_[-1, -n_canaries:])
     return weights - weights.mean()
 
@@ -43,11 +43,13 @@ def score_sums(
         )
 
     if "linear" not in plan.model.facts:
-        raise ValueError(_NOT_LINEAR)
+        raise ValueError(NOT_LINEAR)
 
     def columns(trace: ReleaseTrace, what: str) -> Array:
         """Return an array of shape (steps, outputs of a row, canaries)."""
-        sums = trace.releases[: plan.steps]  # and no table of scores, which says little of a row
+        # And no count of labels and no table of scores, which say little of a row.
+        sums = [each for each in trace.releases if each.value.size == plan.model.n_weights]
+        sums = sums[: plan.steps]
         shape = (len(sums), -1, plan.model.n_weights_per_output)
         table = np.reshape([getattr(release, what) for release in sums], shape)
         return table[:, :, plan.model.n_features - n_canaries : plan.model.n_features]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from skdp.audit.bounds import Array, Errors, distance_lower, rate_upper
-from skdp.audit.columns import score_model, score_sums
+from skdp.audit.columns import NOT_LINEAR, score_model, score_sums
 from skdp.audit.epsilon import check_audit, judge
 from skdp.audit.guesses import Guesses
 from skdp.audit.neighbours import with_canaries
@@ -60,10 +60,12 @@ def audit_in_one_run(
         What the attacker sees: the coefficients, or all noisy sums of gradients.
     method : {"f-dp", "binomial", "gaussian"}, default="f-dp"
         ``"f-dp"`` assumes nothing of the fit, and shows the least. ``"binomial"`` assumes that what
-        happens in a canary's column is independent of the other canaries: noisy gradients on full
-        or Poisson lots without intercept and projection, and noise that is independent in all
-        columns. ``"gaussian"`` assumes, besides, that noise is normal and of the same size in all
-        columns; it is for ``release="all"`` on full lots while slopes stay what they were.
+        happens in a canary's column is independent of the other canaries. It is for noisy gradients
+        of linear models on full or Poisson lots, without intercept and projection. Nothing may be
+        released beside them (``calibrate=None``, no ``prevalence="private"``), and noise must be
+        independent in all columns. ``"gaussian"`` assumes, besides, that noise is normal and of the
+        same size in all columns; it is for ``release="all"`` on full lots while slopes stay what
+        they were.
     random_state : int, RandomState or None, default=None
         Makes an audit repeatable.
 
@@ -111,7 +113,7 @@ def audit_in_one_run(
         for k, each in enumerate(coins if release == "all" else coins[:1])
     ]
     if method != "f-dp":
-        _refuse_meetings(estimator, tables[0].plan, method, release)
+        _refuse_meetings(estimator, tables[0], method, release)
     steps = tables[0].public_steps()
     with shown("audit_in_one_run", len(tables) * steps) as done:
         for place, table in enumerate(tables):
@@ -145,15 +147,30 @@ def audit_in_one_run(
     )
 
 
-def _refuse_meetings(estimator: Any, plan: Any, method: str, release: str) -> None:
-    """Refuse fits in which the column of one canary depends on others."""
-    sampling = getattr(getattr(plan, "lots", None), "sampling", None)
+def _refuse_meetings(estimator: Any, table: AuditedTable, method: str, release: str) -> None:
+    """Allow only fits of which it is proved that a canary's column depends on no other canary."""
+    plan = table.plan
+    if "linear" not in getattr(getattr(plan, "model", None), "facts", ("linear",)):
+        raise ValueError(NOT_LINEAR)
     allowed = ("full",) if method == "gaussian" else ("full", "poisson")
-    if sampling not in allowed or estimator.fit_intercept or plan.diameter is not None:
+    sampling = getattr(getattr(plan, "lots", None), "sampling", None)
+    # A table of scores or a count of labels is of all canaries. Sums come before a default's table;
+    # who asks for one wants it audited.
+    table_counts = release == "model" or getattr(estimator, "calibrate", None) == "private"
+    if (
+        sampling not in allowed
+        or estimator.fit_intercept
+        or plan.diameter is not None
+        or plan.adaptive
+        or not {"linear", "convex"} <= plan.model.facts
+        or (plan.table is not None and table_counts)
+        or table.spent.event != plan.event
+    ):
         raise ValueError(
-            f"method={method!r} needs canaries that do not meet: noisy gradients on "
-            f"{' or '.join(allowed)} lots, fit_intercept=False and no projection. method='f-dp' "
-            "needs nothing of the kind."
+            f"method={method!r} needs canaries that do not meet: noisy gradients of a linear model "
+            f"on {' or '.join(allowed)} lots, fit_intercept=False, no projection, and nothing "
+            "released beside (calibrate=None, no prevalence='private'). method='f-dp' needs "
+            "nothing of the kind."
         )
     if method == "gaussian" and release != "all":
         raise ValueError("method='gaussian' compares noisy sums: take release='all'.")

@@ -10,8 +10,10 @@ from numbers import Integral, Real
 from typing import Any
 
 from skdp.accounting import Event
+from skdp.accounting.refutation import refuse_disproved
 from skdp.budget.ledger.chain import Row, plain_number, read_amounts
 from skdp.choices import Adjacency
+from skdp.exceptions import LedgerDamagedError
 from skdp.identity import UNKNOWN
 
 # Kinds of entries: a fit or another release, a list of releases committed in advance, and a
@@ -127,11 +129,28 @@ class BudgetEntry:
 def record_of(row: Row, units: tuple[str, ...]) -> dict[str, Any]:
     """Return an entry as `BudgetEntry.to_dict` does, also if its event is of an unknown class."""
     cost = zip(units, read_amounts(row["cost"]), strict=True)
+    fields = _fields(row)
+    if None not in (fields["epsilon"], fields["delta"]):
+        _refuse_disproved(fields, row["event"])
     return {
-        **_fields(row),
+        **fields,
         "event": _map_numbers(row["event"], _unmark),
         "cost": {unit: write_up(amount) for unit, amount in cost},
     }
+
+
+def _refuse_disproved(entry: dict[str, Any], written: dict[str, Any]) -> None:
+    """Refuse to repeat a guarantee that an entry's own event disproves."""
+    try:
+        event = read_event(written)
+    except (TypeError, ValueError):
+        return  # of an unknown class, of which nothing is proved
+    try:
+        refuse_disproved(event, entry["adjacency"], entry["epsilon"], entry["delta"])
+    except ValueError as error:
+        raise LedgerDamagedError(
+            f"Entry {entry['index']} of the ledger is false: {error}"
+        ) from None
 
 
 def _fields(row: Row) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from skdp.accounting import ApproxDPEvent, Event, PLDAccountant
 from skdp.accounting.analysis import analysis_of
+from skdp.accounting.refutation import refuse_disproved
 from skdp.accounting.value import check_guarantee
 from skdp.budget.conversion import convert_adjacency
 from skdp.budget.currencies import Charge
@@ -66,6 +67,8 @@ def prepare(
     if by_hand and epsilon is not None and guarantee is not None and not needs_numbers:
         # Such a currency does not count the pair, but the ledger and its statement repeat it.
         pair_of(Charge(event, *guarantee), adjacency)
+    if guarantee is not None:
+        refuse_disproved(event, adjacency, *guarantee)
     named = estimator is None or isinstance(estimator, str)
     name = estimator if named else type(estimator).__name__
     if parameters is None and hasattr(estimator, "get_params"):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, GaussianEvent
+from skdp.accounting import ApproxDPEvent, ComposedEvent, Event, GaussianEvent, OneOfEvent
 from skdp.accounting.accountants.gdp import GDPAccountant
 from skdp.accounting.numerics import gaussian_profile
 from skdp.budget.currencies import BudgetFilter
@@ -138,7 +138,9 @@ def _curve_event(square: Fraction, epsilon: Fraction, failure: Fraction) -> Even
         return None
     pair = write_up(epsilon), write_up(failure) / kept * (1.0 + 1e-9)
     known = math.isfinite(pair[0]) and pair[1] < 1.0
-    return ComposedEvent((gaussian, ApproxDPEvent(*pair))) if known else None
+    # A choice of one: it costs no more, and nothing says that a record can cost as much.
+    curve = ComposedEvent((gaussian, ApproxDPEvent(*pair)))
+    return OneOfEvent((curve,)) if known else None
 
 
 def coordinates(

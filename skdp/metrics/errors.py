@@ -125,7 +125,8 @@ class ErrorPlan:
         entries = 5 if subgroups is None else 6 * len(subgroups)
         rounding = math.ceil(1.5 * math.sqrt(entries)) * (1 if adjacency == "add-remove" else 2)
         norm = math.sqrt(_SQUARED[adjacency][subgroups is not None]) * UNIT + rounding
-        sums = Query("sums of errors", UNIT, math.ceil(3.0 * norm), math.ceil(norm**2))
+        most = math.ceil(norm)
+        sums = Query("sums of errors", UNIT, math.ceil(3.0 * norm), math.ceil(norm**2), most)
         tables = (
             Query.shares(f"{name} of errors", adjacency, UNIT) for name in ("table", "histogram")
         )

@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp.accounting.refutation import refuse_disproved
 from skdp.reporting._wrappers import is_search, judge_rows_of_fits
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.steps import classify_step, private_claim
@@ -77,6 +78,7 @@ def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
         return examine(fitted.estimator, name)
     spent = getattr(fitted, "privacy_spent_", None)
     if isinstance(spent, PrivacySpent):
+        refuse_disproved(spent.event, spent.adjacency, *spent)
         shared = getattr(fitted, "_shares_record_of_search", False) is True
         verdict = "private", spent.mechanism + _afterwards(fitted), "", private_claim(fitted)
         findings = [Finding(name, _class(fitted), *verdict, spent, shared)]

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from skdp.accounting import Accountant, Event, PrivacyValue
 from skdp.accounting.accountants.registry import resolve_accountant
+from skdp.accounting.refutation import refuse_disproved
 from skdp.accounting.value import check_guarantee
 from skdp.choices import Unit
 from skdp.identity import UNKNOWN, code_digest, package_version
@@ -69,8 +70,9 @@ class PrivacySpent(JsonRecord):
     Raises
     ------
     ValueError
-        If epsilon or delta say of themselves that they are no guarantee, or the accountant is one
-        that gives none.
+        If epsilon or delta say of themselves that they are no guarantee, the accountant is one
+        that gives none, or the event is certified to cost more. Pickles are read with the same
+        checks. Of events that have upper bounds alone no claim is refused.
 
     Examples
     --------
@@ -108,6 +110,11 @@ class PrivacySpent(JsonRecord):
                 f"accountant={self.accountant!r} does not return guarantees of differential "
                 "privacy and cannot stand behind a record; use 'pld'."
             )
+        refuse_disproved(self.event, self.adjacency, self.epsilon, self.delta)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.epsilon, self.delta))

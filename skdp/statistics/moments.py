@@ -161,7 +161,7 @@ def _query(name: str, degree: int, adjacency: Adjacency) -> Query:
     if degree == 1:
         return Query.number(name, UNIT, UNIT)
     # Rounded down, a share moves by less than two steps more than it does as a real number.
-    return Query(name, UNIT, 4 * UNIT // 3 + 5, UNIT**2 + (UNIT // 2 + 4) ** 2)
+    return Query(name, UNIT, 4 * UNIT // 3 + 5, UNIT**2 + (UNIT // 2 + 4) ** 2, UNIT + 2)
 
 
 def _moment(

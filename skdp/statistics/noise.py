@@ -38,13 +38,15 @@ _MARGIN = 1e-12
 class Query(NamedTuple):
     """A vector of integers, and how far neighbours' vectors are apart.
 
-    With a `unit` of 1 the entries are counts, and `l1` of them change by one at most.
+    With a `unit` of 1 the entries are counts, and `l1` of them change by one at most. No entry
+    changes by more than `largest`, which is the unit where nothing else is said.
     """
 
     label: str
     unit: int
     l1: int
     l2_squared: int
+    largest: int | None = None
 
     @classmethod
     def shares(cls, label: str, adjacency: Adjacency, unit: int = 1) -> Query:
@@ -55,7 +57,7 @@ class Query(NamedTuple):
     @classmethod
     def number(cls, label: str, change: int, unit: int = 1) -> Query:
         """Return the query for a single number that changes by `change` at most."""
-        return cls(label, unit, change, change**2)
+        return cls(label, unit, change, change**2, change)
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class Noise:
     def gaussian(cls, query: Query, people: float | Fraction) -> Noise:
         """Return discrete Gaussian noise of a scale of that many records."""
         if query.unit == 1:
+            if query.largest not in (None, 1) or query.l2_squared > query.l1:
+                raise ValueError(f"{query.label}: the event is for counts that change by one.")
             one = DiscreteGaussianEvent(float(people), 1)
             return cls(query, "gaussian", Fraction(float(people)), repeated(one, query.l1))
         # On a fine grid it is as good as continuous noise (docs/proofs/discrete_noise.md,

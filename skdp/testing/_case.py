@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,6 +21,9 @@ from skdp.testing.frozen import Run, fit_frozen, listen
 
 _MOST_FITS = 60
 _LARGEST = 1.7e308
+# What records assume of fits that use the number of rows, or the labels that there are.
+_N_IS_PUBLIC = re.compile("number of (rows|units|records|persons)")
+_LABELS_ARE_PUBLIC = re.compile("label set")
 _budgets: WeakValueDictionary[int, NotingBudget] = WeakValueDictionary()
 
 
@@ -57,12 +61,23 @@ def _find_budget(number: int) -> NotingBudget:
 
 
 class Replay(NamedTuple):
-    """A fit, its replay on a neighbour, and a function for that without the row, if one is gone."""
+    """A fit and its replay on a neighbour; under add-remove also one with the row gone.
+
+    There `one` has a row of zeros in the row's place, and `other` the row.
+    """
 
     name: str
     one: Run
     other: Run
-    without: Callable[[], Run] | None
+    gone: Run | None = None
+    zeros: Callable[[], Run] | None = None  # of another label
+    n_is_public: bool = False
+
+    @property
+    def errors(self) -> tuple[Exception | None, ...]:
+        """Return what ended the replays; of a public n the rows that are there decide nothing."""
+        told = self.gone is not None and not self.n_is_public
+        return (self.other.error, *((self.gone.error,) if told else ()))  # type: ignore[union-attr]
 
 
 class Case:
@@ -86,10 +101,10 @@ class Case:
             model.set_params(**dict.fromkeys(parameters_called(model, name), value))
         return model
 
-    def fit(self, model: Any, X: Any, y: Any, **options: Any) -> Run:
+    def fit(self, model: Any, *table: Any, **options: Any) -> Run:
         """Fit under frozen noise, and listen."""
         with listen() as said:
-            run = fit_frozen(model, X, y, **options)
+            run = fit_frozen(model, *table, **options)
         return run._replace(said=said)
 
     @cached_property
@@ -108,21 +123,28 @@ class Case:
             settings: dict[str, Any] = {"adjacency": relation}
             settings |= {"fit_intercept": False} if removes else {}
             # Of one table there is one fit. Others than its own relation it may refuse.
-            fits: dict[int, Run] = {}
+            fits: dict[tuple[int, ...], Run] = {}
             optional = (ValueError,) if relation != own else ()
-            for name, table, neighbour in self._pairs(removes):
-                one = fits.get(id(table)) or self.fit(
-                    self.prepare(**settings), *table, expected=optional
-                )
-                fits[id(table)] = one
+            for name, table, neighbour in [*self._pairs(removes), *self._pairs_of_units(removes)]:
+                refused = optional if len(table) == 2 else (Exception,)  # or take no ids
+                key = tuple(map(id, table))
+                one = fits.get(key) or self.fit(self.prepare(**settings), *table, expected=refused)
+                fits[key] = one
                 if one.error is not None:
-                    break
+                    continue
                 again = {"replayed": one.trace, "expected": (Exception,)}
                 replay = partial(self._replay, settings, again)
-                shorter = [None if part is None else part[1:] for part in table]
-                without = partial(replay, *shorter) if removes else None
-                found.append(Replay(f"{name}, {relation}", one, replay(*neighbour), without))
+                found.append(Replay(f"{name}, {relation}", one, replay(*neighbour)))
+                if removes and len(table) == 2:
+                    found[-1] = self._with_the_row_gone(found[-1], replay, table, neighbour)
         return found
+
+    def _with_the_row_gone(self, found: Replay, replay: Any, table: Any, neighbour: Any) -> Replay:
+        gone = replay(*(None if part is None else part[:-1] for part in neighbour))
+        zeros = partial(replay, table[0], self._other_label(-1))
+        return found._replace(
+            gone=gone, zeros=zeros, n_is_public=self._says(_N_IS_PUBLIC, found.one)
+        )
 
     def _replay(self, settings: Any, again: Any, *table: Any) -> Run:
         return self.fit(self.prepare(**settings), *table, **again)
@@ -142,27 +164,60 @@ class Case:
         return min((noise.size for noise in noises(traces).values()), default=self.n_draws)
 
     def _pairs(self, removes: bool) -> Iterator[tuple[str, Any, Any]]:
-        """Yield neighbouring tables that differ in the first row."""
+        """Yield tables that differ in one row; what is removed is the last, zeros in the first."""
         if self._neighbours:
             yield from ((f"pair {j}", *pair) for j, pair in enumerate(self._neighbours))
             return
+        place = len(self.X) - 1 if removes else 0
         direction, null = np.random.default_rng(1).standard_normal(self.X[:1].shape), 0.0
-        scale = float(np.max(np.linalg.norm(self.X, axis=1)))
-        base = self._with(null if removes else self.X[:1])
-        yield "a random row", base, self._with(scale * direction / np.linalg.norm(direction))
-        yield "an extreme row", base, self._with(-1e9 * (self.X[:1] + scale))
+        own, scale = self.X[place], float(np.max(np.linalg.norm(self.X, axis=1)))
+        base = self._with(place, null if removes else own)
+        row = scale * direction / np.linalg.norm(direction)
+        yield "a random row", base, self._with(place, row)
+        yield "an extreme row", base, self._with(place, -1e9 * (own + scale))
         longest = np.resize([_LARGEST, -_LARGEST], self.X[:1].shape)
-        yield "the longest row", base, self._with(longest)  # products with it overflow
-        yield "a duplicate", base, self._with(self.X[1:2])
+        yield "the longest row", base, self._with(place, longest)  # products with it overflow
+        yield "a duplicate", base, self._with(place, self.X[1])
         if not removes:
-            yield "a null row", base, self._with(null)
-            if self.y is not None:
-                other = next(label for label in self.y if label != self.y[0])
-                yield "another label", base, (self.X, np.array([other, *self.y[1:]]))
+            yield "a null row", base, self._with(place, null)
+        if self.y is not None:
+            yield "another label", base, (self.X, self._other_label(place))
+            if not self._says(_LABELS_ARE_PUBLIC, self.run):
+                labels = np.array(self.y)
+                labels[place] = labels.max() + 1 if labels.dtype.kind in "iuf" else "zz"
+                yield "a new label", base, (self.X, labels)
 
-    def _with(self, row: Any) -> tuple[Any, Any]:
+    def _says(self, public: re.Pattern[str], run: Run) -> bool:
+        """Tell whether a record of a fit says among its assumptions that something is public."""
+        said = (text for record in records(run.fitted) for text in record.assumptions)
+        return any(public.search(text) for text in said)
+
+    def _pairs_of_units(self, removes: bool) -> Iterator[tuple[str, Any, Any]]:
+        """Yield tables with ids that differ in all rows of an id, of which there may be more."""
+        # Where the number of ids is public, nothing stands for one that is gone.
+        if self._neighbours or self.y is None or (removes and self._says(_N_IS_PUBLIC, self.run)):
+            return
+        ids, few = np.arange(len(self.X)) // 2, 5
+        scale = float(np.max(np.linalg.norm(self.X, axis=1)))
+        rows = np.random.default_rng(2).standard_normal((few, self.X.shape[1])) * scale
+        labels = np.resize(self._other_label(0)[:1], few)
+        first = 2 if removes else 0
+        base = (self.X[first:], self.y[first:], ids[first:])
+        for name, factor in (("an id of more rows", 1.0), ("an id of extreme rows", 1e9)):
+            X, y = np.vstack([factor * rows, self.X[2:]]), np.concatenate([labels, self.y[2:]])
+            yield name, base, (X, y, np.concatenate([np.zeros(few, dtype=int), ids[2:]]))
+
+    def _other_label(self, place: int) -> Any:
+        """Return labels, one of them another that is there."""
+        if self.y is None:
+            return None
+        labels = np.array(self.y)
+        labels[place] = next(label for label in self.y if label != self.y[place])
+        return labels
+
+    def _with(self, place: int, row: Any) -> tuple[Any, Any]:
         X = self.X.copy()
-        X[:1] = row
+        X[place] = row
         return X, self.y
 
 

@@ -32,9 +32,9 @@ def check_private_estimator(
     y : array-like of shape (n_samples,), optional
         Labels; by default, if X is not given, synthetic zeros and ones.
     neighbours : list of pairs ((X, y), (X2, y2)), optional
-        Neighbouring tables of equal size, in the relation of the estimator, in place of those made
-        here: one row random, extreme, null, a duplicate, of another label. A row removed is stood
-        for by zeros, without an intercept, or left out where zeros move a release too far.
+        Neighbouring tables in the relation of the estimator, in place of those made here: one row
+        random, extreme, null, a duplicate, of another label or of a new one, or all rows of an id.
+        Under add-remove the last row is gone.
     n_draws : int, default=200
         Numbers drawn by each mechanism, whose law is tested: these find half or twice the noise;
         see :func:`check_noise`. At most 60 fits are made for it.
@@ -59,8 +59,11 @@ def check_private_estimator(
     the releases cost no more than is charged (for Gaussian and Laplace noise without sampling);
     under frozen noise nothing that is reached from the fitted object and nothing that is said aloud
     tells neighbours apart; seeds are reported; clones and pickles keep parameters, budget and
-    record; errors quote no value. A right estimator fails by chance with a probability below 1e-6;
-    of discrete noise a few numbers may be used twice unseen. To pass proves no guarantee:
+    record; errors quote no value. The number of rows is private under add-remove, unless an
+    assumption of the record names "the number of rows" (or units); then zeros may stand for the
+    row, without an intercept, and sums may be over n. Labels that occur are private, unless an
+    assumption names the "label set". A right estimator fails by chance with a probability below
+    1e-6; of discrete noise a few numbers may be used twice unseen. To pass proves no guarantee:
     neighbours are samples, and what is not shown to the trace cannot be judged. Check the steps of
     a container as well.
 

@@ -65,8 +65,9 @@ def replay_on_neighbour(
     X, y : array-like
         A data set.
     X_neighbour, y_neighbour : array-like
-        A neighbour of equal size. Under add-remove, a removed row is stood for by one that
-        contributes nothing: a row of zeros, with ``fit_intercept=False``.
+        A neighbour. Under add-remove it lacks a row, or has one more, if nothing that is declared
+        rests on the number of rows. Where that is public a row of zeros stands for a row that is
+        gone, with ``fit_intercept=False``: it contributes nothing.
     seed : int, default=0
         Seed of the shared randomness.
     rounding : float, default=1e-9

@@ -14,7 +14,13 @@ from scipy import sparse
 from scipy.stats import binom, chi2
 from sklearn.linear_model import LogisticRegression
 
-from skdp import DPSGDClassifier, GrpuaLogisticRegression, GrpuaSVC, OperaSVC
+from skdp import (
+    DPSGDClassifier,
+    GrpuaLogisticRegression,
+    GrpuaSVC,
+    OperaSVC,
+    VariationalLogisticRegression,
+)
 from skdp.audit import AuditResult, audit_in_one_run
 from skdp.audit.columns import score_sums
 from skdp.audit.neighbours import with_canaries
@@ -225,12 +231,35 @@ def test_bad_parameters(settings, message):
         (estimator(GrpuaSVC, full=False, sampling="uniform"), "binomial", "do not meet"),
         (estimator(GrpuaSVC, full=False), "gaussian", "do not meet"),
         (OperaSVC(data_norm=1.0, fit_intercept=False), "binomial", "do not meet"),
+        *(
+            (estimator(cls, **more), method, "do not meet")
+            for method in ("binomial", "gaussian")
+            for cls, more in (
+                (GrpuaLogisticRegression, {"calibrate": "private"}),
+                (DPSGDClassifier, {"calibrate": "private"}),
+                (DPSGDClassifier, {"class_weight": "balanced", "prevalence": "private"}),
+                (GrpuaSVC, {"class_weight": "balanced", "prevalence": "private"}),
+                (VariationalLogisticRegression, {}),
+            )
+        ),
         (estimator(GrpuaSVC, calibration="hidden-state", alpha=1.0), "f-dp", "every step"),
     ],
 )
-def test_what_a_method_is_not_for_is_refused(model, method, message):
+@pytest.mark.parametrize("release", ["model", "all"])
+def test_what_a_method_is_not_for_is_refused(model, method, message, release):
+    if "every step" in message and release == "model":
+        return
     with pytest.raises(ValueError, match=message):
-        audit(model, method=method)
+        audit(model, method=method, release=release)
+
+
+@pytest.mark.parametrize("release", ["model", "all"])
+@pytest.mark.parametrize(
+    "more", [{"calibrate": "private"}, {"class_weight": "balanced", "prevalence": "private"}]
+)
+def test_releases_beside_the_steps_are_audited_where_nothing_is_assumed(more, release):
+    found = audit(estimator(GrpuaLogisticRegression, **more), release=release)
+    assert not found.violated and 0.0 < found.epsilon_lower
 
 
 @pytest.mark.parametrize("release", ["model", "all"])

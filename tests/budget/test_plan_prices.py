@@ -87,7 +87,11 @@ def test_a_plan_of_one_event_is_a_reservation(currency, given, wanted):
     for event in EVENTS:
         honest = known(event, given)
         for stated in (honest, 1e-3 * honest) if currency in PAIRS else (1e-3 * honest,):
-            item = record(event, given, stated)
+            try:
+                item = record(event, given, stated)
+            except ValueError:  # the event disproves it, and there is no such record
+                assert stated < honest
+                continue
             reserved, planned = (outcome(charge, item, terms) for charge in ("reserve", "plan"))
             if isinstance(reserved, Exception):
                 assert type(planned) is type(reserved)

@@ -24,6 +24,7 @@ from skdp.accounting import (
 )
 from skdp.accounting.events import leaf_counts
 from skdp.exceptions import BudgetExceededError, CalibrationError
+from skdp.mechanisms import analytic_gaussian_epsilon
 from skdp.mechanisms.trace import record_releases
 from skdp.model_selection import PrivateGridSearchCV, PrivateRandomizedSearchCV
 from skdp.model_selection._escrow import Escrow, costs_no_more
@@ -392,7 +393,9 @@ class Costly(NoisyCount):
     multiplier = 0.5
 
     def _spent(self, charged):
-        return dataclasses.replace(super()._spent(charged), event=GaussianEvent(self.multiplier))
+        own = analytic_gaussian_epsilon(self.multiplier, self.delta)
+        event = GaussianEvent(self.multiplier)
+        return dataclasses.replace(super()._spent(charged), event=event, epsilon=own)
 
 
 class LessCostly(Costly):

@@ -12,7 +12,12 @@ from sklearn.utils import check_random_state
 
 from skdp.accounting import GaussianEvent
 from skdp.budget.charging import ChargesBudget, charge_fit
-from skdp.mechanisms import GaussianMechanism, analytic_gaussian_sigma, resolve_random_state
+from skdp.mechanisms import (
+    GaussianMechanism,
+    analytic_gaussian_epsilon,
+    analytic_gaussian_sigma,
+    resolve_random_state,
+)
 from skdp.reporting import PrivacySpent
 
 
@@ -55,8 +60,9 @@ class NoisyCount(ChargesBudget, ClassifierMixin, BaseEstimator):
 
     def _spent(self, charged):
         sigma = analytic_gaussian_sigma(self.epsilon, self.delta)
+        own = analytic_gaussian_epsilon(charged * sigma, self.delta)  # a record is never false
         return PrivacySpent(
-            epsilon=self.epsilon,
+            epsilon=max(self.epsilon, own),
             delta=self.delta,
             adjacency=self.adjacency,
             event=GaussianEvent(charged * sigma),

@@ -11,6 +11,7 @@ import numpy as np
 
 from skdp.accounting.accountants.trade_off import TradeOff
 from skdp.accounting.analysis import ADJACENCIES, sum_of_stated
+from skdp.accounting.certified import note_certified
 from skdp.accounting.checks import check_integer, check_real
 from skdp.accounting.events import ComposedEvent, Event, RepeatedEvent, check_event, leaf_counts
 from skdp.accounting.intervals import Proved, meet, named, provers, warn_of_contradiction
@@ -325,6 +326,8 @@ class Accountant(TradeOff, ABC):
         if basic == 0.0 or delta == 0.0:
             return 0.0, basic
         interval = self._epsilon_interval(delta)
+        if self.is_upper_bound:
+            note_certified(self._counts, self._adjacency, delta, interval)
         found = Proved((max(0.0, interval[0]), max(0.0, interval[1])), provers(interval))
         return meet(found, named((0.0, basic), "basic composition"))
 
