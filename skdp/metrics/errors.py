@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from skdp.units import Units
 
 # Errors between which a row is shared out, so that means are exact; in parts of the largest one.
 _HALF = np.array([1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0])
-NODES = np.concatenate([-_HALF[::-1], [0.0], _HALF])
 # Parts of the budget: for the sums, for the table, for its sums over bins.
 _SHARES = (0.7, 0.2, 0.1)
 # Released of the sums of c+, c-, c^2, v, v^2 is the distance from a public middle, on a scale; of
@@ -31,13 +31,22 @@ _SCALES = np.sqrt([1.0, 1.0, 0.5, 4.0, 2.0, 32 / 19])
 _SQUARED = {"add-remove": (45 / 32, 2.0), "replace-one": (4.0, 4.0)}
 
 
+def nodes_of(most: float) -> np.ndarray:
+    """Return tabulated errors in parts of the largest one, up to the most that bounds allow."""
+    doubled = 2.0 ** np.arange(1, 64)
+    sizes = np.concatenate([_HALF, doubled[doubled < most], [most] if most > 1.0 else []])
+    return np.concatenate([-sizes[::-1], [0.0], sizes])
+
+
 @dataclass(frozen=True, eq=False)
 class ErrorPart:
     """What was released of all rows or of a subgroup, and its noise.
 
     With errors c in parts of the largest one, and targets v between -1 and 1, `sums` are those of
-    the positive and the negative parts of c, of c^2, v, v^2 and 1, the number of rows. `counts` has
-    shape (n_bins, n_nodes): bins of the prediction, of equal width, by errors at `NODES`.
+    the positive and the negative parts of c, of c^2, v, v^2 and 1, the number of rows; in the first
+    three c is cut at `limit`. `counts` has shape (n_bins, n_nodes): bins of the prediction, of
+    equal width, by errors at `nodes`, which are not cut. One row adds at most `heaviest` to one of
+    the first three sums beyond what it counts with a cut error.
     """
 
     sums: np.ndarray
@@ -47,6 +56,8 @@ class ErrorPart:
     node_variance: float
     bounds: tuple[float, float]
     largest_error: float
+    limit: float = 1.0
+    heaviest: tuple[float, ...] = (0.0, 0.0, 0.0)
 
     @property
     def n(self) -> float:
@@ -58,10 +69,60 @@ class ErrorPart:
         """The largest error on the scale of v."""
         return 2.0 * self.largest_error / (self.bounds[1] - self.bounds[0])
 
+    @cached_property
+    def nodes(self) -> np.ndarray:
+        """Tabulated errors, in parts of the largest one."""
+        return nodes_of((self.bounds[1] - self.bounds[0]) / self.largest_error)
+
     @property
     def centres(self) -> np.ndarray:
         """Middles of the bins of predictions on the scale of v."""
         return (2.0 * np.arange(len(self.counts)) + 1.0) / len(self.counts) - 1.0
+
+    def joint(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return sums of counts by weights, and the covariance of the noise of `sums` and these."""
+        flat = weights.reshape(len(weights), -1)
+        # Of the number of rows, as far as it is known, each count was given the same share.
+        moved = flat.mean(axis=1)
+        own = weights - moved[:, None, None]
+        over_bins, bins = own.sum(axis=1), len(self.counts)
+        fused = (bins * self.count_variance - self.node_variance) / bins**2
+        noise = self.count_variance * np.einsum("ibn,jbn->ij", own, own)
+        noise += moved[:, None] * moved * self.covariance[5, 5] - fused * over_bins @ over_bins.T
+        along = moved[:, None] * self.covariance[5]
+        return flat @ self.counts.ravel(), np.block([[self.covariance, along.T], [along, noise]])
+
+    @cached_property
+    def beyond(self) -> np.ndarray:
+        """Weights on counts that say what larger errors add to the sums of c+, c- and c^2.
+
+        Sizes have lines between nodes. Lines are above squares, up to what bounds allow in a bin,
+        and by half at most (docs/proofs/evaluation.md, Theorem 6).
+        """
+        weights = np.zeros((3, *self.counts.shape))
+        upper = self.nodes[self.nodes > 1.0]
+        lower = np.append(1.0, upper[:-1])[: upper.size]
+        edges = np.linspace(-1.0, 1.0, len(self.counts) + 1)
+        for sign, most in enumerate((1.0 - edges[:-1], 1.0 + edges[1:])):
+            most = most[:, None] / self.reach
+            chords = lower**2 - 1.0 + (upper - lower) * (np.minimum(most, upper) + lower)
+            at = [self.nodes.searchsorted(node if sign == 0 else -node) for node in upper]
+            weights[sign][:, at] = np.where(most > lower, upper - 1.0, 0.0)
+            weights[2][:, at] = np.where(most > lower, chords, 0.0)
+        return weights
+
+    def uncut(self, shares: tuple[float, float, float]) -> Self:
+        """Return sums to which a share of what larger errors add was added."""
+        weights = np.array(shares)[:, None, None] * self.beyond
+        found, covariance = self.joint(weights)
+        added = np.hstack([np.eye(6), np.eye(6, 3)])
+        return replace(
+            self,
+            sums=self.sums + np.pad(found, (0, 3)),
+            covariance=added @ covariance @ added.T,
+            limit=float(self.nodes[-1]),
+            heaviest=tuple(weights.max(axis=(1, 2)).tolist()),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +168,11 @@ class ErrorPlan:
     bounds: tuple[float, float]
     largest_error: float
     subgroups: tuple[Any, ...] | None = None
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """Tabulated errors, in parts of the largest one."""
+        return nodes_of((self.bounds[1] - self.bounds[0]) / self.largest_error)
 
     @classmethod
     def build(
@@ -173,7 +239,8 @@ class ErrorPlan:
         )
         own = np.zeros(v.size, dtype=np.int64) if members is None else members
         groups = len(self.subgroups or (None,))
-        c = np.clip((v - q) * (0.5 * (high - low) / self.largest_error), -1.0, 1.0)
+        error, nodes = (v - q) * (0.5 * (high - low) / self.largest_error), self.nodes
+        c = np.clip(error, -1.0, 1.0)
         parts = [np.maximum(c, 0.0), np.maximum(-c, 0.0), c**2, v, v**2]
         parts += [] if self.subgroups is None else [np.ones_like(c)]
         whole = np.full(v.size, UNIT, dtype=np.int64)
@@ -188,10 +255,10 @@ class ErrorPlan:
                 of_person = table_of([own, units.codes], [groups, units.n_units], steps)
                 sums.append((of_person // units.counts).sum(axis=1))
         bins = np.minimum((0.5 * (q + 1.0) * self.n_bins).astype(int), self.n_bins - 1)
-        left = np.clip(np.searchsorted(NODES, c, side="right") - 1, 0, NODES.size - 2)
-        share = (c - NODES[left]) / np.diff(NODES)[left]
+        left = np.clip(np.searchsorted(nodes, error, side="right") - 1, 0, nodes.size - 2)
+        share = (error - nodes[left]) / np.diff(nodes)[left]
         upper = np.rint(np.clip(share, 0.0, 1.0) * whole).astype(np.int64)
-        shape = [groups, self.n_bins, NODES.size]
+        shape = [groups, self.n_bins, nodes.size]
         table = table_of([own, bins, left], shape, whole - upper)
         table += table_of([own, bins, left + 1], shape, upper)
         return [np.stack(sums, axis=1), table, table.sum(axis=1)]

@@ -122,7 +122,9 @@ def plain_label(value: Any) -> Any:
 
 
 def figure_to_dict(figure: Figure) -> dict[str, Any]:
-    """Return a figure as plain values, None for what is not finite."""
+    """Return a figure as plain values, None for what is not finite; a reason where it has one."""
     numbers = np.array([figure, *figure.interval]).tolist()
     value, low, high = (number if math.isfinite(number) else None for number in numbers)
-    return {"value": value, "interval": [low, high]}
+    return {"value": value, "interval": [low, high]} | (
+        {"reason": figure.reason} if figure.reason else {}
+    )
