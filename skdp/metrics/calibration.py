@@ -109,8 +109,9 @@ def expected_calibration_error(table: ScoreTable, z: float) -> Figure:
     # Where in their part of a bin scores lie nobody knows: each may be off by half its length.
     ends = table.bins.parts
     apart = 0.5 * (ends[1] - ends[0]) @ np.maximum(spread @ table.counts.sum(axis=0), 0.0)
-    interval = (max(0.0, (low - apart) / total), min(1.0, (high + apart) / total))
-    return Figure(min(1.0, float(value / total)), interval, "expected_calibration_error")
+    shown = min(1.0, float(value / total))
+    interval = max(0.0, min(shown, (low - apart) / total)), min(1.0, (high + apart) / total)
+    return Figure(shown, (interval[0], max(shown, interval[1])), "expected_calibration_error")
 
 
 def _largest_sum(observed: float) -> float:

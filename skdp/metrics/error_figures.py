@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -21,111 +20,86 @@ _CELLS = 10
 _STEPS = 256
 # Density at the largest error, in parts of that at half of it.
 _FALL = 0.25
-_NUMBER = np.eye(6)[5]
-_SIZES, _SQUARES = np.array([1.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0])
-# Deviations of noise beyond which larger errors are seen, and what is certain of their squares.
-_SEEN, _CERTAIN = 4.0, 2.0 / 3.0
-_UNSEEN = "errors beyond largest_error may hide more than is seen: a larger one cuts less"
-Estimate = Callable[[ErrorPart], tuple[float, Interval]]
+_UP, _DOWN, _SQUARE, _, _, _NUMBER, _CUT, _CUT_SQUARE = np.eye(8)
+Estimate = tuple[float, Interval]
 
 
 def _noise(
     part: ErrorPart, fixed: np.ndarray, moving: np.ndarray = -_NUMBER
 ) -> Callable[[float], float]:
     """Return the variance of the noise of sums weighted by ``fixed + a * moving``, given a."""
+    fixed, moving = fixed[: part.sums.size], moving[: part.sums.size]
     return lambda a: float((fixed + a * moving) @ part.covariance @ (fixed + a * moving))
 
 
-def _uncut(part: ErrorPart, z: float, kind: np.ndarray, estimate: Estimate, down: int = 1) -> Any:
-    """Return value, interval and reason of an estimate from cut errors for errors as they are.
+def _at_least(part: ErrorPart, z: float, estimate: Callable[[bool, float], Estimate]) -> Estimate:
+    """Return an estimate of what is at least as large as that of cut errors, where any are cut.
 
-    It rises with what larger errors add to c+ and c^2, and to c-, or falls with it (`down` 0). If
-    noise may explain all that is seen of them, none are counted, and the interval takes the most.
+    One of two lower ends is too large as often as one of them would be, if each takes half.
     """
-    value, (low, high) = estimate(part)
-    if part.nodes[-1] <= 1.0:
-        return value, (low, high), ""
-    found, covariance = part.joint(np.tensordot(kind, part.beyond, 1)[None])
-    added, deviation = float(found[0]), math.sqrt(covariance[6, 6])
-    if added > _SEEN * deviation:
-        certain, middle, most = (
-            estimate(part.uncut((1.0, 1.0, share)))
-            for share in (_CERTAIN, 0.5 * (1.0 + _CERTAIN), 1.0)
-        )
-        value, (low, high) = middle[0], (certain[1][0], most[1][1])
-        return value, (min(low, value), max(high, value)), ""
-    ends = [(low, high), estimate(part.uncut((1.0, float(down), 1.0)))[1]]
-    ends += [] if down else [estimate(part.uncut((0.0, 1.0, 1.0)))[1]]
-    low = min(low for low, _ in ends) if not down else low
-    hidden = added + z * deviation > kind @ part.sums[:3]
-    value = math.nan if hidden else value
-    return value, (low, max(high for _, high in ends)), _UNSEEN if hidden else ""
+    value, (low, high) = estimate(False, z)
+    if part.nodes[-1] > 1.0:
+        each = -float(ndtri(0.5 * ndtr(-z)))
+        of_cut, ends = estimate(True, each)
+        low, value = max(estimate(False, each)[1][0], ends[0]), max(value, of_cut)
+    return value, (low, max(high, value))
 
 
 def _mean(
     part: ErrorPart,
     z: float,
-    weights: tuple[float, ...],
+    weights: np.ndarray,
     sampling: Callable[[float], float],
+    unit: float,
     least: float = 0.0,
-) -> tuple[float, Interval]:
-    """Return the mean over rows of weighted sums, between a least and the largest there is."""
-    fixed = np.pad(np.array(weights), (0, 6 - len(weights)))
-    total, noise = float(fixed @ part.sums), _noise(part, fixed)
-    # Of rows whose errors are cut some z^2 may be there and not be drawn.
-    rare = (z * float(np.abs(fixed[:3]) @ part.heaviest)) ** 2
-    most = part.limit ** (2.0 if weights[-1] and len(weights) == 3 else 1.0)
+) -> Estimate:
+    """Return the mean over rows of weighted sums, at most 1 each, in a unit."""
+    weights, rows = weights[: part.sums.size], float(part.sums[5])
+    total, noise = float(weights @ part.sums), _noise(part, weights)
     ends = not_ruled_out(
-        lambda a: total - part.sums[5] * a,
-        lambda a: sampling(a) + noise(a) + rare,
-        z,
-        (least * most, most),
+        lambda a: total - rows * a, lambda a: sampling(a) + noise(a), z, (least, 1.0)
     )
-    known = part.sums[5] > 0.0
-    return (float(np.clip(total / part.sums[5], least * most, most)) if known else math.nan), ends
+    value = float(np.clip(total / rows, least, 1.0)) if rows > 0.0 else math.nan
+    return unit * value, (unit * ends[0], unit * ends[1])
 
 
 def mean_absolute_error(part: ErrorPart, z: float) -> Figure:
     """Return the mean size of errors."""
 
-    def estimate(part: ErrorPart) -> tuple[float, Interval]:
-        up, down, squares = part.sums[:3]
-        sampling = max(float(squares - (up + down) ** 2 / part.n), 0.0)
-        return _mean(part, z, (1.0, 1.0), lambda _: sampling)
+    def estimate(cut: bool, z: float) -> Estimate:
+        weights, squares = (_CUT, _CUT_SQUARE) if cut else (_UP + _DOWN, _SQUARE)
+        size, square = (float(each[: part.sums.size] @ part.sums) for each in (weights, squares))
+        sampling = max(square - size**2 / part.n, 0.0)
+        unit = part.largest_error if cut else part.most
+        return _mean(part, z, weights, lambda _: sampling, unit)
 
-    return _shown("mean_absolute_error", part, *_uncut(part, z, _SIZES, estimate))
+    return Figure(*_at_least(part, z, estimate), "mean_absolute_error")
 
 
 def mean_error(part: ErrorPart, z: float) -> Figure:
     """Return the mean of target less prediction."""
-
-    def estimate(part: ErrorPart) -> tuple[float, Interval]:
-        up, down, squares = part.sums[:3]
-        sampling = max(float(squares - (up - down) ** 2 / part.n), 0.0)
-        return _mean(part, z, (1.0, -1.0), lambda _: sampling, -1.0)
-
-    return _shown("mean_error", part, *_uncut(part, z, _SIZES, estimate, 0))
-
-
-def _shown(name: str, part: ErrorPart, value: float, ends: Interval, reason: str) -> Figure:
-    low, high = (part.largest_error * end for end in ends)
-    return Figure(part.largest_error * value, (low, high), name, reason)
+    up, down, squares = part.sums[:3]
+    sampling = max(float(squares - (up - down) ** 2 / part.n), 0.0)
+    found = _mean(part, z, _UP - _DOWN, lambda _: sampling, part.most, -1.0)
+    return Figure(*found, "mean_error")
 
 
 def root_mean_squared_error(part: ErrorPart, z: float) -> Figure:
     """Return the root of the mean squared error."""
 
-    def estimate(part: ErrorPart) -> tuple[float, Interval]:
-        square, most = max(float(part.sums[2]) / part.n, 0.0), part.limit**2
-        fourth = _fourth_moments(part)[0] / part.reach**4 / part.n
+    def estimate(cut: bool, z: float) -> Estimate:
+        weights = _CUT_SQUARE if cut else _SQUARE
+        square = max(float(weights[: part.sums.size] @ part.sums) / part.n, 0.0)
+        unit = part.largest_error if cut else part.most
+        fourth = _fourth_moments(part, cut)[0] * (0.5 * part.most / unit) ** 4 / part.n
         # The share of fourth powers in squares is that of the table: with the mean square a it
         # would be the Bernoulli variance a (1 - a) if all errors were the largest one or none.
-        share = float(np.clip(fourth / square, square, most)) if square > 0.0 else most
-        return _mean(part, z, (0.0, 0.0, 1.0), lambda a: part.n * a * (share - a))
+        share = float(np.clip(fourth / square, square, 1.0)) if square > 0.0 else 1.0
+        return _mean(part, z, weights, lambda a: part.n * a * (share - a), unit**2)
 
-    value, (low, high), reason = _uncut(part, z, _SQUARES, estimate)
-    roots = math.sqrt(low), math.sqrt(high)
-    return _shown("root_mean_squared_error", part, math.sqrt(value), roots, reason)
+    value, (low, high) = _at_least(part, z, estimate)
+    ends = math.sqrt(low), math.sqrt(high)
+    return Figure(math.sqrt(value), ends, "root_mean_squared_error")
 
 
 def median_absolute_error(part: ErrorPart, z: float) -> Figure:
@@ -188,48 +162,51 @@ def _bounds_of_shares(count: int, steps: np.ndarray) -> np.ndarray:
 
 def r2(part: ErrorPart, z: float) -> Figure:
     """Return the share of the targets' variance that predictions explain, by Fieller's sets."""
-    share, (low, high), reason = _uncut(part, z, _SQUARES, lambda part: _unexplained(part, z))
-    least = 1.0 - high if high < _LARGEST_SHARE else -math.inf
-    return Figure(1.0 - share, (least, 1.0 - low), "r2", reason)
-
-
-def _unexplained(part: ErrorPart, z: float) -> tuple[float, Interval]:
-    """Return the share of the targets' variance that errors have, and its interval."""
-    n, (_, _, squares, first, second, _) = part.n, part.sums.tolist()
-    errors, middle, of_first = part.reach**2 * squares, first / n, part.covariance[3, 3]
-    spread = second - (first**2 - of_first) / n
-    moments = _fourth_moments(part)
-    noise = _noise(
-        part,
-        part.reach**2 * np.eye(6)[2],
-        np.array([0.0, 0.0, 0.0, 2.0 * middle, -1.0, -(middle**2)]),
+    share, (low, high) = _at_least(part, z, lambda cut, z: _unexplained(part, cut, z))
+    return Figure(
+        1.0 - share, (1.0 - high if high < _LARGEST_SHARE else -math.inf, 1.0 - low), "r2"
     )
-    rare = (z * part.reach**2 * part.heaviest[2]) ** 2
+
+
+def _unexplained(part: ErrorPart, cut: bool, z: float) -> Estimate:
+    """Return the share of the targets' variance that errors, or cut errors, have."""
+    n, (first, second) = part.n, part.sums[3:5].tolist()
+    middle, of_first = first / n, part.covariance[3, 3]
+    spread = second - (first**2 - of_first) / n
+    weights = _reach(part, cut) ** 2 * (_CUT_SQUARE if cut else _SQUARE)
+    errors, moments = float(weights[: part.sums.size] @ part.sums), _fourth_moments(part, cut)
+    moving = np.array([0.0, 0.0, 0.0, 2.0 * middle, -1.0, -(middle**2), 0.0, 0.0])
+    noise = _noise(part, weights, moving)
 
     def variance(share: float) -> float:
         sampling = moments[0] - 2.0 * share * moments[1] + share**2 * moments[2]
-        return sampling + noise(share) + 2.0 * (share * of_first / n) ** 2 + rare
+        return sampling + noise(share) + 2.0 * (share * of_first / n) ** 2
 
     ends = not_ruled_out(lambda share: errors - share * spread, variance, z, (0.0, _LARGEST_SHARE))
     return (max(errors / spread, 0.0) if spread > 0.0 else math.nan), ends
 
 
-def _fourth_moments(part: ErrorPart) -> tuple[float, float, float]:
+def _reach(part: ErrorPart, cut: bool) -> float:
+    """Return the largest error, or that at which errors are cut, on the scale of v."""
+    return 2.0 * (part.largest_error / part.most if cut else 1.0)
+
+
+def _fourth_moments(part: ErrorPart, cut: bool) -> tuple[float, float, float]:
     """Return sums of e^4, e^2 d^2 and d^4, with errors e and targets d from their mean.
 
     They are the table's, within what second moments leave possible; of e^4 as much more as its
     noise may hide.
     """
-    n, (_, _, squares, first, second, _) = part.n, part.sums.tolist()
-    middle = float(np.clip(first / n, -1.0, 1.0))
-    errors = part.reach**2 * max(squares, 0.0)
+    n, (first, second) = part.n, part.sums[3:5].tolist()
+    middle, reach = float(np.clip(first / n, -1.0, 1.0)), _reach(part, cut)
+    errors = reach**2 * max(float(part.sums[7 if cut else 2]), 0.0)
     spread = max(second - first**2 / n, 0.0)
-    e = part.reach * np.clip(part.nodes, -part.limit, part.limit)
+    e = 2.0 * part.nodes / part.nodes[-1]
     d = np.clip(part.centres[:, None] + e, -1.0, 1.0) - middle
+    e = np.clip(e, -reach, reach)
     whole = part.counts
     hidden = 0.5 * math.sqrt(part.node_variance * (e**8).sum())
-    largest = (part.reach * part.limit) ** 2
-    fourth = _within((whole @ e**4).sum() + hidden, errors**2 / n, largest * errors)
+    fourth = _within((whole @ e**4).sum() + hidden, errors**2 / n, reach**2 * errors)
     other = _within((whole * d**4).sum(), spread**2 / n, (1.0 + abs(middle)) ** 2 * spread)
     cross = _within((whole * e**2 * d**2).sum(), 0.0, math.sqrt(fourth * other))
     return fourth, cross, other
@@ -279,12 +256,22 @@ def calibration_curve(part: ErrorPart, z: float) -> list[tuple[float, Figure, fl
     return points
 
 
+def _possible(part: ErrorPart) -> np.ndarray:
+    """Return which counts, of shape (n_bins, n_nodes), are of errors that bounds allow."""
+    edges, places = np.linspace(-1.0, 1.0, len(part.counts) + 1), part.nodes / part.nodes[-1]
+    # A row between two nodes counts at both: the node before is one that it passed.
+    before = np.append(places[1:], 1.0), np.append(-1.0, places[:-1])
+    down, up = (2.0 * each for each in before)
+    below = (places >= 0.0) | (down > -1.0 - edges[1:, None])
+    return below & ((places <= 0.0) | (up < 1.0 - edges[:-1, None]))
+
+
 def _mean_error_within(part: ErrorPart, cell: slice, z: float) -> tuple[float, Interval]:
     """Return the mean of errors whose predictions lie in a cell of bins, and its interval."""
     counts = part.counts[cell].sum(axis=0)
     weights = np.zeros((2, *part.counts.shape))
     # Errors that bounds rule out there have counts of noise alone.
-    possible = (np.abs(part.nodes) <= 1.0) | (part.beyond[:2, cell] > 0.0).any(axis=0)
+    possible = _possible(part)[cell]
     weights[:, cell] = np.stack([part.nodes, np.ones_like(part.nodes)])[:, None] * possible
     (total, rows), covariance = part.joint(weights)
     noise, kept = covariance[6:, 6:], np.maximum(counts, 0.0)

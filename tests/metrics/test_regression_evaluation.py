@@ -129,10 +129,9 @@ def test_without_noise_figures_are_those_of_scikit_learn():
         assert point.x == pytest.approx(clipped[inside].mean(), abs=0.15)
         assert point.y - point.x == pytest.approx((Y - clipped)[inside].mean(), abs=0.01)
     small = PrivateRegressionEvaluation(1e6, target_bounds=(0, 10), largest_error=0.5)
-    cut = np.clip(Y - clipped, -0.5, 0.5)
-    assert small.evaluate(MODEL, X, Y).mean_absolute_error == pytest.approx(
-        np.abs(cut).mean(), abs=2e-3
-    )
+    found = small.evaluate(MODEL, X, Y)
+    for name, value in wanted.items():  # errors larger than the largest one count as they are
+        assert getattr(found, name) == pytest.approx(value, rel=0.03, abs=2e-3)
 
 
 def held(plan, draws, population, understated=1.0):
@@ -319,14 +318,14 @@ def test_subgroups_are_declared_and_given_or_refused_before_the_charge():
     assert not budget.entries()
 
 
-@pytest.mark.parametrize("scale", [0.05, 0.12, 0.5])
+@pytest.mark.parametrize("scale", [0.05, 0.12, 0.3])
 @pytest.mark.parametrize("law", ["normal", "laplace", "logistic"])
 def test_medians_of_smooth_errors_are_found_between_tabulated_ones(monkeypatch, scale, law):
     silent(monkeypatch)
     errors = scale * getattr(np.random.default_rng(0), law)(size=40_000)
-    plan = plan_of(n=errors.size, largest=4.0)  # of the widest ones a fifth is cut
-    exact = plan.count(5.0 + 4.0 * np.clip(errors, -1.0, 1.0), np.full(errors.size, 5.0), None)
-    wanted = 4.0 * np.median(np.minimum(np.abs(errors), 1.0))
+    plan = plan_of(n=errors.size, largest=4.0)  # of the widest ones some are larger
+    exact = plan.count(5.0 + 4.0 * errors, np.full(errors.size, 5.0), None)
+    wanted = 4.0 * np.median(np.abs(errors))
     found = error_figures.median_absolute_error(plan.release(exact, None).part(), 1.959964)
     low, high = found.interval
     assert low < wanted < high and found == pytest.approx(wanted, rel=0.03)
