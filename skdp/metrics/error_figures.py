@@ -20,6 +20,8 @@ _CELLS = 10
 _STEPS = 256
 # Density at the largest error, in parts of that at half of it.
 _FALL = 0.25
+# Rows with the largest error that might have been drawn as well: of a few none is easily seen.
+_MISSED = 1.0
 _UP, _DOWN, _SQUARE, _, _, _NUMBER, _CUT, _CUT_SQUARE = np.eye(8)
 Estimate = tuple[float, Interval]
 
@@ -57,7 +59,7 @@ def _mean(
     weights, rows = weights[: part.sums.size], float(part.sums[5])
     total, noise = float(weights @ part.sums), _noise(part, weights)
     ends = not_ruled_out(
-        lambda a: total - rows * a, lambda a: sampling(a) + noise(a), z, (least, 1.0)
+        lambda a: total - rows * a, lambda a: sampling(a) + noise(a) + _MISSED, z, (least, 1.0)
     )
     value = float(np.clip(total / rows, least, 1.0)) if rows > 0.0 else math.nan
     return unit * value, (unit * ends[0], unit * ends[1])
