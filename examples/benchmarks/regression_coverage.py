@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from regression_evaluation import FIGURES, release
+from regression_evaluation import FIGURES, figures_of, release
 
 from skdp.metrics import PrivateRegressionResult
 from skdp.metrics.errors import ErrorPlan
@@ -106,15 +106,6 @@ def case_of(seed: int, run: int = 0) -> Case:
     return Case(f"{name}largest {largest:g}, share {share:g}", truth, said, plan, share)
 
 
-def figures_of(truth: np.ndarray, said: np.ndarray) -> np.ndarray:
-    """Return the figures of a population."""
-    error = truth - said
-    square, spread = (error**2).mean(), truth.var()
-    r2 = 1.0 - square / spread if spread > 0.0 else -np.inf
-    means = [r2, np.abs(error).mean(), square**0.5, error.mean()]
-    return np.array([*means, np.median(np.abs(error))])
-
-
 def measure(case: Case, draws: int) -> np.ndarray:
     """Return how often each figure is held, is below its interval, and is shown."""
     rng, plan = np.random.default_rng(draws), case.plan
@@ -150,7 +141,7 @@ def main() -> None:
             worst = found[0].min()
             if worst < arguments.below:
                 cells = " | ".join(" ".join(f"{part:.3g}" for part in row) for row in found)
-                print(f"{case.name}: {cells}", flush=True)
+                print(f"{case.name}: {cells}", flush=True)  # held, below, shown, widths
     held = np.array(every)
     print("figures:", *FIGURES)
     for name, row in (("mean", held[:, 0].mean(axis=0)), ("lowest", held[:, 0].min(axis=0))):

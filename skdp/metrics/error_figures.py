@@ -75,7 +75,7 @@ def mean_absolute_error(part: ErrorPart, z: float) -> Figure:
         unit = part.largest_error if cut else part.most
         return _mean(part, z, weights, lambda _: sampling, unit)
 
-    return Figure(*_at_least(part, z, estimate), "mean_absolute_error")
+    return _shown("mean_absolute_error", *_at_least(part, z, estimate))
 
 
 def mean_error(part: ErrorPart, z: float) -> Figure:
@@ -83,7 +83,7 @@ def mean_error(part: ErrorPart, z: float) -> Figure:
     up, down, squares = part.sums[:3]
     sampling = max(float(squares - (up - down) ** 2 / part.n), 0.0)
     found = _mean(part, z, _UP - _DOWN, lambda _: sampling, part.most, -1.0)
-    return Figure(*found, "mean_error")
+    return _shown("mean_error", *found)
 
 
 def root_mean_squared_error(part: ErrorPart, z: float) -> Figure:
@@ -101,7 +101,13 @@ def root_mean_squared_error(part: ErrorPart, z: float) -> Figure:
 
     value, (low, high) = _at_least(part, z, estimate)
     ends = math.sqrt(low), math.sqrt(high)
-    return Figure(math.sqrt(value), ends, "root_mean_squared_error")
+    return _shown("root_mean_squared_error", math.sqrt(value), ends)
+
+
+def _shown(
+    name: str, value: float, ends: Interval, hidden: str = "how many rows there are"
+) -> Figure:
+    return Figure(value, ends, name, f"noise hides {hidden}" if math.isnan(value) else "")
 
 
 def median_absolute_error(part: ErrorPart, z: float) -> Figure:
