@@ -231,7 +231,7 @@ def error_histogram(part: ErrorPart, z: float) -> list[tuple[float, Figure, floa
         weights = np.zeros((1, *part.counts.shape))
         weights[0, :, node] = 1.0
         (count,), covariance = part.joint(weights)
-        noise = covariance[np.ix_([6, 5], [6, 5])]
+        noise = covariance[np.ix_([-1, 5], [-1, 5])]
 
         def variance(a: float) -> float:
             of_noise = noise[0, 0] - 2.0 * a * noise[0, 1] + a**2 * noise[1, 1]
@@ -282,7 +282,7 @@ def _mean_error_within(part: ErrorPart, cell: slice, z: float) -> tuple[float, I
     possible = _possible(part)[cell]
     weights[:, cell] = np.stack([part.nodes, np.ones_like(part.nodes)])[:, None] * possible
     (total, rows), covariance = part.joint(weights)
-    noise, kept = covariance[6:, 6:], np.maximum(counts, 0.0)
+    noise, kept = covariance[-2:, -2:], np.maximum(counts, 0.0)
 
     def variance(a: float) -> float:
         of_noise = noise[0, 0] - 2.0 * a * noise[0, 1] + a**2 * noise[1, 1]

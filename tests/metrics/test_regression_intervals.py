@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -119,6 +120,45 @@ def test_ends_of_intervals_are_where_the_noise_of_brute_force_has_them(largest, 
             spread = sums[4] - sums[3] ** 2 / sums[5]
             gap = 4.0 * sums[2] - high * spread
         assert -gap == pytest.approx(Z * deviation, rel=0.06), name
+
+
+@pytest.mark.parametrize("largest", [10.0, 3.1])
+@pytest.mark.parametrize("subgroup", [None, "a"])
+def test_ends_of_curves_are_where_the_noise_of_brute_force_has_them(largest, subgroup):
+    """All predictions are right: nothing is drawn at other nodes, and little in cells."""
+    rng, subgroups = np.random.default_rng(2), subgroup and ("a", "b")
+    plan = plan_of(100_000, 0.02, largest, subgroups, bins=10)
+    said = rng.uniform(0.0, 10.0, plan.n)
+    members = None if subgroup is None else np.arange(plan.n) % 2
+    exact = [part / UNIT for part in plan.count(said, said, None, members)]
+    part = plan.assemble(*exact).part(subgroup)
+    for node, point in enumerate(error_figures.error_histogram(part, Z)):
+        high = point[1].interval[1]
+        moves = moved_by(
+            plan,
+            lambda tables, node=node, high=high: (
+                tables.part(subgroup).counts[:, node].sum() - high * tables.part(subgroup).sums[5]
+            ),
+        )
+        sampling = part.n * high * (1.0 - high)
+        gap = high * part.n - part.counts[:, node].sum()
+        if high < 1.0:
+            assert gap == pytest.approx(Z * math.sqrt(moves @ moves + sampling), rel=1e-6)
+    curve = [*error_figures.calibration_curve(part, Z), (None, None, 10.0)]
+    single = [one for one, after in pairwise(curve) if after[2] < one[2] + 1.5]
+    assert len(single) >= 3
+    for middle, observed, least in single:  # cells of one bin, 1 wide
+        at, high = round(least), (observed.interval[1] - middle) / largest
+        size = largest * part.nodes
+        before = np.append(size[1:], 0.0), np.append(0.0, size[:-1])
+        kept = np.where(size < 0.0, before[0] > -at - 1.0, before[1] < 10.0 - at)
+        weights = kept * (part.nodes - high)
+        moves = moved_by(
+            plan,
+            lambda tables, at=at, weights=weights: tables.part(subgroup).counts[at] @ weights,
+        )
+        gap, sampling = -part.counts[at] @ weights, part.counts[at] @ weights**2
+        assert gap == pytest.approx(Z * math.sqrt(moves @ moves + sampling), rel=1e-6)
 
 
 @settings(max_examples=40, deadline=None)
