@@ -44,7 +44,8 @@ def _at_least(part: ErrorPart, z: float, estimate: Callable[[bool, float], Estim
         each = -float(ndtri(0.5 * ndtr(-z)))
         of_cut, ends = estimate(True, each)
         low, value = max(estimate(False, each)[1][0], ends[0]), max(value, of_cut)
-    return value, (low, max(high, value))
+        high = max(high, ends[1])
+    return value, (low, high)
 
 
 def _mean(
