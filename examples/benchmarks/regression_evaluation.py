@@ -77,12 +77,12 @@ def populations(directory: str) -> Iterator[Population]:
         yield Population(name, np.clip(truth, *bounds), np.clip(said, *bounds), bounds, largest)
 
 
-def figures_of(truth: np.ndarray, said: np.ndarray, largest: float) -> np.ndarray:
+def figures_of(truth: np.ndarray, said: np.ndarray) -> np.ndarray:
     """Return the figures of rows without noise."""
-    error = np.clip(truth - said, -largest, largest)
+    error, spread = truth - said, truth.var()
     square, sizes = (error**2).mean(), np.abs(error)
-    means = [1 - square / truth.var(), sizes.mean(), square**0.5, error.mean()]
-    return np.array([*means, np.median(sizes)])
+    r2 = 1.0 - square / spread if spread > 0.0 else -math.inf
+    return np.array([r2, sizes.mean(), square**0.5, error.mean(), np.median(sizes)])
 
 
 def gaps_held(tables: ErrorTables, result: PrivateRegressionResult, rows: Population) -> list[bool]:
@@ -93,8 +93,7 @@ def gaps_held(tables: ErrorTables, result: PrivateRegressionResult, rows: Popula
     place = np.minimum((rows.said - low) / (high - low), 1 - 1e-12) * bins
     first = [(point.threshold - low) / (high - low) * bins for point in points]
     cells = np.searchsorted(np.round(first).astype(int), place.astype(int), side="right") - 1
-    errors = np.clip(rows.truth - rows.said, -rows.largest_error, rows.largest_error)
-    counts, sums = np.bincount(cells), np.bincount(cells, errors)
+    counts, sums = np.bincount(cells), np.bincount(cells, rows.truth - rows.said)
     held = []
     for point, count, total in zip(points, counts, sums, strict=False):
         gap = total / count if count else math.nan
@@ -119,7 +118,7 @@ def measure(rows: Population, n: int, epsilon: float, relation: Any, draws: int)
     rng = np.random.default_rng([n, round(10 * epsilon)])
     options = {"bounds": rows.bounds, "largest_error": rows.largest_error}
     plan = ErrorPlan.build(epsilon, 1e-6, relation, n, **options)
-    wanted = figures_of(rows.truth, rows.said, rows.largest_error)
+    wanted = figures_of(rows.truth, rows.said)
     found, gaps = [], []
     for draw in range(draws):
         drawn = rng.integers(rows.truth.size, size=n)
@@ -129,7 +128,7 @@ def measure(rows: Population, n: int, epsilon: float, relation: Any, draws: int)
         noisy = [getattr(result, name) for name in FIGURES]
         ends = np.array([figure.interval for figure in noisy])
         held = (ends[:, 0] - 1e-9 <= wanted) & (wanted <= ends[:, 1] + 1e-9)
-        plain = figures_of(truth, said, rows.largest_error)
+        plain = figures_of(truth, said)
         found.append([held, ends[:, 1] - ends[:, 0], np.array(noisy) - wanted, plain - wanted])
         if draw % 10 == 0:
             gaps += gaps_held(tables, result, rows)

@@ -118,8 +118,9 @@ def expected_calibration_error(table: ScoreTable, z: float) -> Figure:
     if table.bins.atoms is None:  # and in a spike anywhere in the bin
         means, (middles, halves) = middle @ spread, table.bins.middles
         apart += ((halves + np.abs(middles - means)) * np.maximum(every, 0.0))[table.spikes].sum()
-    interval = (max(0.0, (low - apart) / total), min(1.0, (high + apart) / total))
-    return Figure(min(1.0, float(value / total)), interval, "expected_calibration_error")
+    shown = min(1.0, float(value / total))
+    interval = max(0.0, min(shown, (low - apart) / total)), min(1.0, (high + apart) / total)
+    return Figure(shown, (interval[0], max(shown, interval[1])), "expected_calibration_error")
 
 
 def _largest_sum(observed: float) -> float:

@@ -4,92 +4,121 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from skdp.metrics.errors import NODES, ErrorPart
+from skdp.metrics.errors import ErrorPart
 from skdp.metrics.intervals import Figure, Interval, not_ruled_out
 
 # Unexplained shares of variance beyond which an interval has no end.
 _LARGEST_SHARE = 100.0
 _CELLS = 10
-# Sizes of errors, each a node, and how finely a median is looked for between two of them.
-_SIZES = NODES[NODES.size // 2 :]
+# How finely a median is looked for between two tabulated errors.
 _STEPS = 256
 # Density at the largest error, in parts of that at half of it.
 _FALL = 0.25
-_NUMBER = np.eye(6)[5]
+# Rows with the largest error that might have been drawn as well: of a few none is easily seen.
+_MISSED = 1.0
+_UP, _DOWN, _SQUARE, _, _, _NUMBER, _CUT, _CUT_SQUARE = np.eye(8)
+Estimate = tuple[float, Interval]
 
 
 def _noise(
     part: ErrorPart, fixed: np.ndarray, moving: np.ndarray = -_NUMBER
 ) -> Callable[[float], float]:
     """Return the variance of the noise of sums weighted by ``fixed + a * moving``, given a."""
+    fixed, moving = fixed[: part.sums.size], moving[: part.sums.size]
     return lambda a: float((fixed + a * moving) @ part.covariance @ (fixed + a * moving))
 
 
-def mean(
-    name: str,
-    weights: list[float],
-    sampling: Callable[[float], float],
+def _at_least(part: ErrorPart, z: float, estimate: Callable[[bool, float], Estimate]) -> Estimate:
+    """Return an estimate of what is at least as large as that of cut errors, where any are cut.
+
+    One of two lower ends is too large as often as one of them would be, if each takes half.
+    """
+    value, (low, high) = estimate(False, z)
+    if part.nodes[-1] > 1.0:
+        each = -float(ndtri(0.5 * ndtr(-z)))
+        of_cut, ends = estimate(True, each)
+        low, value = max(estimate(False, each)[1][0], ends[0]), max(value, of_cut)
+        high = max(high, ends[1])
+    return value, (low, high)
+
+
+def _mean(
     part: ErrorPart,
     z: float,
+    weights: np.ndarray,
+    sampling: Callable[[float], float],
+    unit: float,
     least: float = 0.0,
-) -> Figure:
-    """Return the mean over rows of weighted sums in parts of the largest error, in its unit."""
-    fixed = np.pad(np.array(weights), (0, 6 - len(weights)))
-    total, noise = float(fixed @ part.sums), _noise(part, fixed)
+) -> Estimate:
+    """Return the mean over rows of weighted sums, at most 1 each, in a unit."""
+    weights, rows = weights[: part.sums.size], float(part.sums[5])
+    total, noise = float(weights @ part.sums), _noise(part, weights)
     ends = not_ruled_out(
-        lambda a: total - part.sums[5] * a, lambda a: sampling(a) + noise(a), z, (least, 1.0)
+        lambda a: total - rows * a, lambda a: sampling(a) + noise(a) + _MISSED, z, (least, 1.0)
     )
-    known = part.sums[5] > 0.0
-    value = float(np.clip(total / part.n, least, 1.0)) if known else math.nan
-    low, high = (part.largest_error * a for a in ends)
-    return Figure(part.largest_error * value, (low, high), name)
+    value = float(np.clip(total / rows, least, 1.0)) if rows > 0.0 else math.nan
+    return unit * value, (unit * ends[0], unit * ends[1])
 
 
 def mean_absolute_error(part: ErrorPart, z: float) -> Figure:
     """Return the mean size of errors."""
-    up, down, squares = part.sums[:3]
-    sampling = max(float(squares - (up + down) ** 2 / part.n), 0.0)
-    return mean("mean_absolute_error", [1.0, 1.0], lambda _: sampling, part, z)
+
+    def estimate(cut: bool, z: float) -> Estimate:
+        weights, squares = (_CUT, _CUT_SQUARE) if cut else (_UP + _DOWN, _SQUARE)
+        size, square = (float(each[: part.sums.size] @ part.sums) for each in (weights, squares))
+        sampling = max(square - size**2 / part.n, 0.0)
+        unit = part.largest_error if cut else part.most
+        return _mean(part, z, weights, lambda _: sampling, unit)
+
+    return _shown("mean_absolute_error", *_at_least(part, z, estimate))
 
 
 def mean_error(part: ErrorPart, z: float) -> Figure:
     """Return the mean of target less prediction."""
     up, down, squares = part.sums[:3]
     sampling = max(float(squares - (up - down) ** 2 / part.n), 0.0)
-    return mean("mean_error", [1.0, -1.0], lambda _: sampling, part, z, -1.0)
+    found = _mean(part, z, _UP - _DOWN, lambda _: sampling, part.most, -1.0)
+    return _shown("mean_error", *found)
 
 
 def root_mean_squared_error(part: ErrorPart, z: float) -> Figure:
     """Return the root of the mean squared error."""
-    square = max(float(part.sums[2]) / part.n, 0.0)
-    fourth = _fourth_moments(part)[0] / part.reach**4 / part.n
-    # The share of fourth powers in squares is that of the table: with the mean square a it would
-    # be the Bernoulli variance a (1 - a) if all errors were the largest one or none.
-    share = float(np.clip(fourth / square, square, 1.0)) if square > 0.0 else 1.0
 
-    def sampling(a: float) -> float:
-        return part.n * a * (share - a)
+    def estimate(cut: bool, z: float) -> Estimate:
+        weights = _CUT_SQUARE if cut else _SQUARE
+        square = max(float(weights[: part.sums.size] @ part.sums) / part.n, 0.0)
+        unit = part.largest_error if cut else part.most
+        fourth = _fourth_moments(part, cut)[0] * (0.5 * part.most / unit) ** 4 / part.n
+        # The share of fourth powers in squares is that of the table: with the mean square a it
+        # would be the Bernoulli variance a (1 - a) if all errors were the largest one or none.
+        share = float(np.clip(fourth / square, square, 1.0)) if square > 0.0 else 1.0
+        return _mean(part, z, weights, lambda a: part.n * a * (share - a), unit**2)
 
-    found = mean("", [0.0, 0.0, 1.0], sampling, part, z)
-    value, low, high = (
-        math.sqrt(part.largest_error * end) for end in (float(found), *found.interval)
-    )
-    return Figure(value, (low, high), "root_mean_squared_error")
+    value, (low, high) = _at_least(part, z, estimate)
+    ends = math.sqrt(low), math.sqrt(high)
+    return _shown("root_mean_squared_error", math.sqrt(value), ends)
+
+
+def _shown(
+    name: str, value: float, ends: Interval, hidden: str = "how many rows there are"
+) -> Figure:
+    return Figure(value, ends, name, f"noise hides {hidden}" if math.isnan(value) else "")
 
 
 def median_absolute_error(part: ErrorPart, z: float) -> Figure:
     """Return the median size of errors, whose interval holds whatever their law."""
-    middle = NODES.size // 2
+    middle = part.nodes.size // 2
     by_node = part.counts.sum(axis=0)
     by_size = by_node[middle:] + np.append(0.0, by_node[:middle][::-1])
-    variances = part.node_variance * np.where(_SIZES > 0.0, 2.0, 1.0)
-    sizes, below, surely = _shares_below()
+    tabulated = part.nodes[middle:]
+    variances = part.node_variance * np.where(tabulated > 0.0, 2.0, 1.0)
+    sizes, below, surely = _shares_below(tuple(tabulated.tolist()))
     at = int(np.argmax(np.append((below @ by_size)[:-1] - 0.5 * by_size.sum(), math.inf) >= 0.0))
     # Two sums can rule a size out on either side, each with half the probability. Of rows that
     # weigh much some z^2 may be there and not be counted.
@@ -101,33 +130,34 @@ def median_absolute_error(part: ErrorPart, z: float) -> Figure:
     return Figure(value, (low, high), "median_absolute_error")
 
 
-@cache
-def _shares_below() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+@lru_cache(16)
+def _shares_below(tabulated: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return sizes of errors, weights on counts by node that say how many are smaller, and bounds.
 
     A density that is a line between nodes gives each the area of its product with the node's hat.
     """
-    gaps = np.diff(_SIZES)
+    nodes = np.array(tabulated)
+    gaps = np.diff(nodes)
     hats = np.diag(np.append(gaps, 0.0) + np.append(0.0, gaps)) / 3.0
     hats += (np.diag(gaps, 1) + np.diag(gaps, -1)) / 6.0
     steps = np.arange(_STEPS) / _STEPS
-    sizes = np.append((_SIZES[:-1, None] + gaps[:, None] * steps).ravel(), 1.0)
-    heights = np.stack([np.interp(sizes, _SIZES, hat) for hat in np.eye(_SIZES.size)], axis=1)
+    sizes = np.append((nodes[:-1, None] + gaps[:, None] * steps).ravel(), nodes[-1])
+    heights = np.stack([np.interp(sizes, nodes, hat) for hat in np.eye(nodes.size)], axis=1)
     areas = 0.5 * np.diff(sizes)[:, None] * (heights[1:] + heights[:-1])
     # What is counted at the largest error beyond the density there are errors that were cut.
-    falls = np.vstack([np.eye(_SIZES.size - 1), _FALL * np.eye(_SIZES.size - 1)[-1]])
-    below = np.vstack([np.zeros(_SIZES.size), np.cumsum(areas, axis=0)]) @ falls
+    falls = np.vstack([np.eye(nodes.size - 1), _FALL * np.eye(nodes.size - 1)[-1]])
+    below = np.vstack([np.zeros(nodes.size), np.cumsum(areas, axis=0)]) @ falls
     weights = np.pad(below @ np.linalg.inv(hats[:-1] @ falls), ((0, 0), (0, 1)))
     weights[-1] = 1.0
-    return sizes, weights, _bounds_of_shares(steps)
+    return sizes, weights, _bounds_of_shares(nodes.size, steps)
 
 
-def _bounds_of_shares(steps: np.ndarray) -> np.ndarray:
+def _bounds_of_shares(count: int, steps: np.ndarray) -> np.ndarray:
     """Return weights on counts by node that are above 0 on average only for sizes not the median.
 
     Lines between nodes are below the rows that are smaller, less a half, or those that are larger.
     """
-    node = np.arange(_SIZES.size)
+    node = np.arange(count)
     gap = np.append(np.repeat(node[:-1], steps.size), node[-1])[:, None]
     part = np.append(np.tile(steps, node.size - 1), 0.0)[:, None]
     past = np.divide(1.0 - part, part, out=np.zeros_like(part), where=part > 0.0)
@@ -141,42 +171,51 @@ def _bounds_of_shares(steps: np.ndarray) -> np.ndarray:
 
 def r2(part: ErrorPart, z: float) -> Figure:
     """Return the share of the targets' variance that predictions explain, by Fieller's sets."""
-    n, (_, _, squares, first, second, _) = part.n, part.sums.tolist()
-    errors, middle, of_first = part.reach**2 * squares, first / n, part.covariance[3, 3]
-    spread = second - (first**2 - of_first) / n
-    moments = _fourth_moments(part)
-    noise = _noise(
-        part,
-        part.reach**2 * np.eye(6)[2],
-        np.array([0.0, 0.0, 0.0, 2.0 * middle, -1.0, -(middle**2)]),
+    share, (low, high) = _at_least(part, z, lambda cut, z: _unexplained(part, cut, z))
+    return Figure(
+        1.0 - share, (1.0 - high if high < _LARGEST_SHARE else -math.inf, 1.0 - low), "r2"
     )
+
+
+def _unexplained(part: ErrorPart, cut: bool, z: float) -> Estimate:
+    """Return the share of the targets' variance that errors, or cut errors, have."""
+    n, (first, second) = part.n, part.sums[3:5].tolist()
+    middle, of_first = first / n, part.covariance[3, 3]
+    spread = second - (first**2 - of_first) / n
+    weights = _reach(part, cut) ** 2 * (_CUT_SQUARE if cut else _SQUARE)
+    errors, moments = float(weights[: part.sums.size] @ part.sums), _fourth_moments(part, cut)
+    moving = np.array([0.0, 0.0, 0.0, 2.0 * middle, -1.0, -(middle**2), 0.0, 0.0])
+    noise = _noise(part, weights, moving)
 
     def variance(share: float) -> float:
         sampling = moments[0] - 2.0 * share * moments[1] + share**2 * moments[2]
         return sampling + noise(share) + 2.0 * (share * of_first / n) ** 2
 
-    low, high = not_ruled_out(
-        lambda share: errors - share * spread, variance, z, (0.0, _LARGEST_SHARE)
-    )
-    value = min(1.0, 1.0 - errors / spread) if spread > 0.0 else math.nan
-    return Figure(value, (1.0 - high if high < _LARGEST_SHARE else -math.inf, 1.0 - low), "r2")
+    ends = not_ruled_out(lambda share: errors - share * spread, variance, z, (0.0, _LARGEST_SHARE))
+    return (max(errors / spread, 0.0) if spread > 0.0 else math.nan), ends
 
 
-def _fourth_moments(part: ErrorPart) -> tuple[float, float, float]:
+def _reach(part: ErrorPart, cut: bool) -> float:
+    """Return the largest error, or that at which errors are cut, on the scale of v."""
+    return 2.0 * (part.largest_error / part.most if cut else 1.0)
+
+
+def _fourth_moments(part: ErrorPart, cut: bool) -> tuple[float, float, float]:
     """Return sums of e^4, e^2 d^2 and d^4, with errors e and targets d from their mean.
 
     They are the table's, within what second moments leave possible; of e^4 as much more as its
     noise may hide.
     """
-    n, (_, _, squares, first, second, _) = part.n, part.sums.tolist()
-    middle = float(np.clip(first / n, -1.0, 1.0))
-    errors = part.reach**2 * max(squares, 0.0)
+    n, (first, second) = part.n, part.sums[3:5].tolist()
+    middle, reach = float(np.clip(first / n, -1.0, 1.0)), _reach(part, cut)
+    errors = reach**2 * max(float(part.sums[7 if cut else 2]), 0.0)
     spread = max(second - first**2 / n, 0.0)
-    e = part.reach * NODES
+    e = 2.0 * part.nodes / part.nodes[-1]
     d = np.clip(part.centres[:, None] + e, -1.0, 1.0) - middle
+    e = np.clip(e, -reach, reach)
     whole = part.counts
     hidden = 0.5 * math.sqrt(part.node_variance * (e**8).sum())
-    fourth = _within((whole @ e**4).sum() + hidden, errors**2 / n, part.reach**2 * errors)
+    fourth = _within((whole @ e**4).sum() + hidden, errors**2 / n, reach**2 * errors)
     other = _within((whole * d**4).sum(), spread**2 / n, (1.0 + abs(middle)) ** 2 * spread)
     cross = _within((whole * e**2 * d**2).sum(), 0.0, math.sqrt(fourth * other))
     return fourth, cross, other
@@ -189,15 +228,21 @@ def _within(value: float, low: float, high: float) -> float:
 def error_histogram(part: ErrorPart, z: float) -> list[tuple[float, Figure, float]]:
     """Return nodes, and the shares of rows that are counted at them, shared out between two."""
 
-    def share(count: float) -> Figure:
+    def share(node: int) -> Figure:
+        weights = np.zeros((1, *part.counts.shape))
+        weights[0, :, node] = 1.0
+        (count,), covariance = part.joint(weights)
+        noise = covariance[np.ix_([-1, 5], [-1, 5])]
+
+        def variance(a: float) -> float:
+            of_noise = noise[0, 0] - 2.0 * a * noise[0, 1] + a**2 * noise[1, 1]
+            return float(part.n * a * (1.0 - a) + of_noise)
+
         ends = not_ruled_out(lambda a: count - part.n * a, variance, z)
         return Figure(float(np.clip(count / part.n, 0.0, 1.0)), ends, "share of rows")
 
-    def variance(a: float) -> float:
-        return part.n * a * (1.0 - a) + part.node_variance + a**2 * float(part.covariance[5, 5])
-
-    nodes, counts = (part.largest_error * NODES).tolist(), part.counts.sum(axis=0).tolist()
-    return [(node, share(count), node) for node, count in zip(nodes, counts, strict=True)]
+    nodes = (part.largest_error * part.nodes).tolist()
+    return [(node, share(at), node) for at, node in enumerate(nodes)]
 
 
 def calibration_curve(part: ErrorPart, z: float) -> list[tuple[float, Figure, float]]:
@@ -209,25 +254,41 @@ def calibration_curve(part: ErrorPart, z: float) -> list[tuple[float, Figure, fl
     cuts = np.unique(np.concatenate([[0], cuts[cuts < count], [count]]))
     points = []
     for first, last in pairwise(cuts.tolist()):
-        inside = part.counts[first:last]
-        by_bin, by_node = np.maximum(inside.sum(axis=1), 0.0), inside.sum(axis=0)
+        by_bin = np.maximum(part.counts[first:last].sum(axis=1), 0.0)
         centres = part.centres[first:last]
         known = by_bin.sum() > 0.0
         at = float(by_bin @ centres / by_bin.sum()) if known else float(centres.mean())
-        gap, ends = _mean_error_within(by_node, (last - first) * part.count_variance, z)
+        gap, ends = _mean_error_within(part, slice(first, last), z)
         middle, least = low + half * (at + 1.0), low + (high - low) * first / count
         to_y = [middle + part.largest_error * error for error in (gap, *ends)]
         points.append((middle, Figure(to_y[0], (to_y[1], to_y[2]), "observed"), least))
     return points
 
 
-def _mean_error_within(counts: np.ndarray, noise: float, z: float) -> tuple[float, Interval]:
-    """Return the mean of `NODES` by counts whose noise has a variance, and its interval."""
-    kept, total = np.maximum(counts, 0.0), float(counts.sum())
+def _possible(part: ErrorPart) -> np.ndarray:
+    """Return which counts, of shape (n_bins, n_nodes), are of errors that bounds allow."""
+    edges, places = np.linspace(-1.0, 1.0, len(part.counts) + 1), part.nodes / part.nodes[-1]
+    # A row between two nodes counts at both: the node before is one that it passed.
+    before = np.append(places[1:], 1.0), np.append(-1.0, places[:-1])
+    down, up = (2.0 * each for each in before)
+    below = (places >= 0.0) | (down > -1.0 - edges[1:, None])
+    return below & ((places <= 0.0) | (up < 1.0 - edges[:-1, None]))
+
+
+def _mean_error_within(part: ErrorPart, cell: slice, z: float) -> tuple[float, Interval]:
+    """Return the mean of errors whose predictions lie in a cell of bins, and its interval."""
+    counts = part.counts[cell].sum(axis=0)
+    weights = np.zeros((2, *part.counts.shape))
+    # Errors that bounds rule out there have counts of noise alone.
+    possible = _possible(part)[cell]
+    weights[:, cell] = np.stack([part.nodes, np.ones_like(part.nodes)])[:, None] * possible
+    (total, rows), covariance = part.joint(weights)
+    noise, kept = covariance[-2:, -2:], np.maximum(counts, 0.0)
 
     def variance(a: float) -> float:
-        return float((kept + noise) @ (NODES - a) ** 2)
+        of_noise = noise[0, 0] - 2.0 * a * noise[0, 1] + a**2 * noise[1, 1]
+        return float(kept @ (part.nodes - a) ** 2 + of_noise)
 
-    ends = not_ruled_out(lambda a: float(counts @ (NODES - a)), variance, z, (-1.0, 1.0))
-    value = float(np.clip(counts @ NODES / total, -1.0, 1.0)) if total > 0.0 else math.nan
-    return value, ends
+    limits = float(part.nodes[0]), float(part.nodes[-1])
+    ends = not_ruled_out(lambda a: float(total - a * rows), variance, z, limits)
+    return (float(np.clip(total / rows, *limits)) if rows > 0.0 else math.nan), ends

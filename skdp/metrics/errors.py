@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,25 +20,33 @@ from skdp.units import Units
 
 # Errors between which a row is shared out, so that means are exact; in parts of the largest one.
 _HALF = np.array([1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0])
-NODES = np.concatenate([-_HALF[::-1], [0.0], _HALF])
 # Parts of the budget: for the sums, for the table, for its sums over bins.
 _SHARES = (0.7, 0.2, 0.1)
-# Released of the sums of c+, c-, c^2, v, v^2 is the distance from a public middle, on a scale; of
-# subgroups also how many rows they have.
-_MIDDLES = np.array([0.0, 0.0, 0.75, 0.0, 0.75, 0.0])
-_SCALES = np.sqrt([1.0, 1.0, 0.5, 4.0, 2.0, 32 / 19])
-# Squared L2 sensitivity of the sums of one record, without and with subgroups
-# (docs/proofs/evaluation.md, Theorem 5).
-_SQUARED = {"add-remove": (45 / 32, 2.0), "replace-one": (4.0, 4.0)}
+# Released of the sums of c+, c-, c^2, v, v^2, 1, |l|, l^2 is the distance from a public middle, on
+# a scale: of subgroups also how many rows they have, and those of cut errors l if any may be cut.
+_MIDDLES = np.array([0.0, 0.0, 0.75, 0.0, 0.75, 0.0, 0.5, 0.5])
+_SCALES = np.sqrt([1.0, 1.0, 0.5, 4.0, 2.0, 32 / 19, 4.0, 4.0])
+# Squared L2 sensitivity of the sums of one record, without and with subgroups, and what cut errors
+# add to it (docs/proofs/evaluation.md, Theorem 5).
+_SQUARED = {"add-remove": (45 / 32, 2.0, 1 / 8), "replace-one": (4.0, 4.0, 1 / 2)}
+
+
+def nodes_of(most: float) -> np.ndarray:
+    """Return tabulated errors in parts of the largest one, up to the most that bounds allow."""
+    doubled = 2.0 ** np.arange(1, 64)
+    sizes = np.concatenate([_HALF, doubled[doubled < most], [most] if most > 1.0 else []])
+    return np.concatenate([-sizes[::-1], [0.0], sizes])
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorPart:
     """What was released of all rows or of a subgroup, and its noise.
 
-    With errors c in parts of the largest one, and targets v between -1 and 1, `sums` are those of
-    the positive and the negative parts of c, of c^2, v, v^2 and 1, the number of rows. `counts` has
-    shape (n_bins, n_nodes): bins of the prediction, of equal width, by errors at `NODES`.
+    With errors c in parts of the distance of the bounds, and targets v between -1 and 1, `sums` are
+    those of the positive and the negative parts of c, of c^2, v, v^2 and 1, the number of rows; if
+    the largest error is less than that distance, also of sizes and squares of errors that are cut
+    at it, in parts of it. `counts` has shape (n_bins, n_nodes): bins of the prediction, of equal
+    width, by errors at `nodes`.
     """
 
     sums: np.ndarray
@@ -54,14 +63,32 @@ class ErrorPart:
         return max(float(self.sums[5]), 1.0)
 
     @property
-    def reach(self) -> float:
-        """The largest error on the scale of v."""
-        return 2.0 * self.largest_error / (self.bounds[1] - self.bounds[0])
+    def most(self) -> float:
+        """The distance of the bounds."""
+        return self.bounds[1] - self.bounds[0]
+
+    @cached_property
+    def nodes(self) -> np.ndarray:
+        """Tabulated errors, in parts of the largest one."""
+        return nodes_of(self.most / self.largest_error)
 
     @property
     def centres(self) -> np.ndarray:
         """Middles of the bins of predictions on the scale of v."""
         return (2.0 * np.arange(len(self.counts)) + 1.0) / len(self.counts) - 1.0
+
+    def joint(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return sums of counts by weights, and the covariance of the noise of `sums` and these."""
+        flat = weights.reshape(len(weights), -1)
+        # Of the number of rows, as far as it is known, each count was given the same share.
+        moved = flat.mean(axis=1)
+        own = weights - moved[:, None, None]
+        over_bins, bins = own.sum(axis=1), len(self.counts)
+        fused = (bins * self.count_variance - self.node_variance) / bins**2
+        noise = self.count_variance * np.einsum("ibn,jbn->ij", own, own)
+        noise += moved[:, None] * moved * self.covariance[5, 5] - fused * over_bins @ over_bins.T
+        along = moved[:, None] * self.covariance[5]
+        return flat @ self.counts.ravel(), np.block([[self.covariance, along.T], [along, noise]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +112,8 @@ class ErrorTables:
         members = members_of(subgroup, self.subgroups)
         every, taken = len(self.counts), len(self.counts[members])
         # The numbers of rows add up to n, and each took its share of the middles along.
-        noise = np.append(self.sum_noise[:5], 0.0) ** 2
-        moved = np.append(_MIDDLES[:5], 1.0)
+        noise, moved = self.sum_noise**2, _MIDDLES[: self.sum_noise.size].copy()
+        noise[5], moved[5] = 0.0, 1.0
         of_number = self.sum_noise[5] ** 2 * taken * (1.0 - taken / every)
         covariance = taken * np.diag(noise) + of_number * np.outer(moved, moved)
         fine, of_node = (taken * variance for variance in self.variances)
@@ -108,6 +135,17 @@ class ErrorPlan:
     largest_error: float
     subgroups: tuple[Any, ...] | None = None
 
+    @property
+    def nodes(self) -> np.ndarray:
+        """Tabulated errors, in parts of the largest one."""
+        return nodes_of((self.bounds[1] - self.bounds[0]) / self.largest_error)
+
+    @property
+    def entries(self) -> list[int]:
+        """Which sums are released."""
+        numbers = [] if self.subgroups is None else [5]
+        return [*range(5), *numbers, *([6, 7] if self.nodes[-1] > 1.0 else [])]
+
     @classmethod
     def build(
         cls,
@@ -122,11 +160,13 @@ class ErrorPlan:
         subgroups: tuple[Any, ...] | None = None,
     ) -> ErrorPlan:
         """Find the least noise for a target."""
-        entries = 5 if subgroups is None else 6 * len(subgroups)
+        cut = (bounds[1] - bounds[0]) / largest_error > 1.0
+        entries = (5 + 2 * cut + (subgroups is not None)) * len(subgroups or (None,))
         rounding = math.ceil(1.5 * math.sqrt(entries)) * (1 if adjacency == "add-remove" else 2)
-        norm = math.sqrt(_SQUARED[adjacency][subgroups is not None]) * UNIT + rounding
-        most = math.ceil(norm)
-        sums = Query("sums of errors", UNIT, math.ceil(3.0 * norm), math.ceil(norm**2), most)
+        *squared, of_cut = _SQUARED[adjacency]
+        norm = math.sqrt(squared[subgroups is not None] + cut * of_cut) * UNIT + rounding
+        largest = math.ceil(norm)
+        sums = Query("sums of errors", UNIT, math.ceil(3.0 * norm), math.ceil(norm**2), largest)
         tables = (
             Query.shares(f"{name} of errors", adjacency, UNIT) for name in ("table", "histogram")
         )
@@ -174,25 +214,28 @@ class ErrorPlan:
         )
         own = np.zeros(v.size, dtype=np.int64) if members is None else members
         groups = len(self.subgroups or (None,))
-        c = np.clip((v - q) * (0.5 * (high - low) / self.largest_error), -1.0, 1.0)
+        c, nodes = 0.5 * (v - q), self.nodes
+        error = c * nodes[-1]
+        size = np.minimum(np.abs(error), 1.0)
         parts = [np.maximum(c, 0.0), np.maximum(-c, 0.0), c**2, v, v**2]
-        parts += [] if self.subgroups is None else [np.ones_like(c)]
+        parts += [np.ones_like(c), size, size**2]
         whole = np.full(v.size, UNIT, dtype=np.int64)
         if units is not None:  # a person is the mean of his rows
             whole = UNIT // units.counts[units.codes]
         sums = []
-        for part, middle, scale in zip(parts, _MIDDLES, _SCALES, strict=False):
-            steps = np.rint((part - middle) / scale * UNIT).astype(np.int64)
+        for entry in self.entries:
+            distance = (parts[entry] - _MIDDLES[entry]) / _SCALES[entry]
+            steps = np.rint(distance * UNIT).astype(np.int64)
             if units is None:
                 sums.append(table_of([own], [groups], steps))
             else:
                 of_person = table_of([own, units.codes], [groups, units.n_units], steps)
                 sums.append((of_person // units.counts).sum(axis=1))
         bins = np.minimum((0.5 * (q + 1.0) * self.n_bins).astype(int), self.n_bins - 1)
-        left = np.clip(np.searchsorted(NODES, c, side="right") - 1, 0, NODES.size - 2)
-        share = (c - NODES[left]) / np.diff(NODES)[left]
+        left = np.clip(np.searchsorted(nodes, error, side="right") - 1, 0, nodes.size - 2)
+        share = (error - nodes[left]) / np.diff(nodes)[left]
         upper = np.rint(np.clip(share, 0.0, 1.0) * whole).astype(np.int64)
-        shape = [groups, self.n_bins, NODES.size]
+        shape = [groups, self.n_bins, nodes.size]
         table = table_of([own, bins, left], shape, whole - upper)
         table += table_of([own, bins, left + 1], shape, upper)
         return [np.stack(sums, axis=1), table, table.sum(axis=1)]
@@ -208,19 +251,22 @@ class ErrorPlan:
 
     def assemble(self, sums: np.ndarray, table: np.ndarray, histogram: np.ndarray) -> ErrorTables:
         """Return estimates that have the public sum; all of it is post-processing."""
-        deviations = self.noises[0].people * _SCALES
+        released = self.entries
+        found = np.zeros((len(sums), 8 if 6 in released else 6))
+        deviations = np.zeros(found.shape[1])
+        found[:, released] = sums * _SCALES[released]
+        deviations[released] = self.noises[0].people * _SCALES[released]
         fine, coarse = (noise.people**2 for noise in self.noises[1:])
         one = np.zeros(self.n_bins, dtype=int)
         best, _ = fuse(table.swapaxes(1, 2), histogram[..., None], one, (fine, coarse))
         counts = best.swapaxes(1, 2)
-        if self.subgroups is None:
-            deviations[5], rows = 0.0, np.array([float(self.n)])
-        else:
-            rows = sums[:, 5] * _SCALES[5]
-            rows = rows + (self.n - rows.sum()) / rows.size
+        rows = np.array([float(self.n)])
+        if self.subgroups is not None:
+            rows = found[:, 5] + (self.n - found[:, 5].sum()) / len(found)
         gaps = rows - counts.sum(axis=(1, 2))
         counts = counts + gaps[:, None, None] / counts[0].size
-        found = sums[:, :5] * _SCALES[:5] + rows[:, None] * _MIDDLES[:5]
+        found[:, released] += rows[:, None] * _MIDDLES[released]
+        found[:, 5] = rows
         variances = fine, 1.0 / (1.0 / (self.n_bins * fine) + 1.0 / coarse)
         public = self.n, self.bounds, self.largest_error, self.subgroups
-        return ErrorTables(np.column_stack([found, rows]), deviations, counts, variances, *public)
+        return ErrorTables(found, deviations, counts, variances, *public)

@@ -192,7 +192,7 @@ def _average_precision(
 
     low, high = not_ruled_out(lambda a: (value - a) * total, variance, z)
     shown = float(np.clip(value + 0.5 * rise * max(share, 0.0), 0.0, 1.0))
-    return shown, (low, high + rise * min(1.0, share + reach))
+    return shown, (min(low, shown), max(shown, high + rise * min(1.0, share + reach)))
 
 
 def mean_of_cells(

@@ -74,21 +74,22 @@ def not_ruled_out(
     limits: Interval = (0.0, 1.0),
     least: float = 0.0,
 ) -> Interval:
-    """Return the hull of all values at which ``statistic^2 <= z^2 max(variance, least)``.
+    """Return the hull of the root, and of where ``statistic^2 <= z^2 max(variance, least)``.
 
-    The statistic is a line, and the variance a parabola: three points determine each. What has no
-    end within the limits ends there (Fieller).
+    The statistic is a falling line, and the variance a parabola: three points determine each. What
+    has no end within the limits ends there (Fieller), and so does what has its root beyond.
     """
     low, high = limits
     points = np.array([low, 0.5 * (low + high), high])
     line = np.array([statistic(point) for point in points])
     parabola = np.array([variance(point) for point in points])
-    ends: list[float] = []
+    fall = line[0] - line[2]
+    if not fall > 0.0:  # noise leaves nothing to divide by
+        return limits
+    # The root agrees with the statistic whatever the variance: the set is never empty.
+    ends = [low + float(np.clip(line[0] / fall, 0.0, 1.0)) * (high - low)]
     for spread in (parabola, np.full(3, least)) if least > 0.0 else (parabola,):
         ends += _where_negative(line**2 - z**2 * spread, low, high)
-    if not ends:
-        # Nothing within the limits agrees: the nearest end, where the line is nearest to 0.
-        ends = [low if abs(line[0]) < abs(line[2]) else high]
     return min(ends), max(ends)
 
 

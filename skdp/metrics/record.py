@@ -127,7 +127,7 @@ def plain_label(value: Any) -> Any:
 
 
 def figure_to_dict(figure: Figure) -> dict[str, Any]:
-    """Return a figure as plain values, None for what is not finite."""
+    """Return a figure as plain values, None for what is not finite; a reason where it has one."""
     numbers = np.array([figure, *figure.interval]).tolist()
     value, low, high = (number if math.isfinite(number) else None for number in numbers)
     found: dict[str, Any] = {"value": value, "interval": [low, high]}

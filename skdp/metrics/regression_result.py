@@ -26,7 +26,7 @@ class PrivateRegressionResult(FiguresRecord):
     All of them follow from `tables`, which were released once: reading them costs nothing more.
     Intervals are for the population that the rows were drawn from: each by itself holds its value
     with probability `confidence`, over the drawing of rows and the noise. Errors are those of
-    targets and predictions within the bounds, and larger ones than `largest_error` count as that.
+    targets and predictions within the bounds; what is larger than `largest_error` is not cut.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ class PrivateRegressionResult(FiguresRecord):
         tables = self.tables
         part = "" if self.subgroup is None else f"subgroup {self.subgroup!r}, "
         return (
-            f"{part}n = {tables.n}, targets within {np.array(tables.bounds).tolist()}, errors to "
-            f"{tables.largest_error:g}, {100.0 * self.confidence:g} % intervals, "
+            f"{part}n = {tables.n}, targets within {np.array(tables.bounds).tolist()}, few errors "
+            f"above {tables.largest_error:g}, {100.0 * self.confidence:g} % intervals, "
             f"{self.privacy_spent_!r}"
         )
 

@@ -32,7 +32,7 @@ from skdp.metrics import (
     PrivateRocCurveDisplay,
     error_figures,
 )
-from skdp.metrics.errors import NODES, ErrorPlan
+from skdp.metrics.errors import ErrorPlan, nodes_of
 from skdp.metrics.regression_result import SIZES_OF_ERRORS
 from skdp.reporting import privacy_statement
 from skdp.statistics import noise
@@ -41,6 +41,7 @@ from skdp.testing.walk import differences
 from skdp.units import units_of
 
 ADJACENCIES = ["add-remove", "replace-one"]
+NODES = nodes_of(1.0)
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 2))
 Y = np.clip(5.0 + 1.5 * X[:, 0] + RNG.normal(size=3000), 0.0, 10.0)
@@ -128,10 +129,9 @@ def test_without_noise_figures_are_those_of_scikit_learn():
         assert point.x == pytest.approx(clipped[inside].mean(), abs=0.15)
         assert point.y - point.x == pytest.approx((Y - clipped)[inside].mean(), abs=0.01)
     small = PrivateRegressionEvaluation(1e6, target_bounds=(0, 10), largest_error=0.5)
-    cut = np.clip(Y - clipped, -0.5, 0.5)
-    assert small.evaluate(MODEL, X, Y).mean_absolute_error == pytest.approx(
-        np.abs(cut).mean(), abs=2e-3
-    )
+    found = small.evaluate(MODEL, X, Y)
+    for name, value in wanted.items():  # errors larger than the largest one count as they are
+        assert getattr(found, name) == pytest.approx(value, rel=0.03, abs=2e-3)
 
 
 def held(plan, draws, population, understated=1.0):
@@ -139,7 +139,7 @@ def held(plan, draws, population, understated=1.0):
     rng, stream, z = np.random.default_rng(1), RandomStream.from_seed(1), 1.959964
     small = None if plan.subgroups is None else plan.subgroups[1]
     truth, said = population
-    error = np.clip(truth - said, -plan.largest_error, plan.largest_error)
+    error = truth - said
     wanted = {
         "mean_absolute_error": np.abs(error).mean(),
         "mean_error": error.mean(),
@@ -318,14 +318,14 @@ def test_subgroups_are_declared_and_given_or_refused_before_the_charge():
     assert not budget.entries()
 
 
-@pytest.mark.parametrize("scale", [0.05, 0.12, 0.5])
+@pytest.mark.parametrize("scale", [0.05, 0.12, 0.3])
 @pytest.mark.parametrize("law", ["normal", "laplace", "logistic"])
 def test_medians_of_smooth_errors_are_found_between_tabulated_ones(monkeypatch, scale, law):
     silent(monkeypatch)
     errors = scale * getattr(np.random.default_rng(0), law)(size=40_000)
-    plan = plan_of(n=errors.size, largest=4.0)  # of the widest ones a fifth is cut
-    exact = plan.count(5.0 + 4.0 * np.clip(errors, -1.0, 1.0), np.full(errors.size, 5.0), None)
-    wanted = 4.0 * np.median(np.minimum(np.abs(errors), 1.0))
+    plan = plan_of(n=errors.size, largest=4.0)  # of the widest ones some are larger
+    exact = plan.count(5.0 + 4.0 * errors, np.full(errors.size, 5.0), None)
+    wanted = 4.0 * np.median(np.abs(errors))
     found = error_figures.median_absolute_error(plan.release(exact, None).part(), 1.959964)
     low, high = found.interval
     assert low < wanted < high and found == pytest.approx(wanted, rel=0.03)
@@ -366,9 +366,9 @@ def test_intervals_of_medians_hold_whatever_the_law_of_errors(law, epsilon):
 @settings(max_examples=30)
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40))
 def test_bounds_of_shares_are_below_what_they_bound_for_any_rows(sizes):
-    at, _, (*smaller, few, larger) = error_figures._shares_below()
-    rows, half = np.array(sizes)[:, None], len(sizes) / 2
     nodes = NODES[NODES.size // 2 :]
+    at, _, (*smaller, few, larger) = error_figures._shares_below(tuple(nodes.tolist()))
+    rows, half = np.array(sizes)[:, None], len(sizes) / 2
     hats = np.stack([np.interp(sizes, nodes, hat) for hat in np.eye(nodes.size)]).sum(axis=1)
     for weights in smaller:
         assert (weights @ hats <= (rows < at).sum(axis=0) - half + 1e-9).all()
