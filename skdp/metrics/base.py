@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_relation
 from skdp.dask_tables import in_partitions, is_dask_array, sized
-from skdp.exceptions import PrivacyWarning
+from skdp.exceptions import PrivacyWarning, RowsChangedError
 from skdp.inputs import refuse_masked, refuse_times
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
@@ -171,6 +171,8 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
             with around_runs():
                 raw = in_partitions(read, X)
             sound = raw.shape == shape
+        except RowsChangedError:
+            raise
         except (Exception, SystemExit):
             sound = False
         if not sound:

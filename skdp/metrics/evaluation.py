@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
 from skdp.choices import Auto
-from skdp.dask_tables import in_memory, trusted
+from skdp.dask_tables import Columns, trusted
 from skdp.estimators.labels import encode_labels
 from skdp.inputs import validate_column
 from skdp.mechanisms.contribution import Adjacency
@@ -175,14 +175,17 @@ class PrivateEvaluation(EvaluatesModel):
         """
         self._check_parameters()
         probabilities, classes = self._about(model, X)
-        y, subgroups, groups = map(in_memory, (y, subgroups, groups))
+        columns = Columns(y, subgroups, groups)
+        X = columns.seal(X)
+        y, subgroups, groups = columns.found
         rows = self._read(X, y, classes, subgroups, groups)
         unit = 1 if groups is None else UNIT
         plan = self._plan(rows.n, classes, probabilities, unit)
         spent = self._account(plan, unit)
-        spent = replace(spent, assumptions=(*spent.assumptions, *trusted(X)))
+        spent = replace(spent, assumptions=(*spent.assumptions, *(trusted(X) or columns.trusts)))
         self._charge(spent)
         places, predicted = self._score(model, X, rows.codes.size, plan)
+        columns.check_rows()
         used = [rows.codes, rows.members, predicted]
         used += [] if rows.weights is None else [rows.weights]
         stream = resolve_random_state(self.random_state, fit_context(self, places, *used))
