@@ -145,7 +145,10 @@ class Columns:
             return X
         X = sized(X)
         digest = delayed(functools.partial(_digest, self._digester))
-        digests = self.read([digest(part) for part in _parts(X, False)])
+        try:
+            digests = self.read([digest(part) for part in _parts(X, False)])
+        except RowsChangedError:  # is said again by what will be paid for
+            return X
         return _sealed(X, self._digester, digests)
 
     def check_rows(self) -> None:

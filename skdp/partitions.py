@@ -118,16 +118,25 @@ class DaskRows(RowSource):
         self._beside: dict[int, tuple[Any, list[Any]]] = {}
         self._digester = Digester()
         self._digests: dict[int, bytes] = {}  # by the number of the partition
+        self._changed = False
 
     def look(self, function: Callable[..., Any], columns: Columns | None) -> list[Any]:
-        """Return what a function gives of partitions, and read columns beside them with these."""
-        if columns is None or not columns.is_lazy:
-            return list(self._results(self._tasks(function, (), self._chosen(None))))
-        assert self.as_given is not None
-        kept, self._blocks = self._blocks, list(self.as_given().ravel())
-        tasks = self._tasks(function, (), self._chosen(None))
-        self._blocks = kept
-        return [self._found(answer) for answer in columns.read(tasks)]
+        """Return what a function gives of partitions, and read columns beside them with these.
+
+        What rows tell may be told after a charge alone, as that they have changed.
+        """
+        kept = self._blocks
+        try:
+            if columns is None or not columns.is_lazy or self.as_given is None:
+                return list(self.map(function))
+            self._blocks = list(self.as_given().ravel())
+            tasks = self._tasks(function, (), self._chosen(None))
+            return [self._found(answer) for answer in columns.read(tasks)]
+        except RowsChangedError:
+            self._changed = True
+            return []
+        finally:
+            self._blocks = kept
 
     def map(
         self,
@@ -172,7 +181,7 @@ class DaskRows(RowSource):
         order = np.argsort(places, kind="stable")
         chosen = self._split(places[order])
         if len(self._digests) < len(self._blocks):
-            self.look(_nothing, None)
+            list(self._results(self._tasks(_nothing, (), self._chosen(None))))
         call = delayed(_Call(_pick, self.shape[1], self.dtype, self._digester), traverse=False)
         pick = delayed(_run_alike)
         known = [self._digests[k] for k in range(len(self._blocks))]
@@ -200,6 +209,8 @@ class DaskRows(RowSource):
 
     def _tasks(self, function: Any, columns: Sequence[Any], chosen: list[Any]) -> list[Any]:
         """Return one task for each partition of which rows are chosen."""
+        if self._changed:
+            raise RowsChangedError()
         call = _Call(function, self.shape[1], self.dtype, self._digester)
         call, run = delayed(call, traverse=False), delayed(_run)
         own = [self._kept_beside(column) for column in columns]
