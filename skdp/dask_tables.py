@@ -32,6 +32,9 @@ CHECKED = (
     "change that is found ends in an error and no release"
 )
 
+# What holds the sizes of partitions of a frame that were read before.
+_SIZES = "_skdp_sizes"
+
 
 def trusted(*tables: Any) -> tuple[str, ...]:
     """Return what a guarantee takes for granted where a table is one of Dask."""
@@ -144,12 +147,12 @@ class Columns:
         if not self.is_lazy or not is_of_dask(X):
             return X
         X = sized(X)
-        digest = delayed(functools.partial(_digest, self._digester))
+        know = delayed(functools.partial(_know, self._digester))
         try:
-            digests = self.read([digest(part) for part in _parts(X, False)])
+            known = self.read([know(part) for part in _parts(X, False)])
         except RowsChangedError:  # is said again by what will be paid for
             return X
-        return _sealed(X, self._digester, digests)
+        return _sealed(X, self._digester, known)
 
     def check_rows(self) -> None:
         """Refuse columns that are not what they were, read once more."""
@@ -172,22 +175,27 @@ def split_partitions(
         np.concatenate([own[1 + k] for own in found if own is not None] or [function(frame._meta)])
         for k, function in enumerate(read)
     ]
-    digests = [None if own is None else own[0] for own in found]
-    return _sealed(frame, digester, digests, names), columns
+    known = [(None, 0) if own is None else own[0] for own in found]
+    return _sealed(frame, digester, known, names), columns
 
 
 def _read_all(digester: Digester, read: Any, part: Any) -> Any:
-    return digester.digest(part), *(function(part) for function in read)
+    return _know(digester, part), *(function(part) for function in read)
 
 
-def _digest(digester: Digester, part: Any) -> bytes | None:
-    return digester.digest(part) if len(part) else None
+def _know(digester: Digester, part: Any) -> tuple[bytes | None, int]:
+    """Return the digest of a part, None without rows, which may be of any type, and its length."""
+    return digester.digest(part) if len(part) else None, len(part)
 
 
 def _sealed(
-    X: Any, digester: Digester, digests: list[Any], names: list[str] | None = None
+    X: Any, digester: Digester, known: list[Any], names: list[str] | None = None
 ) -> Any:
-    """Return a table of the same rows, and of some columns, which are compared when computed."""
+    """Return a table of the same rows, and of some columns, which are compared when computed.
+
+    Of each partition the digest and the number of rows are known.
+    """
+    digests, sizes = [own[0] for own in known], tuple(own[1] for own in known)
     seal = _Seal(digester, digests, names)
     if is_dask_array(X):
         import dask.array
@@ -206,7 +214,9 @@ def _sealed(
     meta = X._meta if names is None else X._meta[names]
     numbers = dask.dataframe.from_map(_numbered, range(len(digests)), meta=_numbered(0))
     options = {"meta": meta, "align_dataframes": False}
-    return dask.dataframe.map_partitions(_pass_on, X, numbers, seal, **options)
+    found = dask.dataframe.map_partitions(_pass_on, X, numbers, seal, **options)
+    object.__setattr__(found, _SIZES, sizes)
+    return found
 
 
 class _Seal:
@@ -225,7 +235,7 @@ def _numbered(number: int) -> Any:
 def _pass_on(part: Any, number: Any, seal: _Seal) -> Any:
     """Return a part, or the columns of it that are meant, if it is what it was."""
     number = number if isinstance(number, int) else number["number"].iloc[0]
-    if _digest(seal.digester, part) != seal.digests[number]:
+    if _know(seal.digester, part)[0] != seal.digests[number]:
         raise RowsChangedError()
     return part if seal.names is None else part[seal.names]
 
@@ -260,6 +270,13 @@ def sized(X: Any) -> Any:
     return _public_errors(X.copy().compute_chunk_sizes) if unknown else X
 
 
+def counted(X: Any) -> Any:
+    """Return a table that knows how many rows it has, or a column of as many."""
+    if hasattr(X, _SIZES):
+        return np.broadcast_to(0, (sum(getattr(X, _SIZES)),))
+    return sized(X)
+
+
 def as_rows_are_read(method: Callable[..., Any]) -> Callable[..., Any]:
     """Have a method that looks at columns, or encodes each row by itself, take tables of Dask."""
 
@@ -272,9 +289,12 @@ def as_rows_are_read(method: Callable[..., Any]) -> Callable[..., Any]:
             return few
         # A later fit is not to change rows that are yet to be encoded.
         encode = functools.partial(_transform, copy.deepcopy(transformer))
-        return (
-            as_encoded(X, encode, few) if is_dask_array(X) else X.map_partitions(encode, meta=few)
-        )
+        if is_dask_array(X):
+            return as_encoded(X, encode, few)
+        rows = X.map_partitions(encode, meta=few)
+        if hasattr(X, _SIZES) and is_dask_array(rows):
+            rows._chunks = getattr(X, _SIZES), rows.chunks[1]
+        return rows
 
     return call
 

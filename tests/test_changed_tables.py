@@ -125,7 +125,7 @@ def frame_of(source, made_by):
     source.calls = [0] * N_PARTS
     if made_by == "delayed":
         tasks = [delayed(load, pure=False)(k) for k in range(N_PARTS)]
-        return dd.from_delayed(tasks, meta=meta, verify_meta=False)
+        return dd.from_delayed(tasks, meta=meta)
     return dd.from_map(load, range(N_PARTS), meta=meta)
 
 

@@ -67,10 +67,9 @@ class Digester:
         cells = column if hasattr(column, "iloc") else pandas.Series(np.asarray(column).ravel())
         given = {"index": False, "hash_key": self._key[:8].hex()}
         try:
-            found = pandas.util.hash_pandas_object(cells, **given)
-        except TypeError:  # of cells that cannot be hashed
-            found = pandas.util.hash_pandas_object(cells, categorize=False, **given)
-        return np.asarray(found)
+            return np.asarray(pandas.util.hash_pandas_object(cells, **given))
+        except (TypeError, ValueError):  # of cells that cannot be hashed
+            return np.asarray(pandas.util.hash_pandas_object(cells.map(repr), **given))
 
 
 @lru_cache(maxsize=16)
