@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import weakref
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -17,6 +18,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 _BLOCK_BYTES = 4096
+# Digests of arrays that are in memory still, as those of persisted partitions are.
+_KNOWN: dict[tuple[Any, ...], tuple[Any, bytes, bytes]] = {}
+_MOST_KNOWN = 4096
 
 
 class Digester:
@@ -32,6 +36,24 @@ class Digester:
             whole.update(f"{array.shape}{array.dtype}".encode())
             whole.update(self._summed(array))
         return whole.digest()
+
+    def digest_again(self, array: NDArray[Any]) -> bytes:
+        """Return the digest of an array; of one that has stayed in memory that which is known."""
+        owner = _owner_of(array)
+        if owner is None:
+            return self.digest(array)
+        where = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
+        place = (self._key, id(owner), *where)
+        # Whoever fills the same memory anew for each partition is found out by a few rows.
+        step = max(1, len(array) // 32)
+        some = self.digest(array[self._key[0] % step :: step])
+        alive, known, found = _KNOWN.get(place, (None, b"", b""))
+        if alive is None or alive() is not owner or known != some:
+            found = self.digest(array)
+            if len(_KNOWN) >= _MOST_KNOWN:
+                _KNOWN.clear()
+            _KNOWN[place] = weakref.ref(owner), some, found
+        return found
 
     def _summed(self, array: NDArray[Any]) -> bytes:
         """Return sums of blocks of an array, and what is behind the last."""
@@ -70,6 +92,15 @@ class Digester:
             return np.asarray(pandas.util.hash_pandas_object(cells, **given))
         except (TypeError, ValueError):  # of cells that cannot be hashed
             return np.asarray(pandas.util.hash_pandas_object(cells.map(repr), **given))
+
+
+def _owner_of(array: NDArray[Any]) -> NDArray[Any] | None:
+    """Return the array whose memory another has, None where not this process alone writes to it."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    held = array.base.obj if isinstance(array.base, memoryview) else array.base
+    own = held is None or isinstance(held, bytes | bytearray)
+    return array if own and not isinstance(array, np.memmap) else None
 
 
 @lru_cache(maxsize=16)
