@@ -188,9 +188,7 @@ def _know(digester: Digester, part: Any) -> tuple[bytes | None, int]:
     return digester.digest(part) if len(part) else None, len(part)
 
 
-def _sealed(
-    X: Any, digester: Digester, known: list[Any], names: list[str] | None = None
-) -> Any:
+def _sealed(X: Any, digester: Digester, known: list[Any], names: list[str] | None = None) -> Any:
     """Return a table of the same rows, and of some columns, which are compared when computed.
 
     Of each partition the digest and the number of rows are known.

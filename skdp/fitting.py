@@ -103,7 +103,8 @@ def _last_fit_kept(model: Any) -> Iterator[None]:
 
 def _refuse_changed(table: Any) -> None:
     """Refuse rows and columns that are not what they were when they were checked."""
-    for part in (getattr(table, "X", None), getattr(table, "beside", None)):
+    parts: tuple[Any, ...] = getattr(table, "X", None), getattr(table, "beside", None)
+    for part in parts:
         if hasattr(part, "check_rows"):
             part.check_rows()
 

@@ -185,7 +185,8 @@ class DaskRows(RowSource):
         call = delayed(_Call(_pick, self.shape[1], self.dtype, self._digester), traverse=False)
         pick = delayed(_run_alike)
         known = [self._digests[k] for k in range(len(self._blocks))]
-        blocks = list(map(partial(pick, call), known, np.diff(self._ends), self._blocks, _send(chosen)))
+        given = known, np.diff(self._ends), self._blocks, _send(chosen)
+        blocks = list(map(partial(pick, call), *given))
         new = [own.size for own in chosen]
         kept = [k for k, size in enumerate(new) if size]
         return DaskRows(

@@ -29,7 +29,7 @@ Index = NDArray[np.int64]
 class BlockTable(ABC):
     """A table whose rows are read when they are used, a block at a time.
 
-    It must not change while it is in use.
+    It must not change while it is in use, which is checked.
     """
 
     ndim = 2
@@ -37,7 +37,7 @@ class BlockTable(ABC):
     row_bytes: float  # of a row in memory, about
     in_place: bool = False  # whether rows that are read are no copies
     assumptions: tuple[str, ...] = ()  # what the guarantee takes for granted of the table
-    _source: BlockTable | None = None  # whose rows these are made of
+    _source: Any = None  # whose rows these are made of
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Any:

@@ -1,4 +1,4 @@
-"""A table that changes in use is refused after its charge, whatever reads it and however it does."""
+"""A table that changes in use is refused after its charge, whatever reads it."""
 
 import os
 import time
@@ -398,7 +398,7 @@ def test_a_small_parquet_table_is_read_once_or_refused(stored, monkeypatch):
     import skdp.data.parquet as parquet
 
     monkeypatch.setattr(parquet, "_stamp", lambda path: 0)
-    X, y = SCHEMA.split(open_parquet(stored[0]))
+    X, _ = SCHEMA.split(open_parquet(stored[0]))
     change_one_cell(stored[0])
     with pytest.raises(RowsChangedError):
         SCHEMA.preprocessor().fit_transform(X)
@@ -485,4 +485,3 @@ def test_digests_of_frames_tell_cells_of_any_type():
         assert digester.digest(frame.set_index(pd.Index([7, 8, 9]))) == known
         assert digester.digest(frame.iloc[[1, 0, 2]]) != known
         assert digester.digest(frame.iloc[:2]) != known
-

@@ -34,8 +34,8 @@ def open_parquet(paths: Any) -> ParquetTable:
     -------
     ParquetTable
         What ``schema.pipeline(estimator).fit``, ``TableSchema.split``, ``check`` and ``draft``, and
-        fitted pipelines take in the place of a frame. It refuses files that change while it is used:
-        in their place, size or time stamps in every pass, in their bytes in the first and the last.
+        fitted pipelines take in the place of a frame. Files must not change meanwhile: each pass
+        compares their size and time stamps, the first and the last their bytes.
 
     Raises
     ------

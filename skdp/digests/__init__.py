@@ -46,7 +46,7 @@ class Digester:
         place = (self._key, id(owner), *where)
         # Whoever fills the same memory anew for each partition is found out by a few rows.
         step = max(1, len(array) // 32)
-        some = self.digest(array[self._key[0] % step :: step])
+        some = array[self._key[0] % step :: step].tobytes()
         alive, known, found = _KNOWN.get(place, (None, b"", b""))
         if alive is None or alive() is not owner or known != some:
             found = self.digest(array)

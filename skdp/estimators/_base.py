@@ -180,7 +180,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Table:
         given, columns = X, Columns(y, params.get("groups"))
-        known = {"dtype": [np.float64, np.float32], "order": "C"}
+        known: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
         X, y = validate_rows(self, X, None, beside=columns, **known)
         warn_of_unbounded_rows(self, (X, given), 4 + FRAMES_ABOVE)
         groups = columns.found[1]
