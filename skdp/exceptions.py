@@ -56,6 +56,26 @@ class SchemaError(SkdpError, ValueError):
     """
 
 
+class RowsChangedError(SkdpError, RuntimeError, ValueError):
+    """A table changed in use; nothing was released, and what was charged stays.
+
+    Examples
+    --------
+    >>> from skdp.exceptions import RowsChangedError
+    >>> print(RowsChangedError())
+    the table is damaged, or changed in use: ...
+    """
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(
+            message
+            or "the table is damaged, or changed in use: rows, labels or ids that were read again "
+            "are not what they were, or not in the same order. Nothing is released, and what was "
+            "charged stays. Store the table first, in an order that is fixed: persist() it in "
+            "Dask, sort what a query returns, or write it to a file that nobody changes."
+        )
+
+
 class BudgetExceededError(SkdpError, RuntimeError):
     """A charge was refused because it would exceed what is left of a budget.
 

@@ -89,17 +89,24 @@ class FitProgress:
 
 
 @contextmanager
-def _columns_kept(model: Any) -> Iterator[None]:
-    """Leave a model with the columns of its last fit if a new one raises."""
-    names = ("n_features_in_", "feature_names_in_")
-    kept = {name: value for name, value in vars(model).items() if name in names}
+def _last_fit_kept(model: Any) -> Iterator[None]:
+    """Leave a model with what its last fit has set if a new one raises."""
+    kept = {name: value for name, value in vars(model).items() if name.endswith("_")}
     try:
         yield
     except BaseException:
-        for name in names:
-            vars(model).pop(name, None)
+        for name in [name for name in vars(model) if name.endswith("_")]:
+            del vars(model)[name]
         vars(model).update(kept)
         raise
+
+
+def _refuse_changed(table: Any) -> None:
+    """Refuse rows and columns that are not what they were when they were checked."""
+    parts: tuple[Any, ...] = getattr(table, "X", None), getattr(table, "beside", None)
+    for part in parts:
+        if hasattr(part, "check_rows"):
+            part.check_rows()
 
 
 class PrivateFit(ChargesBudget, CallbackSupportMixin, ABC):
@@ -124,7 +131,7 @@ class PrivateFit(ChargesBudget, CallbackSupportMixin, ABC):
         """Fit in the order of the guarantee."""
         self._refuse_fit_params(params)
         self._check_parameters()
-        with _columns_kept(self):
+        with _last_fit_kept(self):
             table = self._read(X, y, params)
             plan = self._plan(table)
             if self.delta >= 1.0 / table.n_rows:
@@ -138,7 +145,8 @@ class PrivateFit(ChargesBudget, CallbackSupportMixin, ABC):
             if getattr(table, "by_unit", False):
                 spent = replace(spent, unit="group")
             of_rows = getattr(getattr(table, "X", None), "assumptions", ())
-            said = dict.fromkeys((*spent.assumptions, *of_rows, *getattr(table, "trusts", ())))
+            of_columns = getattr(getattr(table, "beside", None), "trusts", ())
+            said = dict.fromkeys((*spent.assumptions, *of_rows, *of_columns))
             spent = replace(spent, assumptions=tuple(said))
             progress = FitProgress(self, self._public_steps(plan))
             charge_fit(self, spent, progress.task)
@@ -147,7 +155,9 @@ class PrivateFit(ChargesBudget, CallbackSupportMixin, ABC):
                 once = "loops that are new to a machine are compiled first, see skdp.warm_up"
                 print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism} ({once})")
             progress.begin()
-            self._publish(plan, table, self._use_rows(plan, table, progress), spent)
+            released = self._use_rows(plan, table, progress)
+            _refuse_changed(table)
+            self._publish(plan, table, released, spent)
             self.privacy_spent_ = spent
             progress.end()
         return self

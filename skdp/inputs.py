@@ -6,7 +6,7 @@ import datetime
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from skdp.dask_tables import in_memory
+from skdp.dask_tables import Columns, in_memory
 from skdp.partitions import DaskRows, row_source
 from skdp.row_sources import BlockTable, MappedRows, RowSource
 
@@ -102,16 +102,25 @@ def validate_column(y: Any) -> np.ndarray:
 
 
 def validate_rows(
-    estimator: Any, X: Any, y: Any = "no_validation", *, look: bool = True, **checks: Any
+    estimator: Any,
+    X: Any,
+    y: Any = "no_validation",
+    *,
+    look: bool = True,
+    beside: Columns | None = None,
+    **checks: Any,
 ) -> Any:
     """Do the same, and leave a table that is read in blocks where it is: its source is returned.
 
     One pass over its blocks looks for what is refused, unless whoever reads them does; nothing else
-    is copied or converted.
+    is copied or converted. `beside` are columns to be read in that pass; y is the first if None.
     """
     checks = {"accept_sparse": "csr", **checks}
     refuse_other_tables(X)
-    source, y = row_source(X), in_memory(y)
+    source, faults = row_source(X), None
+    if isinstance(source, DaskRows) and look:
+        faults = source.look(_fault_there, beside)
+    y = beside.found[0] if y is None and beside is not None else in_memory(y)
     refuse_masked(y, "y")
     if source is None:
         return validate_private_data(estimator, X, y, **checks)
@@ -121,7 +130,7 @@ def validate_rows(
     checks = {**checks, "dtype": None, "order": None, "ensure_all_finite": False}
     checked = _with_public_errors(validate_data, estimator, shown, y, **checks)
     if look:
-        _check_blocks(source)
+        _check_blocks(source, faults)
     return source if isinstance(y, str) else (source, checked[1])
 
 
@@ -135,11 +144,10 @@ def _with_public_errors(check: Callable[..., Any], *args: Any, **options: Any) -
     raise found
 
 
-def _check_blocks(source: RowSource) -> None:
+def _check_blocks(source: RowSource, faults: Iterable[Any] | None) -> None:
     """Refuse rows that are not finite or point outside the table, with the errors of others."""
-    if isinstance(source, DaskRows):
-        faults = source.map(_fault_there)
-    else:
+    if faults is None:
+        source.note_rows()
         faults = (_fault_of(_check_block, source, *rows) for rows in source.bounds())
     found = {str(fault): fault for fault in faults if fault is not None}
     if found:  # in a table in memory a NaN is found before an infinity

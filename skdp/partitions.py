@@ -14,7 +14,19 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.dask_tables import FAILED, TRUSTED, compute, delayed, is_dask_array, persist, sized
+from skdp.dask_tables import (
+    CHECKED,
+    FAILED,
+    TRUSTED,
+    Columns,
+    compute,
+    delayed,
+    is_dask_array,
+    persist,
+    sized,
+)
+from skdp.digests import Digester
+from skdp.exceptions import RowsChangedError
 from skdp.row_sources import FEWEST_ROWS, Index, RowSource, source_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -44,7 +56,10 @@ def _dask_rows(X: Any, converted: bool) -> RowSource | None:
     X = X.rechunk({0: _merged(X.chunks[0]), 1: -1})
     kept = not converted or X.dtype in (np.float32, np.float64)
     dtype = X.dtype if kept else np.dtype(np.float64)
-    return DaskRows(list(X.to_delayed().ravel()), X.chunks[0], X.shape[1], dtype)
+    rows = DaskRows(list(X.to_delayed().ravel()), X.chunks[0], X.shape[1], dtype)
+    # What is optimised for rows alone would be read anew for columns that come of the same.
+    rows.as_given = partial(X.to_delayed, optimize_graph=False)
+    return rows
 
 
 def _merged(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -64,19 +79,28 @@ class _Call(NamedTuple):
     function: Callable[..., Any]
     n_columns: int
     dtype: np.dtype[Any]
+    digester: Digester
+
+
+class _Answer(NamedTuple):
+    """What a task returns: what it found, and the digest of the partition that it saw."""
+
+    number: int
+    digest: bytes
+    found: Any
 
 
 class DaskRows(RowSource):
     """Rows in partitions; `places` are those of rows in the order of partitions, None for theirs.
 
-    Where few rows are wanted of each partition they are brought here, as rows of a file are.
+    Where few rows are wanted of each partition they are brought here, as rows of a file are. A
+    partition that is not what it was when it was first computed is refused: norms, targets and ids
+    of its rows are found once.
     """
 
     is_one_block = False
-    assumptions = (
-        TRUSTED,
-        "partitions hold the same rows whenever they are computed: norms of rows are found once",
-    )
+    assumptions = (CHECKED, TRUSTED)
+    as_given: Callable[[], Any] | None = None  # partitions that share what they are made of
 
     def __init__(
         self,
@@ -92,6 +116,27 @@ class DaskRows(RowSource):
         self.dtype, self.row_bytes = dtype, float(n_columns * dtype.itemsize)
         # Columns that lie beside the partitions, by the array that they were cut from.
         self._beside: dict[int, tuple[Any, list[Any]]] = {}
+        self._digester = Digester()
+        self._digests: dict[int, bytes] = {}  # by the number of the partition
+        self._changed = False
+
+    def look(self, function: Callable[..., Any], columns: Columns | None) -> list[Any]:
+        """Return what a function gives of partitions, and read columns beside them with these.
+
+        What rows tell may be told after a charge alone, as that they have changed.
+        """
+        kept = self._blocks
+        try:
+            if columns is None or not columns.is_lazy or self.as_given is None:
+                return list(self.map(function))
+            self._blocks = list(self.as_given().ravel())
+            tasks = self._tasks(function, (), self._chosen(None))
+            return [self._found(answer) for answer in columns.read(tasks)]
+        except RowsChangedError:
+            self._changed = True
+            return []
+        finally:
+            self._blocks = kept
 
     def map(
         self,
@@ -135,8 +180,13 @@ class DaskRows(RowSource):
         places = np.asarray(rows) if self._places is None else self._places[rows]
         order = np.argsort(places, kind="stable")
         chosen = self._split(places[order])
-        pick = delayed(_pick)
-        blocks = list(map(pick, self._blocks, _send(chosen), np.diff(self._ends)))
+        if len(self._digests) < len(self._blocks):
+            list(self._results(self._tasks(_nothing, (), self._chosen(None))))
+        call = delayed(_Call(_pick, self.shape[1], self.dtype, self._digester), traverse=False)
+        pick = delayed(_run_alike)
+        known = [self._digests[k] for k in range(len(self._blocks))]
+        given = known, np.diff(self._ends), self._blocks, _send(chosen)
+        blocks = list(map(partial(pick, call), *given))
         new = [own.size for own in chosen]
         kept = [k for k, size in enumerate(new) if size]
         return DaskRows(
@@ -160,13 +210,16 @@ class DaskRows(RowSource):
 
     def _tasks(self, function: Any, columns: Sequence[Any], chosen: list[Any]) -> list[Any]:
         """Return one task for each partition of which rows are chosen."""
-        call = delayed(_Call(function, self.shape[1], self.dtype), traverse=False)
-        run = delayed(_run)
+        if self._changed:
+            raise RowsChangedError()
+        call = _Call(function, self.shape[1], self.dtype, self._digester)
+        call, run = delayed(call, traverse=False), delayed(_run)
         own = [self._kept_beside(column) for column in columns]
         sizes = np.diff(self._ends)
+        parts = zip(enumerate(sizes), self._blocks, chosen, *own, strict=True)
         return [
-            run(call, size, block, numbers, *parts)
-            for size, block, numbers, *parts in zip(sizes, self._blocks, chosen, *own, strict=True)
+            run(call, *numbered, block, numbers, *beside)
+            for numbered, block, numbers, *beside in parts
             if numbers is None or numbers.size
         ]
 
@@ -180,39 +233,63 @@ class DaskRows(RowSource):
             self._beside[id(column)] = column, parts
         return self._beside[id(column)][1]
 
-    @staticmethod
-    def _results(tasks: list[Any]) -> Iterator[Any]:
+    def _results(self, tasks: list[Any]) -> Iterator[Any]:
         for first in range(0, len(tasks), _AT_ONCE):
-            for found in compute(tasks[first : first + _AT_ONCE]):
-                if isinstance(found, _Failed):
-                    raise RuntimeError(FAILED)
-                yield found
+            yield from map(self._found, compute(tasks[first : first + _AT_ONCE]))
+
+    def _found(self, answer: Any) -> Any:
+        """Return what a task has found, of the partition that was seen before."""
+        if isinstance(answer, _Failed):
+            raise (RowsChangedError() if answer.changed else RuntimeError(FAILED))
+        if self._digests.setdefault(answer.number, answer.digest) != answer.digest:
+            raise RowsChangedError()
+        return answer.found
 
 
-class _Failed:
+class _Failed(NamedTuple):
     """What a task returns in the place of an error, which workers would write to their logs."""
 
+    changed: bool = False
 
-def _run(call: _Call, size: int, block: Any, chosen: Any, *columns: Any) -> Any:
-    """Call a function with a block of a partition, if that is what was declared."""
+
+def _run(
+    call: _Call, number: int, size: int, block: Any, chosen: Any, *columns: Any
+) -> _Answer | _Failed:
+    """Call a function with the block of a partition, if that is what was declared."""
+    if isinstance(block, _Failed):  # of rows that were chosen before
+        return block
     try:
         # Compiled code would read beyond the end of shorter blocks, or of narrower ones.
         known = type(block) in (np.ndarray, np.memmap)
         if not known or block.shape != (size, call.n_columns) or block.dtype.kind not in "biuf":
             return _Failed()
+        digest = call.digester.digest_again(block)
+        columns = tuple(c.found if isinstance(c, _Answer) else c for c in columns)
         with np.errstate(all="ignore"):
             rows = np.require(np.asarray(block), call.dtype, ["C", "A"])
-            return call.function(rows, chosen, *columns)
+            return _Answer(number, digest, call.function(rows, chosen, *columns))
     except Exception:
         return _Failed()
+
+
+def _run_alike(call: _Call, digest: bytes, *given: Any) -> Any:
+    """Return what a function finds in a partition, if that is what it was."""
+    answer = _run(call, 0, *given)
+    if isinstance(answer, _Answer) and answer.digest != digest:
+        return _Failed(changed=True)
+    return answer.found if isinstance(answer, _Answer) else answer
+
+
+def _nothing(block: Any, chosen: None) -> None:
+    return None
 
 
 def _take(block: Any, chosen: Index) -> Any:
     return block.take(chosen, axis=0)
 
 
-def _pick(block: Any, chosen: Index, size: int) -> Any:
-    return block[chosen] if block.shape[:1] == (size,) else None
+def _pick(block: Any, chosen: Index) -> Any:
+    return block[chosen]
 
 
 def _send(parts: Sequence[NDArray[Any]]) -> list[Any]:

@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp.digests import Digester
+from skdp.exceptions import RowsChangedError
+
 # Memory for the rows of one block, and up to which size a file is one that is used where it lies.
 BLOCK_BYTES, WHOLE_BYTES = 1 << 25, 1 << 30
 # Fewest rows of a block: bounds on the rounding of sums count so many sums of blocks at most.
@@ -26,7 +29,7 @@ Index = NDArray[np.int64]
 class BlockTable(ABC):
     """A table whose rows are read when they are used, a block at a time.
 
-    It must not change while it is in use.
+    It must not change while it is in use, which is checked.
     """
 
     ndim = 2
@@ -34,10 +37,21 @@ class BlockTable(ABC):
     row_bytes: float  # of a row in memory, about
     in_place: bool = False  # whether rows that are read are no copies
     assumptions: tuple[str, ...] = ()  # what the guarantee takes for granted of the table
+    _source: Any = None  # whose rows these are made of
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Any:
         """Return rows ``start`` to ``stop`` in memory."""
+
+    def note_rows(self) -> None:
+        """Note what the rows are, unless each pass does."""
+        if self._source is not None:
+            self._source.note_rows()
+
+    def check_rows(self) -> None:
+        """Refuse rows that are no longer what was noted, in what has been read all along."""
+        if self._source is not None:
+            self._source.check_rows()
 
     @property
     def block_rows(self) -> int:
@@ -194,8 +208,11 @@ def encode_rows(
 ) -> Any:
     """Return the encoded rows of a table, in memory where files would be used whole."""
     rows = EncodedRows(source, encode, few, alone)
-    small = rows.shape[0] * (rows.own_bytes or source.row_bytes) <= WHOLE_BYTES
-    return rows.in_memory() if small else rows
+    if rows.shape[0] * (rows.own_bytes or source.row_bytes) > WHOLE_BYTES:
+        return rows
+    found = rows.in_memory()
+    source.check_rows()
+    return found
 
 
 class ChosenRows(RowSource):
@@ -240,6 +257,35 @@ class MappedRows(RowSource):
         aligned = all(array.flags.aligned for array in _arrays_of(X))
         ordered = X.indices.dtype == np.int32 if self.is_sparse else X.flags.c_contiguous
         self._as_stored = bool(kept and aligned and ordered)
+        self._digester: Digester | None = None
+        self._digest = b""
+
+    def note_rows(self) -> None:
+        """Note what the file holds."""
+        self._digester = Digester()
+        self._digest = self._digest_now(self._digester)
+
+    def check_rows(self) -> None:
+        """Refuse rows of a file whose contents have changed, whatever its time stamp says."""
+        if self._digester is not None and self._digest_now(self._digester) != self._digest:
+            raise RowsChangedError()
+
+    def _digest_now(self, digester: Digester) -> bytes:
+        found = []
+        for array in map(np.asarray, _arrays_of(self._X)):
+            array = array if array.flags.c_contiguous else array.T
+            step = max(1, BLOCK_BYTES * len(array) // max(array.nbytes, 1))
+            for start in range(0, len(array), step):
+                found.append(digester.digest(array[start : start + step]))
+                self._forget()
+        return digester.digest(b"".join(found))
+
+    def _forget(self) -> None:
+        """Give back the memory of what was read, if the file is not used whole."""
+        # What the process has mapped counts as its memory until the system wants it for others.
+        if hasattr(mmap, "MADV_DONTNEED") and not self.is_one_block:
+            for mapping in self._mappings:
+                mapping.madvise(mmap.MADV_DONTNEED)
 
     @property
     def in_place(self) -> bool:  # type: ignore[override]
@@ -256,10 +302,8 @@ class MappedRows(RowSource):
 
     def raw(self, start: int, stop: int) -> Any:
         """Return rows as they are stored, perhaps with entries that stand for one together."""
-        # What the process has mapped counts as its memory until the system wants it for others.
-        if hasattr(mmap, "MADV_DONTNEED") and stop - start < self.shape[0]:
-            for mapping in self._mappings:
-                mapping.madvise(mmap.MADV_DONTNEED)
+        if stop - start < self.shape[0]:
+            self._forget()
         with np.errstate(all="ignore"):  # of wider numbers a warning would tell
             if not self.is_sparse:
                 return np.require(self._X[start:stop], self.dtype, ["C", "A"]).view(np.ndarray)

@@ -72,16 +72,17 @@ MAY_IMPORT = {
     "inspection": {"plans", "preprocessing", "reporting", "parameters"},
     "choices": set(),
     "inputs": {"dask_tables", "partitions", "row_sources"},
-    "partitions": {"dask_tables", "row_sources"},
+    "partitions": {"dask_tables", "digests", "exceptions", "row_sources"},
     "pipelines": set(),
     "row_bounds": {"exceptions", "row_sources"},
     "parameters": set(),
     "units": {"once", "parameters"},
     "row_scores": {"row_sources", "silence", "threads"},
-    "row_sources": set(),
+    "row_sources": {"digests", "exceptions"},
+    "digests": set(),
     "seeding": {"row_sources"},
     "silence": set(),
-    "dask_tables": {"exceptions", "silence"},
+    "dask_tables": {"digests", "exceptions", "silence"},
     "progress": {"silence"},
     "threads": set(),
     "once": set(),
@@ -108,7 +109,7 @@ MAY_IMPORT = {
     "cli": {"budget", "exceptions", "identity", "reporting"},
     "identity": set(),
     "datasets": {"preprocessing"},
-    "data": {"row_sources"},
+    "data": {"digests", "exceptions", "row_sources"},
     "__init__": {
         *("accounting", "audit", "budget", "config", "data", "datasets", "estimators"),
         "exceptions",
@@ -120,7 +121,7 @@ SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
     *("datasets", "fitting", "pipelines", "audit", "silence", "metrics", "inspection", "budget"),
 }
-NUMBA_LAYERS = {"losses", "solvers", "mechanisms"}
+NUMBA_LAYERS = {"losses", "solvers", "mechanisms", "digests"}
 
 
 def modules():

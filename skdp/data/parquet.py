@@ -6,16 +6,18 @@ import importlib.util
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from skdp.digests import Digester
+from skdp.exceptions import RowsChangedError
 from skdp.row_sources import BlockTable
 
-# Rows that are decoded at once, and bytes that are read.
-_AT_ONCE, _BUFFER = 1 << 16, 1 << 18
+# Rows that are decoded at once, bytes that are read, and of those whose digest is taken.
+_AT_ONCE, _BUFFER, _PIECE = 1 << 16, 1 << 18, 1 << 22
 # Bytes of a cell in memory, about: of a number, and of all else, which becomes objects.
 _NUMBER, _OBJECT = 16, 96
-_CHANGED = "a Parquet file is damaged, or changed in use."
 
 
 def open_parquet(paths: Any) -> ParquetTable:
@@ -32,7 +34,8 @@ def open_parquet(paths: Any) -> ParquetTable:
     -------
     ParquetTable
         What ``schema.pipeline(estimator).fit``, ``TableSchema.split``, ``check`` and ``draft``, and
-        fitted pipelines take in the place of a frame. The files must not change while it is used.
+        fitted pipelines take in the place of a frame. Files must not change meanwhile: each pass
+        compares their size and time stamps, the first and the last their bytes.
 
     Raises
     ------
@@ -89,11 +92,11 @@ class ParquetTable(BlockTable):
     """
 
     def __init__(
-        self, paths: Iterable[Any], columns: Iterable[str] | None = None, stamps: Any = None
+        self, paths: Iterable[Any], columns: Iterable[str] | None = None, seal: Any = None
     ) -> None:
         self._paths = [Path(path) for path in paths]
-        self._stamps = [_stamp(path) for path in self._paths] if stamps is None else stamps
-        self._check_unchanged()
+        self._seal = _Seal(self._paths) if seal is None else seal
+        self._seal.check_stamps()
         found = [_describe(path) for path in self._paths]
         own = found[0][0]
         if not all(own.equals(schema) for schema, _ in found):
@@ -121,10 +124,10 @@ class ParquetTable(BlockTable):
                 "a Parquet table gives columns by a list of names, and rows by slices alone. To "
                 "split its rows, encode it first: schema.preprocessor().fit_transform(table)."
             )
-        return type(self)(self._paths, key, self._stamps)
+        return type(self)(self._paths, key, self._seal)
 
     def __reduce__(self) -> Any:
-        return type(self), (self._paths, self.columns, self._stamps)
+        return type(self), (self._paths, self.columns, self._seal)
 
     def __repr__(self) -> str:
         return f"<ParquetTable of {self.shape[1]} columns in {len(self._paths)} files>"
@@ -152,19 +155,27 @@ class ParquetTable(BlockTable):
                     table = pyarrow.Table.from_batches(self._next(start, stop))
                 except (StopIteration, OSError, pyarrow.ArrowException):
                     self._at = -1
-                    raise ValueError(_CHANGED) from None
+                    raise RowsChangedError() from None
+                except BaseException:
+                    self._at = -1
+                    raise
             table = table.select(self.columns)
         # What pandas wrote beside the columns would decide about types.
         return table.replace_schema_metadata(None).to_pandas(types_mapper=pandas.ArrowDtype)
 
-    def _check_unchanged(self) -> None:
-        if [_stamp(path) for path in self._paths] != self._stamps:
-            raise ValueError(_CHANGED)
+    def note_rows(self) -> None:
+        """Note what the files hold, if nobody has read of them yet."""
+        self._seal.note_bytes()
+
+    def check_rows(self) -> None:
+        """Refuse files whose bytes are no longer what they were when they were first read."""
+        self._seal.check_bytes()
 
     def _next(self, start: int, stop: int) -> list[Any]:
         """Return rows as batches, going on from the last that were read where it can."""
         if start != self._at:
-            self._check_unchanged()
+            self._seal.check_stamps()
+            self._seal.note_bytes()
             self._batches, self._rest = self._open(start), None
         self._at, found, missing = stop, [], stop - start
         while missing:
@@ -185,7 +196,8 @@ class ParquetTable(BlockTable):
                 first += 1
             if first == len(groups):
                 continue
-            with ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            sums = {"page_checksum_verification": True}  # where the writer wrote them
+            with ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER, **sums) as file:
                 chosen = {"row_groups": range(first, len(groups)), "columns": self.columns}
                 for batch in file.iter_batches(_AT_ONCE, use_threads=False, **chosen):
                     if start < batch.num_rows:
@@ -201,10 +213,42 @@ def _files_of(folder: Path) -> list[Path]:
     return found
 
 
-def _stamp(path: Path) -> tuple[int, int]:
-    """Return what tells whether a file has changed."""
+class _Seal:
+    """What files were when they were opened, and what they held when they were first read."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self._paths, self._stamps = paths, [_stamp(path) for path in paths]
+        self._digester = Digester()
+        self._digests: list[bytes] | None = None
+
+    def check_stamps(self) -> None:
+        found = [_stamp(path) for path in self._paths]
+        if found != self._stamps:  # as by a copy or a link, which change no byte
+            if self._digests is None or self._digests_now() != self._digests:
+                raise RowsChangedError()
+            self._stamps = found
+
+    def note_bytes(self) -> None:
+        if self._digests is None:
+            self._digests = self._digests_now()
+
+    def check_bytes(self) -> None:
+        if self._digests is not None and self._digests_now() != self._digests:
+            raise RowsChangedError()
+
+    def _digests_now(self) -> list[bytes]:
+        found = []
+        for path in self._paths:
+            with open(path, "rb") as file:
+                pieces = iter(partial(file.read, _PIECE), b"")
+                found.append(self._digester.digest(*map(self._digester.digest, pieces)))
+        return found
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return what tells that a file was replaced or written to; the last is hard to set back."""
     found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _describe(path: Path) -> tuple[Any, list[int]]:

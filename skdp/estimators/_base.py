@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Event
-from skdp.dask_tables import in_memory, trusted
+from skdp.dask_tables import Columns
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.inputs import canonical_rows, validate_rows
 from skdp.losses.base import Loss
@@ -39,7 +39,7 @@ class Table:
     targets: np.ndarray
     labels: np.ndarray | None
     units: Units | None = None  # of a fit with groups=
-    trusts: tuple[str, ...] = ()  # what the guarantee takes for granted of labels and ids
+    beside: Columns | None = None  # labels and ids as they were given
 
     @property
     def n_rows(self) -> int:
@@ -179,12 +179,13 @@ class PrivateModel(PrivateFit, BaseEstimator):
         return resolve_data_norm(self.data_norm)
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Table:
-        given, trusts = X, trusted(y, params.get("groups"))
-        groups = in_memory(params.get("groups"))
-        X, y = validate_rows(self, X, y, dtype=[np.float64, np.float32], order="C")
+        given, columns = X, Columns(y, params.get("groups"))
+        known: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
+        X, y = validate_rows(self, X, None, beside=columns, **known)
         warn_of_unbounded_rows(self, (X, given), 4 + FRAMES_ABOVE)
+        groups = columns.found[1]
         units = None if groups is None else units_of(groups, X.shape[0])
-        return Table(canonical_rows(X), *self._encode_targets(y), units, trusts)
+        return Table(canonical_rows(X), *self._encode_targets(y), units, columns)
 
     def _plan(self, table: Table) -> Any:
         shape = (table.n_rows, table.X.shape[1])

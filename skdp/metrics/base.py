@@ -13,8 +13,8 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_relation
-from skdp.dask_tables import in_partitions, is_dask_array, sized
-from skdp.exceptions import PrivacyWarning
+from skdp.dask_tables import counted, in_partitions, is_dask_array
+from skdp.exceptions import PrivacyWarning, RowsChangedError
 from skdp.inputs import refuse_masked, refuse_times
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
 from skdp.mechanisms.random_stream import is_seeded
@@ -86,7 +86,7 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
             raise ValueError("y is empty: give at least one row.")
         try:
             check_consistent_length(
-                sized(X), y, *(column for column in others if column is not None)
+                counted(X), y, *(column for column in others if column is not None)
             )
         except ValueError:
             raise ValueError(f"{names} must have one entry for each row.") from None
@@ -170,6 +170,8 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
             with around_runs():
                 raw = in_partitions(read, X)
             sound = raw.shape == shape
+        except RowsChangedError:
+            raise
         except (Exception, SystemExit):
             sound = False
         if not sound:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
 from skdp.choices import Auto
-from skdp.dask_tables import in_memory, trusted
+from skdp.dask_tables import Columns, trusted
 from skdp.estimators.labels import encode_labels
 from skdp.inputs import validate_column
 from skdp.mechanisms.contribution import Adjacency
@@ -180,15 +180,19 @@ class PrivateEvaluation(EvaluatesModel):
         """
         self._check_parameters()
         probabilities, classes = self._about(model, X)
-        y, subgroups, groups = map(in_memory, (y, subgroups, groups))
+        columns = Columns(y, subgroups, groups)
+        X = columns.seal(X)
+        y, subgroups, groups = columns.found
         rows = self._read(X, y, classes, subgroups, groups)
         plan = self._plan(rows.n, classes, probabilities)
         method = model.predict_proba if probabilities else model.decision_function
         way, assumed = examine_model(model, method, X)
         spent = self._account(plan, groups is not None)
-        spent = replace(spent, assumptions=(*spent.assumptions, *assumed, *trusted(X)))
+        assumed = (*spent.assumptions, *assumed, *(trusted(X) or columns.trusts))
+        spent = replace(spent, assumptions=assumed)
         self._charge(spent)
         scores, predicted = self._score(method, X, rows.codes.size, plan, way)
+        columns.check_rows()
         used = [rows.codes, rows.members, predicted]
         used += [] if rows.weights is None else [rows.weights]
         stream = resolve_random_state(self.random_state, fit_context(self, scores, *used))

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 
 from skdp.budget.charging import ChargesBudget
 from skdp.choices import Adjacency, Auto
-from skdp.dask_tables import in_memory, trusted
+from skdp.dask_tables import Columns, trusted
 from skdp.estimators.labels import read_numbers
 from skdp.inputs import validate_column
 from skdp.mechanisms.random_stream import resolve_random_state
@@ -173,7 +173,9 @@ class PrivateRegressionEvaluation(EvaluatesModel):
             )
         self._check_model(model, X)
         bounds, largest = self._scale(model)
-        y, subgroups, groups = map(in_memory, (y, subgroups, groups))
+        columns = Columns(y, subgroups, groups)
+        X = columns.seal(X)
+        y, subgroups, groups = columns.found
         truth = read_numbers(validate_column(y))
         self._check_lengths(X, truth, "X, y, subgroups and groups", subgroups, groups)
         members = self._members(subgroups, truth.size)
@@ -182,10 +184,11 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         self._warn_of_delta(n)
         plan = self._plan(n, bounds, largest)
         way, assumed = examine_model(model, model.predict, X)
-        assumptions = (*_ASSUMPTIONS, *assumed, *trusted(X))
+        assumptions = (*_ASSUMPTIONS, *assumed, *(trusted(X) or columns.trusts))
         spent = self._spent(plan, assumptions, _RELEASED, units is not None)
         self._charge(spent)
         predicted = self._ask(model.predict, X, (truth.size, 1), way)[:, 0]
+        columns.check_rows()
         used = [truth, predicted, members] + ([] if units is None else [units.codes])
         stream = resolve_random_state(self.random_state, fit_context(self, *used))
         tables = plan.release(plan.count(truth, predicted, units, members), stream)

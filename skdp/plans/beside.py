@@ -55,7 +55,7 @@ def cost(plan: Any, delta: float, others: Sequence[Event] = ()) -> float:
     if not isinstance(event, ObjectivePerturbationEvent):
         accountant = resolve_accountant(accountant_of(plan))(adjacency=plan.adjacency)
         return float(accountant.compose(event).epsilon(delta))
-    # Of one release the profile says it, at once.
+    # Of one release the profile says it, at once. Doubles have no more than 2,100 powers of 2.
     low, high = 0.0, 1.0
     while event.profile_bound(high, plan.adjacency) > delta:
         low, high = high, 2.0 * high

@@ -34,6 +34,8 @@ _EXCESS_LENGTH = 37.0
 # Below, neither the noise nor the time to reach the tolerance would be of use.
 _SMALLEST_PENALTY = 1e-10
 _LARGEST_MULTIPLIER = 1e12
+# Tries to move a root to the side that is allowed, before its bracket's end is taken.
+_MOST_MENDS = 100
 
 
 def curvature_ratio(model: LinearModel, penalty: float) -> float:
@@ -196,12 +198,14 @@ def least_noise_event(
         low, high, step = high, high + step, min(1.0, 2.0 * step)
         if high > math.log(_LARGEST_MULTIPLIER):
             return None
-    while excess(low) <= 0.0:
+    while excess(low) <= 0.0:  # without noise delta is near 1: at most some hundred steps
         low, high = low - 1.0, low
     root = brentq(excess, low, high, xtol=1e-11, rtol=1e-14)
-    while excess(root) > 0.0:
+    for _ in range(_MOST_MENDS):
+        if excess(root) <= 0.0:
+            return event(root)
         root = min(high, root + 1e-10)
-    return event(root)
+    return event(high)
 
 
 def _calibrate(

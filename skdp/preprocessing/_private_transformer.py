@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from skdp.dask_tables import Columns
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.parameters import check_integer
@@ -26,6 +27,7 @@ class Rows(NamedTuple):
     X: Any
     n_rows: int
     units: Units | None = None
+    beside: Columns | None = None  # ids as they were given
 
     @property
     def shares(self) -> np.ndarray | None:
@@ -141,11 +143,11 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         super()._refuse_fit_params({k: v for k, v in params.items() if k != "groups"})
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Rows:
-        given = X
-        X = self._validate(X, reset=True)
+        given, ids = X, Columns(params.get("groups"))
+        X = self._validate(X, reset=True, beside=ids)
         warn_of_unbounded_rows(self, (X, given), 4 + FRAMES_ABOVE)
-        units = None if not params else units_of(params["groups"], X.shape[0])
-        return Rows(X, X.shape[0] if units is None else units.n_units, units)
+        units = units_of(ids.found[0], X.shape[0]) if params else None
+        return Rows(X, X.shape[0] if units is None else units.n_units, units, ids)
 
     def _plan(self, table: Rows) -> NoisySums:
         plan = self._build_plan(table.n_rows, table.X.shape[1])

@@ -64,8 +64,8 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
         block = validate_private_data(self, block, reset=False, **self._checks())
         return self._apply(canonical_rows(block))
 
-    def _validate(self, X: Any, *, reset: bool, look: bool = True) -> Any:
-        return canonical_rows(validate_rows(self, X, reset=reset, look=look, **self._checks()))
+    def _validate(self, X: Any, *, reset: bool, **options: Any) -> Any:
+        return canonical_rows(validate_rows(self, X, reset=reset, **options, **self._checks()))
 
     def _checks(self) -> dict[str, Any]:
         accepted = "csr" if self._accepts_sparse else False

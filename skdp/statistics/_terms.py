@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from skdp.accounting import Event
 from skdp.budget.charging import charge, check_accountant
-from skdp.dask_tables import in_partitions, trusted
+from skdp.dask_tables import in_partitions_of_all, trusted
 from skdp.mechanisms import RandomStream, resolve_random_state
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import is_seeded
@@ -39,7 +40,7 @@ class Terms:
     confidence: float
     accountant: Any
     random_state: Any
-    trusts: set[str] = field(default_factory=set, init=False)
+    trusts: dict[str, None] = field(default_factory=dict, init=False)  # in order
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta", "confidence"):
@@ -60,8 +61,17 @@ class Terms:
 
     def read(self, column: Any, read: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Return the number that is read of each cell of a column; Dask's where they lie."""
-        self.trusts.update(trusted(column))
-        return in_partitions(lambda part: read(cells_of(part)), column)
+        return self.read_all([(column, read)])[0]
+
+    def read_all(
+        self, asked: Sequence[tuple[Any, Callable[[np.ndarray], np.ndarray]]]
+    ) -> list[np.ndarray]:
+        """Do the same for some columns, of which Dask reads each row once for all."""
+        self.trusts.update(dict.fromkeys(trusted(*(column for column, _ in asked))))
+        found = in_partitions_of_all([(partial(_read, read), column) for column, read in asked])
+        if len(set(map(len, found))) > 1:
+            raise ValueError("columns must have one cell for each record, all of one length.")
+        return found
 
     @property
     def failure(self) -> float:
@@ -113,6 +123,10 @@ class Terms:
             digest.update(f"{array.shape}{array.dtype}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         return resolve_random_state(self.random_state, digest.digest())
+
+
+def _read(read: Callable[[np.ndarray], np.ndarray], part: Any) -> np.ndarray:
+    return read(cells_of(part))
 
 
 def describe_noise(plan: Plan) -> str:

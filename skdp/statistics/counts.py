@@ -250,9 +250,8 @@ def _table(
         raise ValueError("other must not be one of the categories.")
     if len(axes) > 64 or math.prod(map(len, axes)) > 2**28:
         raise ValueError("the table would have too many dimensions or cells.")
-    places = [terms.read(part, column.read) for column, part in zip(listed, columns, strict=True)]
-    if len({len(part) for part in places}) > 1:
-        raise ValueError("columns must have one cell for each record, all of one length.")
+    read = [column.read for column in listed]
+    places = terms.read_all(list(zip(columns, read, strict=True)))
     if other is not None:
         places = [np.where(places[0] < 0, len(axes[0]) - 1, places[0])]
     query = Query.shares(name, terms.adjacency)

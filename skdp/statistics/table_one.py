@@ -199,14 +199,16 @@ def private_table_one(
     if absent := [name for name in (*names, by) if name is not None and name not in known]:
         raise ValueError(f"the frame has no columns {absent}.")
     arms: tuple[Any, ...] = ("all",)
-    places = np.zeros(len(frame), dtype=np.int64)
+    asked: list[Any] = [(frame[part.name], partial(_read, part)) for part in parts]
     if by is not None:
         part = _part(schema, by)
         arms = part.listed() or ()
         if not arms:
             raise ValueError(f"by={by!r}: the schema has no list of values for this column.")
-        places = terms.read(frame[by], part.read)
-    read = [terms.read(frame[part.name], partial(_read, part)) for part in parts]
+        asked.append((frame[by], part.read))
+    read = terms.read_all(asked)
+    n_rows = len(read[0]) if read else len(frame)
+    places = np.zeros(n_rows, dtype=np.int64) if by is None else read.pop()
     plan = terms.plan(_queries(parts, terms.adjacency))
     spent = terms.charge(
         plan.event,

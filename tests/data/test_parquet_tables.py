@@ -327,6 +327,22 @@ def test_files_that_cannot_be_one_table_are_refused(tmp_path):
         table.read(0, 2)
 
 
+@pytest.mark.parametrize("group", [65_535, 65_536, 65_537, 150_000, 400_000])
+def test_rows_are_read_from_inside_a_long_row_group(tmp_path, group):
+    numbers = np.arange(300_000)
+    for k, part in enumerate(np.split(numbers, [130_000])):
+        path = tmp_path / f"{k}.parquet"
+        pq.write_table(pa.table({"x": part}), path, row_group_size=group)
+    table = open_parquet(tmp_path)
+    rng = np.random.default_rng(group)
+    edges = [0, 1, 65_535, 65_536, 65_537, 131_072, 195_536, 299_999, *rng.integers(0, 300_000, 5)]
+    for start in edges:
+        stop = min(start + 70_000, 300_000)
+        np.testing.assert_array_equal(table.read(start, stop)["x"], numbers[start:stop])
+        more = min(stop + 9, 300_000)
+        np.testing.assert_array_equal(table.read(stop, more)["x"], numbers[stop:more])
+
+
 def test_no_row_counts_twice_and_no_file_is_left_out(table, stored, tmp_path):
     stored(400)
     folder = next(tmp_path.rglob("*.parquet")).parent

@@ -118,6 +118,47 @@ def test_rows_are_found_by_their_numbers_and_numbers_of_numbers(table):
     assert np.array_equal(chosen[np.array([4, 0])][0:2], X[index[[4, 0]]])
 
 
+def seen(block, chosen, *columns):
+    """Return numbers of rows, which they hold, and what came with them."""
+    chosen = slice(None) if chosen is None else chosen
+    return np.column_stack([block[chosen, 0], *(column[chosen] for column in columns)])
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 66, 130])
+def test_each_partition_is_used_once_and_in_order(count):
+    numbers = np.arange(20.0 * count)
+    rows = partitions.row_source(da.from_array(np.tile(numbers[:, None], 3), chunks=(20, -1)))
+    assert len(rows._blocks) == count
+    parts = list(rows.map(seen, (numbers,)))
+    assert len(parts) == count
+    np.testing.assert_array_equal(np.concatenate(parts), np.tile(numbers[:, None], 2))
+    np.testing.assert_array_equal(rows.column(lambda block, chosen: block[:, 0]), numbers)
+
+
+@pytest.mark.parametrize("count", [1, 7])
+@pytest.mark.parametrize("drawn", [1500, 5000])
+def test_rows_that_were_drawn_keep_their_order_and_their_columns(count, drawn):
+    numbers = np.arange(float(N_ROWS))
+    whole = partitions.row_source(cut(np.tile(numbers[:, None], 3), count))
+    rng = np.random.default_rng(drawn)
+    index = rng.integers(0, N_ROWS, drawn)
+    for rows in (whole[index], whole[np.arange(N_ROWS)[::-1]][N_ROWS - 1 - index]):
+        expected = numbers[index]
+        beside = rng.normal(size=drawn)
+        np.testing.assert_array_equal(rows[3:70][:, 0], expected[3:70])
+        np.testing.assert_array_equal(rows.in_memory()[:, 0], expected)
+        some = np.sort(rng.choice(drawn, 40, replace=False))
+        np.testing.assert_array_equal(rows.take(some)[:, 0], expected[some])
+        made = rows.column(lambda block, chosen: block[:, 0])
+        np.testing.assert_array_equal(made, expected)
+        for wanted in (None, some, np.sort(rng.choice(drawn, drawn - 9, replace=False))):
+            kept = slice(None) if wanted is None else wanted
+            found = np.concatenate(list(rows.map(seen, (made, beside), wanted)))
+            known = np.column_stack([expected, expected, beside])[kept]
+            order, other = (np.lexsort(table.T) for table in (found, known))
+            np.testing.assert_array_equal(found[order], known[other])
+
+
 @pytest.mark.parametrize("index", [None, np.arange(2, N_ROWS, 2)])
 @pytest.mark.parametrize("loss", [ClippedLoss(LogisticLoss(), 0.3), SoftmaxLoss(3)])
 def test_values_and_curvature_of_chosen_rows_are_as_in_memory(table, loss, index):

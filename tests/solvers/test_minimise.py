@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from skdp.losses import LogisticLoss, SmoothedHingeLoss, SoftmaxLoss
-from skdp.solvers import RegularisedObjective, Rows, minimise, sum_gradients
+from skdp.solvers import RegularisedObjective, Rows, _newton, minimise, sum_gradients
 
 MARGIN_LOSSES = [LogisticLoss(), SmoothedHingeLoss(0.5), SmoothedHingeLoss(0.01)]
 
@@ -196,3 +196,37 @@ def test_public_mistakes_are_refused():
         minimise(objective, float("nan"))
     with pytest.raises(ValueError, match="penalty"):
         minimise(RegularisedObjective(rows, LogisticLoss(), 0.0), 1e-6)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("loss", MARGIN_LOSSES, ids=repr)
+def test_gradients_alone_meet_the_tolerance_in_the_steps_that_are_proved(
+    name, loss, reference, monkeypatch
+):
+    X, labels = PROBLEMS[name]
+    rows = Rows.from_matrix(X, labels, 3.0, 0.5)
+    monkeypatch.setattr(_newton, "_MORE_STEPS", 0)
+    for penalty in (1e2, 1e-2):
+        objective = RegularisedObjective(rows, loss, penalty)
+        weights = minimise(objective, 1e-6, max_iter=0)
+        assert gradient_norm(objective, weights, reference, X, 3.0, 0.5) <= 1e-6
+
+
+class Restless(RegularisedObjective):
+    """An objective that is another one each time it is asked, as of rows that change."""
+
+    seed = 0
+
+    def gradient(self, weights, index=None):
+        self.seed += 1
+        found = super().gradient(weights, index)
+        return found + np.random.default_rng(self.seed).normal(size=found.size)
+
+
+@pytest.mark.parametrize("method", ["newton", "lbfgs"])
+def test_an_objective_without_a_minimum_ends_in_a_general_error(method):
+    rows = Rows.from_matrix(*PROBLEMS["random"], 3.0)
+    objective = Restless(rows, LogisticLoss(), 0.1)
+    with pytest.raises(RuntimeError, match="within the steps that its theorem allows"):
+        minimise(objective, 1e-6, method=method)
+    assert objective.seed < 10**6

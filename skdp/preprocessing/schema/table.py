@@ -15,7 +15,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp.choices import SchemaEncoding
-from skdp.dask_tables import in_partitions
+from skdp.dask_tables import is_of_dask, split_partitions
 from skdp.pipelines import behind_others
 from skdp.preprocessing.schema.base import Column
 from skdp.preprocessing.schema.changes import SchemaChanges
@@ -349,15 +349,20 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         if groups and self.unit.column not in list(frame.columns):
             raise self._fail("unit", "its column is not declared or not in the table.")
 
-        def cells(name: str, read: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-            def read_rows(rows: Any) -> np.ndarray:
-                return read(series_cells(rows[name]))
+        names, read = [self.label.name], [partial(_read_cells, self.label.name, self.label.encode)]
+        if groups:
+            names.append(str(self.unit.column))
+            read.append(partial(_read_cells, names[-1], np.asarray))
+        if is_of_dask(frame):
+            used = frame[list(dict.fromkeys((*self.features, *names)))]
+            X, columns = split_partitions(used, self.features, read)
+            return X, *columns
+        pairs = zip(names, read, strict=True)
+        return frame[self.features], *(in_blocks(cells, frame[[name]]) for name, cells in pairs)
 
-            return in_partitions(partial(in_blocks, read_rows), frame[[name]])
 
-        y = cells(self.label.name, self.label.encode)
-        ids = (cells(str(self.unit.column), np.asarray),) if groups else ()
-        return frame[self.features], y, *ids
+def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:
+    return read(series_cells(rows[name]))
 
 
 def _label_parameters(label: LabelColumn | NumericLabel, estimator: Any) -> dict[str, Any]:
