@@ -6,20 +6,28 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Event
+from skdp.choices import Auto, UnitWeighting
 from skdp.dask_tables import in_memory, trusted
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.inputs import canonical_rows, validate_rows
 from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.models import LinearModel, Model, ScaledUnits
-from skdp.parameters import check_choice, check_integer, check_real
+from skdp.parameters import (
+    DeclaredParameters,
+    check_choice,
+    check_integer,
+    check_real,
+    parameter,
+    released,
+)
 from skdp.plans.beside import accountant_of, leave_room, together
 from skdp.plans.coefficient_noise import coefficient_noise
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
@@ -47,31 +55,44 @@ class Table:
         return int(self.X.shape[0]) if self.units is None else self.units.n_units
 
 
+class InterceptMixin(DeclaredParameters):
+    """The constant column of models that choose its value."""
+
+    intercept_scaling: float | Auto = parameter(
+        'float or "auto"',
+        """Value of the constant column behind the intercept; it is part of the row norm.
+        ``"auto"`` takes a fixed share of `data_norm`.""",
+        default="auto",
+    )
+
+
 class PrivateModel(PrivateFit, BaseEstimator):
     """Base of the private models; a mixin says what they predict, and from what loss.
 
     Other models than linear ones override `_make_model`, `_weights` and `_score_rows`.
     """
 
-    # Parameters that all of them have; subclasses declare them in their own signature.
-    data_norm: float | None
-    alpha: Any
-    fit_intercept: bool
-    intercept_scaling: Any
+    data_norm: float | None = parameter(
+        "float or None",
+        """Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None
+        takes 1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by
+        that.""",
+        default=None,
+    )
+    fit_intercept: bool = parameter("bool", "Whether to fit an intercept.", default=True)
+    n_features_in_: int = released("int", "Number of features.")
+    feature_names_in_: np.ndarray = released(
+        "ndarray of shape (n_features,)", "Feature names, if `X` had any."
+    )
 
-    # What rows of one id count, and the most that they count together; subclasses without such
-    # parameters take one of them at random.
-    unit_weighting: Any = "random-row"
-    max_unit_rows: int | None = None
+    _coef_noise_: Any = released()
 
-    # Released.
-    privacy_spent_: PrivacySpent
-    n_features_in_: int
-    coef_: np.ndarray
-    intercept_: np.ndarray
-
+    # Public bound on what all rows of one id count together, and the public number of rows that
+    # are drawn of each id; None if all are used.
+    _most: ClassVar[float] = 1.0
+    _drawn: ClassVar[int | None] = 1
     # Public attributes beside the weights.
-    _public: tuple[str, ...] = ()
+    _public: ClassVar[tuple[str, ...]] = ()
     _fit_takes = "X, y and groups"
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **fit_params: Any) -> Self:
@@ -123,7 +144,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
         """Return the targets as the model takes them, and the label set of a classifier."""
 
     # Returns the loss of one score; models that are made of no loss have none.
-    _part_loss: Callable[[], Any]
+    _part_loss: ClassVar[Callable[..., Any]]
 
     def _loss(self, n_classes: int) -> Loss:
         """Return the loss for a number of classes, 1 for numbers."""
@@ -140,12 +161,6 @@ class PrivateModel(PrivateFit, BaseEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("unit_weighting", self.unit_weighting, ("mean", "random-row", "sum"))
-        allowed = () if self.unit_weighting == "sum" else (None,)
-        remedy = "It is the public bound that unit_weighting='sum' needs."
-        check_integer(
-            "max_unit_rows", self.max_unit_rows, at_least=1, allowed=allowed, remedy=remedy
-        )
         check_real(
             "data_norm",
             self.data_norm,
@@ -230,21 +245,9 @@ class PrivateModel(PrivateFit, BaseEstimator):
             rows_per_unit=self._rows_per_unit(numbers) or 1,
         )
 
-    @property
-    def _most(self) -> float:
-        """Public bound on what all rows of one id count together."""
-        return float(self.max_unit_rows or 1) if self.unit_weighting == "sum" else 1.0
-
     def _rows_per_unit(self, numbers: PublicNumbers) -> int | None:
         """Return the public number of rows that are used of each id at most; None for all."""
         return self._drawn if numbers.by_unit else 1
-
-    @property
-    def _drawn(self) -> int | None:
-        """Public number of rows that are drawn of each id; None if all are used."""
-        if self.unit_weighting == "mean":
-            return self.max_unit_rows
-        return 1 if self.unit_weighting == "random-row" else None
 
     def _refuse_any_number(self, numbers: PublicNumbers, what: str) -> None:
         """Refuse to use all rows of each id."""
@@ -340,13 +343,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
 
     def _about_units(self) -> tuple[str, ...]:
         """Say what a record is, and what its rows count."""
-        drawn = f"{self._drawn} of them at most, drawn at random, count"
-        counted = {
-            "mean": f"{drawn if self._drawn else 'they count'} alike, together as much as one",
-            "random-row": "one of them, drawn at random, is used",
-            "sum": f"they count alike, together as many as there are, up to {self.max_unit_rows}",
-        }
-        return (about_units(counted[self.unit_weighting]),)
+        return (about_units("one of them, drawn at random, is used"),)
 
     @staticmethod
     def _about_grid(plan: Any) -> str:
@@ -369,3 +366,60 @@ class PrivateModel(PrivateFit, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+class PenalizedModel(InterceptMixin, PrivateModel):
+    """A private model with an L2 penalty."""
+
+    alpha: float | Auto = parameter(
+        'float or "auto"', "L2 penalty on all weights, the intercept included.", default="auto"
+    )
+
+
+class UnitWeightingMixin(PrivateModel):
+    """What rows of one id count; comes before their base."""
+
+    unit_weighting: UnitWeighting = parameter(
+        '{"mean", "random-row", "sum"}',
+        """What rows of one id in ``groups=`` count: together as one row, one of them alone, or
+        each as one up to `max_unit_rows`, by which all noise grows.""",
+        default="mean",
+    )
+    max_unit_rows: int | None = parameter(
+        "int or None",
+        """Public bound on rows of each id. ``"mean"`` takes no more, drawn at random, or all
+        without one, which ``numerics="discrete"`` and networks do not allow. ``"sum"`` needs it:
+        of a unit with more rows each counts less.""",
+        default=None,
+    )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("unit_weighting", self.unit_weighting, ("mean", "random-row", "sum"))
+        allowed = () if self.unit_weighting == "sum" else (None,)
+        remedy = "It is the public bound that unit_weighting='sum' needs."
+        check_integer(
+            "max_unit_rows", self.max_unit_rows, at_least=1, allowed=allowed, remedy=remedy
+        )
+
+    @property
+    def _most(self) -> float:  # type: ignore[override]
+        """Public bound on what all rows of one id count together."""
+        return float(self.max_unit_rows or 1) if self.unit_weighting == "sum" else 1.0
+
+    @property
+    def _drawn(self) -> int | None:  # type: ignore[override]
+        """Public number of rows that are drawn of each id; None if all are used."""
+        if self.unit_weighting == "mean":
+            return self.max_unit_rows
+        return 1 if self.unit_weighting == "random-row" else None
+
+    def _about_units(self) -> tuple[str, ...]:
+        """Say what a record is, and what its rows count."""
+        drawn = f"{self._drawn} of them at most, drawn at random, count"
+        counted = {
+            "mean": f"{drawn if self._drawn else 'they count'} alike, together as much as one",
+            "sum": f"they count alike, together as many as there are, up to {self.max_unit_rows}",
+        }
+        found = counted.get(self.unit_weighting)
+        return super()._about_units() if found is None else (about_units(found),)
