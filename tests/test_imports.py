@@ -278,7 +278,7 @@ def test_modules_and_functions_stay_short():
 
 
 def check_lengths(path):
-    assert len(path.read_text().splitlines()) <= 400, path
+    assert len(path.read_text().splitlines()) <= 450, path
     for node in ast.walk(parse(path)):
         if isinstance(node, ast.FunctionDef):
             body = node.body

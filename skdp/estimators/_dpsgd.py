@@ -179,8 +179,7 @@ class DPSGDClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, DPSGDMode
     """
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "learning_rate_init": 'Of a network with ``"adam"`` None takes 0.03 over the number of hidden '
-        "layers.",
+        "learning_rate_init": "Networks with Adam take 0.03 over the number of hidden layers.",
     }
 
     max_grad_norm: float | AutoOrAdaptive = parameter(

@@ -55,7 +55,7 @@ class NetworkMixin(LogisticMixin):
     _added_texts: ClassVar[dict[str, str]] = {
         "alpha": "Of a network it is on their distance from the start.",
         "fit_intercept": "Of a network it is whether layers have biases.",
-        "intercept_scaling": 'Of a network it is the value behind every bias, and ``"auto"`` takes 1.',
+        "intercept_scaling": "Networks have it behind every bias, 1 by default.",
     }
 
     hidden_layer_sizes: Any = parameter(
