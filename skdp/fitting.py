@@ -147,7 +147,7 @@ class PrivateFit(DeclaredParameters, ChargesBudget, CallbackSupportMixin, ABC):
         "PrivacySpent", "The guarantee, its mechanism and its assumptions."
     )
 
-    _listed = (
+    _listed: ClassVar[tuple[str, ...]] = (
         *("teacher", "epsilon", "delta", "loss", "target_bounds", "privacy", "noise_multiplier"),
         *("adjacency", "data_norm", "width", "quantile", "classes", "class_weight", "prevalence"),
         *("hidden_layer_sizes", "activation", "prior_precision", "noise_aware", "alpha"),

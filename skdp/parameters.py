@@ -97,6 +97,7 @@ class DeclaredParameters(PlainParameters):
     _listed: ClassVar[tuple[str, ...]] = ()
     # What a class declares itself, by name; None where it has something else of that name.
     _own_fields: ClassVar[dict[str, tuple[Any, Field[Any]] | None]] = {}
+    _declared: ClassVar[dict[str, Field[Any]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -107,11 +108,19 @@ class DeclaredParameters(PlainParameters):
             name: (annotations[name], value) if isinstance(value, Field) else None
             for name, value in vars(cls).items()
         }
-        fields = _fields_by_mro(cls)
         # Bases share bases, whose fields dataclasses would take in another order than Python does.
-        cls.__annotations__ = {name: kind for name, (kind, _) in fields.items()}
-        for name, (_, declared) in fields.items():
-            setattr(cls, name, copy(declared))
+        found: dict[str, tuple[Any, Field[Any]] | None] = {}
+        for base in reversed(cls.__mro__):
+            found |= vars(base).get("_own_fields", {})
+        kinds, declared = {}, {}
+        for name, own in found.items():
+            if own is not None:
+                kinds[name], declared[name] = own[0], copy(own[1])
+                setattr(cls, name, declared[name])
+            elif any(name in vars(base).get("_declared", {}) for base in cls.__mro__):
+                kinds[name] = ClassVar  # hidden
+        cls._declared = declared
+        cls.__annotations__ = kinds
         dataclass(init=not by_hand, eq=False, repr=False, match_args=False)(cls)
         cls.__annotations__ = annotations
         if not by_hand:
@@ -119,13 +128,6 @@ class DeclaredParameters(PlainParameters):
         doc = vars(cls).get("__doc__")
         if doc and re.search(r"^ *-{4,}$", doc, re.MULTILINE) and "Parameters\n" not in doc:
             cls.__doc__ = _with_sections(cls, inspect.cleandoc(doc))
-
-
-def _fields_by_mro(cls: type[DeclaredParameters]) -> dict[str, tuple[Any, Field[Any]]]:
-    found: dict[str, tuple[Any, Field[Any]] | None] = {}
-    for base in reversed(cls.__mro__):
-        found |= vars(base).get("_own_fields", {})
-    return {name: field for name, field in found.items() if field is not None}
 
 
 def _annotations(cls: type) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def _with_sections(cls: type[DeclaredParameters], doc: str) -> str:
     for base in reversed(cls.__mro__):
         for name, text in vars(base).get("_added_texts", {}).items():
             added.setdefault(name, []).append(text)
-    fields: dict[str, Field[Any]] = cls.__dataclass_fields__  # type: ignore[attr-defined]
+    fields = cls._declared
     names = [name for name in inspect.signature(cls).parameters if name in fields]
     rank = _rank(cls)
     attributes = sorted((name for name in fields if not fields[name].init), key=rank)

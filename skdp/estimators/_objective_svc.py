@@ -39,8 +39,9 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, ObjectiveMo
 
     max_grad_norm: float | Auto | None = parameter(
         'float, "auto" or None',
-        """Norm to which each record's gradient is clipped; see
-        `ObjectivePerturbationLogisticRegression`. ``"auto"`` does not clip: the hinge is a
-        clipped loss already.""",
+        """Norm C to which each record's gradient is clipped, in units of the loss per weight: the
+        loss of a row x goes on as a straight line where its slope exceeds ``C/|x|``. It bounds
+        what one record can do, and so the noise. ``"auto"`` does not clip: the hinge is a clipped
+        loss already.""",
         default="auto",
     )
