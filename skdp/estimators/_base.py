@@ -6,10 +6,9 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Event
@@ -36,6 +35,7 @@ from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.row_sources import in_blocks
 from skdp.seeding import fit_context
+from skdp.sklearn_bases import BaseEstimator
 from skdp.units import Units, about_units, units_of
 
 
@@ -87,10 +87,12 @@ class PrivateModel(PrivateFit, BaseEstimator):
 
     _coef_noise_: Any = released()
 
-    # Public bound on what all rows of one id count together, and the public number of rows that
-    # are drawn of each id; None if all are used.
-    _most: ClassVar[float] = 1.0
-    _drawn: ClassVar[int | None] = 1
+    coef_: Any = released()
+    intercept_: Any = released()
+
+    # For models without these parameters: they take one row of each id, drawn at random.
+    unit_weighting, max_unit_rows = cast(Any, "random-row"), cast(Any, None)
+    alpha = intercept_scaling = cast(Any, "auto")
     # Public attributes beside the weights.
     _public: ClassVar[tuple[str, ...]] = ()
     _fit_takes = "X, y and groups"
@@ -161,6 +163,12 @@ class PrivateModel(PrivateFit, BaseEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_choice("unit_weighting", self.unit_weighting, ("mean", "random-row", "sum"))
+        allowed = () if self.unit_weighting == "sum" else (None,)
+        remedy = "It is the public bound that unit_weighting='sum' needs."
+        check_integer(
+            "max_unit_rows", self.max_unit_rows, at_least=1, allowed=allowed, remedy=remedy
+        )
         check_real(
             "data_norm",
             self.data_norm,
@@ -245,9 +253,21 @@ class PrivateModel(PrivateFit, BaseEstimator):
             rows_per_unit=self._rows_per_unit(numbers) or 1,
         )
 
+    @property
+    def _most(self) -> float:
+        """Public bound on what all rows of one id count together."""
+        return float(self.max_unit_rows or 1) if self.unit_weighting == "sum" else 1.0
+
     def _rows_per_unit(self, numbers: PublicNumbers) -> int | None:
         """Return the public number of rows that are used of each id at most; None for all."""
         return self._drawn if numbers.by_unit else 1
+
+    @property
+    def _drawn(self) -> int | None:
+        """Public number of rows that are drawn of each id; None if all are used."""
+        if self.unit_weighting == "mean":
+            return self.max_unit_rows
+        return 1 if self.unit_weighting == "random-row" else None
 
     def _refuse_any_number(self, numbers: PublicNumbers, what: str) -> None:
         """Refuse to use all rows of each id."""
@@ -343,7 +363,13 @@ class PrivateModel(PrivateFit, BaseEstimator):
 
     def _about_units(self) -> tuple[str, ...]:
         """Say what a record is, and what its rows count."""
-        return (about_units("one of them, drawn at random, is used"),)
+        drawn = f"{self._drawn} of them at most, drawn at random, count"
+        counted = {
+            "mean": f"{drawn if self._drawn else 'they count'} alike, together as much as one",
+            "random-row": "one of them, drawn at random, is used",
+            "sum": f"they count alike, together as many as there are, up to {self.max_unit_rows}",
+        }
+        return (about_units(counted[self.unit_weighting]),)
 
     @staticmethod
     def _about_grid(plan: Any) -> str:
@@ -392,34 +418,3 @@ class UnitWeightingMixin(PrivateModel):
         of a unit with more rows each counts less.""",
         default=None,
     )
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("unit_weighting", self.unit_weighting, ("mean", "random-row", "sum"))
-        allowed = () if self.unit_weighting == "sum" else (None,)
-        remedy = "It is the public bound that unit_weighting='sum' needs."
-        check_integer(
-            "max_unit_rows", self.max_unit_rows, at_least=1, allowed=allowed, remedy=remedy
-        )
-
-    @property
-    def _most(self) -> float:  # type: ignore[override]
-        """Public bound on what all rows of one id count together."""
-        return float(self.max_unit_rows or 1) if self.unit_weighting == "sum" else 1.0
-
-    @property
-    def _drawn(self) -> int | None:  # type: ignore[override]
-        """Public number of rows that are drawn of each id; None if all are used."""
-        if self.unit_weighting == "mean":
-            return self.max_unit_rows
-        return 1 if self.unit_weighting == "random-row" else None
-
-    def _about_units(self) -> tuple[str, ...]:
-        """Say what a record is, and what its rows count."""
-        drawn = f"{self._drawn} of them at most, drawn at random, count"
-        counted = {
-            "mean": f"{drawn if self._drawn else 'they count'} alike, together as much as one",
-            "sum": f"they count alike, together as many as there are, up to {self.max_unit_rows}",
-        }
-        found = counted.get(self.unit_weighting)
-        return super()._about_units() if found is None else (about_units(found),)

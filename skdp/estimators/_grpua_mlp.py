@@ -84,8 +84,6 @@ class GrpuaMLPClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, GrpuaM
     coef_: np.ndarray = released()  # a network has lists instead
     intercept_: np.ndarray = released()
 
-    learning_rate = "constant"
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not layer_sizes(self.hidden_layer_sizes):

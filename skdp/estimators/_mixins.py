@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_expit, log_softmax
-from sklearn.base import ClassifierMixin
 
 from skdp.estimators._base import PrivateModel, Table
 from skdp.estimators.labels import encode_labels
@@ -17,6 +16,7 @@ from skdp.losses.base import Loss
 from skdp.parameters import check_integer, check_real, parameter, released
 from skdp.partitions import by_partitions
 from skdp.reporting import PrivacySpent
+from skdp.sklearn_bases import ClassifierMixin
 
 
 class PrivateClassifierMixin(ClassifierMixin, PrivateModel):

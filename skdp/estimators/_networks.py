@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from skdp.choices import Activation
-from skdp.estimators._base import Table
+from skdp.estimators._base import PrivateModel, Table
 from skdp.estimators._mixins import LogisticMixin
 from skdp.models import Model, NetworkModel, network_scores
 from skdp.models.network import public_start
@@ -49,7 +49,7 @@ def layer_sizes(given: Any) -> tuple[int, ...]:
     )
 
 
-class NetworkMixin(LogisticMixin):
+class NetworkMixin(LogisticMixin, PrivateModel):
     """Classifiers whose scores may come from hidden layers; comes before their base."""
 
     _added_texts: ClassVar[dict[str, str]] = {

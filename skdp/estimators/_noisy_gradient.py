@@ -56,6 +56,8 @@ class NoisyGradientModel(PrivateModel):
     )
     n_iter_: int = released("int", "Number of steps, from public numbers.")
 
+    average, physical_batch_size = cast(Any, True), cast(Any, None)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_integer("batch_size", self.batch_size, at_least=1, allowed=("auto",))
@@ -185,6 +187,7 @@ class GrpuaModel(DescentModel):
         default="pld",
     )
 
+    learning_rate = cast(Any, "constant")
     max_grad_norm = cast(Any, None)  # nothing is clipped that the loss bounds
 
     def _check_parameters(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,6 +29,7 @@ from skdp.parameters import check_choice, check_integer, check_real, parameter, 
 from skdp.plans.votes import AGGREGATIONS, UNANSWERED, Threshold, VotePlan
 from skdp.reporting import PrivacySpent
 from skdp.seeding import fit_context
+from skdp.sklearn_bases import BaseEstimator, ClassifierMixin
 from skdp.units import units_of
 
 _TYPES = (np.float64, np.float32)

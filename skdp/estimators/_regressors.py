@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from skdp.choices import Auto
 from skdp.estimators._base import PrivateModel
@@ -21,6 +20,7 @@ from skdp.parameters import (
 )
 from skdp.partitions import by_partitions
 from skdp.reporting import PrivacySpent
+from skdp.sklearn_bases import RegressorMixin
 
 # Default width of a loss, as a share of the half of the target's bounds.
 _WIDTH = 0.25
@@ -122,6 +122,15 @@ class PrivateRegressorMixin(RegressorMixin, PrivateModel):
 class LossRegressorMixin(PrivateRegressorMixin):
     """Regressors that minimise a mean loss of scores beside targets in [-1, 1]."""
 
+    width: float | Auto = parameter(
+        'float or "auto"',
+        """Residual, in units of the target, beyond which the loss goes on as a straight line.
+        The noise of the weights grows with it; one and a half to two standard deviations of what
+        remains unexplained is usual, as far as that is known without the table. ``"auto"`` takes
+        an eighth of ``high - low``.""",
+        default="auto",
+    )
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real("width", self.width, above=0.0, allowed=("auto",))
@@ -156,15 +165,6 @@ class HuberMixin(LossRegressorMixin):
         "alpha": "It is ``alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` beside the "
         "mean loss, with the target in units of half its range.",
     }
-
-    width: float | Auto = parameter(
-        'float or "auto"',
-        """Residual, in units of the target, beyond which the loss goes on as a straight line.
-        The noise of the weights grows with it; one and a half to two standard deviations of what
-        remains unexplained is usual, as far as that is known without the table. ``"auto"`` takes
-        an eighth of ``high - low``.""",
-        default="auto",
-    )
 
     def _part_loss(self) -> HuberLoss:
         return HuberLoss(self._width)

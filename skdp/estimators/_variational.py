@@ -113,11 +113,6 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
         "float", "Noise over the clipping norm; from public numbers."
     )
 
-    # What its bases ask for and it has no use for: the prior takes the place of a penalty.
-    alpha = "auto"
-    average = True
-    physical_batch_size = None
-
     def _check_parameters(self) -> None:
         if self.privacy == "sampling":
             raise ValueError(
