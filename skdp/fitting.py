@@ -12,12 +12,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
+from skdp.choices import Adjacency
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES
-from skdp.parameters import PURE_OFFERS, SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.parameters import (
+    PURE_OFFERS,
+    SMALLEST_DELTA,
+    DeclaredParameters,
+    check_choice,
+    check_integer,
+    check_real,
+    parameter,
+    released,
+)
 from skdp.reporting.privacy_spent import PrivacySpent
 
 # Frames that the decorator puts between a user's call of fit and `_fit`, for warnings.
@@ -109,22 +119,60 @@ def _refuse_changed(table: Any) -> None:
             part.check_rows()
 
 
-class PrivateFit(ChargesBudget, CallbackSupportMixin, ABC):
+class PrivateFit(DeclaredParameters, ChargesBudget, CallbackSupportMixin, ABC):
     """Base of everything that fits privately: estimators, transformers and searches."""
 
-    # Parameters that all of them have; subclasses declare them in their own signature.
-    epsilon: Any
-    delta: float
-    adjacency: Any
-    accountant: Any
-    random_state: Any
-    verbose: int = 0
+    epsilon: float = parameter(
+        "float", "Privacy parameter of one fit, positive.", default=1.0, kw_only=False
+    )
+    delta: float = parameter(
+        "float",
+        "Privacy parameter of one fit, in (0, 1); keep it well below 1/n.",
+        default=1e-6,
+        kw_only=False,
+    )
+    adjacency: Adjacency = parameter(
+        '{"replace-one", "add-remove"}',
+        "Neighbouring tables: one row replaced, or one added or removed.",
+        default="replace-one",
+    )
+    accountant: Any = parameter(
+        "BudgetAccountant or None",
+        """Budget to charge before rows are used. None charges that of the ``with`` block in
+        which it is made or fitted; without one the fit is not counted, or refused where
+        `set_config` requires a budget.""",
+        default=None,
+    )
+    random_state: Any = parameter(
+        "int, RandomState or None",
+        """None draws all randomness from a cryptographic stream keyed by the operating system. A
+        seed is for tests: the guarantee does not hold against whoever knows it.""",
+        default=None,
+    )
+    verbose: int = parameter("int", "If positive, print what the fit will spend.", default=0)
+    privacy_spent_: PrivacySpent = released(
+        "PrivacySpent", "The guarantee, its mechanism and its assumptions."
+    )
 
-    _special_epsilons: tuple[str | None, ...] = ()
+    _listed: ClassVar[tuple[str, ...]] = (
+        *("teacher", "epsilon", "delta", "loss", "target_bounds", "privacy", "noise_multiplier"),
+        *("adjacency", "data_norm", "width", "quantile", "classes", "class_weight", "prevalence"),
+        *("hidden_layer_sizes", "activation", "prior_precision", "noise_aware", "alpha"),
+        *("half_width", "fit_intercept", "intercept_scaling", "max_grad_norm", "clipping"),
+        *("coefs_init", "intercepts_init", "batch_size", "sampling", "max_iter", "solver"),
+        *("momentum", "beta_1", "beta_2", "learning_rate", "learning_rate_init"),
+        *("learning_rate_final", "decay_share", "average", "radius", "numerics", "calibration"),
+        *("physical_batch_size", "calibrate", "unit_weighting", "max_unit_rows", "accountant"),
+        *("random_state", "verbose", "coef_", "coef_std_", "intercept_", "intercept_std_"),
+        *("coefs_", "intercepts_", "activation_", "out_activation_", "n_layers_", "n_outputs_"),
+        *("classes_", "calibration_", "n_iter_", "noise_multiplier_", "privacy_spent_"),
+        *("n_features_in_", "feature_names_in_"),
+    )
+    _special_epsilons: ClassVar[tuple[str | None, ...]] = ()
     _remedy_for_epsilon = "Smaller means more private; 1.0 is a common choice."
     _offers_pure = False  # whether delta may be 0
     # What fit takes, for errors; None passes metadata on.
-    _fit_takes: str | None = "X and y only"
+    _fit_takes: ClassVar[str | None] = "X and y only"
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:

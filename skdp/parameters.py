@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 import operator
+import re
+import sys
+import textwrap
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import MISSING, Field, dataclass, field
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -66,6 +72,124 @@ class PlainParameters:
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value if name.endswith("_") else plain(value))
+
+
+def parameter(kind: str, text: str, *, default: Any = MISSING, kw_only: bool = True) -> Any:
+    """Declare a parameter of an estimator, with its type and its text as numpydoc shows them."""
+    return field(default=default, kw_only=kw_only, metadata={"kind": kind, "text": text})
+
+
+def released(kind: str = "", text: str = "", *, init: Literal[False] = False) -> Any:
+    """Declare an attribute that a fit sets; without a text it is not shown."""
+    return field(init=init, metadata={"kind": kind, "text": text})
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(parameter, released))
+class DeclaredParameters(PlainParameters):
+    """Base whose classes declare parameters and released attributes once, where they are used.
+
+    Constructor, signature and the sections of the docstring follow from the declarations.
+    """
+
+    # Sentences that a class adds to texts of its bases.
+    _added_texts: ClassVar[dict[str, str]] = {}
+    # The order in which parameters and attributes are listed; others come last.
+    _listed: ClassVar[tuple[str, ...]] = ()
+    # What a class declares itself, by name; None where it has something else of that name.
+    _own_fields: ClassVar[dict[str, tuple[Any, Field[Any]] | None]] = {}
+    _declared: ClassVar[dict[str, Field[Any]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # A constructor that was written by hand, here or in a base, stays.
+        by_hand = not (cls.__init__ is object.__init__ or hasattr(cls.__init__, "__signature__"))
+        annotations = _annotations(cls)
+        cls._own_fields = {
+            name: (annotations[name], value) if isinstance(value, Field) else None
+            for name, value in vars(cls).items()
+        }
+        # Bases share bases, whose fields dataclasses would take in another order than Python does.
+        found: dict[str, tuple[Any, Field[Any]] | None] = {}
+        for base in reversed(cls.__mro__):
+            found |= vars(base).get("_own_fields", {})
+        kinds, declared = {}, {}
+        for name, own in found.items():
+            if own is not None:
+                kinds[name], declared[name] = own[0], copy(own[1])
+                setattr(cls, name, declared[name])
+            elif any(name in vars(base).get("_declared", {}) for base in cls.__mro__):
+                kinds[name] = ClassVar  # hidden
+        cls._declared = declared
+        cls.__annotations__ = kinds
+        dataclass(init=not by_hand, eq=False, repr=False, match_args=False)(cls)
+        cls.__annotations__ = annotations
+        if not by_hand:
+            _order_signature(cls)
+        doc = vars(cls).get("__doc__")
+        if doc and re.search(r"^ *-{4,}$", doc, re.MULTILINE) and "Parameters\n" not in doc:
+            cls.__doc__ = _with_sections(cls, inspect.cleandoc(doc))
+
+
+def _annotations(cls: type) -> dict[str, Any]:
+    if sys.version_info < (3, 14):
+        return inspect.get_annotations(cls)
+    import annotationlib  # type: ignore[import-not-found]
+
+    return annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF)
+
+
+def _rank(cls: type[DeclaredParameters]) -> Callable[[str], int]:
+    places = {name: place for place, name in enumerate(cls._listed)}
+    return lambda name: places.get(name, len(places))
+
+
+def _order_signature(cls: type[DeclaredParameters]) -> None:
+    """List keyword parameters in the order of the family, whichever class declares them."""
+    signature = inspect.signature(cls.__init__)
+    rank = _rank(cls)
+    ordered = sorted(
+        signature.parameters.values(),
+        key=lambda own: (own.kind, own.name != "self", rank(own.name)),
+    )
+    cls.__init__.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]
+
+
+def _with_sections(cls: type[DeclaredParameters], doc: str) -> str:
+    """Return a docstring with the sections that follow from what a class declares."""
+    added: dict[str, list[str]] = {}
+    for base in reversed(cls.__mro__):
+        for name, text in vars(base).get("_added_texts", {}).items():
+            added.setdefault(name, []).append(text)
+    fields = cls._declared
+    names = [name for name in inspect.signature(cls).parameters if name in fields]
+    rank = _rank(cls)
+    attributes = sorted((name for name in fields if not fields[name].init), key=rank)
+    sections = []
+    for title, listed in (("Parameters", names), ("Attributes", attributes)):
+        entries = [_entry(fields[name], added.get(name, [])) for name in listed]
+        shown = "\n".join(entry for entry in entries if entry)
+        sections.append(f"{title}\n{'-' * len(title)}\n{shown}\n")
+    first = re.search(r"^\S.*\n-{4,}$", doc, re.MULTILINE)
+    at = len(doc) if first is None else first.start()
+    return f"{doc[:at]}{chr(10).join(sections)}\n{doc[at:]}"
+
+
+def _entry(declared: Field[Any], added: list[str]) -> str:
+    """Return the lines of numpydoc for what is declared; of what has no text, none."""
+    if not declared.metadata["text"]:
+        return ""
+    has_default = declared.init and declared.default is not MISSING
+    default = f", default={_shown(declared.default)}" if has_default else ""
+    text = " ".join([inspect.cleandoc(declared.metadata["text"]), *added])
+    body = textwrap.fill(text, 96, break_long_words=False, break_on_hyphens=False)
+    return (
+        f"{declared.name} : {declared.metadata['kind']}{default}\n{textwrap.indent(body, '    ')}"
+    )
+
+
+def _shown(default: Any) -> str:
+    text = f'"{default}"' if isinstance(default, str) else repr(default)
+    return text.replace("e-0", "e-")
 
 
 def check_real(

@@ -6,20 +6,27 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Event
+from skdp.choices import Auto, UnitWeighting
 from skdp.dask_tables import Columns
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.inputs import canonical_rows, validate_rows
 from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.models import LinearModel, Model, ScaledUnits
-from skdp.parameters import check_choice, check_integer, check_real
+from skdp.parameters import (
+    DeclaredParameters,
+    check_choice,
+    check_integer,
+    check_real,
+    parameter,
+    released,
+)
 from skdp.plans.beside import accountant_of, leave_room, together
 from skdp.plans.coefficient_noise import coefficient_noise
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
@@ -28,6 +35,7 @@ from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.row_sources import in_blocks
 from skdp.seeding import fit_context
+from skdp.sklearn_bases import BaseEstimator
 from skdp.units import Units, about_units, units_of
 
 
@@ -47,31 +55,46 @@ class Table:
         return int(self.X.shape[0]) if self.units is None else self.units.n_units
 
 
+class InterceptMixin(DeclaredParameters):
+    """The constant column of models that choose its value."""
+
+    intercept_scaling: float | Auto = parameter(
+        'float or "auto"',
+        """Value of the constant column behind the intercept; it is part of the row norm.
+        ``"auto"`` takes a fixed share of `data_norm`.""",
+        default="auto",
+    )
+
+
 class PrivateModel(PrivateFit, BaseEstimator):
     """Base of the private models; a mixin says what they predict, and from what loss.
 
     Other models than linear ones override `_make_model`, `_weights` and `_score_rows`.
     """
 
-    # Parameters that all of them have; subclasses declare them in their own signature.
-    data_norm: float | None
-    alpha: Any
-    fit_intercept: bool
-    intercept_scaling: Any
+    data_norm: float | None = parameter(
+        "float or None",
+        """Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None
+        takes 1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by
+        that.""",
+        default=None,
+    )
+    fit_intercept: bool = parameter("bool", "Whether to fit an intercept.", default=True)
+    n_features_in_: int = released("int", "Number of features.")
+    feature_names_in_: np.ndarray = released(
+        "ndarray of shape (n_features,)", "Feature names, if `X` had any."
+    )
 
-    # What rows of one id count, and the most that they count together; subclasses without such
-    # parameters take one of them at random.
-    unit_weighting: Any = "random-row"
-    max_unit_rows: int | None = None
+    _coef_noise_: Any = released()
 
-    # Released.
-    privacy_spent_: PrivacySpent
-    n_features_in_: int
-    coef_: np.ndarray
-    intercept_: np.ndarray
+    coef_: Any = released()
+    intercept_: Any = released()
 
+    # For models without these parameters: they take one row of each id, drawn at random.
+    unit_weighting, max_unit_rows = cast(Any, "random-row"), cast(Any, None)
+    alpha = intercept_scaling = cast(Any, "auto")
     # Public attributes beside the weights.
-    _public: tuple[str, ...] = ()
+    _public: ClassVar[tuple[str, ...]] = ()
     _fit_takes = "X, y and groups"
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **fit_params: Any) -> Self:
@@ -123,7 +146,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
         """Return the targets as the model takes them, and the label set of a classifier."""
 
     # Returns the loss of one score; models that are made of no loss have none.
-    _part_loss: Callable[[], Any]
+    _part_loss: ClassVar[Callable[..., Any]]
 
     def _loss(self, n_classes: int) -> Loss:
         """Return the loss for a number of classes, 1 for numbers."""
@@ -370,3 +393,29 @@ class PrivateModel(PrivateFit, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+class PenalizedModel(InterceptMixin, PrivateModel):
+    """A private model with an L2 penalty."""
+
+    alpha: float | Auto = parameter(
+        'float or "auto"', "L2 penalty on all weights, the intercept included.", default="auto"
+    )
+
+
+class UnitWeightingMixin(PrivateModel):
+    """What rows of one id count; comes before their base."""
+
+    unit_weighting: UnitWeighting = parameter(
+        '{"mean", "random-row", "sum"}',
+        """What rows of one id in ``groups=`` count: together as one row, one of them alone, or
+        each as one up to `max_unit_rows`, by which all noise grows.""",
+        default="mean",
+    )
+    max_unit_rows: int | None = parameter(
+        "int or None",
+        """Public bound on rows of each id. ``"mean"`` takes no more, drawn at random, or all
+        without one, which ``numerics="discrete"`` and networks do not allow. ``"sum"`` needs it:
+        of a unit with more rows each counts less.""",
+        default=None,
+    )

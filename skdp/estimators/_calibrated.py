@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.estimators._base import Table
+from skdp.choices import Calibrate
+from skdp.estimators._base import PrivateModel, Table
 from skdp.models import network_scores
-from skdp.parameters import check_choice
+from skdp.parameters import check_choice, parameter, released
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.recalibration import (
     ENOUGH_SIGNAL,
@@ -25,19 +26,26 @@ from skdp.row_scores import ask_rows, probe
 from skdp.row_sources import map_rows
 
 
-class CalibratedMixin:
+class CalibratedMixin(PrivateModel):
     """An intercept and a slope of log odds, folded into the weights; comes before all else."""
 
-    calibrate: Any
-    delta: float
-    fit_intercept: bool
-    _most: float
-    _coef_noise_: Any
+    calibrate: Calibrate | None = parameter(
+        '{"auto", "private"} or None',
+        """Whether probabilities are set right by an intercept and a slope of log odds, of
+        several classes by the slope alone. ``"private"`` reads them off a noisy histogram of
+        scores by label that takes a twentieth of the budget; ``"auto"`` does where n is large
+        enough for epsilon; None never does. See ``docs/probabilities.md``.""",
+        default="auto",
+    )
+    calibration_: tuple[float, float] = released(
+        "tuple of float",
+        "Intercept and slope that were applied to the scores; (0, 1) where none were.",
+    )
 
-    _public: tuple[str, ...] = ("classes_", "calibration_")
+    _public: ClassVar[tuple[str, ...]] = ("classes_", "calibration_")
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]
+        super()._check_parameters()
         if self.calibrate == "noise":
             raise ValueError(
                 "calibrate='noise' is not offered: by the noise that is public, scores would be "
@@ -61,7 +69,7 @@ class CalibratedMixin:
         return numbers.signal_to_noise >= ENOUGH_SIGNAL
 
     def _build_plan(self, model: Any, numbers: PublicNumbers) -> Any:
-        build = partial(super()._build_plan, model)  # type: ignore[misc]
+        build = partial(super()._build_plan, model)  # type: ignore[safe-super]
         reason = self._no_table(numbers) if self.calibrate is not None else "it is off"
         if self.calibrate == "private" and reason:
             raise ValueError(f"calibrate='private' is not offered here: {reason}.")
@@ -78,7 +86,7 @@ class CalibratedMixin:
             return build(numbers)  # a default refuses nothing that is possible without it
 
     def _record(self, plan: Any, *about: Any) -> PrivacySpent:
-        spent: PrivacySpent = super()._record(plan, *about)  # type: ignore[misc]
+        spent: PrivacySpent = super()._record(plan, *about)
         if plan.table is None:
             return spent
         table = (
@@ -116,12 +124,12 @@ class CalibratedMixin:
 
     def _publish(self, plan: Any, table: Table, released: Any, spent: PrivacySpent) -> None:
         weights, self.calibration_ = released
-        super()._publish(plan, table, weights, spent)  # type: ignore[misc]
+        super()._publish(plan, table, weights, spent)
         self._fold(plan, *self.calibration_)
 
     def _fold(self, plan: Any, intercept: float, slope: float) -> None:
         """Multiply scores by the slope and move them; all that has their scale is changed here."""
-        for name, shift in zip(self._weights(plan.model), (0.0, intercept), strict=True):  # type: ignore[attr-defined]
+        for name, shift in zip(self._weights(plan.model), (0.0, intercept), strict=True):
             weights = getattr(self, name)
             if isinstance(weights, list):  # of a network the last layer
                 weights[-1] = slope * weights[-1] + shift

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from skdp.accounting import Event
+from skdp.estimators._mixins import PrivateClassifierMixin
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import with_class_weights
-from skdp.parameters import check_choice, check_real
+from skdp.parameters import check_choice, check_real, parameter
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.label_counts import LabelCountPlan
 
@@ -21,17 +22,26 @@ _ASK = (
 )
 
 
-class ClassWeightMixin:
+class ClassWeightMixin(PrivateClassifierMixin):
     """Classifiers with weights of labels; comes before all that make the model."""
 
-    epsilon: Any
-    delta: float
-    adjacency: Any
-    class_weight: Any
-    prevalence: Any
+    class_weight: Any = parameter(
+        'dict, "balanced" or None',
+        """Public weight of each label, as ``{label: weight}``. The largest multiplies every
+        bound on one record, and so the noise. ``"balanced"`` takes ``1 / (n_classes *
+        prevalence)``.""",
+        default=None,
+    )
+    prevalence: Any = parameter(
+        'dict, "private" or None',
+        """Share of each label for ``"balanced"``: declared, as ``{label: share}``, or
+        ``"private"`` for a noisy count inside the fit, which takes 2 % of its squared mu (5 % of
+        epsilon without a delta). The largest weight is 1 then. See ``docs/rare_outcomes.md``.""",
+        default=None,
+    )
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]
+        super()._check_parameters()
         self._label_weights()
 
     def _label_weights(self) -> dict[Any, float] | None:
@@ -63,7 +73,7 @@ class ClassWeightMixin:
         )
 
     def _events_beside(self, n_classes: int) -> list[Event]:
-        events: list[Event] = super()._events_beside(n_classes)  # type: ignore[misc]
+        events: list[Event] = super()._events_beside(n_classes)
         counts = isinstance(self.prevalence, str)
         return [*events, self._count_plan(n_classes).event] if counts else events
 
@@ -77,26 +87,26 @@ class ClassWeightMixin:
                 f"a noisy count of labels ({law} noise, sensitivity {count.sensitivity:.6g}, noise "
                 f"multiplier {count.sigma / count.sensitivity:.6g}); then {mechanism}"
             )
-        return super()._record(plan, epsilon, accountant, mechanism, *about)  # type: ignore[misc]
+        return super()._record(plan, epsilon, accountant, mechanism, *about)
 
     def _weigh_rows(
         self, plan: Any, targets: np.ndarray, shares: np.ndarray | None, stream: RandomStream
     ) -> np.ndarray | None:
-        weights = super()._weigh_rows(plan, targets, shares, stream)  # type: ignore[misc]
+        weights = super()._weigh_rows(plan, targets, shares, stream)
         if not isinstance(self.prevalence, str):
             return weights
         from skdp.plans.carry_out import carry_out
 
         n_classes = max(2, plan.model.n_outputs)
         counting = self._count_plan(n_classes)
-        parts = None if shares is None else shares / self._most  # type: ignore[attr-defined]
+        parts = None if shares is None else shares / self._most
         counts = counting.count(targets, n_classes, parts)
         released = carry_out(counting, [counts], stream.spawn("label counts"))
         own = counting.weights(released)[targets]
         return own if weights is None else own * weights
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        codes, labels = super()._encode_targets(y)  # type: ignore[misc]
+        codes, labels = super()._encode_targets(y)
         for name in ("class_weight", "prevalence"):
             given = getattr(self, name)
             if isinstance(given, dict) and set(given) != set(labels.tolist()):
@@ -107,7 +117,7 @@ class ClassWeightMixin:
         return codes, labels
 
     def _make_model(self, numbers: PublicNumbers) -> Any:
-        model = super()._make_model(numbers)  # type: ignore[misc]
+        model = super()._make_model(numbers)
         weights = self._label_weights()
         if weights is None:
             return model
@@ -119,7 +129,7 @@ class ClassWeightMixin:
         return with_class_weights(model, [weights[label] for label in sorted(weights)])
 
     def _about_targets(self) -> str:
-        about: str = super()._about_targets()  # type: ignore[misc]
+        about: str = super()._about_targets()
         if isinstance(self.prevalence, str):
             return (
                 f"{about}; weights of labels are at most 1 and follow from a noisy count of labels,"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.choices import Adjacency
 from skdp.estimators._base import PrivateModel, Table
 from skdp.estimators._regressors import PrivateRegressorMixin, scale_of
 from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
+from skdp.parameters import released
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.linear_regression import RegressionPlan
 from skdp.reporting import PrivacySpent
@@ -25,51 +24,6 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
     for noisy second moments of the rows, which even out badly scaled columns; and for 32 sums of
     gradients (10 where a table is very large), each row's cut to a norm that follows from these.
     There is nothing to tune.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter of one fit, positive.
-    delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
-    target_bounds : tuple of float, default=None
-        Public bounds (low, high) of the target, which must be given. Targets beyond them are
-        clipped, and so are predictions. The noise follows the spread of the targets, and wide
-        bounds cost little unless they are many times as wide.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
-        nothing, while the public n stays the divisor.
-    data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
-        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. Without one, targets are taken from `center_`.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used. None charges that of the ``with`` block in which it
-        is made or fitted; without one the fit is not counted, or refused where `set_config`
-        requires a budget.
-    random_state : int, RandomState or None, default=None
-        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
-        is for tests: the guarantee does not hold against whoever knows it.
-    verbose : int, default=0
-        If positive, print what the fit will spend.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        Private coefficients.
-    intercept_ : float
-        Private intercept.
-    center_ : float
-        Median of the targets by their noisy counts.
-    scale_ : float
-        About the standard deviation of the targets, by two quantiles of their noisy counts.
-    privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
 
     See Also
     --------
@@ -104,36 +58,25 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
     True
     """
 
-    intercept_: float  # type: ignore[assignment]
+    _added_texts: ClassVar[dict[str, str]] = {
+        "target_bounds": "The noise follows the spread of the targets, and wide bounds cost little "
+        "unless "
+        "they are many times as wide.",
+        "fit_intercept": "Without one, targets are taken from `center_`.",
+        "adjacency": "What is removed contributes nothing, while the public n stays the divisor.",
+    }
+
+    center_: float = released("float", "Median of the targets by their noisy counts.")
+    scale_: float = released(
+        "float",
+        "About the standard deviation of the targets, by two quantiles of their noisy counts.",
+    )
 
     # A record's part in each sum is the mean over its unit's rows, and no row is drawn.
     unit_weighting = "mean"
     alpha = 0.0  # few steps stand for a penalty
     intercept_scaling = "auto"  # preconditioning takes its value out
     _public = ("center_", "scale_")
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        target_bounds: Sequence[float] | None = None,
-        adjacency: Adjacency = "replace-one",
-        data_norm: float | None = None,
-        fit_intercept: bool = True,
-        accountant: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_bounds = target_bounds
-        self.adjacency = adjacency
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _make_model(self, numbers: PublicNumbers) -> ScaledUnits:
         return ScaledUnits(self._row_bound)  # squares are planned without a loss

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_expit, log_softmax
-from sklearn.base import ClassifierMixin
 
-from skdp.estimators._base import Table
+from skdp.estimators._base import PrivateModel, Table
 from skdp.estimators.labels import encode_labels
+from skdp.fitting import PrivateFit
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses.base import Loss
-from skdp.parameters import check_integer, check_real
+from skdp.parameters import check_integer, check_real, parameter, released
 from skdp.partitions import by_partitions
 from skdp.reporting import PrivacySpent
+from skdp.sklearn_bases import ClassifierMixin
 
 
-class PrivateClassifierMixin(ClassifierMixin):
+class PrivateClassifierMixin(ClassifierMixin, PrivateModel):
     """Labels of classifiers; comes before their base."""
 
-    classes: Any
-    classes_: np.ndarray
+    classes: Any = parameter(
+        "array-like or None",
+        "Public label set. None reads it from `y`, which the statement then says.",
+        default=None,
+    )
+    classes_: np.ndarray = released("ndarray of shape (n_classes,)", "Labels.")
+    coef_: np.ndarray = released(
+        "ndarray of shape (1, n_features) or (n_classes, n_features)", "Private coefficients."
+    )
+    intercept_: np.ndarray = released(
+        "ndarray of shape (1,) or (n_classes,)", "Private intercepts."
+    )
 
-    _public: tuple[str, ...] = ("classes_",)
+    _public: ClassVar[tuple[str, ...]] = ("classes_",)
 
     def privacy_plan(
         self, n_samples: int, n_features: int, n_classes: int = 2, groups: bool = False
@@ -179,7 +190,11 @@ class LogisticMixin(PrivateClassifierMixin):
 class SmoothedHingeMixin(PrivateClassifierMixin):
     """The smoothed hinge loss of the private support vector classifiers."""
 
-    half_width: float
+    half_width: float = parameter(
+        "float",
+        "Half-width h of the smoothed kink; the loss is ``1/(2h)``-smooth in the margin.",
+        default=0.5,
+    )
 
     def _part_loss(self) -> SmoothedHingeLoss:
         return SmoothedHingeLoss(half_width=float(self.half_width))
@@ -189,17 +204,27 @@ class SmoothedHingeMixin(PrivateClassifierMixin):
         check_real("half_width", self.half_width, at_least=1e-3, at_most=1e3)
 
 
-class GivenNoiseMixin:
+class GivenNoiseMixin(PrivateFit):
     """Noise that is calibrated to (epsilon, delta), or the user's, below epsilon as a ceiling."""
 
-    epsilon: Any
-    delta: float
-    noise_multiplier: float | None
+    epsilon: float | None = parameter(  # type: ignore[assignment]
+        "float or None",
+        """Privacy parameter of one fit, positive. With `noise_multiplier` given it is a ceiling:
+        a fit that would spend more is refused before rows are used; None sets no ceiling.""",
+        default=1.0,
+        kw_only=False,
+    )
+    noise_multiplier: float | None = parameter(
+        "float or None",
+        """Standard deviation of the noise over `max_grad_norm`. None calibrates it to (epsilon,
+        delta).""",
+        default=None,
+    )
 
-    _special_epsilons: tuple[str | None, ...] = (None,)
+    _special_epsilons: ClassVar[tuple[str | None, ...]] = (None,)
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]
+        super()._check_parameters()
         check_real(
             "noise_multiplier",
             self.noise_multiplier,
@@ -216,7 +241,7 @@ class GivenNoiseMixin:
     def _claim(self, epsilon: float) -> float:
         """Return the epsilon to report: the accountant's, or the target it was calibrated to."""
         if self.noise_multiplier is None:
-            return min(epsilon, float(self.epsilon))
+            return epsilon if self.epsilon is None else min(epsilon, float(self.epsilon))
         if math.isinf(epsilon):
             raise ValueError(
                 f"noise_multiplier={self.noise_multiplier:g} gives no finite epsilon at "

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from skdp.estimators._base import Table
+from skdp.choices import Activation
+from skdp.estimators._base import PrivateModel, Table
 from skdp.estimators._mixins import LogisticMixin
 from skdp.models import Model, NetworkModel, network_scores
 from skdp.models.network import public_start
-from skdp.parameters import check_choice, check_integer, check_real
+from skdp.parameters import check_choice, check_integer, check_real, parameter, released
 from skdp.plans.defaults import PublicNumbers
 from skdp.reporting import PrivacySpent
 
@@ -48,15 +49,52 @@ def layer_sizes(given: Any) -> tuple[int, ...]:
     )
 
 
-class NetworkMixin(LogisticMixin):
+class NetworkMixin(LogisticMixin, PrivateModel):
     """Classifiers whose scores may come from hidden layers; comes before their base."""
 
-    hidden_layer_sizes: Any
-    activation: Any
-    clipping: Any = "flat"
-    coefs_init: Any
-    intercepts_init: Any
-    fit_intercept: bool
+    _added_texts: ClassVar[dict[str, str]] = {
+        "alpha": "Of a network it is on their distance from the start.",
+        "fit_intercept": "Of a network it is whether layers have biases.",
+        "intercept_scaling": "Networks have it behind every bias, 1 by default.",
+    }
+
+    hidden_layer_sizes: Any = parameter(
+        "int or sequence of int",
+        """Number of units of each hidden layer. Empty is a linear model: networks are never
+        chosen for you, since under noise they often lose to the line; see ``docs/networks.md``.""",
+        default=(),
+    )
+    activation: Activation = parameter(
+        '{"relu", "tanh", "identity"}', "Activation of the hidden layers.", default="relu"
+    )
+    coefs_init: Any = parameter(
+        "list of ndarray of shape (n_inputs, n_units)",
+        """Weights of a network to start from, as `coefs_` has them. They must be public: none
+        may be learned from the rows without noise. None takes orthogonal matrices, the same for
+        all tables, and zeros in the last layer.""",
+        default=None,
+    )
+    intercepts_init: Any = parameter(
+        "list of ndarray of shape (n_units,)",
+        "Biases to start from, public as well; None takes zeros.",
+        default=None,
+    )
+    coefs_: list[np.ndarray] = released(
+        "list of ndarray of shape (n_inputs, n_units)",
+        "Private weights of a network, layer by layer.",
+    )
+    intercepts_: list[np.ndarray] = released(
+        "list of ndarray of shape (n_units,)", "Private biases of a network."
+    )
+    activation_: Activation = released("str", "Activation of a network's hidden layers.")
+    out_activation_: str = released(
+        "str",
+        """Activation of a network's output, "logistic" or "softmax".""",
+    )
+    n_layers_: int = released("int", "Number of a network's layers, the columns included.")
+    n_outputs_: int = released("int", "Number of a network's outputs.")
+
+    clipping = cast(Any, "flat")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -144,7 +182,7 @@ class NetworkMixin(LogisticMixin):
                 f"one of {plan.clip:g} follows from these parameters: change max_grad_norm, "
                 "radius or noise_multiplier."
             )
-        return super()._account(plan)
+        return super()._account(plan)  # type: ignore[safe-super]
 
     def _record(self, plan: Any, *about: Any) -> PrivacySpent:
         if hasattr(plan.model, "hidden"):

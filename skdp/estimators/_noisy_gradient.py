@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from skdp.accounting import Accountant
 from skdp.accounting.accountants.registry import resolve_accountant
-from skdp.estimators._base import PrivateModel
+from skdp.choices import Auto, NoiseCalibration, Sampling, StepRule
+from skdp.estimators._base import PenalizedModel, PrivateModel, UnitWeightingMixin
 from skdp.models import Model
-from skdp.parameters import check_choice, check_integer, check_real
+from skdp.parameters import check_choice, check_integer, check_real, parameter, released
 from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.gradient_perturbation import build_gradient_perturbation
@@ -43,11 +44,19 @@ _LAST_ITERATE_THEOREM = (
 class NoisyGradientModel(PrivateModel):
     """A private model trained by noisy gradient steps."""
 
-    batch_size: Any
-    max_iter: Any
-    learning_rate_init: float | None
-    average: Any
-    physical_batch_size: int | None
+    batch_size: int | Auto = parameter(
+        'int or "auto"',
+        """Expected lot size, at most n; the sample rate is ``batch_size / n``. n means that
+        every step reads all rows.""",
+        default="auto",
+    )
+    max_iter: int | Auto = parameter('int or "auto"', "Number of steps (lots).", default="auto")
+    learning_rate_init: float | None = parameter(
+        "float or None", "Step size on the mean loss; None follows the noise level.", default=None
+    )
+    n_iter_: int = released("int", "Number of steps, from public numbers.")
+
+    average, physical_batch_size = cast(Any, True), cast(Any, None)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -126,14 +135,60 @@ class NoisyGradientModel(PrivateModel):
         self.n_iter_ = plan.steps
 
 
-class GrpuaModel(NoisyGradientModel):
+class DescentModel(PenalizedModel, NoisyGradientModel):
+    """A model whose iterates may be averaged."""
+
+    average: bool | float | Literal["ema"] = parameter(
+        'bool, float or "ema"',
+        """Share of the last iterates that are averaged; True takes a default share, False
+        releases the last iterate, and ``"ema"`` averages all, with weights that decay as fast as
+        the default share is short. Averaging is free: all iterates are paid for.""",
+        default=True,
+    )
+    physical_batch_size: int | None = parameter(
+        "int or None",
+        "At most so many rows, or 288, are handled at once; it bounds memory, not the lots.",
+        default=None,
+    )
+
+
+class GrpuaModel(DescentModel):
     """Gradient perturbation with public gradient bounds."""
 
-    learning_rate: Any
-    radius: float | None
-    sampling: Any
-    calibration: Any
-    max_grad_norm: Any = None  # nothing is clipped that the loss bounds
+    batch_size: int | Auto = parameter(
+        'int or "auto"',
+        """Expected lot size, at most n. 1 is the paper's; ``"auto"`` takes all rows unless there
+        are very many, since noise per step matters more than the number of steps.""",
+        default="auto",
+    )
+    max_iter: int | Auto = parameter(
+        'int or "auto"', "Number of steps; the paper's is n squared.", default="auto"
+    )
+    radius: float | None = parameter(
+        "float or None",
+        """Radius of the ball that weights are projected onto after each step. None projects for
+        ``learning_rate="convex"`` only, onto a ball as large as the noise lets weights reach.""",
+        default=None,
+    )
+    sampling: Sampling = parameter(
+        '{"poisson", "uniform"}',
+        """How lots smaller than n are drawn: each row independently, or a uniform subset of
+        fixed size without replacement (the paper's).""",
+        default="poisson",
+    )
+    calibration: NoiseCalibration = parameter(
+        '{"pld", "composition", "hidden-state"}',
+        """How the noise is found. ``"pld"``: numerical composition of privacy-loss
+        distributions, which pays for every iterate. ``"composition"``: the paper's route, the
+        analytic Gaussian mechanism in each step with amplification by subsampling and advanced
+        composition; it takes several times the noise, and the report shows the smaller epsilon
+        that this noise really costs. ``"hidden-state"`` pays for the last iterate alone, so that
+        noise stops growing with the number of steps; see Notes.""",
+        default="pld",
+    )
+
+    learning_rate = cast(Any, "constant")
+    max_grad_norm = cast(Any, None)  # nothing is clipped that the loss bounds
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -165,3 +220,26 @@ class GrpuaModel(NoisyGradientModel):
             max_grad_norm=self._clipping_norm(model, numbers),
         )
         return self._set_execution(build_gradient_perturbation(model, numbers, choices))
+
+
+class GrpuaLinearModel(UnitWeightingMixin, GrpuaModel):
+    """Gradient perturbation of linear models."""
+
+    learning_rate: StepRule = parameter(
+        '{"constant", "strongly-convex", "convex"}',
+        """Step sizes: `learning_rate_init` with heavy-ball momentum 0.9; ``1 / (alpha t)``, at
+        most the inverse smoothness; or ``R / sqrt(t G^2)`` with projection onto the ball of
+        radius R and G^2 a bound on the second moment of a noisy gradient.""",
+        default="constant",
+    )
+    learning_rate_init: float | None = parameter(
+        "float or None",
+        "Constant step on the mean loss; None follows the noise level.",
+        default=None,
+    )
+    average: bool | float = parameter(
+        "bool or float",
+        """Share of the last iterates that are averaged; True takes a default share, False
+        releases the last iterate.""",
+        default=True,
+    )

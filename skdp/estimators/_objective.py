@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
-from skdp.choices import Adjacency, Auto, Calibrate, Numerics, SmoothSolver, UnitWeighting
-from skdp.estimators._base import PrivateModel
+from skdp.choices import Auto, Numerics, SmoothSolver
+from skdp.estimators._base import PenalizedModel, UnitWeightingMixin
 from skdp.estimators._calibrated import CalibratedMixin
 from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._mixins import LogisticMixin
 from skdp.losses import ClippedLoss, OneVsRestLoss
 from skdp.models import LinearModel
-from skdp.parameters import check_choice, check_integer
+from skdp.parameters import check_choice, check_integer, parameter
 from skdp.plans.defaults import (
     PublicNumbers,
     default_objective_clip,
@@ -27,15 +27,38 @@ from skdp.plans.pure_objective import pure_objective_plan
 from skdp.reporting import PrivacySpent
 
 
-class ObjectiveModel(PrivateModel):
+class ObjectiveModel(UnitWeightingMixin, PenalizedModel):
     """Objective perturbation with approximate minima."""
+
+    _added_texts: ClassVar[dict[str, str]] = {
+        "delta": "0 takes norm-exponential noise instead of Gaussian noise, which is more in many "
+        "dimensions: see ``docs/pure.md``.",
+        "adjacency": "What is removed contributes nothing, while the public n stays the divisor.",
+        "alpha": '``"auto"`` chooses it from n, epsilon, delta, adjacency and `data_norm`. It must'
+        " not be too small for epsilon; the error says how small it may be.",
+    }
+
+    solver: SmoothSolver = parameter(
+        '{"newton", "lbfgs"}',
+        "Fast phase of the minimiser. Both end at a fixed gradient tolerance on every data set.",
+        default="newton",
+    )
+    max_iter: int = parameter(
+        "int",
+        "Limit on the fast phase, after which a slower method with a guarantee takes over.",
+        default=100,
+    )
+    numerics: Numerics = parameter(
+        '{"float", "discrete"}',
+        """``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn
+        exactly; the guarantee then does not take doubles for real numbers. See
+        ``docs/security.md``. Not with delta=0.""",
+        default="float",
+    )
 
     _offers_pure = True
 
-    max_grad_norm: Any = None  # what a loss cuts itself is not clipped
-    solver: Any
-    max_iter: int
-    numerics: Any
+    max_grad_norm = cast(Any, None)  # what a loss cuts itself is not clipped
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -119,83 +142,6 @@ class ObjectivePerturbationLogisticRegression(
     The noise is large only in directions in which the rows say little, and there is nothing to
     tune; ``docs/choosing.md`` compares the private classifiers.
 
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter of one fit, positive.
-    delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n. 0 takes norm-exponential
-        noise instead of Gaussian noise, which is more in many dimensions: see ``docs/pure.md``.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
-        nothing, while the public n stays the divisor.
-    data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
-        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
-    classes : array-like or None, default=None
-        Public label set. None reads it from `y`, which the statement then says.
-    class_weight : dict, "balanced" or None, default=None
-        Public weights of labels; see `OperaLogisticRegression`.
-    prevalence : dict, "private" or None, default=None
-        Shares of labels for ``"balanced"``; see `OperaLogisticRegression`.
-    alpha : float or "auto", default="auto"
-        L2 penalty on all weights, the intercept included. ``"auto"`` chooses it from n, epsilon,
-        delta, adjacency and `data_norm`. It must not be too small for epsilon; the error says how
-        small it may be.
-    max_grad_norm : float, "auto" or None, default="auto"
-        Norm C to which each record's gradient is clipped, in units of the loss per weight: the
-        log-loss of a row x goes on as a straight line where its slope exceeds ``C/|x|``. It bounds
-        what one record can do, and so the noise. ``"auto"`` takes a share of `data_norm` that grows
-        with the number of rows and epsilon; None fits the log-loss as it is.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
-        takes a fixed share of `data_norm`.
-    solver : {"newton", "lbfgs"}, default="newton"
-        Fast phase of the minimiser. Both end at a fixed gradient tolerance on every data set.
-    max_iter : int, default=100
-        Limit on the fast phase, after which a slower method with a guarantee takes over.
-    numerics : {"float", "discrete"}, default="float"
-        ``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn exactly;
-        the guarantee then does not take doubles for real numbers. See ``docs/security.md``. Not
-        with delta=0.
-    calibrate : {"auto", "private"} or None, default="auto"
-        Whether probabilities are set right by an intercept and a slope of log odds, of several
-        classes by the slope alone. ``"private"`` reads them off a noisy histogram of scores by
-        label that takes a twentieth of the budget; ``"auto"`` does where n is large enough for
-        epsilon; None never does. See ``docs/probabilities.md``.
-    unit_weighting : {"mean", "random-row", "sum"}, default="mean"
-        What rows of one id in ``groups=`` count; see `OperaLogisticRegression`.
-    max_unit_rows : int or None, default=None
-        Public bound on rows of each id; see `OperaLogisticRegression`.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used. None charges that of the ``with`` block in which it
-        is made or fitted; without one the fit is not counted, or refused where `set_config`
-        requires a budget.
-    random_state : int, RandomState or None, default=None
-        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
-        is for tests: the guarantee does not hold against whoever knows it.
-    verbose : int, default=0
-        If positive, print what the fit will spend.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Private coefficients.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Private intercepts.
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    calibration_ : tuple of float
-        Intercept and slope that were applied to the scores; (0, 1) where none were.
-    privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
-
     See Also
     --------
     OperaLogisticRegression : Output perturbation.
@@ -226,50 +172,14 @@ class ObjectivePerturbationLogisticRegression(
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        adjacency: Adjacency = "replace-one",
-        data_norm: float | None = None,
-        classes: Any = None,
-        class_weight: Any = None,
-        prevalence: Any = None,
-        alpha: float | Auto = "auto",
-        max_grad_norm: float | Auto | None = "auto",
-        fit_intercept: bool = True,
-        intercept_scaling: float | Auto = "auto",
-        solver: SmoothSolver = "newton",
-        max_iter: int = 100,
-        numerics: Numerics = "float",
-        calibrate: Calibrate | None = "auto",
-        unit_weighting: UnitWeighting = "mean",
-        max_unit_rows: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.data_norm = data_norm
-        self.classes = classes
-        self.class_weight = class_weight
-        self.prevalence = prevalence
-        self.alpha = alpha
-        self.max_grad_norm = max_grad_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.solver = solver
-        self.max_iter = max_iter
-        self.numerics = numerics
-        self.calibrate = calibrate
-        self.unit_weighting = unit_weighting
-        self.max_unit_rows = max_unit_rows
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    max_grad_norm: float | Auto | None = parameter(
+        'float, "auto" or None',
+        """Norm C to which each record's gradient is clipped, in units of the loss per weight:
+        the log-loss of a row x goes on as a straight line where its slope exceeds ``C/|x|``. It
+        bounds what one record can do, and so the noise. ``"auto"`` takes a share of `data_norm`
+        that grows with the number of rows and epsilon; None fits the log-loss as it is.""",
+        default="auto",
+    )
 
     def _as_sklearn(self) -> Any:
         from skdp.estimators._twins import one_vs_rest_twin

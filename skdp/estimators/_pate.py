@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import PLDAccountant
-from skdp.choices import Adjacency, Aggregation
+from skdp.choices import Aggregation
 from skdp.estimators._mixins import GivenNoiseMixin
 from skdp.estimators._school import (
     ASSUMPTIONS,
@@ -26,10 +25,11 @@ from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress, PrivateFit
 from skdp.inputs import validate_private_data
 from skdp.mechanisms.random_stream import is_seeded, resolve_random_state
-from skdp.parameters import check_choice, check_integer, check_real
+from skdp.parameters import check_choice, check_integer, check_real, parameter, released
 from skdp.plans.votes import AGGREGATIONS, UNANSWERED, Threshold, VotePlan
 from skdp.reporting import PrivacySpent
 from skdp.seeding import fit_context
+from skdp.sklearn_bases import BaseEstimator, ClassifierMixin
 from skdp.units import units_of
 
 _TYPES = (np.float64, np.float32)
@@ -45,73 +45,6 @@ class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator
     Copies of `teacher` are trained on `n_teachers` disjoint parts of the private rows, and vote on
     rows of `X_public`. The class with the largest noisy count becomes the row's label, and the
     student is trained on these. Labels and student are released; teachers and votes are dropped.
-
-    Parameters
-    ----------
-    teacher : scikit-learn classifier
-        Cloned for each part. It must be a function of its part and of its parameters
-        ``random_state``, which the fit sets.
-    epsilon : float or None, default=1.0
-        Privacy parameter of one fit, positive. With `noise_multiplier` it is a ceiling; None: none.
-    delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
-    n_teachers : int, default=250
-        Number of teachers. More of them hide more noise, and have fewer rows each.
-    n_queries : int or None, default=None
-        Number of public rows that the teachers vote on: the first ones of `X_public`. Each is paid
-        for. None takes all rows.
-    aggregation : {"gaussian", "laplace", "confident-gaussian"}, default="gaussian"
-        Noise on the votes. ``"confident-gaussian"`` answers only queries whose largest noisy count
-        exceeds `threshold`. ``"laplace"`` is dearer.
-    threshold : float, default=0.8
-        Of ``"confident-gaussian"``: share of `n_teachers` to exceed, in (0, 1].
-    threshold_share : float, default=0.1
-        Of ``"confident-gaussian"``: share of the budget, in squared mu, for the tests; in (0, 1).
-    max_answers : int or None, default=None
-        Of ``"confident-gaussian"``: how many queries are answered at most; these are paid for,
-        whether there are as many or not. None takes `n_queries`.
-    noise_multiplier : float or None, default=None
-        Noise on a count over one vote: a standard deviation, of ``"laplace"`` the scale. None
-        calibrates it to (epsilon, delta).
-    student : scikit-learn classifier or None, default=None
-        Trained on public rows and noisy labels, which are given to it as positions in `classes_`.
-        None takes a logistic regression on standardised features.
-    semi_supervised : bool, default=False
-        Whether the student is given all rows of `X_public`, those without a label as -1, for
-        example `sklearn.semi_supervised.SelfTrainingClassifier`, which is then the default.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one added or removed. The latter needs `groups` in
-        `fit`, with which it is all rows of one group. The noise is the same.
-    classes : array-like or None, default=None
-        Public label set. None reads it from `y`, which the statement then says.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used. None charges that of the ``with`` block in which it
-        is made or fitted; without one the fit is not counted, or refused where `set_config`
-        requires a budget.
-    n_jobs : int or None, default=None
-        Number of processes that train teachers.
-    random_state : None, int, RandomState or RandomStream, default=None
-        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
-        is for tests: the guarantee does not hold against whoever knows it.
-    verbose : int, default=0
-        If positive, print what the fit will spend.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        Label set.
-    answered_, noisy_labels_ : ndarray of shape (n_answered,)
-        Which rows of `X_public` were labelled, and their labels.
-    n_answered_ : int
-        Number of labelled rows.
-    student_ : classifier
-        The student, which predicts positions in `classes_`; a constant if all labels are the same.
-    noise_multiplier_ : float
-        Noise on a count.
-    privacy_spent_ : PrivacySpent
-        What the fit spent.
-    n_features_in_, feature_names_in_
-        Number of features, and their names if `X` had any.
 
     Notes
     -----
@@ -149,51 +82,108 @@ class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator
     ((20,), True)
     """
 
+    _added_texts: ClassVar[dict[str, str]] = {
+        "adjacency": "Add-remove needs `groups` in `fit`: one is all rows of a group then. The "
+        "noise "
+        "is the same.",
+    }
+
+    teacher: Any = parameter(
+        "scikit-learn classifier",
+        """Cloned for each part. It must be a function of its part and of its parameters
+        ``random_state``, which the fit sets.""",
+        kw_only=False,
+    )
+    epsilon: float | None = parameter(  # type: ignore[assignment]
+        "float or None",
+        """Privacy parameter of one fit, positive. With `noise_multiplier` it is a ceiling; None:
+        none.""",
+        default=1.0,
+    )
+    delta: float = parameter(
+        "float", "Privacy parameter of one fit, in (0, 1); keep it well below 1/n.", default=1e-6
+    )
+    n_teachers: int = parameter(
+        "int",
+        "Number of teachers. More of them hide more noise, and have fewer rows each.",
+        default=250,
+    )
+    n_queries: int | None = parameter(
+        "int or None",
+        """Number of public rows that the teachers vote on: the first ones of `X_public`. Each is
+        paid for. None takes all rows.""",
+        default=None,
+    )
+    aggregation: Aggregation = parameter(
+        '{"gaussian", "laplace", "confident-gaussian"}',
+        """Noise on the votes. ``"confident-gaussian"`` answers only queries whose largest noisy
+        count exceeds `threshold`. ``"laplace"`` is dearer.""",
+        default="gaussian",
+    )
+    threshold: float = parameter(
+        "float",
+        'Of ``"confident-gaussian"``: share of `n_teachers` to exceed, in (0, 1].',
+        default=0.8,
+    )
+    threshold_share: float = parameter(
+        "float",
+        """Of ``"confident-gaussian"``: share of the budget, in squared mu, for the tests; in (0,
+        1).""",
+        default=0.1,
+    )
+    max_answers: int | None = parameter(
+        "int or None",
+        """Of ``"confident-gaussian"``: how many queries are answered at most; these are paid
+        for, whether there are as many or not. None takes `n_queries`.""",
+        default=None,
+    )
+    noise_multiplier: float | None = parameter(
+        "float or None",
+        """Noise on a count over one vote: a standard deviation, of ``"laplace"`` the scale. None
+        calibrates it to (epsilon, delta).""",
+        default=None,
+    )
+    student: Any = parameter(
+        "scikit-learn classifier or None",
+        """Trained on public rows and noisy labels, which are given to it as positions in
+        `classes_`. None takes a logistic regression on standardised features.""",
+        default=None,
+    )
+    semi_supervised: bool = parameter(
+        "bool",
+        """Whether the student is given all rows of `X_public`, those without a label as -1, for
+        example `sklearn.semi_supervised.SelfTrainingClassifier`, which is then the default.""",
+        default=False,
+    )
+    classes: Any = parameter(
+        "array-like or None",
+        "Public label set. None reads it from `y`, which the statement then says.",
+        default=None,
+    )
+    n_jobs: int | None = parameter(
+        "int or None", "Number of processes that train teachers.", default=None
+    )
+    classes_: np.ndarray = released("ndarray of shape (n_classes,)", "Label set.")
+    student_: Any = released(
+        "classifier",
+        """The student, which predicts positions in `classes_`; a constant if all labels are the
+        same.""",
+    )
+    answered_: np.ndarray = released(
+        "ndarray of shape (n_answered,)", "Rows of `X_public` that were labelled."
+    )
+    noisy_labels_: np.ndarray = released("ndarray of shape (n_answered,)", "Their labels.")
+    n_answered_: int = released("int", "Number of labelled rows.")
+    noise_multiplier_: float = released("float", "Noise on a count.")
+    n_features_in_: int = released("int", "Number of features.")
+    feature_names_in_: np.ndarray = released(
+        "ndarray of shape (n_features,)", "Feature names, if `X` had any."
+    )
+
     _public = (
         *("classes_", "answered_", "n_answered_", "noisy_labels_", "student_", "noise_multiplier_"),
     )
     _fit_takes = "X, y, X_public and groups"
-
-    def __init__(
-        self,
-        teacher: Any,
-        *,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-6,
-        n_teachers: int = 250,
-        n_queries: int | None = None,
-        aggregation: Aggregation = "gaussian",
-        threshold: float = 0.8,
-        threshold_share: float = 0.1,
-        max_answers: int | None = None,
-        noise_multiplier: float | None = None,
-        student: Any = None,
-        semi_supervised: bool = False,
-        adjacency: Adjacency = "replace-one",
-        classes: Any = None,
-        accountant: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.teacher = teacher
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_teachers = n_teachers
-        self.n_queries = n_queries
-        self.aggregation = aggregation
-        self.threshold = threshold
-        self.threshold_share = threshold_share
-        self.max_answers = max_answers
-        self.noise_multiplier = noise_multiplier
-        self.student = student
-        self.semi_supervised = semi_supervised
-        self.adjacency = adjacency
-        self.classes = classes
-        self.accountant = accountant
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(
         self, X: Any, y: Any, X_public: Any = None, groups: Any = None, **fit_params: Any
@@ -345,7 +335,9 @@ class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator
         kinds = self.aggregation, self.adjacency
         plan = VotePlan(self.n_teachers, n_queries, *kinds, noise, threshold)
         given = self.noise_multiplier is not None
-        return plan if given else plan.calibrated(self.epsilon, self.delta)
+        if given or self.epsilon is None:
+            return plan
+        return plan.calibrated(self.epsilon, self.delta)
 
     def _account(self, plan: VotePlan) -> PrivacySpent:
         accountant = PLDAccountant(adjacency=plan.adjacency).compose(plan.event)

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
+from skdp.choices import Auto
+from skdp.estimators._base import PrivateModel
 from skdp.estimators.labels import read_numbers
 from skdp.losses import HuberLoss
-from skdp.parameters import check_bounds, check_integer, check_real
+from skdp.parameters import (
+    check_bounds,
+    check_integer,
+    check_real,
+    parameter,
+    released,
+)
 from skdp.partitions import by_partitions
 from skdp.reporting import PrivacySpent
+from skdp.sklearn_bases import RegressorMixin
 
 # Default width of a loss, as a share of the half of the target's bounds.
 _WIDTH = 0.25
 
 
-class PrivateRegressorMixin(RegressorMixin):
+class PrivateRegressorMixin(RegressorMixin, PrivateModel):
     """Targets of regressors; comes before their base."""
 
-    target_bounds: Any
-    _fitted_bounds: tuple[float, float]
+    target_bounds: Sequence[float] | None = parameter(
+        "tuple of float",
+        """Public bounds (low, high) of the target, which must be given. Targets beyond them are
+        clipped, and so are predictions.""",
+        default=None,
+    )
+    coef_: np.ndarray = released("ndarray of shape (n_features,)", "Private coefficients.")
+    intercept_: float = released("float", "Private intercept.")
+
+    _fitted_bounds: tuple[float, float] = released()
 
     def privacy_plan(self, n_samples: int, n_features: int, groups: bool = False) -> PrivacySpent:
         """Return what `fit` would spend on a table of a given public shape.
@@ -80,7 +97,7 @@ class PrivateRegressorMixin(RegressorMixin):
 
     @property
     def _bounds(self) -> tuple[float, float]:
-        return float(self.target_bounds[0]), float(self.target_bounds[1])
+        return check_bounds("target_bounds", self.target_bounds)
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, None]:
         middle, half = self._target_scale
@@ -105,10 +122,14 @@ class PrivateRegressorMixin(RegressorMixin):
 class LossRegressorMixin(PrivateRegressorMixin):
     """Regressors that minimise a mean loss of scores beside targets in [-1, 1]."""
 
-    coef_: np.ndarray
-    intercept_: Any
-    _coef_noise_: Any
-    width: Any
+    width: float | Auto = parameter(
+        'float or "auto"',
+        """Residual, in units of the target, beyond which the loss goes on as a straight line.
+        The noise of the weights grows with it; one and a half to two standard deviations of what
+        remains unexplained is usual, as far as that is known without the table. ``"auto"`` takes
+        an eighth of ``high - low``.""",
+        default="auto",
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -128,7 +149,7 @@ class LossRegressorMixin(PrivateRegressorMixin):
         super()._publish(plan, table, released, spent)
         middle, half = self._score_scale
         self.coef_ = half * self.coef_[0]
-        self.intercept_ = float(middle + half * self.intercept_[0])
+        self.intercept_ = float(middle + half * cast(Any, self.intercept_)[0])
         self._coef_noise_ = self._coef_noise_ * half
 
     @property
@@ -139,6 +160,11 @@ class LossRegressorMixin(PrivateRegressorMixin):
 
 class HuberMixin(LossRegressorMixin):
     """Regressors that minimise the Huber loss."""
+
+    _added_texts: ClassVar[dict[str, str]] = {
+        "alpha": "It is ``alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` beside the "
+        "mean loss, with the target in units of half its range.",
+    }
 
     def _part_loss(self) -> HuberLoss:
         return HuberLoss(self._width)

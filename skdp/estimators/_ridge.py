@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.choices import Adjacency, Auto
-from skdp.estimators._base import PrivateModel, Table
+from skdp.estimators._base import InterceptMixin, PrivateModel, Table
 from skdp.estimators._regressors import PrivateRegressorMixin, scale_of
 from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
-from skdp.parameters import check_real
+from skdp.parameters import check_real, parameter, released
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.moment_regression import MomentPlan, Solution
 from skdp.reporting import PrivacySpent
@@ -24,66 +22,12 @@ from skdp.reporting import PrivacySpent
 _INTERCEPT_VALUE = 0.5
 
 
-class PrivateRidge(PrivateRegressorMixin, PrivateModel):
+class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     r"""Linear least squares from one noisy release of second moments, with intervals.
 
     The sums of products of columns, target included, are released once with Gaussian noise. All
     that follows from them is free: solutions for any penalty and any subset of features, the
     coefficient of determination, and confidence intervals that count the noise.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter of one fit, positive.
-    delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
-    target_bounds : tuple of float, default=None
-        Public bounds (low, high) of the target, which must be given. Targets beyond them are
-        clipped, and so are predictions.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
-        nothing, while the public n stays the divisor.
-    data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
-        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
-    alpha : float, default=0.0
-        L2 penalty on the coefficients, of half the mean squared error; the intercept has none.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
-        takes a fixed share of `data_norm`. At most 1.2 times `data_norm`.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used. None charges that of the ``with`` block in which it
-        is made or fitted; without one the fit is not counted, or refused where `set_config`
-        requires a budget.
-    random_state : int, RandomState or None, default=None
-        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
-        is for tests: the guarantee does not hold against whoever knows it.
-    verbose : int, default=0
-        If positive, print what the fit will spend.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        Private coefficients.
-    intercept_ : float
-        Private intercept.
-    second_moments_ : SecondMoments
-        What was released: sums of products of scaled columns, and the size of their noise.
-    residual_std_ : float
-        Standard deviation of the residuals, freed of the noise's part; NaN where noise hides it.
-    r2_ : float
-        Coefficient of determination on the rows of the fit, from the released sums, or NaN.
-    cp_ : float
-        Mallows' statistic: about the number of coefficients where a subset of the features leaves
-        no more error than all of them; or NaN.
-    privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
 
     See Also
     --------
@@ -115,38 +59,37 @@ class PrivateRidge(PrivateRegressorMixin, PrivateModel):
     True
     """
 
-    intercept_: float  # type: ignore[assignment]
+    _added_texts: ClassVar[dict[str, str]] = {
+        "intercept_scaling": "At most 1.2 times `data_norm`.",
+        "adjacency": "What is removed contributes nothing, while the public n stays the divisor.",
+    }
+
+    alpha: float = parameter(
+        "float",
+        "L2 penalty on the coefficients, of half the mean squared error; the intercept has none.",
+        default=0.0,
+    )
+    second_moments_: Any = released(
+        "SecondMoments",
+        "What was released: sums of products of scaled columns, and the size of their noise.",
+    )
+    residual_std_: float = released(
+        "float",
+        "Standard deviation of the residuals, freed of the noise's part; NaN where noise hides it.",
+    )
+    r2_: float = released(
+        "float",
+        "Coefficient of determination on the rows of the fit, from the released sums, or NaN.",
+    )
+    cp_: float = released(
+        "float",
+        """Mallows' statistic: about the number of coefficients where a subset of the features
+        leaves no more error than all of them; or NaN.""",
+    )
 
     # A record is the mean of the products of its unit's rows, and no row is drawn.
     unit_weighting = "mean"
     _public = ("second_moments_", "residual_std_", "r2_", "cp_")
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        target_bounds: Sequence[float] | None = None,
-        adjacency: Adjacency = "replace-one",
-        data_norm: float | None = None,
-        alpha: float = 0.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float | Auto = "auto",
-        accountant: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_bounds = target_bounds
-        self.adjacency = adjacency
-        self.data_norm = data_norm
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
 
     def variant(self, *, alpha: float | None = None, features: Any = None) -> Self:
         """Return a fitted model with another penalty or other features, from the same release.

@@ -9,12 +9,13 @@ from scipy.special import expit, log_expit, log_ndtr, logsumexp, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.choices import Adjacency, Auto, VariationalPrivacy
+from skdp.estimators._base import InterceptMixin
 from skdp.estimators._mixins import LogisticMixin, PrivateClassifierMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
 from skdp.inputs import validate_rows
 from skdp.losses.base import Loss
 from skdp.models import Model
-from skdp.parameters import check_choice, check_real
+from skdp.parameters import check_choice, check_real, parameter, released
 from skdp.partitions import by_partitions
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
@@ -24,7 +25,7 @@ from skdp.reporting import PrivacySpent
 from skdp.row_sources import in_blocks
 
 
-class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
+class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradientModel):
     r"""Bayesian logistic regression by differentially private variational inference.
 
     The posterior of the weights is approximated by independent Gaussians. Their means and widths
@@ -32,72 +33,6 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
     on true Poisson lots. Probabilities are averages over the posterior, whose widths count the
     privacy noise unless `noise_aware` is False. More than two classes are fitted one against the
     rest.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter of one fit, positive.
-    delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
-    privacy : {"dp-sgd"}, default="dp-sgd"
-        How the guarantee comes about. The release of samples of a posterior that was fitted
-        without noise, ``"sampling"``, has none, and is refused.
-    adjacency : {"replace-one", "add-remove"}, default="add-remove"
-        Neighbouring tables: one row replaced, or one added or removed.
-    data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
-        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
-    classes : array-like or None, default=None
-        Public label set. None reads it from `y`, which the statement then says.
-    prior_precision : float or "auto", default="auto"
-        One over the prior variance of each coefficient in the units of the features, positive; the
-        intercept's prior deviation is `intercept_scaling` times theirs.
-        ``"auto"`` trains with ``0.1 * data_norm**2``; a noise-aware posterior then averages over
-        prior variances by what the released means say of them.
-    noise_aware : bool, default=True
-        Whether the posterior is that of the weights given the noisy release, rather than what
-        variational inference without noise would make of it. No privacy is spent by it.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    intercept_scaling : float or "auto", default="auto"
-        Value of the constant column behind the intercept; it is part of the row norm. ``"auto"``
-        takes a fixed share of `data_norm`.
-    max_grad_norm : float or "auto", default="auto"
-        Norm to which each record's gradient is clipped, in units of the loss per weight.
-    batch_size : int or "auto", default="auto"
-        Expected lot size, at most n. n means that every step reads all rows.
-    max_iter : int or "auto", default="auto"
-        Number of steps (lots).
-    learning_rate_init : float or None, default=None
-        Step size on the mean loss; None follows the noise level.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used. None charges that of the ``with`` block in which it
-        is made or fitted; without one the fit is not counted, or refused where `set_config`
-        requires a budget.
-    random_state : int, RandomState or None, default=None
-        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
-        is for tests: the guarantee does not hold against whoever knows it.
-    verbose : int, default=0
-        If positive, print what the fit will spend.
-
-    Attributes
-    ----------
-    coef_, coef_std_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Private means and standard deviations of the coefficients.
-    intercept_, intercept_std_ : ndarray of shape (1,) or (n_classes,)
-        Those of the intercepts.
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    n_iter_ : int
-        Number of steps, from public numbers.
-    noise_multiplier_ : float
-        Noise over the clipping norm; from public numbers.
-    privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
 
     Notes
     -----
@@ -130,49 +65,53 @@ class VariationalLogisticRegression(LogisticMixin, NoisyGradientModel):
     (500, 2)
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        privacy: VariationalPrivacy = "dp-sgd",
-        adjacency: Adjacency = "add-remove",
-        data_norm: float | None = None,
-        classes: Any = None,
-        prior_precision: float | Auto = "auto",
-        noise_aware: bool = True,
-        fit_intercept: bool = True,
-        intercept_scaling: float | Auto = "auto",
-        max_grad_norm: float | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        max_iter: int | Auto = "auto",
-        learning_rate_init: float | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.adjacency = adjacency
-        self.data_norm = data_norm
-        self.classes = classes
-        self.prior_precision = prior_precision
-        self.noise_aware = noise_aware
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.max_grad_norm = max_grad_norm
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.learning_rate_init = learning_rate_init
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-
-    # What its bases ask for and it has no use for: the prior takes the place of a penalty.
-    alpha = "auto"
-    average = True
-    physical_batch_size = None
+    privacy: VariationalPrivacy = parameter(
+        '{"dp-sgd"}',
+        """How the guarantee comes about. The release of samples of a posterior that was fitted
+        without noise, ``"sampling"``, has none, and is refused.""",
+        default="dp-sgd",
+    )
+    adjacency: Adjacency = parameter(
+        '{"replace-one", "add-remove"}',
+        "Neighbouring tables: one row replaced, or one added or removed.",
+        default="add-remove",
+    )
+    prior_precision: float | Auto = parameter(
+        'float or "auto"',
+        """One over the prior variance of each coefficient in the units of the features,
+        positive; the intercept's prior deviation is `intercept_scaling` times theirs. ``"auto"``
+        trains with ``0.1 * data_norm**2``; a noise-aware posterior then averages over prior
+        variances by what the released means say of them.""",
+        default="auto",
+    )
+    noise_aware: bool = parameter(
+        "bool",
+        """Whether the posterior is that of the weights given the noisy release, rather than what
+        variational inference without noise would make of it. No privacy is spent by it.""",
+        default=True,
+    )
+    max_grad_norm: float | Auto = parameter(
+        'float or "auto"',
+        "Norm to which each record's gradient is clipped, in units of the loss per weight.",
+        default="auto",
+    )
+    coef_: np.ndarray = released(
+        "ndarray of shape (1, n_features) or (n_classes, n_features)",
+        "Private means of the coefficients.",
+    )
+    intercept_: np.ndarray = released(
+        "ndarray of shape (1,) or (n_classes,)", "Private means of the intercepts."
+    )
+    coef_std_: np.ndarray = released(
+        "ndarray of shape (1, n_features) or (n_classes, n_features)",
+        "Private standard deviations of the coefficients.",
+    )
+    intercept_std_: np.ndarray = released(
+        "ndarray of shape (1,) or (n_classes,)", "Private standard deviations of the intercepts."
+    )
+    noise_multiplier_: float = released(
+        "float", "Noise over the clipping norm; from public numbers."
+    )
 
     def _check_parameters(self) -> None:
         if self.privacy == "sampling":

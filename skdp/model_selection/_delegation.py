@@ -7,7 +7,6 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.dask_tables import in_memory
 from skdp.model_selection._display import ShowsResults
 from skdp.model_selection._scoring import RowScorer, resolve_scoring
+from skdp.sklearn_bases import BaseEstimator, MetaEstimatorMixin
 
 
 def _has(name: str) -> Callable[[Any], bool]:

@@ -14,11 +14,12 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel
 
 from skdp.estimators.labels import encode_labels, read_numbers
-from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
+from skdp.fitting import FRAMES_ABOVE, FitProgress
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.model_selection import _words
 from skdp.model_selection._delegation import DelegatesToBest
 from skdp.model_selection._methods import Candidate, Choice, Search
+from skdp.model_selection._parameters import SearchParameters
 from skdp.model_selection._plan import Design, PricedSearch, plan_search
 from skdp.model_selection._prepare import restore_parameters
 from skdp.model_selection._runs import Table
@@ -59,19 +60,8 @@ class Prepared:
     n_rows: int  # of units, where rows have such
 
 
-class PrivateSearch(PrivateFit, DelegatesToBest):
+class PrivateSearch(SearchParameters, DelegatesToBest):
     """Base of the private searches: the plan is that of the whole search, charged once."""
-
-    # Parameters that both searches declare in their own signatures.
-    cv: Any
-    holdout_fraction: float
-    expected_candidates: Any
-    stopping_shape: float
-    selection_share: Any
-    noisy_scores: bool
-    refit_share: float
-    step_weights: Any
-    n_jobs: Any
 
     _fit_takes = None
     _remedy_for_epsilon = "It is for the whole search."
