@@ -418,3 +418,10 @@ def test_a_pair_that_a_release_does_not_have_is_not_recorded(composition):
     assert budget.entries() == []
     budget.reserve(GaussianEvent(50.0), epsilon=0.12, delta=1e-9)
     assert budget.entries()[0]["epsilon"] == 0.12
+
+
+def test_what_is_spent_is_never_said_to_be_less():
+    budget = BudgetAccountant(1.0, 0.5, composition="basic")
+    budget.reserve(ApproxDPEvent(0.1, 0.1))
+    budget.reserve(ApproxDPEvent(1e-20, 1e-20))
+    assert min(budget.spent()) > 0.1
