@@ -121,6 +121,7 @@ MAY_IMPORT = {
 SCIKIT_LEARN_LAYERS = {
     *("estimators", "model_selection", "preprocessing", "reporting", "inputs", "testing"),
     *("datasets", "fitting", "pipelines", "audit", "silence", "metrics", "inspection", "budget"),
+    "sklearn_bases",
 }
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms", "digests"}
 
