@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -300,6 +301,33 @@ def test_answers_that_move_with_other_rows_are_found():
     assert probe(lambda table: table[:, 0].argsort().argsort(), X).mixes
     assert probe(lambda table: np.random.default_rng().normal(size=len(table)), X).mixes
     assert not probe(lambda table: 1 / 0, X).known
+
+
+SINGLE = X[:300].astype(np.float32)
+ONE = LogisticRegression().fit(X.astype(np.float32), MANY)
+COLUMN = (X[:300, 0] > 0.5).astype(np.int8)
+
+
+def framed(column):
+    return pd.DataFrame(SINGLE, columns=[f"x{k}" for k in range(D)]).assign(extra=column)
+
+
+FRAMED = make_pipeline(SimpleImputer(), LogisticRegression()).fit(framed(COLUMN), MANY[:300])
+
+
+@pytest.mark.parametrize(
+    ("model", "table", "other"),
+    [
+        (ONE, list(SINGLE), [*SINGLE[:-1], X[0]]),
+        (ONE, [list(row) for row in SINGLE], [*map(list, SINGLE), X[0].tolist()]),
+        (ONE, [*map(tuple, SINGLE), tuple(X[0])], [*map(tuple, SINGLE)]),
+        (FRAMED, framed(COLUMN), framed([*COLUMN[:-1], np.nan])),
+    ],
+)
+def test_the_type_of_one_row_rounds_no_other(model, table, other):
+    """In double precision all scores of a model in single precision would be others."""
+    one, two = (asked(EVALUATION, model, "predict_proba")(rows) for rows in (table, other))
+    np.testing.assert_array_equal(one[:299], two[:299])
 
 
 def test_every_row_has_an_answer():
