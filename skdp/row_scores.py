@@ -76,7 +76,9 @@ def take_block(table: Any, part: Any) -> Any:
     if isinstance(table, np.ndarray):
         return np.require(np.asarray(table[part]), requirements=["C", "A"])
     if hasattr(table, "iloc"):
-        return _in_double(table.iloc[part].copy())  # a copy has its columns one after another
+        # Taken out of rows in reverse, columns lie one after another, of frames of one row too.
+        rows = table.iloc[part]
+        return _in_double(rows.iloc[::-1].iloc[np.arange(len(rows))[::-1]].copy())
     if hasattr(table, "column_names"):  # of Arrow
         return table.take(np.r_[part])
     if sparse.issparse(table):

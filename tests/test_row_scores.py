@@ -10,9 +10,10 @@ from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 from support import rows
 from threadpoolctl import threadpool_limits
@@ -301,6 +302,32 @@ def test_answers_that_move_with_other_rows_are_found():
     assert probe(lambda table: table[:, 0].argsort().argsort(), X).mixes
     assert probe(lambda table: np.random.default_rng().normal(size=len(table)), X).mixes
     assert not probe(lambda table: 1 / 0, X).known
+
+
+FRAMES = {
+    "by columns": pd.DataFrame,
+    "by rows": lambda table: pd.DataFrame(np.ascontiguousarray(table), copy=False),
+    "column by column": lambda table: pd.DataFrame(dict(enumerate(table.T))),
+    "in two parts": lambda table: pd.concat(
+        [pd.DataFrame(table[:, :5]), pd.DataFrame(np.array(table[:, 5:]), copy=False)],
+        axis=1,
+        ignore_index=True,
+    ),
+    "polars": pl.DataFrame,
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("learner", [GaussianNB(), make_pipeline(Normalizer(), LinearSVC())])
+@pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names")
+def test_a_row_that_is_alone_in_its_block_has_the_score_that_it_has_among_others(kind, learner):
+    """Frames of one row do not say in which order their numbers lie."""
+    name = "predict_proba" if hasattr(learner, "predict_proba") else "decision_function"
+    scores = asked(EVALUATION, learner.fit(FRAMES[kind](X), Y), name)
+    for table in np.random.default_rng(5).normal(size=(5, BLOCK_ROWS + 2, D)):
+        whole = scores(FRAMES[kind](table))
+        np.testing.assert_array_equal(scores(FRAMES[kind](table[:-1])), whole[:-1])
+        np.testing.assert_array_equal(scores(FRAMES[kind](table[:1])), whole[:1])
 
 
 SINGLE = X[:300].astype(np.float32)
