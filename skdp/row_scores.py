@@ -101,7 +101,9 @@ def _of_python(row: Any) -> Any:
     """Return a row of a list with Python's numbers: a row of doubles makes doubles of a block."""
     if isinstance(row, np.ndarray | np.generic):
         return row.tolist()
-    return type(row)(map(_of_python, row)) if type(row) in (list, tuple) else row
+    cells = set(map(type, row)) if type(row) in (list, tuple) else set()
+    some = any(issubclass(kind, np.generic | np.ndarray) for kind in cells)
+    return type(row)(map(_of_python, row)) if some else row
 
 
 @contextmanager

@@ -98,7 +98,7 @@ class _SlopeScore:
             excess = self._every @ risk - self._positives
             low, high = (low, at) if excess > 0.0 else (at, high)
             steepness = self._every @ (risk * (1.0 - risk))
-            step = at - excess / steepness if steepness > 0.0 else math.nan
+            step = at - excess / steepness if steepness > 1e-200 else math.nan
             new = step if low < step < high else 0.5 * (low + high)
             if abs(new - at) < 1e-9:
                 break
