@@ -94,7 +94,9 @@ def _in_double(frame: Any) -> Any:
     if frame.ndim < 2:
         return frame.astype(np.float64) if frame.dtype == np.float32 else frame
     narrow = [name for name, kind in frame.dtypes.items() if kind == np.float32]
-    return frame.astype(dict.fromkeys(narrow, np.float64)) if narrow else frame
+    if len(narrow) == frame.shape[1]:
+        return frame.astype(np.float64)  # names may come twice
+    return frame.astype(dict.fromkeys(narrow, np.float64)) if frame.columns.is_unique else frame
 
 
 def _of_python(row: Any) -> Any:
