@@ -76,14 +76,36 @@ def take_block(table: Any, part: Any) -> Any:
     if isinstance(table, np.ndarray):
         return np.require(np.asarray(table[part]), requirements=["C", "A"])
     if hasattr(table, "iloc"):
-        return table.iloc[part].copy()  # a copy has its columns one after another
+        # Taken out of rows in reverse, columns lie one after another, of frames of one row too.
+        rows = table.iloc[part]
+        return _in_double(rows.iloc[::-1].iloc[np.arange(len(rows))[::-1]].copy())
     if hasattr(table, "column_names"):  # of Arrow
         return table.take(np.r_[part])
     if sparse.issparse(table):
         return table.tocsr()[part]
     if hasattr(table, "shape"):
         return table[part]
-    return table[part] if isinstance(part, slice) else [table[number] for number in part]
+    rows = table[part] if isinstance(part, slice) else [table[number] for number in part]
+    return [_of_python(row) for row in rows] if isinstance(rows, list) else rows
+
+
+def _in_double(frame: Any) -> Any:
+    """Return a frame without single precision, in which one cell's type could decide for all."""
+    if frame.ndim < 2:
+        return frame.astype(np.float64) if frame.dtype == np.float32 else frame
+    narrow = [name for name, kind in frame.dtypes.items() if kind == np.float32]
+    if len(narrow) == frame.shape[1]:
+        return frame.astype(np.float64)  # names may come twice
+    return frame.astype(dict.fromkeys(narrow, np.float64)) if frame.columns.is_unique else frame
+
+
+def _of_python(row: Any) -> Any:
+    """Return a row of a list with Python's numbers: a row of doubles makes doubles of a block."""
+    if isinstance(row, np.ndarray | np.generic):
+        return row.tolist()
+    cells = set(map(type, row)) if type(row) in (list, tuple) else set()
+    some = any(issubclass(kind, np.generic | np.ndarray) for kind in cells)
+    return type(row)(map(_of_python, row)) if some else row
 
 
 @contextmanager

@@ -8,10 +8,12 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 from support import rows
 from threadpoolctl import threadpool_limits
@@ -300,6 +302,59 @@ def test_answers_that_move_with_other_rows_are_found():
     assert probe(lambda table: table[:, 0].argsort().argsort(), X).mixes
     assert probe(lambda table: np.random.default_rng().normal(size=len(table)), X).mixes
     assert not probe(lambda table: 1 / 0, X).known
+
+
+FRAMES = {
+    "by columns": pd.DataFrame,
+    "by rows": lambda table: pd.DataFrame(np.ascontiguousarray(table), copy=False),
+    "column by column": lambda table: pd.DataFrame(dict(enumerate(table.T))),
+    "in two parts": lambda table: pd.concat(
+        [pd.DataFrame(table[:, :5]), pd.DataFrame(np.array(table[:, 5:]), copy=False)],
+        axis=1,
+        ignore_index=True,
+    ),
+    "polars": pl.DataFrame,
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("learner", [GaussianNB(), make_pipeline(Normalizer(), LinearSVC())])
+@pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names")
+def test_a_row_that_is_alone_in_its_block_has_the_score_that_it_has_among_others(kind, learner):
+    """Frames of one row do not say in which order their numbers lie."""
+    name = "predict_proba" if hasattr(learner, "predict_proba") else "decision_function"
+    scores = asked(EVALUATION, learner.fit(FRAMES[kind](X), Y), name)
+    for table in np.random.default_rng(5).normal(size=(5, BLOCK_ROWS + 2, D)):
+        whole = scores(FRAMES[kind](table))
+        np.testing.assert_array_equal(scores(FRAMES[kind](table[:-1])), whole[:-1])
+        np.testing.assert_array_equal(scores(FRAMES[kind](table[:1])), whole[:1])
+
+
+SINGLE = X[:300].astype(np.float32)
+ONE = LogisticRegression().fit(X.astype(np.float32), MANY)
+COLUMN = (X[:300, 0] > 0.5).astype(np.int8)
+
+
+def framed(column):
+    return pd.DataFrame(SINGLE, columns=[f"x{k}" for k in range(D)]).assign(extra=column)
+
+
+FRAMED = make_pipeline(SimpleImputer(), LogisticRegression()).fit(framed(COLUMN), MANY[:300])
+
+
+@pytest.mark.parametrize(
+    ("model", "table", "other"),
+    [
+        (ONE, list(SINGLE), [*SINGLE[:-1], X[0]]),
+        (ONE, [list(row) for row in SINGLE], [*map(list, SINGLE), X[0].tolist()]),
+        (ONE, [*map(tuple, SINGLE), tuple(X[0])], [*map(tuple, SINGLE)]),
+        (FRAMED, framed(COLUMN), framed([*COLUMN[:-1], np.nan])),
+    ],
+)
+def test_the_type_of_one_row_rounds_no_other(model, table, other):
+    """In double precision all scores of a model in single precision would be others."""
+    one, two = (asked(EVALUATION, model, "predict_proba")(rows) for rows in (table, other))
+    np.testing.assert_array_equal(one[:299], two[:299])
 
 
 def test_every_row_has_an_answer():

@@ -9,36 +9,67 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
 from skdp.metrics.figures import FEW_VALUES
-from skdp.metrics.intervals import Figure, ratio
-from skdp.scores.bins import ScoreBins, ScoreTable
+from skdp.metrics.intervals import Figure, Interval, ratio
+from skdp.scores.bins import PARTS, ScoreBins, ScoreTable
 
 # Log odds beyond which the slope takes scores for equal, and slopes that are looked for.
 _LARGEST_LOGIT, _LARGEST_SLOPE = 6.0, 32.0
+# Why a slope is wide, and withheld where there is more than such a share of them.
+_FAR, _MOST_BEYOND = "scores lie beyond the outermost edges of bins", 0.25
 # Cells of the calibration curve and its error, each of consecutive bins.
 _CELLS = 10
 
 
 def calibration_slope(table: ScoreTable, z: float) -> Figure:
     """Return the slope of labels on log odds of scores, by an inverted score test."""
-    score, interval = _SlopeScore(table), (-math.inf, math.inf)
+    interval = (-math.inf, math.inf)
     if table.concentrated:  # where in its bin a value lies decides
         return Figure(math.nan, interval, "calibration_slope", f"withheld: {FEW_VALUES}")
+    inside, beyond = _places_beyond(table)
+    if (
+        table.counts[:, [0, -1]].sum() > _MOST_BEYOND * table.counts.sum()
+        and table.bins.atoms is None
+    ):
+        return Figure(math.nan, interval, "calibration_slope", f"withheld: {_FAR}")
+    value, interval = _slope(_SlopeScore(table, inside), z)
+    if beyond == inside or math.isnan(value):
+        return Figure(value, interval, "calibration_slope")
+    other, ends = _slope(_SlopeScore(table, beyond), z)
+    found = [*interval, *ends, *(() if math.isnan(other) else (other,))]
+    return Figure(value, (min(found), max(found)), "calibration_slope", _FAR)
+
+
+def _places_beyond(table: ScoreTable) -> tuple[Interval, Interval]:
+    """Return the least and largest log odds, and what they may be: beyond edges nobody knows.
+
+    Bins of narrow scores end early; what noise alone would put beyond is not counted.
+    """
+    if table.bins.atoms is not None:
+        return (-_LARGEST_LOGIT, _LARGEST_LOGIT), (-_LARGEST_LOGIT, _LARGEST_LOGIT)
+    low, high = logit(table.bins.edges[[0, -1]]).tolist()
+    size, counts = table.bins.count, table.counts.sum(axis=0)
+    noise = table.covariance.reshape(2, size, 2, size).sum(axis=(0, 2))
+    some = counts > 2.0 * np.sqrt(np.diag(noise))
+    far = min(low, -_LARGEST_LOGIT), max(high, _LARGEST_LOGIT)
+    return (low, high), (far[0] if some[0] else low, far[1] if some[-1] else high)
+
+
+def _slope(score: _SlopeScore, z: float) -> tuple[float, Interval]:
+    """Return a slope, NaN where none is within reach, and its interval."""
     value = _crossing(score, 0.0, 1.0, 0.0)
     if math.isinf(value):
-        return Figure(math.nan, interval, "calibration_slope")
+        return math.nan, (-math.inf, math.inf)
     interval = _crossing(score, z, value, -1.0), _crossing(score, -z, value, 1.0)
-    value = math.nan if np.isinf(interval).all() else value
-    return Figure(value, interval, "calibration_slope")
+    return (math.nan if np.isinf(interval).all() else value), interval
 
 
 class _SlopeScore:
     """The standardised score of a slope, with the intercept that fits best beside it."""
 
-    def __init__(self, table: ScoreTable) -> None:
+    def __init__(self, table: ScoreTable, ends: Interval) -> None:
         middle = np.clip(table.bins.parts.mean(axis=0), 1e-9, 1.0 - 1e-9)
-        ends = np.array([-_LARGEST_LOGIT, _LARGEST_LOGIT])
-        if table.bins.atoms is None:  # beyond the outermost edges nobody knows where scores lie
-            ends = logit(table.bins.edges[[0, -1]])
+        if table.bins.atoms is None:  # of the outermost bins all cells lie at the ends
+            middle[:PARTS], middle[-PARTS:] = 0.0, 1.0
         # Steeper slopes than this are not looked for: narrow scores may have steep ones.
         self.largest = _LARGEST_SLOPE * max(1.0, 1.0 / table.bins.scale)
         self._odds = np.clip(logit(middle), *ends) - table.bins.centre
@@ -67,7 +98,7 @@ class _SlopeScore:
             excess = self._every @ risk - self._positives
             low, high = (low, at) if excess > 0.0 else (at, high)
             steepness = self._every @ (risk * (1.0 - risk))
-            step = at - excess / steepness if steepness > 0.0 else math.nan
+            step = at - excess / steepness if steepness > 1e-200 else math.nan
             new = step if low < step < high else 0.5 * (low + high)
             if abs(new - at) < 1e-9:
                 break

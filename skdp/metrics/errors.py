@@ -166,7 +166,8 @@ class ErrorPlan:
         *squared, of_cut = _SQUARED[adjacency]
         norm = math.sqrt(squared[subgroups is not None] + cut * of_cut) * UNIT + rounding
         largest = math.ceil(norm)
-        sums = Query("sums of errors", UNIT, math.ceil(3.0 * norm), math.ceil(norm**2), largest)
+        # Of two records of different subgroups 16 entries differ: the L1 norm is 4 times the L2.
+        sums = Query("sums of errors", UNIT, math.ceil(4.0 * norm), math.ceil(norm**2), largest)
         tables = (
             Query.shares(f"{name} of errors", adjacency, UNIT) for name in ("table", "histogram")
         )

@@ -177,7 +177,8 @@ class ReleasePlan:
         extra = {search: _SEARCH} if placed else {}
         if placed and probabilities:
             most = UNIT if adjacency == "add-remove" else 2 * UNIT
-            extra[Query("offsets", UNIT, 2 * tables * most, 2 * tables * most**2)] = _OFFSETS
+            offsets = Query("offsets", UNIT, 2 * tables * most, 2 * tables * most**2, most)
+            extra[offsets] = _OFFSETS
         left = 1.0 - sum(extra.values())
         shares = {query: part * left for query, part in shares.items()} | extra
 

@@ -210,8 +210,9 @@ class PrivateEvaluationResult(EvaluationRecord):
     def calibration_slope(self) -> Figure:
         """Slope of labels on log odds, by logistic regression: 1 is right, below it is too sure.
 
-        Log odds beyond the outermost edges of bins count as those, and of declared values as 6. It
-        is withheld where scores take few values that are not declared.
+        Log odds beyond the outermost edges of bins count as those, and of declared values as 6.
+        Edges nearer than 6 leave open how far beyond they lie, up to 6. It is withheld where scores
+        take few values that are not declared, or more than a quarter lies beyond.
         """
         return calibration.calibration_slope(self._probabilities, self._z)
 

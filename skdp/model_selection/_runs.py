@@ -150,7 +150,8 @@ def _public_failure(error: BaseException) -> Exception:
 
 def _total(estimator: Any, table: Table, scorer: RowScorer) -> float:
     """Return the sum of scores; a row that has none counts as the worst, and spoils no other's."""
-    total, scored, failure = 0.0, False, None
+    total, scored = 0.0, False
+    failure: BaseException | None = None
     way = scorer._way(estimator, table.X)
     pending = [np.arange(len(table.y))] if len(table.y) else []
     while pending:
@@ -159,7 +160,7 @@ def _total(estimator: Any, table: Table, scorer: RowScorer) -> float:
         try:
             total += scorer._total_by(way, estimator, rows.X, rows.y, rows.shares)
             scored = True
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             failure = error
             if len(numbers) > 1:
                 pending += np.array_split(numbers, 2)

@@ -309,6 +309,28 @@ def test_calibration_errors_hold_where_scores_lie_at_one_end_of_a_bin(monkeypatc
     assert low <= np.abs(gaps).sum() / labels.size <= high
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_slopes_allow_for_what_lies_beyond_narrow_bins(epsilon, monkeypatch):
+    """One in twenty log odds is far from the others: at the outermost edge they would double it."""
+    rng = rounded_noise(monkeypatch)
+    far = rng.uniform(size=20_000) < 0.05
+    odds = np.where(far, rng.normal(3.0, 0.3, 20_000), rng.normal(-3.0, 0.05, 20_000))
+    labels = (rng.uniform(size=20_000) < expit(odds)).astype(int)
+    result = PrivateEvaluation(epsilon, random_state=0).evaluate(Scores(), expit(odds), labels)
+    low, high = result.calibration_slope.interval
+    assert low <= 1.0 <= high and "beyond" in result.calibration_slope.reason
+
+
+def test_slopes_are_withheld_where_most_scores_lie_beyond(monkeypatch):
+    rng = rounded_noise(monkeypatch)
+    scores = np.where(
+        rng.uniform(size=4000) < 0.5, rng.integers(2, size=4000), rng.uniform(size=4000)
+    )
+    labels = (rng.uniform(size=4000) < 0.1 + 0.8 * scores).astype(int)
+    slope = PrivateEvaluation(random_state=0).evaluate(Scores(), scores, labels).calibration_slope
+    assert math.isnan(slope) and "beyond" in slope.reason
+
+
 @pytest.mark.parametrize("weights", [False, True])
 def test_brier_score_and_calibration_are_exact_wherever_in_bins_scores_lie(weights, monkeypatch):
     rng = rounded_noise(monkeypatch, exact=True)

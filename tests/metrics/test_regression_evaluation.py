@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from scipy.stats import norm
 from sklearn import metrics
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -85,8 +86,11 @@ def test_a_row_or_a_person_moves_sums_and_table_by_what_is_declared_and_no_more(
         vectors = np.stack([each[place] for each in gaps])
         declared = math.sqrt(drawn.query.l2_squared)
         squares = (vectors**2).sum(axis=1)
+        sizes, most = cdist(vectors, 0.0 * vectors[:1], "cityblock"), np.abs(vectors).max()
         if adjacency == "replace-one":
             squares = squares[:, None] + squares - 2.0 * vectors @ vectors.T
+            sizes, most = cdist(vectors, vectors, "cityblock"), np.ptp(vectors, axis=0).max()
+        assert sizes.max() <= drawn.query.l1 and most <= (drawn.query.largest or UNIT)
         assert 0.999 * declared < math.sqrt(squares.max()) <= declared * (1 + 1e-12)
 
 

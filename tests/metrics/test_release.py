@@ -141,6 +141,7 @@ def test_neighbours_are_as_near_as_declared_and_no_nearer(adjacency, n_classes, 
             gap = (one - two).astype(object)
             assert np.abs(gap).sum() <= noise.query.l1
             assert (gap**2).sum() <= noise.query.l2_squared
+            assert np.abs(gap).max() <= (noise.query.largest or UNIT)
             worst[place] = max(worst[place], (gap**2).sum() / noise.query.l2_squared)
             if noise.query.label == "offsets":
                 offsets = max(offsets, np.abs(gap).max() / UNIT)

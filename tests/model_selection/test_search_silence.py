@@ -294,11 +294,22 @@ def test_a_fold_that_fails_counts_as_the_worst_and_is_not_seen():
 ROWS = 40
 
 
+class Leaving(Fragile):
+    """Ends the process where others fail."""
+
+    def predict(self, X):
+        try:
+            return super().predict(X)
+        except ValueError:
+            raise SystemExit from None
+
+
+@pytest.mark.parametrize("kind", [Fragile, Leaving])
 @given(spoiled=st.sets(st.integers(0, ROWS - 1), max_size=ROWS - 1))
-def test_a_row_that_cannot_be_scored_counts_as_the_worst(spoiled):
+def test_a_row_that_cannot_be_scored_counts_as_the_worst(kind, spoiled):
     """So it moves the sum by 1 at most, and moves no other row's value."""
     X, y = rows(ROWS)
-    model = Fragile(classes=[0, 1], delta=1e-3, random_state=0).fit(X, y)
+    model = kind(classes=[0, 1], delta=1e-3, random_state=0).fit(X, y)
     scorer = resolve_scoring("accuracy")
     right = scorer.values(model, X, y)
     bad = X.copy()
