@@ -8,10 +8,15 @@ import pytest
 from models_by_blocks import MODELS, N_COLUMNS, N_ROWS, PUBLIC, make_table
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 import skdp.partitions as partitions
 import skdp.row_sources as row_sources
-from skdp import ObjectivePerturbationLogisticRegression, OperaLogisticRegression
+from skdp import (
+    ObjectivePerturbationLogisticRegression,
+    OperaLogisticRegression,
+    PATEClassifier,
+)
 from skdp.budget import BudgetAccountant
 from skdp.data import open_parquet
 from skdp.digests import Digester
@@ -22,6 +27,7 @@ from skdp.metrics import (
     PrivateRegressionEvaluation,
     PrivateThreshold,
 )
+from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
     DPPCA,
     CategoricalColumn,
@@ -251,6 +257,39 @@ def test_statistics_read_all_columns_of_a_row_at_once(made_by):
     own = private_table_one(frame[["label", "id"]], schema, by="label", **known)
     whole = pd.DataFrame({"label": codes, "id": codes})
     assert str(own) == str(private_table_one(whole, schema, by="label", **known))
+
+
+FITTED_IN_MEMORY = {
+    "search": lambda: PrivateGridSearchCV(
+        OperaLogisticRegression(**PUBLIC, classes=[0, 1]), {"alpha": [0.1, 1.0]}
+    ),
+    "votes": lambda: PATEClassifier(LogisticRegression(), n_teachers=5, epsilon=5.0),
+}
+
+
+@pytest.mark.parametrize("name", FITTED_IN_MEMORY)
+@pytest.mark.parametrize("change", ["partitions", "rows"])
+def test_what_is_brought_into_memory_is_read_in_one_computation(table, name, change, monkeypatch):
+    dask = pytest.importorskip("dask", reason="needs dask")
+    numbers = np.arange(N_ROWS)
+    X = np.column_stack([numbers, np.zeros((N_ROWS, N_COLUMNS - 1))])
+    source = Source({"rows": X, "label": numbers % 2, "id": numbers // 2}, change, 0)
+    rows, labels, ids = arrays(source)
+    model, found = FITTED_IN_MEMORY[name](), {}
+    public = {"X_public": X[:5]} if name == "votes" else {}
+    monkeypatch.setattr(type(model), "_use_rows", lambda self, plan, table, progress: found)
+    monkeypatch.setattr(
+        type(model), "_publish", lambda self, plan, table, *_: found.update(t=table)
+    )
+    with dask.config.set(scheduler="synchronous"):
+        model.fit(rows, labels, groups=ids, **public)
+    read = getattr(found["t"], "data", found["t"])
+    codes = read.codes if name == "votes" else read.y
+    np.testing.assert_array_equal(read.X[:, 0] % 2, codes)
+    of_rows = found["t"].units.codes if name == "votes" else read.codes
+    for unit in range(of_rows.max() + 1):
+        assert np.unique(read.X[of_rows == unit, 0] // 2).size == 1
+    assert any("workers of Dask" in text for text in model.privacy_spent_.assumptions)
 
 
 def test_persisted_tables_and_steady_ones_are_taken(table):

@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import re
+from functools import wraps
 from typing import ClassVar
 
 import pytest
@@ -99,6 +100,20 @@ def test_a_constructor_written_by_hand_stays_in_subclasses_too():
     assert Below().width == 9.0 and list(inspect.signature(Below).parameters) == ["width"]
     with pytest.raises(TypeError):
         Below(depth=1)
+
+
+def test_a_constructor_that_wraps_the_declared_one_stays():
+    class Wrapping(Both):
+        @wraps(Both.__init__)
+        def __init__(self, *args, **named):
+            super().__init__(*args, **named)
+            self.wrapped = True
+
+    class Below(Wrapping):
+        pass
+
+    for cls in (Wrapping, Below):
+        assert cls(width=9.0).wrapped and clone(cls(width=9.0)).width == 9.0
 
 
 def test_what_a_class_has_of_its_own_hides_a_declaration():
