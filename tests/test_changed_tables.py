@@ -524,3 +524,43 @@ def test_digests_of_frames_tell_cells_of_any_type():
         assert digester.digest(frame.set_index(pd.Index([7, 8, 9]))) == known
         assert digester.digest(frame.iloc[[1, 0, 2]]) != known
         assert digester.digest(frame.iloc[:2]) != known
+
+
+def test_digests_tell_names_of_columns_and_take_them_in_any_order():
+    pd = pytest.importorskip("pandas", reason="needs pandas")
+    digester, frame = Digester(), pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], 1: ["x", "y"]})
+    known = digester.digest(frame)
+    assert digester.digest(frame.rename(columns={"a": "b", "b": "a"})) != known
+    assert digester.digest(frame[["b", 1, "a"]]) == known
+
+
+def test_digests_tell_rows_from_columns_however_an_array_lies_in_memory():
+    digester, table = Digester(), np.random.default_rng(0).normal(size=(600, 600))
+    known = digester.digest(table)
+    assert digester.digest(np.asfortranarray(table)) == known
+    assert digester.digest(np.asfortranarray(table.T)) != known
+
+
+@pytest.mark.parametrize(
+    "pair", [(1, "1"), (1, True), (b"a", "a"), (1, 1.0), (None, "None"), (0.0, False)]
+)
+def test_digests_tell_objects_of_two_kinds_apart(pair):
+    pd = pytest.importorskip("pandas", reason="needs pandas")
+    digester, columns = Digester(), []
+    for cells in (pair, pair[::-1], pair):
+        columns.append(np.array([None, None, "x"], dtype=object))
+        columns[-1][:2] = cells
+    one, turned, again = (digester.digest(column) for column in columns)
+    assert one == again != turned
+    assert digester.digest(pd.Series(columns[0])) == one != digester.digest(pd.Series(columns[1]))
+
+
+def test_memory_between_long_numbers_decides_nothing():
+    digester, numbers = Digester(), np.arange(1, 700, dtype=np.longdouble) / 3
+    for filled in (0, 255):
+        memory = np.full(numbers.nbytes, filled, np.uint8).view(np.longdouble)
+        np.add(numbers, 0, out=memory)
+        assert digester.digest(memory) == digester.digest(numbers)
+    other = numbers.copy()
+    other[7] = np.nextafter(other[7], np.longdouble(np.inf))
+    assert digester.digest(other) != digester.digest(numbers)
