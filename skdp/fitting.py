@@ -206,9 +206,10 @@ class PrivateFit(DeclaredParameters, ChargesBudget, CallbackSupportMixin, ABC):
             progress.begin()
             released = self._use_rows(plan, table, progress)
             _refuse_changed(table)
-            self._publish(plan, table, released, spent)
-            self.privacy_spent_ = spent
-            progress.end()
+        # What a model publishes before its last step fails is paid for.
+        self._publish(plan, table, released, spent)
+        self.privacy_spent_ = spent
+        progress.end()
         return self
 
     def _refuse_fit_params(self, params: dict[str, Any]) -> None:

@@ -13,8 +13,8 @@ from skdp.inputs import holds_times, nearest_float
 
 _AT_ONCE = 1 << 20
 _MANY_KINDS = (
-    "y holds labels of kinds that cannot be compared, such as text and missing values, or of an "
-    "unknown kind: give every row a label of one kind, a whole number or a text."
+    "Unknown label type: y holds labels of kinds that cannot be compared, such as text and missing "
+    "values, or of an unknown kind. Give every row a label of one kind, a whole number or a text."
 )
 
 

@@ -75,7 +75,7 @@ REFUSED = {
     "two columns": np.column_stack([Y, Y]),
     "ragged": [[VALUE], [VALUE, 1.0]] * (N // 2),
     "mapping": dict(enumerate(Y)),
-    "huge": with_first(10**400),
+    "infinite": with_first(float("inf")),
     "masked": np.ma.array(Y, mask=Y > 0.5),
     "a duration": with_first(np.timedelta64(5, "s")),
     "digits in bytes": with_first(b"0.5"),

@@ -532,7 +532,7 @@ def test_bad_input_is_refused_unquoted_before_the_charge():
         for model, rows, targets, words in (
             (MODEL, X, holes, "must hold numbers"),
             (MODEL, X, Y + 77j, "Complex data not supported$"),
-            (MODEL, X, [10**400] * len(Y), "infinity"),
+            (MODEL, X, [math.inf] * len(Y), "infinity"),
             (MODEL, X, np.where(Y > 9.0, np.nan, Y), "NaN"),
             (MODEL, X, Y[:-1], "one entry for each row"),
             (MODEL, X[:, :1], Y, "columns of the model"),
