@@ -179,7 +179,7 @@ def _with_sections(cls: type[DeclaredParameters], doc: str) -> str:
 
 def _entry(declared: Field[Any], added: list[str]) -> str:
     """Return the lines of numpydoc for what is declared; of what has no text, none."""
-    if not declared.metadata["text"]:
+    if not declared.metadata.get("text"):  # or by dataclasses alone
         return ""
     has_default = declared.init and declared.default is not MISSING
     default = f", default={_shown(declared.default)}" if has_default else ""
