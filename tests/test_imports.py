@@ -98,6 +98,7 @@ MAY_IMPORT = {
     },
     "audit": {
         "accounting",
+        "dask_tables",
         "fitting",
         "mechanisms",
         "parameters",
