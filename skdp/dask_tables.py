@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from skdp.digests import Digester
 from skdp.exceptions import RowsChangedError, SchemaError
@@ -101,6 +102,11 @@ def in_partitions_of_all(
 def in_memory(column: Any) -> Any:
     """Return a column of Dask in memory, and any other as it is."""
     return compute([column])[0] if is_of_dask(column) else column
+
+
+def all_in_memory(*given: Any) -> list[Any]:
+    """Return tables and columns in memory, those of Dask of one computation."""
+    return Columns(*given).found
 
 
 class Columns:
@@ -251,6 +257,8 @@ def _joined(parts: list[Any]) -> Any:
     """Return the parts of a column as one."""
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts)
+    if all(map(sparse.issparse, parts)):
+        return sparse.vstack(parts, format="csr")
     from dask.dataframe.dispatch import concat
 
     return concat(parts)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
 from skdp.choices import Adjacency
+from skdp.dask_tables import trusted
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.parameters import (
@@ -193,8 +194,8 @@ class PrivateFit(DeclaredParameters, ChargesBudget, CallbackSupportMixin, ABC):
             if getattr(table, "by_unit", False):
                 spent = replace(spent, unit="group")
             of_rows = getattr(getattr(table, "X", None), "assumptions", ())
-            of_columns = getattr(getattr(table, "beside", None), "trusts", ())
-            said = dict.fromkeys((*spent.assumptions, *of_rows, *of_columns))
+            of_dask = trusted(X, y, *params.values())
+            said = dict.fromkeys((*spent.assumptions, *of_rows, *of_dask))
             spent = replace(spent, assumptions=tuple(said))
             progress = FitProgress(self, self._public_steps(plan))
             charge_fit(self, spent, progress.task)

@@ -98,11 +98,14 @@ class DeclaredParameters(PlainParameters):
     # What a class declares itself, by name; None where it has something else of that name.
     _own_fields: ClassVar[dict[str, tuple[Any, Field[Any]] | None]] = {}
     _declared: ClassVar[dict[str, Field[Any]]] = {}
+    _constructor_follows: ClassVar[bool] = False  # from declarations, of a class's own
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         # A constructor that was written by hand, here or in a base, stays.
-        by_hand = not (cls.__init__ is object.__init__ or hasattr(cls.__init__, "__signature__"))
+        made_by = next(base for base in cls.__mro__ if "__init__" in vars(base))
+        by_hand = not (made_by is object or vars(made_by).get("_constructor_follows", False))
+        cls._constructor_follows = not by_hand
         annotations = _annotations(cls)
         cls._own_fields = {
             name: (annotations[name], value) if isinstance(value, Field) else None
@@ -176,7 +179,7 @@ def _with_sections(cls: type[DeclaredParameters], doc: str) -> str:
 
 def _entry(declared: Field[Any], added: list[str]) -> str:
     """Return the lines of numpydoc for what is declared; of what has no text, none."""
-    if not declared.metadata["text"]:
+    if not declared.metadata.get("text"):  # or by dataclasses alone
         return ""
     has_default = declared.init and declared.default is not MISSING
     default = f", default={_shown(declared.default)}" if has_default else ""

@@ -8,10 +8,15 @@ import pytest
 from models_by_blocks import MODELS, N_COLUMNS, N_ROWS, PUBLIC, make_table
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 import skdp.partitions as partitions
 import skdp.row_sources as row_sources
-from skdp import ObjectivePerturbationLogisticRegression, OperaLogisticRegression
+from skdp import (
+    ObjectivePerturbationLogisticRegression,
+    OperaLogisticRegression,
+    PATEClassifier,
+)
 from skdp.budget import BudgetAccountant
 from skdp.data import open_parquet
 from skdp.digests import Digester
@@ -22,6 +27,7 @@ from skdp.metrics import (
     PrivateRegressionEvaluation,
     PrivateThreshold,
 )
+from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
     DPPCA,
     CategoricalColumn,
@@ -251,6 +257,39 @@ def test_statistics_read_all_columns_of_a_row_at_once(made_by):
     own = private_table_one(frame[["label", "id"]], schema, by="label", **known)
     whole = pd.DataFrame({"label": codes, "id": codes})
     assert str(own) == str(private_table_one(whole, schema, by="label", **known))
+
+
+FITTED_IN_MEMORY = {
+    "search": lambda: PrivateGridSearchCV(
+        OperaLogisticRegression(**PUBLIC, classes=[0, 1]), {"alpha": [0.1, 1.0]}
+    ),
+    "votes": lambda: PATEClassifier(LogisticRegression(), n_teachers=5, epsilon=5.0),
+}
+
+
+@pytest.mark.parametrize("name", FITTED_IN_MEMORY)
+@pytest.mark.parametrize("change", ["partitions", "rows"])
+def test_what_is_brought_into_memory_is_read_in_one_computation(table, name, change, monkeypatch):
+    dask = pytest.importorskip("dask", reason="needs dask")
+    numbers = np.arange(N_ROWS)
+    X = np.column_stack([numbers, np.zeros((N_ROWS, N_COLUMNS - 1))])
+    source = Source({"rows": X, "label": numbers % 2, "id": numbers // 2}, change, 0)
+    rows, labels, ids = arrays(source)
+    model, found = FITTED_IN_MEMORY[name](), {}
+    public = {"X_public": X[:5]} if name == "votes" else {}
+    monkeypatch.setattr(type(model), "_use_rows", lambda self, plan, table, progress: found)
+    monkeypatch.setattr(
+        type(model), "_publish", lambda self, plan, table, *_: found.update(t=table)
+    )
+    with dask.config.set(scheduler="synchronous"):
+        model.fit(rows, labels, groups=ids, **public)
+    read = getattr(found["t"], "data", found["t"])
+    codes = read.codes if name == "votes" else read.y
+    np.testing.assert_array_equal(read.X[:, 0] % 2, codes)
+    of_rows = found["t"].units.codes if name == "votes" else read.codes
+    for unit in range(of_rows.max() + 1):
+        assert np.unique(read.X[of_rows == unit, 0] // 2).size == 1
+    assert any("workers of Dask" in text for text in model.privacy_spent_.assumptions)
 
 
 def test_persisted_tables_and_steady_ones_are_taken(table):
@@ -485,3 +524,43 @@ def test_digests_of_frames_tell_cells_of_any_type():
         assert digester.digest(frame.set_index(pd.Index([7, 8, 9]))) == known
         assert digester.digest(frame.iloc[[1, 0, 2]]) != known
         assert digester.digest(frame.iloc[:2]) != known
+
+
+def test_digests_tell_names_of_columns_and_take_them_in_any_order():
+    pd = pytest.importorskip("pandas", reason="needs pandas")
+    digester, frame = Digester(), pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], 1: ["x", "y"]})
+    known = digester.digest(frame)
+    assert digester.digest(frame.rename(columns={"a": "b", "b": "a"})) != known
+    assert digester.digest(frame[["b", 1, "a"]]) == known
+
+
+def test_digests_tell_rows_from_columns_however_an_array_lies_in_memory():
+    digester, table = Digester(), np.random.default_rng(0).normal(size=(600, 600))
+    known = digester.digest(table)
+    assert digester.digest(np.asfortranarray(table)) == known
+    assert digester.digest(np.asfortranarray(table.T)) != known
+
+
+@pytest.mark.parametrize(
+    "pair", [(1, "1"), (1, True), (b"a", "a"), (1, 1.0), (None, "None"), (0.0, False)]
+)
+def test_digests_tell_objects_of_two_kinds_apart(pair):
+    pd = pytest.importorskip("pandas", reason="needs pandas")
+    digester, columns = Digester(), []
+    for cells in (pair, pair[::-1], pair):
+        columns.append(np.array([None, None, "x"], dtype=object))
+        columns[-1][:2] = cells
+    one, turned, again = (digester.digest(column) for column in columns)
+    assert one == again != turned
+    assert digester.digest(pd.Series(columns[0])) == one != digester.digest(pd.Series(columns[1]))
+
+
+def test_memory_between_long_numbers_decides_nothing():
+    digester, numbers = Digester(), np.arange(1, 700, dtype=np.longdouble) / 3
+    for filled in (0, 255):
+        memory = np.full(numbers.nbytes, filled, np.uint8).view(np.longdouble)
+        np.add(numbers, 0, out=memory)
+        assert digester.digest(memory) == digester.digest(numbers)
+    other = numbers.copy()
+    other[7] = np.nextafter(other[7], np.longdouble(np.inf))
+    assert digester.digest(other) != digester.digest(numbers)

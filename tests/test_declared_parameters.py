@@ -3,6 +3,8 @@
 import inspect
 import pickle
 import re
+from dataclasses import field
+from functools import wraps
 from typing import ClassVar
 
 import pytest
@@ -99,6 +101,35 @@ def test_a_constructor_written_by_hand_stays_in_subclasses_too():
     assert Below().width == 9.0 and list(inspect.signature(Below).parameters) == ["width"]
     with pytest.raises(TypeError):
         Below(depth=1)
+
+
+def test_a_constructor_that_wraps_the_declared_one_stays():
+    class Wrapping(Both):
+        @wraps(Both.__init__)
+        def __init__(self, *args, **named):
+            super().__init__(*args, **named)
+            self.wrapped = True
+
+    class Below(Wrapping):
+        pass
+
+    for cls in (Wrapping, Below):
+        assert cls(width=9.0).wrapped and clone(cls(width=9.0)).width == 9.0
+
+
+def test_a_field_of_dataclasses_is_a_parameter_without_a_text():
+    class Listing(Both):
+        """A list.
+
+        Notes
+        -----
+        A note.
+        """
+
+        sizes: list = field(default_factory=list)
+
+    assert Listing().sizes == [] and clone(Listing(sizes=[3])).sizes == [3]
+    assert Listing().sizes is not Listing().sizes and "sizes" not in Listing.__doc__
 
 
 def test_what_a_class_has_of_its_own_hides_a_declaration():

@@ -33,7 +33,7 @@ MAY_IMPORT = {
         *("config", "identity", "notices", "once", "pipelines"),
     },
     "reporting": {"accounting", "mechanisms", "exceptions", "identity", "parameters"},
-    "fitting": {"budget", "reporting", "mechanisms", "exceptions", "parameters"},
+    "fitting": {"budget", "dask_tables", "reporting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
         *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
         *("exceptions", "inputs", "parameters", "row_bounds", "row_sources", "seeding", "silence"),
@@ -98,6 +98,7 @@ MAY_IMPORT = {
     },
     "audit": {
         "accounting",
+        "dask_tables",
         "fitting",
         "mechanisms",
         "parameters",

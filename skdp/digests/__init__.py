@@ -21,6 +21,7 @@ _BLOCK_BYTES = 4096
 # Digests of arrays that are in memory still, as those of persisted partitions are.
 _KNOWN: dict[tuple[Any, ...], tuple[Any, bytes, bytes]] = {}
 _MOST_KNOWN = 4096
+_MIXED = ("mixed", "mixed-integer", "mixed-integer-float", "bytes")
 
 
 class Digester:
@@ -59,7 +60,6 @@ class Digester:
         """Return sums of blocks of an array, and what is behind the last."""
         from skdp.digests._sums import sum_blocks
 
-        array = array.T if array.flags.f_contiguous else array
         memory = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         n_blocks = memory.size // _BLOCK_BYTES
         blocks = np.require(memory[: n_blocks * _BLOCK_BYTES].view(np.uint64), requirements=["A"])
@@ -73,10 +73,16 @@ class Digester:
             for array in (part.data, part.indices, part.indptr):
                 yield from self._arrays_of(array)
         elif hasattr(part, "columns"):
-            for name in range(part.shape[1]):
-                yield from self._arrays_of(part.iloc[:, name])
+            names = list(map(repr, part.columns))
+            for number in sorted(range(len(names)), key=names.__getitem__):
+                yield from self._arrays_of(names[number].encode())
+                yield from self._arrays_of(part.iloc[:, number])
         elif isinstance(getattr(part, "dtype", None), np.dtype) and part.dtype.kind in "biufcmMSU":
-            yield np.asarray(part)
+            array = np.asarray(part)
+            if array.dtype == np.longdouble != np.float64:  # between whose numbers memory is unset
+                with np.errstate(all="ignore"):
+                    array = np.stack([near := array.astype(np.float64), array - near]).astype(float)
+            yield array
         elif isinstance(part, bytes):
             yield np.frombuffer(part, np.uint8)
         else:
@@ -89,6 +95,8 @@ class Digester:
         cells = column if hasattr(column, "iloc") else pandas.Series(np.asarray(column).ravel())
         given = {"index": False, "hash_key": self._key[:8].hex()}
         try:
+            if pandas.api.types.infer_dtype(cells, skipna=False) in _MIXED:
+                cells = cells.map(repr)  # 1, True and "1" would be alike
             return np.asarray(pandas.util.hash_pandas_object(cells, **given))
         except (TypeError, ValueError):  # of cells that cannot be hashed
             return np.asarray(pandas.util.hash_pandas_object(cells.map(repr), **given))

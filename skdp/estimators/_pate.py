@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import PLDAccountant
 from skdp.choices import Aggregation
+from skdp.dask_tables import all_in_memory
 from skdp.estimators._mixins import GivenNoiseMixin
 from skdp.estimators._school import (
     ASSUMPTIONS,
@@ -304,6 +305,7 @@ class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator
                 "on. In a pipeline, enable metadata routing and request it by "
                 "set_fit_request(X_public=True). Without such rows: TableSchema.sample_public."
             )
+        X, y, groups = all_in_memory(X, y, params.get("groups"))
         X, y = validate_private_data(self, X, y, accept_sparse="csr", dtype=_TYPES)
         try:
             X_public = self._validate(X_public)
@@ -315,7 +317,6 @@ class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator
                 "more, or n_queries=None to ask about all of them."
             )
         labels, codes = encode_labels(y, self.classes)
-        groups = params.get("groups")
         units = None if groups is None else units_of(groups, X.shape[0])
         teachers = assign_rows(X.shape[0], units, self.n_teachers, self.adjacency)
         table = School(X, codes, labels, teachers, stored_like(X, X_public), units)

@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.dask_tables import in_memory
+from skdp.dask_tables import all_in_memory
 from skdp.model_selection._display import ShowsResults
 from skdp.model_selection._scoring import RowScorer, resolve_scoring
 from skdp.sklearn_bases import BaseEstimator, MetaEstimatorMixin
@@ -87,8 +87,8 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
         """
         _has("score")(self)
         check_is_fitted(self)
-        scorer, X, y = self._scorer(), in_memory(X), in_memory(y)
-        return float(np.mean(scorer.values(self.best_estimator_, X, y)))
+        X, y = all_in_memory(X, y)
+        return float(np.mean(self._scorer().values(self.best_estimator_, X, y)))
 
     @property
     def classes_(self) -> Any:

@@ -13,6 +13,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel
 
+from skdp.dask_tables import all_in_memory
 from skdp.estimators.labels import encode_labels, read_numbers
 from skdp.fitting import FRAMES_ABOVE, FitProgress
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
@@ -151,6 +152,8 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
     # The order of a fit.
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Prepared:
+        X, y, *columns = all_in_memory(X, y, *params.values())  # each run copies its rows
+        params = dict(zip(params, columns, strict=True))
         fit_params = self._route(params)
         X, y, labels = self._check_table(X, y)
         data, number = Table(X, y, fit_params), n_rows(X)

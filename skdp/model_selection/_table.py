@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import column_or_1d, get_tags, indexable
 
-from skdp.dask_tables import in_memory
 from skdp.inputs import (
     check_indices,
     public_error,
@@ -26,7 +25,6 @@ def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     If `template` has parts, these will see the rows first and check them.
     """
     parts = ("steps", "transformers", "transformer_list", "estimator", "regressor")
-    X, y = in_memory(X), in_memory(y)  # each run copies its rows
     refuse_other_tables(X)
     refuse_masked(y, "y")
     check_indices(X)

@@ -113,7 +113,7 @@ class PrivacySpent(JsonRecord):
         refuse_disproved(self.event, self.adjacency, self.epsilon, self.delta)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        vars(self).update({"skdp": UNKNOWN, "code": UNKNOWN, **state})
         self.__post_init__()
 
     def __iter__(self) -> Iterator[float]:

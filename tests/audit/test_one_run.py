@@ -294,3 +294,28 @@ def test_tight_claims_are_disproved_as_seldom_as_stated(adjacency, method):
     flags = [audit(model, 100, random_state=seed, **settings).violated for seed in range(150)]
     # The limit of a count is a little cautious; that of normal scores is, by its allowance.
     assert 0 < sum(flags) <= binom.isf(1e-7, 150, 0.2)
+
+
+def test_rows_and_labels_of_dask_are_read_in_one_computation(monkeypatch):
+    da = pytest.importorskip("dask.array", reason="needs dask")
+    from dask import config, delayed
+
+    rng, seen = np.random.default_rng(0), []
+
+    def load():
+        labels = rng.permutation(np.arange(20) % 2)
+        return labels[:, None] / 2.0, labels
+
+    part = delayed(load, pure=False)()
+    rows, labels = da.from_delayed(part[0], (20, 1), float), da.from_delayed(part[1], (20,), int)
+
+    def watched(estimator, X, y, inside):
+        seen.append((X, y))
+        return with_canaries(estimator, X, y, inside)
+
+    monkeypatch.setattr("skdp.audit.one_run.with_canaries", watched)
+    with config.set(scheduler="synchronous"):
+        model = GrpuaSVC(8.0, 1e-5, data_norm=1.0, fit_intercept=False, batch_size=20)
+        audit_in_one_run(model, rows, labels, n_canaries=100, random_state=0)
+    for X, y in seen:
+        np.testing.assert_array_equal(X[:, 0] * 2.0, y)

@@ -11,11 +11,15 @@ import pytest
 from skdp import OperaLogisticRegression
 from skdp.accounting import (
     ApproxDPEvent,
+    BoundedRangeEvent,
     ComposedEvent,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     GaussianEvent,
     LaplaceEvent,
     LastIterateEvent,
+    ObjectivePerturbationEvent,
+    OneOfEvent,
     PLDAccountant,
     PoissonSampledEvent,
     PureDPEvent,
@@ -90,6 +94,34 @@ def test_pure_claims_are_held_against_their_events():
             record(event, 0.3, delta=0.0)
 
 
+@pytest.mark.parametrize("adjacency", RELATIONS)
+@pytest.mark.parametrize("event", [EVENTS[0], DiscreteGaussianEvent(5.0), EVENTS[5], EVENTS[6]])
+def test_without_a_delta_no_epsilon_is_enough_for_noise_with_gaussian_tails(event, adjacency):
+    for epsilon in (1.0, 50.0, 1e6, 1e300):
+        with pytest.raises(ValueError, match="no guarantee of its event"):
+            record(event, epsilon, adjacency, delta=0.0)
+    assert record(event, float("inf"), adjacency, delta=0.0).epsilon == float("inf")
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        LastIterateEvent(GaussianEvent(10.0), 40, smoothness=0.2, strong_convexity=0.01),
+        ObjectivePerturbationEvent(4.0, 0.1),
+        BoundedRangeEvent(0.5),
+        OneOfEvent((GaussianEvent(3.0), LaplaceEvent(4.0))),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_a_part_with_an_upper_bound_alone_hides_no_other(beside):
+    own = GaussianEvent(1.2)
+    price = PLDAccountant("replace-one").compose(own).epsilon(DELTA)
+    for event in (ComposedEvent((own, beside)), ComposedEvent((RepeatedEvent(beside, 2), own))):
+        with pytest.raises(ValueError, match="no guarantee of its event"):
+            record(event, 0.99 * price)
+        assert record(event, 1.01 * price).epsilon == 1.01 * price
+
+
 def test_of_events_with_upper_bounds_alone_no_claim_is_refused():
     run = LastIterateEvent(GaussianEvent(10.0), 40, smoothness=0.2, strong_convexity=0.01)
     assert record(run, 0.01, accountant="hidden-state").epsilon == 0.01
@@ -150,3 +182,12 @@ def test_refusing_takes_no_numbers_that_are_none():
             refuse_disproved(GaussianEvent(1.0), "add-remove", epsilon, delta)
     refuse_disproved(GaussianEvent(1.0), "add-remove", float("inf"), 0.0)
     refuse_disproved(GaussianEvent(1.0), "add-remove", 0.0, 1.0)
+
+
+def test_a_record_that_was_pickled_before_records_named_their_maker_says_so():
+    model = OperaLogisticRegression(classes=[0, 1]).fit(np.eye(6), [0, 1] * 3)
+    for name in ("skdp", "code"):
+        del vars(model.privacy_spent_)[name]
+    read = pickle_and_back(model)
+    assert read.privacy_spent_.skdp == read.privacy_spent_.code == "unknown"
+    assert "skdp unknown, code unknown" in str(privacy_statement(read))
