@@ -46,13 +46,14 @@ class PrintedGRPUA(GrpuaSVC):
     """The algorithm with the noise and the claim that were printed."""
 
     def _build_plan(self, model, numbers):
-        plan = super()._build_plan(model, numbers)
+        self._sound = super()._build_plan(model, numbers)
         # A step here sums the gradients of a lot of one; there it is n times that, with this noise.
-        return replace(plan, sigma=PRINTED_SIGMA / N_ROWS)
+        return replace(self._sound, sigma=PRINTED_SIGMA / N_ROWS)
 
     def _account(self, plan):
+        # A record of what runs refuses the printed claim: its event disproves it.
         event = ApproxDPEvent(CLAIM, DELTA)
-        return replace(super()._account(plan), epsilon=CLAIM, delta=DELTA, event=event)
+        return replace(super()._account(self._sound), epsilon=CLAIM, delta=DELTA, event=event)
 
 
 SETTINGS = {

@@ -45,6 +45,8 @@ def ask_rows(
 ) -> NDArray[Any]:
     """Return ``function(rows, *columns)`` for all rows of a table in memory, block by block."""
     size, wide = way or Way()
+    if not (hasattr(X, "shape") or hasattr(X, "__len__")):  # it says no more than its numbers
+        X = np.asarray(X)
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if n == 0:
         return np.asarray(function(X, *columns))

@@ -123,12 +123,12 @@ class PrintedNoise(GrpuaSVC):
 
     def _build_plan(self, *public):
         # The step of the printed query is that of the mean, and so is its noise.
-        plan = super()._build_plan(*public)
-        return replace(plan, sigma=17.404396 / plan.lots.n_rows)
+        self._sound = super()._build_plan(*public)
+        return replace(self._sound, sigma=17.404396 / self._sound.lots.n_rows)
 
     def _account(self, plan):
         claim = ApproxDPEvent(0.970447, 0.05)
-        return replace(super()._account(plan), epsilon=0.970447, delta=0.05, event=claim)
+        return replace(super()._account(self._sound), epsilon=0.970447, delta=0.05, event=claim)
 
 
 class PrintedAccountant(DPSGDClassifier):
