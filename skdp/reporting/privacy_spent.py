@@ -113,7 +113,9 @@ class PrivacySpent(JsonRecord):
         refuse_disproved(self.event, self.adjacency, self.epsilon, self.delta)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update({"skdp": UNKNOWN, "code": UNKNOWN, **state})
+        vars(self).update(state)
+        for name in ("skdp", "code"):  # which older records lack
+            vars(self).setdefault(name, UNKNOWN)
         self.__post_init__()
 
     def __iter__(self) -> Iterator[float]:
