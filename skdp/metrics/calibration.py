@@ -26,10 +26,8 @@ def calibration_slope(table: ScoreTable, z: float) -> Figure:
     if table.concentrated:  # where in its bin a value lies decides
         return Figure(math.nan, interval, "calibration_slope", f"withheld: {FEW_VALUES}")
     inside, beyond = _places_beyond(table)
-    if (
-        table.counts[:, [0, -1]].sum() > _MOST_BEYOND * table.counts.sum()
-        and table.bins.atoms is None
-    ):
+    early = np.abs(inside) < _LARGEST_LOGIT  # elsewhere the slope is of log odds cut at the edges
+    if table.counts[:, [0, -1]].sum(axis=0) @ early > _MOST_BEYOND * table.counts.sum():
         return Figure(math.nan, interval, "calibration_slope", f"withheld: {_FAR}")
     value, interval = _slope(_SlopeScore(table, inside), z)
     if beyond == inside or math.isnan(value):

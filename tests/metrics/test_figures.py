@@ -321,13 +321,13 @@ def test_slopes_allow_for_what_lies_beyond_narrow_bins(epsilon, monkeypatch):
     assert low <= 1.0 <= high and "beyond" in result.calibration_slope.reason
 
 
-def test_slopes_are_withheld_where_most_scores_lie_beyond(monkeypatch):
+def test_slopes_are_withheld_where_many_scores_lie_beyond_narrow_bins(monkeypatch):
     rng = rounded_noise(monkeypatch)
-    scores = np.where(
-        rng.uniform(size=4000) < 0.5, rng.integers(2, size=4000), rng.uniform(size=4000)
-    )
-    labels = (rng.uniform(size=4000) < 0.1 + 0.8 * scores).astype(int)
-    slope = PrivateEvaluation(random_state=0).evaluate(Scores(), scores, labels).calibration_slope
+    centres = rng.choice([-4.0, 0.0, 4.0], size=20_000, p=[0.15, 0.7, 0.15])
+    odds = rng.normal(centres, 0.05)
+    labels = (rng.uniform(size=odds.size) < expit(odds)).astype(int)
+    result = PrivateEvaluation(3.0, random_state=0).evaluate(Scores(), expit(odds), labels)
+    slope = result.calibration_slope
     assert math.isnan(slope) and "beyond" in slope.reason
 
 
