@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-from skdp import notices
+from skdp.notices import heard, post, withdraw
 
 _REQUIRE_BUDGET = "require_budget"
 # What the innermost context of this thread says, and the process that it was entered in.
@@ -40,7 +40,7 @@ def get_config() -> dict[str, bool]:
         return {_REQUIRE_BUDGET: here[1]}
     variable = os.environ.get("SKDP_REQUIRE_BUDGET", "").lower() in ("1", "true")
     own = variable or _setting is not None or bool(_contexts)
-    return {_REQUIRE_BUDGET: own or bool(notices.heard(_REQUIRE_BUDGET))}
+    return {_REQUIRE_BUDGET: own or bool(heard(_REQUIRE_BUDGET))}
 
 
 def set_config(*, require_budget: bool | None = None) -> None:
@@ -65,8 +65,8 @@ def set_config(*, require_budget: bool | None = None) -> None:
         return
     _check(require_budget)
     if _setting is not None:
-        notices.withdraw(_setting)
-    _setting = notices.post(_REQUIRE_BUDGET, True) if require_budget else None
+        withdraw(_setting)
+    _setting = post(_REQUIRE_BUDGET, True) if require_budget else None
 
 
 @contextlib.contextmanager
@@ -102,7 +102,7 @@ def config_context(*, require_budget: bool | None = None) -> Iterator[None]:
         return
     _check(require_budget)
     token = _here.set((os.getpid(), require_budget))
-    notice = notices.post(_REQUIRE_BUDGET, True) if require_budget else None
+    notice = post(_REQUIRE_BUDGET, True) if require_budget else None
     try:
         if notice is not None:
             _contexts.add(notice)
@@ -111,7 +111,7 @@ def config_context(*, require_budget: bool | None = None) -> Iterator[None]:
         _here.reset(token)
         if notice is not None:
             _contexts.discard(notice)
-            notices.withdraw(notice)
+            withdraw(notice)
 
 
 def _check(require_budget: bool) -> None:

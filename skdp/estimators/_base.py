@@ -30,8 +30,7 @@ from skdp.parameters import (
 from skdp.plans.beside import accountant_of, leave_room, together
 from skdp.plans.coefficient_noise import coefficient_noise
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
-from skdp.reporting import PrivacySpent
-from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE_NOISE
+from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE_NOISE, PrivacySpent
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.row_sources import in_blocks
 from skdp.seeding import fit_context

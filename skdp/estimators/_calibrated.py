@@ -21,7 +21,7 @@ from skdp.plans.recalibration import (
     release_line,
     score_rows,
 )
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_scores import ask_rows, probe
 from skdp.row_sources import map_rows
 

@@ -28,7 +28,7 @@ from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
 from skdp.plans.noisy_gradient import NoisyGradientPlan
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 
 
 class DPSGDModel(GivenNoiseMixin, UnitWeightingMixin, DescentModel):

@@ -22,7 +22,7 @@ from skdp.losses import (
 )
 from skdp.losses.base import Loss
 from skdp.parameters import check_choice, check_real, parameter, released
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 
 # Default width of the quantile's kink, as a share of the half of the target's bounds.
 _QUANTILE_WIDTH = 0.05

@@ -14,7 +14,7 @@ from skdp.models import ScaledUnits
 from skdp.parameters import released
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.linear_regression import RegressionPlan
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 
 
 class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):

@@ -15,7 +15,7 @@ from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxL
 from skdp.losses.base import Loss
 from skdp.parameters import check_integer, check_real, parameter, released
 from skdp.partitions import by_partitions
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.sklearn_bases import ClassifierMixin
 
 

@@ -14,7 +14,7 @@ from skdp.models import Model, NetworkModel, network_scores
 from skdp.models.network import public_start
 from skdp.parameters import check_choice, check_integer, check_real, parameter, released
 from skdp.plans.defaults import PublicNumbers
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 
 # Of all layers together: a vector of doubles takes 800 MB, and training holds several.
 _MOST_WEIGHTS = 10**8

@@ -17,7 +17,7 @@ from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.gradient_perturbation import build_gradient_perturbation
 from skdp.plans.noisy_gradient import Execution, NoisyGradientPlan
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 
 _SAMPLING_TEXT = {
     "full": "every step reads all rows",

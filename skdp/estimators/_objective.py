@@ -24,7 +24,7 @@ from skdp.plans.defaults import (
 )
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.pure_objective import pure_objective_plan
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 
 
 class ObjectiveModel(UnitWeightingMixin, PenalizedModel):

@@ -15,7 +15,7 @@ from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_integer, check_real, parameter
 from skdp.plans.defaults import PublicNumbers, default_output_penalty
 from skdp.plans.output_perturbation import OutputPerturbationPlan
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 
 
 class OperaModel(UnitWeightingMixin, PenalizedModel):

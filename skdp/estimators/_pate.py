@@ -28,7 +28,7 @@ from skdp.inputs import validate_private_data
 from skdp.mechanisms.random_stream import is_seeded, resolve_random_state
 from skdp.parameters import check_choice, check_integer, check_real, parameter, released
 from skdp.plans.votes import AGGREGATIONS, UNANSWERED, Threshold, VotePlan
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.seeding import fit_context
 from skdp.sklearn_bases import BaseEstimator, ClassifierMixin
 from skdp.units import units_of

@@ -19,7 +19,7 @@ from skdp.parameters import (
     released,
 )
 from skdp.partitions import by_partitions
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.sklearn_bases import RegressorMixin
 
 # Default width of a loss, as a share of the half of the target's bounds.

@@ -16,7 +16,7 @@ from skdp.models import ScaledUnits
 from skdp.parameters import check_real, parameter, released
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.moment_regression import MomentPlan, Solution
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 
 # Value of the intercept's column: a sixth more noise in the rest, half of what 0.2 has in means.
 _INTERCEPT_VALUE = 0.5

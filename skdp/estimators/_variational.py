@@ -21,7 +21,7 @@ from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.plans.variational import account_for_noise, build_variational
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_sources import in_blocks
 
 

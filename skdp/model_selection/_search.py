@@ -38,7 +38,7 @@ from skdp.model_selection._steps import (
 )
 from skdp.model_selection._table import check_table, digest, n_columns, n_rows, parameter_table
 from skdp.parameters import check_choice, check_integer, check_real
-from skdp.reporting import PrivacySpent
+from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_bounds import known_bound, warn_of_unbounded_rows
 from skdp.seeding import describe
 from skdp.units import units_of

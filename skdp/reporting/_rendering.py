@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Iterable
 from typing import Any
 
-from skdp.reporting.shown import safe_text
+from skdp.reporting.shown import html_row, safe_text
 
 _WIDTH = 110
 
@@ -204,12 +203,3 @@ def _wrap(text: str, first: str = "", rest: str = "  ") -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def html_row(cells: Iterable[str], header: int = 0) -> str:
-    """Return cells as a row of a table, the first `header` of them as its headings."""
-    tags = [
-        f"<th>{cell}</th>" if place < header else f"<td>{cell}</td>"
-        for place, cell in enumerate(html.escape(safe_text(cell)) for cell in cells)
-    ]
-    return f"<tr>{''.join(tags)}</tr>"

@@ -8,8 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from skdp.reporting._rendering import html_row
-from skdp.reporting.shown import safe_text
+from skdp.reporting.shown import html_row, safe_text
 
 
 class JsonRecord(ABC):

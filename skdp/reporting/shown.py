@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import unicodedata
+from collections.abc import Iterable
 
 _FORMULAS = ("=", "+", "-", "@")
 
@@ -23,3 +25,12 @@ def safe_cell(text: str) -> str:
     shown = safe_text(text)
     first = unicodedata.normalize("NFKC", shown).lstrip()[:1]
     return f"'{shown}" if first in _FORMULAS or text[:1] in ("\t", "\r") else shown
+
+
+def html_row(cells: Iterable[str], header: int = 0) -> str:
+    """Return cells as a row of a table, the first `header` of them as its headings."""
+    tags = [
+        f"<th>{cell}</th>" if place < header else f"<td>{cell}</td>"
+        for place, cell in enumerate(html.escape(safe_text(cell)) for cell in cells)
+    ]
+    return f"<tr>{''.join(tags)}</tr>"

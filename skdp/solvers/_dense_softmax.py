@@ -46,7 +46,7 @@ def clip_factor(slopes: np.ndarray, norm: float, clip: float) -> float:
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
-def accumulate(
+def accumulate_softmax(
     X: np.ndarray,
     scale: np.ndarray,
     intercept: float,

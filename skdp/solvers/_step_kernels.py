@@ -78,7 +78,7 @@ def _accumulate_rows(*args: Any) -> Callable[..., None]:
     dense, softmax = isinstance(matrix, types.Array), find_functions(tag).family == "softmax"
     kernel: Any
     if dense:
-        kernel = _dense_softmax.accumulate if softmax else _dense_kernels.accumulate
+        kernel = _dense_softmax.accumulate_softmax if softmax else _dense_kernels.accumulate
     else:
         kernel = _sparse_kernels.accumulate_softmax if softmax else _sparse_kernels.accumulate
 

@@ -30,7 +30,7 @@ def accumulate_kernel(is_sparse: bool, family: str) -> Callable[..., float]:
         return _sparse_kernels.accumulate_softmax if softmax else _sparse_kernels.accumulate
     from skdp.solvers import _dense_kernels, _dense_softmax
 
-    return _dense_softmax.accumulate if family == "softmax" else _dense_kernels.accumulate
+    return _dense_softmax.accumulate_softmax if family == "softmax" else _dense_kernels.accumulate
 
 
 def check_targets(rows: Rows, loss: Loss) -> Any:
