@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -42,9 +42,21 @@ class PrivateTransformer(PrivateFit, RowTransformer):
     transformer.
     """
 
+    verbose: ClassVar[int] = 0  # type: ignore[misc]  # is no parameter of these
+
+    _added_texts: ClassVar[dict[str, str]] = {
+        "adjacency": "What is removed contributes nothing, while n stays public.",
+    }
+    _listed: ClassVar[tuple[str, ...]] = (
+        *("n_components", "epsilon", "delta", "data_norm", "center", "whiten", "quantiles"),
+        *("lower", "upper", "smallest", "resolution", "with_mean", "with_std", "adjacency"),
+        *("row_norm", "input_norm", "n_groups", "accountant", "random_state", "lower_", "upper_"),
+        *("quantiles_", "components_", "explained_variance_", "noise_edge_", "mean_", "var_"),
+        *("scale_", "data_norm_", "privacy_spent_", "n_features_in_", "feature_names_in_"),
+    )
     _fit_takes = "X and groups"
     _remedy_for_epsilon = "Smaller means more private; it adds to what the estimator spends."
-    _released: tuple[str, ...]
+    _released: ClassVar[tuple[str, ...]]
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **fit_params: Any) -> Self:
         """Learn from the rows under differential privacy.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ _DELTAS = np.logspace(-12, -2, 61)
 _ALPHAS = np.sin(np.linspace(0.0, 0.5 * math.pi, 301)) ** 2  # dense at both ends
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivacyCurveDisplay:
     """Privacy curve: epsilon against delta, epsilon against steps, or an f-DP trade-off function.
 
@@ -74,26 +76,14 @@ class PrivacyCurveDisplay:
     ('delta', 'epsilon (nats)')
     """
 
-    def __init__(
-        self,
-        *,
-        x: ArrayLike,
-        lower: ArrayLike | None,
-        upper: ArrayLike | None,
-        kind: Kind = "epsilon-delta",
-        name: str | None = None,
-        adjacency: str | None = None,
-        is_upper_bound: bool = True,
-        is_differential_privacy: bool = True,
-    ) -> None:
-        self.x = x
-        self.lower = lower
-        self.upper = upper
-        self.kind = kind
-        self.name = name
-        self.adjacency = adjacency
-        self.is_upper_bound = is_upper_bound
-        self.is_differential_privacy = is_differential_privacy
+    x: ArrayLike
+    lower: ArrayLike | None
+    upper: ArrayLike | None
+    kind: Kind = "epsilon-delta"
+    name: str | None = None
+    adjacency: str | None = None
+    is_upper_bound: bool = True
+    is_differential_privacy: bool = True
 
     @classmethod
     def from_accountant(
@@ -131,22 +121,14 @@ class PrivacyCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is missing.
-        TypeError, ValueError
-            If the accountant is none, or ``kind`` is unknown.
+        ImportError, TypeError, ValueError
+            If matplotlib is missing, the accountant is none, or ``kind`` is unknown.
         """
         pyplot(f"{cls.__name__}.from_accountant")
         check_accountant(accountant)
-        display = cls._from_functions(
-            accountant.epsilon,
-            accountant.delta,
-            kind=kind,
-            grid=grid,
-            name=type(accountant).__name__ if name is None else name,
-            adjacency=accountant.adjacency,
-        )
-        return display.plot(ax, **kwargs)
+        functions = accountant.epsilon, accountant.delta
+        named = _named(accountant, name, accountant.adjacency)
+        return cls._from_functions(*functions, kind=kind, grid=grid, **named).plot(ax, **kwargs)
 
     @classmethod
     def from_estimator(
@@ -165,17 +147,8 @@ class PrivacyCurveDisplay:
         ----------
         estimator : estimator with ``privacy_spent_``, or a pipeline that ends in one
             What was fitted.
-        kind : {"epsilon-delta", "trade-off"}, default="epsilon-delta"
-            Epsilon against delta, or the trade-off function.
-        grid : array-like, optional
-            Deltas in (0, 1), by default 61 from 1e-12 to 1e-2; for a trade-off, the epsilons at
-            which its profile is evaluated, by default 101 from 0 on.
-        name : str, optional
-            Name in the legend, by default the estimator's class.
-        ax : matplotlib Axes, optional
-            Where to draw, by default a new figure.
-        **kwargs : dict
-            Passed on to matplotlib's ``plot``.
+        kind, grid, name, ax, **kwargs : optional
+            As of :meth:`from_accountant`; the default name is the estimator's class.
 
         Returns
         -------
@@ -184,24 +157,13 @@ class PrivacyCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is missing.
-        TypeError
-            If the estimator reports no privacy spending.
-        ValueError
-            If ``kind`` is unknown.
+        ImportError, TypeError, ValueError
+            If matplotlib is missing, the estimator reports no spending, or ``kind`` is unknown.
         """
         pyplot(f"{cls.__name__}.from_estimator")
         final, spent = spending_of(estimator)
-        display = cls._from_functions(
-            spent.epsilon_at,
-            spent.delta_at,
-            kind=kind,
-            grid=grid,
-            name=type(final).__name__ if name is None else name,
-            adjacency=spent.adjacency,
-        )
-        return display.plot(ax, **kwargs)
+        functions, named = (spent.epsilon_at, spent.delta_at), _named(final, name, spent.adjacency)
+        return cls._from_functions(*functions, kind=kind, grid=grid, **named).plot(ax, **kwargs)
 
     @classmethod
     def from_steps(
@@ -228,12 +190,8 @@ class PrivacyCurveDisplay:
             How many steps, each at least 0.
         delta : float
             Failure probability, in (0, 1).
-        name : str, optional
-            Name in the legend, by default the accountant's class.
-        ax : matplotlib Axes, optional
-            Where to draw, by default a new figure.
-        **kwargs : dict
-            Passed on to matplotlib's ``plot``.
+        name, ax, **kwargs : optional
+            As of :meth:`from_accountant`.
 
         Returns
         -------
@@ -242,10 +200,8 @@ class PrivacyCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is missing.
-        TypeError, ValueError
-            If the accountant is none, or ``steps`` are no whole numbers.
+        ImportError, TypeError, ValueError
+            If matplotlib is missing, the accountant is none, or ``steps`` are no whole numbers.
         UnsupportedEventError
             If the accountant has no bound for the step.
         """
@@ -255,14 +211,8 @@ class PrivacyCurveDisplay:
         values = [
             copy.deepcopy(accountant).compose(event, count=count).epsilon(delta) for count in counts
         ]
-        display = cls._from_values(
-            counts,
-            values,
-            kind="epsilon-steps",
-            name=type(accountant).__name__ if name is None else name,
-            adjacency=accountant.adjacency,
-        )
-        return display.plot(ax, **kwargs)
+        named = _named(accountant, name, accountant.adjacency)
+        return cls._from_values(counts, values, kind="epsilon-steps", **named).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the curve, and the interval around the truth where it is known.
@@ -284,10 +234,8 @@ class PrivacyCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is missing.
-        ValueError
-            If ``kind`` is unknown, or the bound that is guaranteed is missing.
+        ImportError, ValueError
+            If matplotlib is missing, ``kind`` is unknown, or the guaranteed bound is not given.
         """
         plt = pyplot(f"{type(self).__name__}.plot")
         if self.kind not in _AXES:
@@ -379,6 +327,11 @@ class PrivacyCurveDisplay:
             **_flags(values),
             **described,
         )
+
+
+def _named(owner: Any, name: str | None, adjacency: str) -> dict[str, Any]:
+    """Return what the legend says of an accountant or a model."""
+    return {"name": type(owner).__name__ if name is None else name, "adjacency": adjacency}
 
 
 def _bounds(values: Iterable[float]) -> tuple[Array, Array]:
