@@ -36,7 +36,43 @@ if TYPE_CHECKING:
             """Return the coefficient of determination."""
 
         def __sklearn_tags__(self) -> Any: ...
-else:
-    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin
 
-__all__ = ["BaseEstimator", "ClassifierMixin", "MetaEstimatorMixin", "RegressorMixin"]
+    class TransformerMixin:
+        """What makes rows of rows."""
+
+        def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+            """Fit, and return the transformed rows."""
+
+        def set_output(self, *, transform: str | None = None) -> Self:
+            """Choose the container of rows."""
+
+        def __sklearn_tags__(self) -> Any: ...
+
+    class OneToOneFeatureMixin:
+        """What keeps the names of columns."""
+
+        def get_feature_names_out(self, input_features: Any = None) -> Any:
+            """Return the names of columns."""
+
+    class ClassNamePrefixFeaturesOutMixin(OneToOneFeatureMixin):
+        """What numbers its columns, behind the name of the class."""
+else:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClassNamePrefixFeaturesOutMixin,
+        MetaEstimatorMixin,
+        OneToOneFeatureMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
+
+__all__ = [
+    "BaseEstimator",
+    "ClassNamePrefixFeaturesOutMixin",
+    "ClassifierMixin",
+    "MetaEstimatorMixin",
+    "OneToOneFeatureMixin",
+    "RegressorMixin",
+    "TransformerMixin",
+]

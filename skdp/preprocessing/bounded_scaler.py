@@ -6,12 +6,12 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
 
 from skdp.parameters import check_real, parameter
 from skdp.plans.row_norms import round_towards_zero
 from skdp.preprocessing._intervals import feature_bounds
 from skdp.preprocessing.row_transformer import RowTransformer
+from skdp.sklearn_bases import OneToOneFeatureMixin
 
 
 class BoundedScaler(OneToOneFeatureMixin, RowTransformer):

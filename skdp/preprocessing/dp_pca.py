@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
 from skdp.mechanisms.contribution import ContributionBound
@@ -30,6 +29,7 @@ from skdp.plans.second_moments import (
 )
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
 from skdp.row_bounds import resolve_data_norm
+from skdp.sklearn_bases import ClassNamePrefixFeaturesOutMixin
 
 # With centring a record contributes (x / sqrt(2), x x^T) for rows of norm at most 1: near the
 # weight that disturbs the leading eigenvectors of the covariance least.

@@ -7,7 +7,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
 
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism
@@ -17,6 +16,7 @@ from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import row_blocks, share_number
 from skdp.preprocessing._intervals import feature_bounds, to_unit_interval
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.sklearn_bases import OneToOneFeatureMixin
 
 # A quantile is looked for at least this many standard deviations of a noisy count away from the
 # ends: a threshold beyond all values is then mistaken with a probability of 3e-5.

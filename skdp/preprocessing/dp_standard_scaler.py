@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
 
 from skdp.choices import Adjacency, Auto
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
@@ -22,6 +21,7 @@ from skdp.preprocessing._group_moments import (
 )
 from skdp.preprocessing._intervals import feature_bounds, middle_and_half, to_unit_interval
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.sklearn_bases import OneToOneFeatureMixin
 
 # Weight w of the squares in the pair (u, w (u^2 - c)), c = (1 + 1/w^2) / 2, u in [-1, 1]. Both
 # minimise the noise of the two moments together. Under replace-one the pairs then lie no further

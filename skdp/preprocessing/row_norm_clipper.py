@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from sklearn.base import OneToOneFeatureMixin
-
 from skdp.choices import Bounding
 from skdp.parameters import check_choice, check_real, parameter
 from skdp.plans.row_norms import bound_rows
 from skdp.preprocessing.row_transformer import RowTransformer
+from skdp.sklearn_bases import OneToOneFeatureMixin
 
 
 class RowNormClipper(OneToOneFeatureMixin, RowTransformer):

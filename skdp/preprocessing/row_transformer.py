@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.dask_tables import as_encoded, is_dask_array
@@ -16,6 +15,7 @@ from skdp.inputs import canonical_rows, validate_private_data, validate_rows
 from skdp.parameters import DeclaredParameters, released
 from skdp.row_bounds import note_bound
 from skdp.row_sources import RowSource, encode_rows
+from skdp.sklearn_bases import BaseEstimator, TransformerMixin
 
 
 class RowTransformer(DeclaredParameters, TransformerMixin, BaseEstimator, ABC):
@@ -27,7 +27,7 @@ class RowTransformer(DeclaredParameters, TransformerMixin, BaseEstimator, ABC):
         "ndarray of shape (n_features,)", "Feature names, if `X` had any."
     )
 
-    _accepts_sparse: bool = False
+    _accepts_sparse = False
     _makes_rows_alone = True  # to the last bit
 
     def transform(self, X: Any) -> Any:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from skdp.parameters import check_choice, check_integer, parameter, released
 from skdp.preprocessing.images.photographs import draw_crops, learn_whitening
 from skdp.preprocessing.row_transformer import RowTransformer
+from skdp.sklearn_bases import ClassNamePrefixFeaturesOutMixin
 from skdp.threads import one_blas_thread, share_out
 
 
