@@ -1,9 +1,12 @@
-"""Base classes of scikit-learn, typed: bases of unknown type would hide wrong arguments."""
+"""Base classes of scikit-learn, typed, and what fitted models of users tell of themselves.
 
-from typing import TYPE_CHECKING
+Bases of unknown type would hide wrong arguments from type checkers.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Self
 
     class BaseEstimator:
         """Parameters by name."""
@@ -75,4 +78,30 @@ __all__ = [
     "OneToOneFeatureMixin",
     "RegressorMixin",
     "TransformerMixin",
+    "columns_of",
+    "fitted_model",
+    "last_step",
+    "responds",
 ]
+
+
+def responds(model: Any, name: str) -> bool:
+    """Tell whether a model has a method, or what its fit would have set."""
+    return hasattr(model, name)
+
+
+def fitted_model(model: Any) -> Any:
+    """Return the fitted model that a search has chosen; any other model as it is."""
+    return model.best_estimator_ if responds(model, "best_estimator_") else model
+
+
+def last_step(model: Any) -> Any:
+    """Return the step that a pipeline ends in; any other model as it is."""
+    while responds(model, "steps"):
+        model = model.steps[-1][1]
+    return model
+
+
+def columns_of(model: Any) -> int | None:
+    """Return the number of columns that a model was fitted on; None if it does not say."""
+    return model.n_features_in_ if responds(model, "n_features_in_") else None

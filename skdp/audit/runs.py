@@ -33,6 +33,9 @@ def take_any_charge(*_: Any, **__: Any) -> None:
     """Do nothing."""
 
 
+# Of what is not taken step by step, no lots can be replaced.
+_UNPLANNED = SimpleNamespace(lots=None, last_iterate_only=False)
+
 # A budget that takes everything and keeps no count: an audit publishes nothing.
 UNCOUNTED = SimpleNamespace(reserve=take_any_charge)
 
@@ -160,7 +163,7 @@ class AuditedTable:
         self._states = {part + "random_state" for part in _private_parts(names)} & names
         self._given = table
         self.progress = StepsTold(lambda count: None)  # nobody watches
-        self.plan: Any = None
+        self.plan: Any = _UNPLANNED
         kind = type(estimator)
         # Only the library's own `fit` may be taken step by step, and only one that reads no
         # randomness before it uses rows, as searches do.
@@ -176,7 +179,7 @@ class AuditedTable:
             self.plan = run._plan(self._rows)
             self.spent = run._account(self.plan)
         if table.absent is not None:
-            if not hasattr(self.plan, "lots"):
+            if self.plan.lots is None:
                 raise ValueError(NO_NULL_ROW)
             self.plan = replace(self.plan, model=ModelWithoutRows(self.plan.model, table.absent))
         if not self._stepwise:

@@ -104,6 +104,8 @@ class Mean:
     name = "Mean"
     n_parts = 1
     heaviest = 1.0
+    by_unit, rows_per_unit, n_outputs = False, 1, 1
+    class_weights = public_gradient = None
     lipschitz = smoothness = 1.0
 
     @property

@@ -36,6 +36,8 @@ class Vectors:
     name = "Vectors"
     n_parts: int = 1
     heaviest: float = 1.0
+    by_unit, rows_per_unit, n_outputs = False, 1, 1
+    class_weights = public_gradient = None
     lipschitz = smoothness = math.inf
     facts = frozenset({"counts cut gradients"})
     units = ScaledUnits()
