@@ -31,6 +31,7 @@ from skdp.parameters import (
 from skdp.plans.beside import accountant_of, leave_room, together
 from skdp.plans.coefficient_noise import coefficient_noise
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
+from skdp.plans.protocol import Plan
 from skdp.reporting import PrivacySpent
 from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE_NOISE
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
@@ -339,7 +340,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
         self, plan: Any, epsilon: float, accountant: str, mechanism: str, *assumptions: str
     ) -> PrivacySpent:
         """Return the record of a fit; what it takes for granted begins with public inputs."""
-        refuse_unstated(plan, "lots", "last_iterate_only", "grid")
+        refuse_unstated(plan, *Plan.__annotations__)
         by_unit = plan.model.by_unit
         continuous = REAL_NUMBERS if self.delta > 0.0 else REAL_PURE_NOISE
         # Models of two classes have one output.

@@ -33,6 +33,10 @@ class Problem(Protocol):
     """
 
     @property
+    def rows(self) -> Any:
+        """What it is bound to, of which `row_weight` is checked; None where nothing has weights."""
+
+    @property
     def run_steps(self) -> Callable[..., None] | None:
         """Take many noisy steps in one call; None where they have to be taken one by one."""
 

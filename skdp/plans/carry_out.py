@@ -57,8 +57,8 @@ def _check_rows(model: LinearModel, problems: Sequence[LinearProblem], grid: flo
 
 def _check_weights(model: Model, problems: Sequence[Any]) -> None:
     """Refuse rows heavier than what the noise is for."""
-    for rows in (getattr(problem, "rows", None) for problem in problems):
-        weights = getattr(rows, "row_weight", None)
+    for rows in (problem.rows for problem in problems):
+        weights = None if rows is None else rows.row_weight
         if weights is not None and weights.size and not weights.max() <= model.heaviest:
             raise ValueError(
                 f"{model.name}: a row weighs more than the public heaviest={model.heaviest:g}."

@@ -28,6 +28,7 @@ class RowTransformer(DeclaredParameters, TransformerMixin, BaseEstimator, ABC):
     )
 
     _accepts_sparse = False
+    _bounds_rows = True  # a fit sets `data_norm_`
     _makes_rows_alone = True  # to the last bit
 
     def transform(self, X: Any) -> Any:
@@ -57,7 +58,7 @@ class RowTransformer(DeclaredParameters, TransformerMixin, BaseEstimator, ABC):
             rows = encode_rows(X, encode, few, self._makes_rows_alone)
         else:
             rows = self._apply(X)
-        return note_bound(rows, self.data_norm_) if hasattr(self, "data_norm_") else rows
+        return note_bound(rows, self.data_norm_) if self._bounds_rows else rows
 
     @abstractmethod
     def _apply(self, X: Any) -> Any:

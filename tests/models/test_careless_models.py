@@ -108,7 +108,7 @@ class Odd:
         def sum_clipped(weights, index, clip, out):
             out += self.value
 
-        return [SimpleNamespace(sum_clipped=sum_clipped, run_steps=None)]
+        return [SimpleNamespace(rows=None, sum_clipped=sum_clipped, run_steps=None)]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
@@ -318,7 +318,7 @@ class ChangesWeights(Odd):
         def sum_clipped(weights, index, clip, out):
             weights += self.value
 
-        return [SimpleNamespace(sum_clipped=sum_clipped, run_steps=None)]
+        return [SimpleNamespace(rows=None, sum_clipped=sum_clipped, run_steps=None)]
 
 
 def test_weights_change_by_noisy_sums_alone():

@@ -45,7 +45,7 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
         "tuple of int, (n_channels, height, width)",
         "The shape that the features of a row can be brought to.",
     )
-    data_norm_: float = released()  # is not set: nothing bounds the features
+    data_norm_: float = released()  # is not set
     n_features_in_: int = released("int", "Number of pixels times colours.")
 
     _listed: ClassVar[tuple[str, ...]] = (
@@ -53,6 +53,8 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
         *("grid_size", "normalize_groups", "whiten", "output_shape_", "filters_"),
         *("n_features_in_", "feature_names_in_"),
     )
+
+    _bounds_rows = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters and make the filters; no value of `X` is used.
