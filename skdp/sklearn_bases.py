@@ -82,6 +82,7 @@ __all__ = [
     "fitted_model",
     "last_step",
     "responds",
+    "template_of",
 ]
 
 
@@ -93,6 +94,11 @@ def responds(model: Any, name: str) -> bool:
 def fitted_model(model: Any) -> Any:
     """Return the fitted model that a search has chosen; any other model as it is."""
     return model.best_estimator_ if responds(model, "best_estimator_") else model
+
+
+def template_of(model: Any) -> Any:
+    """Return what a search, or a wrapper of one model, fits; any other model as it is."""
+    return model.estimator if responds(model, "estimator") else model
 
 
 def last_step(model: Any) -> Any:

@@ -24,6 +24,7 @@ from skdp.fitting import FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.pipelines import walk
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.sklearn_bases import template_of
 
 # Public by themselves, whatever the rows.
 _PUBLIC = {"privacy_spent_", "n_features_in_", "feature_names_in_"}
@@ -62,7 +63,7 @@ def paying_parts(estimator: Any) -> list[Any]:
 
 def _own_parameters(estimator: Any) -> set[str]:
     # A search hands its own to all that it fits.
-    return set(estimator.get_params(deep=not hasattr(estimator, "estimator")))
+    return set(estimator.get_params(deep=template_of(estimator) is estimator))
 
 
 def _private_parts(names: set[str]) -> list[str]:
@@ -171,7 +172,7 @@ class AuditedTable:
             isinstance(estimator, PrivateFit)
             and kind._fit is PrivateFit._fit
             and kind.fit.__module__.startswith("skdp.")
-            and not hasattr(estimator, "estimator")
+            and template_of(estimator) is estimator
         )
         if self._stepwise:
             run._check_parameters()
