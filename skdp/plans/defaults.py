@@ -249,7 +249,7 @@ def _weight_noise(model: Model, ratio: float, bounded: bool = False) -> float:
 def _hidden_layers(model: Model) -> int:
     """Return their number, at least 1: noise reaches a margin through each of them."""
     network: Any = model
-    return len(network.hidden) if "network" in model.facts else 1
+    return max(1, len(network.hidden)) if "network" in model.facts else 1
 
 
 def _longest_step(model: Model, penalty: float, momentum: float) -> float:
