@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -19,6 +19,7 @@ from skdp.reporting.privacy_spent import spending_of
 
 Kind = Literal["epsilon-delta", "epsilon-steps", "trade-off"]
 Array = NDArray[np.float64]
+Curve = dict[str, Any]
 
 _AXES = {
     "epsilon-delta": ("delta", "epsilon (nats)"),
@@ -126,9 +127,8 @@ class PrivacyCurveDisplay:
         """
         pyplot(f"{cls.__name__}.from_accountant")
         check_accountant(accountant)
-        functions = accountant.epsilon, accountant.delta
-        named = _named(accountant, name, accountant.adjacency)
-        return cls._from_functions(*functions, kind=kind, grid=grid, **named).plot(ax, **kwargs)
+        curve = _profile(accountant.epsilon, accountant.delta, kind, grid)
+        return cls._drawn(curve, accountant, accountant.adjacency, name, ax, kwargs)
 
     @classmethod
     def from_estimator(
@@ -162,8 +162,8 @@ class PrivacyCurveDisplay:
         """
         pyplot(f"{cls.__name__}.from_estimator")
         final, spent = spending_of(estimator)
-        functions, named = (spent.epsilon_at, spent.delta_at), _named(final, name, spent.adjacency)
-        return cls._from_functions(*functions, kind=kind, grid=grid, **named).plot(ax, **kwargs)
+        curve = _profile(spent.epsilon_at, spent.delta_at, kind, grid)
+        return cls._drawn(curve, final, spent.adjacency, name, ax, kwargs)
 
     @classmethod
     def from_steps(
@@ -211,8 +211,8 @@ class PrivacyCurveDisplay:
         values = [
             copy.deepcopy(accountant).compose(event, count=count).epsilon(delta) for count in counts
         ]
-        named = _named(accountant, name, accountant.adjacency)
-        return cls._from_values(counts, values, kind="epsilon-steps", **named).plot(ax, **kwargs)
+        curve = _epsilons(counts, values, "epsilon-steps")
+        return cls._drawn(curve, accountant, accountant.adjacency, name, ax, kwargs)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the curve, and the interval around the truth where it is known.
@@ -279,72 +279,53 @@ class PrivacyCurveDisplay:
         return f"{title} ({', '.join(remarks)})" if remarks else title
 
     @classmethod
-    def _from_functions(
-        cls,
-        epsilon: Callable[[float], float],
-        delta: Callable[[float], float],
-        *,
-        kind: Kind,
-        grid: ArrayLike | None,
-        **described: Any,
+    def _drawn(
+        cls, curve: Curve, owner: Any, adjacency: str, name: str | None, ax: Any, style: Curve
     ) -> Self:
-        """Evaluate a privacy profile on a grid."""
-        if kind == "epsilon-delta":
-            deltas = _DELTAS if grid is None else np.atleast_1d(np.asarray(grid, dtype=np.float64))
-            values = [epsilon(float(point)) for point in deltas]
-            return cls._from_values(deltas, values, kind=kind, **described)
-        if kind != "trade-off":
-            raise ValueError(
-                f"kind must be 'epsilon-delta' or 'trade-off', got {kind!r}; epsilon against steps "
-                f"is drawn by from_steps."
-            )
-        if grid is None:
-            epsilons = profile_grid(epsilon)
-        else:
-            epsilons = np.unique(np.append(np.asarray(grid, dtype=np.float64), 0.0))
-        values = [delta(float(point)) for point in epsilons]
-        lower, upper = _bounds(values)
-        return cls(
-            x=_ALPHAS,
-            lower=trade_off_lower(epsilons, upper, _ALPHAS),
-            upper=trade_off_upper(epsilons, lower, upper, _ALPHAS) if lower.any() else None,
-            kind=kind,
-            **_flags(values),
-            **described,
+        """Draw a curve, by default under the name of its owner's class."""
+        name = type(owner).__name__ if name is None else name
+        return cls(**curve, name=name, adjacency=adjacency).plot(ax, **style)
+
+
+def _profile(
+    epsilon: Callable[[float], float],
+    delta: Callable[[float], float],
+    kind: Kind,
+    grid: ArrayLike | None,
+) -> Curve:
+    """Evaluate a privacy profile on a grid."""
+    if kind == "epsilon-delta":
+        deltas = _DELTAS if grid is None else np.atleast_1d(np.asarray(grid, dtype=np.float64))
+        return _epsilons(deltas, [epsilon(float(point)) for point in deltas], kind)
+    if kind != "trade-off":
+        raise ValueError(
+            f"kind must be 'epsilon-delta' or 'trade-off', got {kind!r}; epsilon against steps "
+            f"is drawn by from_steps."
         )
-
-    @classmethod
-    def _from_values(
-        cls, x: ArrayLike, values: Sequence[float], *, kind: Kind, **described: Any
-    ) -> Self:
-        """Store epsilons; lower bounds that are all zero say nothing and are left out."""
-        lower, upper = _bounds(values)
-        return cls(
-            x=np.asarray(x, dtype=np.float64),
-            lower=lower if lower.any() else None,
-            upper=upper,
-            kind=kind,
-            **_flags(values),
-            **described,
-        )
+    if grid is None:
+        epsilons = profile_grid(epsilon)
+    else:
+        epsilons = np.unique(np.append(np.asarray(grid, dtype=np.float64), 0.0))
+    lower, upper, promised = _read([delta(float(point)) for point in epsilons])
+    most = trade_off_upper(epsilons, lower, upper, _ALPHAS) if lower.any() else None
+    least = trade_off_lower(epsilons, upper, _ALPHAS)
+    return {"x": _ALPHAS, "lower": least, "upper": most, "kind": kind, **promised}
 
 
-def _named(owner: Any, name: str | None, adjacency: str) -> dict[str, Any]:
-    """Return what the legend says of an accountant or a model."""
-    return {"name": type(owner).__name__ if name is None else name, "adjacency": adjacency}
+def _epsilons(x: ArrayLike, values: Sequence[float], kind: Kind) -> Curve:
+    """Return a curve of epsilons; lower bounds that are all zero say nothing and are left out."""
+    lower, upper, promised = _read(values)
+    known = lower if lower.any() else None
+    return {"x": np.asarray(x, np.float64), "lower": known, "upper": upper, "kind": kind} | promised
 
 
-def _bounds(values: Iterable[float]) -> tuple[Array, Array]:
-    """Return lower and upper bounds; a plain float has no lower bound but zero."""
+def _read(values: Sequence[float]) -> tuple[Array, Array, Curve]:
+    """Return bounds, of a plain float zero and itself, and what all of the values promise."""
     pairs = [tuple(v) if isinstance(v, PrivacyValue) else (0.0, float(v)) for v in values]
     lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
-    return lower, upper
-
-
-def _flags(values: Iterable[float]) -> dict[str, Any]:
-    """Return what all of the values promise."""
     marked = [value for value in values if isinstance(value, PrivacyValue)]
-    return {
+    promised = {
         "is_upper_bound": all(value.is_upper_bound for value in marked),
         "is_differential_privacy": all(value.is_differential_privacy for value in marked),
     }
+    return lower, upper, promised
