@@ -92,7 +92,8 @@ class PrivateModel(PrivateFit, BaseEstimator):
     coef_: Any = released()
     intercept_: Any = released()
 
-    # For models without these parameters: they take one row of each id, drawn at random.
+    # For models without these parameters: they take one row of each id, drawn at random; noise is
+    # calibrated by composition of losses, and nothing sets probabilities right.
     unit_weighting, max_unit_rows = cast(Any, "random-row"), cast(Any, None)
     alpha = intercept_scaling = cast(Any, "auto")
     calibration, calibrate, noise_multiplier = cast(Any, "pld"), cast(Any, None), cast(Any, None)

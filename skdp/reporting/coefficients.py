@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp.parameters import check_real
-from skdp.sklearn_bases import fitted_model, last_step, responds
+from skdp.sklearn_bases import fitted_model, responds
 
 
 def coefficient_table(model: Any) -> dict[str, np.ndarray]:
@@ -161,7 +161,7 @@ def _linear_end(model: Any) -> tuple[Any, Any]:
 def _last_of(model: Any, names: Any) -> tuple[Any, Any]:
     """Return the last estimator of pipelines and searches, and the names of what it is given."""
     model = fitted_model(model)
-    if last_step(model) is model:
+    if not responds(model, "steps"):
         return model, names
     before = model[:-1]
     if len(model.steps) > 1 and responds(before, "get_feature_names_out"):
