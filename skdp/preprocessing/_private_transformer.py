@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from skdp.dask_tables import Columns
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.parameters import check_integer
+from skdp.parameters import check_integer, released
 from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import bound_rows
 from skdp.preprocessing.row_transformer import RowTransformer
@@ -42,7 +42,10 @@ class PrivateTransformer(PrivateFit, RowTransformer):
     transformer.
     """
 
-    verbose: ClassVar[int] = 0  # type: ignore[misc]  # is no parameter of these
+    if TYPE_CHECKING:
+        verbose: int = released()  # no parameter
+    else:
+        verbose = 0
 
     _added_texts: ClassVar[dict[str, str]] = {
         "adjacency": "What is removed contributes nothing, while n stays public.",
