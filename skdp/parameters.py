@@ -192,7 +192,9 @@ def _entry(declared: Field[Any], added: list[str]) -> str:
 
 def _shown(default: Any) -> str:
     text = f'"{default}"' if isinstance(default, str) else repr(default)
-    return text.replace("e-0", "e-")
+    if isinstance(default, float) and abs(default) >= 1e6:
+        text = f"{default:g}"
+    return text.replace("e-0", "e-").replace("e+", "e")
 
 
 def check_real(

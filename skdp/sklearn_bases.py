@@ -1,9 +1,12 @@
-"""Base classes of scikit-learn, typed: bases of unknown type would hide wrong arguments."""
+"""Base classes of scikit-learn, typed, and what fitted models of users tell of themselves.
 
-from typing import TYPE_CHECKING
+Bases of unknown type would hide wrong arguments from type checkers.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Self
 
     class BaseEstimator:
         """Parameters by name."""
@@ -36,7 +39,75 @@ if TYPE_CHECKING:
             """Return the coefficient of determination."""
 
         def __sklearn_tags__(self) -> Any: ...
-else:
-    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin
 
-__all__ = ["BaseEstimator", "ClassifierMixin", "MetaEstimatorMixin", "RegressorMixin"]
+    class TransformerMixin:
+        """What makes rows of rows."""
+
+        def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+            """Fit, and return the transformed rows."""
+
+        def set_output(self, *, transform: str | None = None) -> Self:
+            """Choose the container of rows."""
+
+        def __sklearn_tags__(self) -> Any: ...
+
+    class OneToOneFeatureMixin:
+        """What keeps the names of columns."""
+
+        def get_feature_names_out(self, input_features: Any = None) -> Any:
+            """Return the names of columns."""
+
+    class ClassNamePrefixFeaturesOutMixin(OneToOneFeatureMixin):
+        """What numbers its columns, behind the name of the class."""
+else:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClassNamePrefixFeaturesOutMixin,
+        MetaEstimatorMixin,
+        OneToOneFeatureMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
+
+__all__ = [
+    "BaseEstimator",
+    "ClassNamePrefixFeaturesOutMixin",
+    "ClassifierMixin",
+    "MetaEstimatorMixin",
+    "OneToOneFeatureMixin",
+    "RegressorMixin",
+    "TransformerMixin",
+    "columns_of",
+    "fitted_model",
+    "last_step",
+    "responds",
+    "template_of",
+]
+
+
+def responds(model: Any, name: str) -> bool:
+    """Tell whether a model has a method, or what its fit would have set."""
+    return hasattr(model, name)
+
+
+def fitted_model(model: Any) -> Any:
+    """Return the fitted model that a search has chosen; any other model as it is."""
+    return model.best_estimator_ if responds(model, "best_estimator_") else model
+
+
+def template_of(model: Any) -> Any:
+    """Return what a search, or a wrapper of one model, fits; any other model as it is."""
+    return model.estimator if responds(model, "estimator") else model
+
+
+def last_step(model: Any) -> Any:
+    """Return the step that a pipeline ends in; any other model as it is."""
+    while responds(model, "steps"):
+        model = model.steps[-1][1]
+    return model
+
+
+def columns_of(model: Any) -> int | None:
+    """Return the number of columns that a model was fitted on; None if it does not say."""
+    return model.n_features_in_ if responds(model, "n_features_in_") else None

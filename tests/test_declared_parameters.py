@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator, clone
 
 import skdp
 import skdp.model_selection
+import skdp.preprocessing
 from skdp.parameters import DeclaredParameters, parameter, released
 
 DECLARING = [
     value
-    for module in (skdp, skdp.model_selection)
+    for module in (skdp, skdp.model_selection, skdp.preprocessing)
     for value in (getattr(module, name) for name in module.__all__)
     if isinstance(value, type) and issubclass(value, DeclaredParameters)
 ]

@@ -30,9 +30,11 @@ MAY_IMPORT = {
     "config": {"notices"},
     "budget": {
         *("accounting", "mechanisms", "reporting", "exceptions", "parameters"),
-        *("config", "identity", "notices", "once", "pipelines"),
+        *("config", "identity", "notices", "once", "pipelines", "sklearn_bases"),
     },
-    "reporting": {"accounting", "mechanisms", "exceptions", "identity", "parameters"},
+    "reporting": {
+        *("accounting", "mechanisms", "exceptions", "identity", "parameters", "sklearn_bases"),
+    },
     "fitting": {"budget", "dask_tables", "reporting", "mechanisms", "exceptions", "parameters"},
     "estimators": {
         *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
@@ -42,7 +44,7 @@ MAY_IMPORT = {
     "preprocessing": {
         *("fitting", "budget", "reporting", "mechanisms", "accounting", "plans"),
         *("exceptions", "inputs", "parameters", "pipelines", "row_bounds", "row_sources"),
-        *("dask_tables", "seeding", "threads", "units"),
+        *("dask_tables", "seeding", "sklearn_bases", "threads", "units"),
     },
     "model_selection": {
         *("fitting", "estimators", "budget", "reporting", "mechanisms", "accounting"),
@@ -66,10 +68,11 @@ MAY_IMPORT = {
             "scores",
             "seeding",
             "silence",
+            "sklearn_bases",
             "units",
         ),
     },
-    "inspection": {"plans", "preprocessing", "reporting", "parameters"},
+    "inspection": {"plans", "preprocessing", "reporting", "parameters", "sklearn_bases"},
     "choices": set(),
     "sklearn_bases": set(),
     "inputs": {"dask_tables", "partitions", "row_sources"},
@@ -106,6 +109,7 @@ MAY_IMPORT = {
         "progress",
         "reporting",
         "row_bounds",
+        "sklearn_bases",
         "units",
     },
     "cli": {"budget", "exceptions", "identity", "reporting"},

@@ -10,6 +10,7 @@ from skdp.audit.bounds import Array
 from skdp.audit.runs import AuditedTable
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import ReleaseTrace, record_releases
+from skdp.sklearn_bases import fitted_model, responds
 
 NOT_LINEAR = (
     "In one run, canaries are scored by weights of their own, which linear models have and "
@@ -19,9 +20,8 @@ NOT_LINEAR = (
 
 def score_model(table: AuditedTable, stream: RandomStream, n_canaries: int) -> Array:
     """Fit once, and score canaries by their coefficients."""
-    fitted = table.fit(stream)
-    fitted = getattr(fitted, "best_estimator_", fitted)
-    if not hasattr(fitted, "coef_"):
+    fitted = fitted_model(table.fit(stream))
+    if not responds(fitted, "coef_"):
         raise ValueError(NOT_LINEAR)
     weights = np.array(fitted.coef_[-1, -n_canaries:])
     return weights - weights.mean()
@@ -36,7 +36,7 @@ def score_sums(
     and with all down. Also told is whether what a canary adds to a sum was always the same.
     """
     plan = tables[0].plan
-    if not hasattr(plan, "lots") or plan.last_iterate_only:
+    if plan.lots is None or plan.last_iterate_only:
         raise ValueError(
             "In one run, release='all' is for noisy gradients that pay for every step: take "
             "release='model'."

@@ -24,6 +24,7 @@ from skdp.parameters import check_choice, check_integer, check_real, plain_argum
 from skdp.pipelines import walk
 from skdp.progress import shown
 from skdp.reporting.profile import profile_of
+from skdp.sklearn_bases import responds
 
 _LEAST_PROBABILITY = 1e-12  # trees say zero
 
@@ -198,7 +199,7 @@ def _fit_shadows(
 
 def _confidence(model: Any, X: Any, y: Any) -> Array:
     """Return the log-odds that a model gives to each row's label."""
-    if hasattr(model, "decision_function"):
+    if responds(model, "decision_function"):
         scores = np.asarray(model.decision_function(X), dtype=np.float64)
         scores = np.column_stack([0.0 * scores, scores]) if scores.ndim == 1 else scores
     else:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from skdp.pipelines import walk
 from skdp.row_bounds import resolve_data_norm
+from skdp.sklearn_bases import responds, template_of
 from skdp.units import units_of
 
 NO_NULL_ROW = (
@@ -39,8 +40,8 @@ def worst_case(estimator: Any, X: Any, y: Any, groups: Any = None) -> tuple[Tabl
 
     With ids the row is that of one more id, which has as many of it as may count.
     """
-    inner = getattr(estimator, "estimator", estimator)
-    if hasattr(inner, "transform"):
+    inner = template_of(estimator)
+    if responds(inner, "transform"):
         one, other, changed = _worst_to_transform(inner, _table(X, y))
     else:
         pair = (with_canaries(estimator, X, y, np.array([inside])) for inside in (True, False))
@@ -51,7 +52,8 @@ def worst_case(estimator: Any, X: Any, y: Any, groups: Any = None) -> tuple[Tabl
     if other.absent is not None:
         raise ValueError(NO_NULL_ROW)
     units = units_of(groups, changed)
-    several = inner.max_unit_rows if getattr(inner, "unit_weighting", "") == "sum" else 1
+    sums = not responds(inner, "transform") and inner.unit_weighting == "sum"
+    several = inner.max_unit_rows if sums else 1
     rows = np.append(np.arange(changed), np.repeat(changed, several))
     ids = np.append(units.codes, np.repeat(units.n_units, several))
     one, other = (Table(each.X[rows], each.y[rows], groups=ids) for each in (one, other))
@@ -64,8 +66,8 @@ def with_canaries(estimator: Any, X: Any, y: Any, inside: np.ndarray) -> Table:
     Under replace-one that has the opposite label, or the opposite row where there are more than two
     labels; under add-remove it is a row of zeros, or absent where there is an intercept.
     """
-    inner, shared = getattr(estimator, "estimator", estimator), _table(X, y)
-    if not all(hasattr(inner, name) for name in ("data_norm", "classes", "fit_intercept")):
+    inner, shared = template_of(estimator), _table(X, y)
+    if not all(responds(inner, name) for name in ("data_norm", "classes", "fit_intercept")):
         raise ValueError(
             f"The worst rows for {type(inner).__name__} are not known: give audit_epsilon a pair, "
             "neighbour=(X2, y2)."
@@ -93,7 +95,7 @@ def _worst_to_transform(estimator: Any, shared: Table) -> tuple[Table, Table, in
     in the first column, or of zeros under add-remove.
     """
     others = shared.X
-    if hasattr(estimator, "lower") and estimator.adjacency == "replace-one":
+    if responds(estimator, "lower") and estimator.adjacency == "replace-one":
         changed, row = (
             np.broadcast_to(v, others.shape[1]) for v in (estimator.lower, estimator.upper)
         )
@@ -177,10 +179,10 @@ def _differing_in_a_unit(
 
 def _zeros_are_nothing(estimator: Any) -> bool:
     """Tell whether a row of zeros is known to contribute nothing."""
-    inner = getattr(estimator, "estimator", estimator)
-    if hasattr(inner, "transform"):
-        return hasattr(inner, "data_norm")
-    return not getattr(inner, "fit_intercept", True)
+    inner = template_of(estimator)
+    if responds(inner, "transform"):
+        return responds(inner, "data_norm")
+    return responds(inner, "fit_intercept") and not inner.fit_intercept
 
 
 def _without_a_row(one: Table, other: Table) -> tuple[Table, Table, int]:

@@ -152,20 +152,19 @@ def audit_in_one_run(
 def _refuse_meetings(estimator: Any, table: AuditedTable, method: str, release: str) -> None:
     """Allow only fits of which it is proved that a canary's column depends on no other canary."""
     plan = table.plan
-    if "linear" not in getattr(getattr(plan, "model", None), "facts", ("linear",)):
+    if plan.lots is not None and "linear" not in plan.model.facts:
         raise ValueError(NOT_LINEAR)
     allowed = ("full",) if method == "gaussian" else ("full", "poisson")
-    sampling = getattr(getattr(plan, "lots", None), "sampling", None)
     # A table of scores or a count of labels is of all canaries. Sums come before a default's table;
     # who asks for one wants it audited.
-    table_counts = release == "model" or getattr(estimator, "calibrate", None) == "private"
     if (
-        sampling not in allowed
+        plan.lots is None
+        or plan.lots.sampling not in allowed
         or estimator.fit_intercept
         or plan.diameter is not None
         or plan.adaptive
         or not {"linear", "convex"} <= plan.model.facts
-        or (plan.table is not None and table_counts)
+        or (plan.table is not None and (release == "model" or estimator.calibrate == "private"))
         or table.spent.event != plan.event
     ):
         raise ValueError(

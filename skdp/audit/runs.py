@@ -24,6 +24,7 @@ from skdp.fitting import FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.pipelines import walk
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.sklearn_bases import template_of
 
 # Public by themselves, whatever the rows.
 _PUBLIC = {"privacy_spent_", "n_features_in_", "feature_names_in_"}
@@ -32,6 +33,9 @@ _PUBLIC = {"privacy_spent_", "n_features_in_", "feature_names_in_"}
 def take_any_charge(*_: Any, **__: Any) -> None:
     """Do nothing."""
 
+
+# Of what is not taken step by step, no lots can be replaced.
+_UNPLANNED = SimpleNamespace(lots=None, last_iterate_only=False)
 
 # A budget that takes everything and keeps no count: an audit publishes nothing.
 UNCOUNTED = SimpleNamespace(reserve=take_any_charge)
@@ -59,7 +63,7 @@ def paying_parts(estimator: Any) -> list[Any]:
 
 def _own_parameters(estimator: Any) -> set[str]:
     # A search hands its own to all that it fits.
-    return set(estimator.get_params(deep=not hasattr(estimator, "estimator")))
+    return set(estimator.get_params(deep=template_of(estimator) is estimator))
 
 
 def _private_parts(names: set[str]) -> list[str]:
@@ -160,7 +164,7 @@ class AuditedTable:
         self._states = {part + "random_state" for part in _private_parts(names)} & names
         self._given = table
         self.progress = StepsTold(lambda count: None)  # nobody watches
-        self.plan: Any = None
+        self.plan: Any = _UNPLANNED
         kind = type(estimator)
         # Only the library's own `fit` may be taken step by step, and only one that reads no
         # randomness before it uses rows, as searches do.
@@ -168,7 +172,7 @@ class AuditedTable:
             isinstance(estimator, PrivateFit)
             and kind._fit is PrivateFit._fit
             and kind.fit.__module__.startswith("skdp.")
-            and not hasattr(estimator, "estimator")
+            and template_of(estimator) is estimator
         )
         if self._stepwise:
             run._check_parameters()
@@ -176,7 +180,7 @@ class AuditedTable:
             self.plan = run._plan(self._rows)
             self.spent = run._account(self.plan)
         if table.absent is not None:
-            if not hasattr(self.plan, "lots"):
+            if self.plan.lots is None:
                 raise ValueError(NO_NULL_ROW)
             self.plan = replace(self.plan, model=ModelWithoutRows(self.plan.model, table.absent))
         if not self._stepwise:

@@ -76,19 +76,18 @@ class Transcripts:
     def __init__(self, tables: list[AuditedTable], changed: int, stream: RandomStream) -> None:
         self._tables, self._changed = tables, changed
         plan = tables[0].plan
-        if getattr(plan, "last_iterate_only", False):
+        if plan.last_iterate_only:
             raise ValueError(
                 "This fit pays for its last iterate alone and shows no other: audit what it "
                 "releases, with release='model'."
             )
-        lots = getattr(plan, "lots", None)
-        self._rate = 1.0 if lots is None else float(lots.sample_rate)
+        self._rate = 1.0 if plan.lots is None else float(plan.lots.sample_rate)
         self._refuse_hidden_randomness(stream)
 
     def score(self, side: int, stream: RandomStream) -> float:
         """Return the log-likelihood ratio of the transcript of a run on one of the tables."""
         plan = self._tables[0].plan
-        lots = KeptLots(plan.lots, self._changed) if hasattr(plan, "lots") else None
+        lots = None if plan.lots is None else KeptLots(plan.lots, self._changed)
         trace = self._run(side, stream, lots)
         seen = trace.releases
 
@@ -125,7 +124,7 @@ class Transcripts:
         An attacker who knew it would be stronger than the claim allows.
         """
         plan = self._tables[0].plan
-        lots = KeptLots(plan.lots, self._changed) if hasattr(plan, "lots") else None
+        lots = None if plan.lots is None else KeptLots(plan.lots, self._changed)
         trace = self._run(0, stream.spawn("recorded"), lots)
         if not trace.releases:
             raise ValueError("This fit shows no releases to a trace: take release='model'.")

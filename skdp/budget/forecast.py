@@ -15,6 +15,7 @@ from skdp.choices import Adjacency
 from skdp.exceptions import BudgetExceededError
 from skdp.parameters import check_integer
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.sklearn_bases import responds
 
 
 class ForecastingView(LedgerView):
@@ -154,7 +155,7 @@ class ForecastingView(LedgerView):
             If a parameter is out of range, or the budget has no limit.
         """
         currency, spent = self.desk.currency, self.desk.file.state().spent
-        if not hasattr(mechanism, "fit"):
+        if not responds(mechanism, "fit"):
             _refuse_shape(shape, mechanism)
             return currency.allocate(spent, fits, mechanism)
         currency.allocate(currency.nothing, fits)  # checks `fits`, and that there is a limit
@@ -172,7 +173,7 @@ class ForecastingView(LedgerView):
 
     def _requests(self, plan: Any, shape: dict[str, Any], **details: Any) -> list[Request]:
         """Prepare what a caller names: releases, or an estimator and the shape of its table."""
-        if hasattr(plan, "fit"):
+        if responds(plan, "fit"):
             fits, refits = plan_refits(plan, **shape)
             ways = [self._requests(fits + refit, {}, **details) for refit in refits or [[]]]
             return min(ways, key=self._left_after) if refits else ways[0]

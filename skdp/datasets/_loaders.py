@@ -14,6 +14,7 @@ from skdp.choices import DatasetName, Subset
 from skdp.datasets._schemas import load_schema
 from skdp.datasets._tables import Source, read_table
 from skdp.preprocessing.schema.frames import import_pandas
+from skdp.preprocessing.schema.label import LabelColumn
 
 _ADULT = (
     *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation"),
@@ -255,6 +256,7 @@ def _bunch(
 
 def _answer(name: DatasetName, frame: Any, return_X_y: bool) -> Any:
     schema = load_schema(name)
+    labels = schema.label.classes if isinstance(schema.label, LabelColumn) else None
     data, target = schema.split(frame)
     if return_X_y:
         return data, target
@@ -264,6 +266,6 @@ def _answer(name: DatasetName, frame: Any, return_X_y: bool) -> Any:
         frame=frame,
         schema=schema,
         feature_names=schema.features,
-        target_names=list(getattr(schema.label, "classes", None) or ()),
+        target_names=list(labels or ()),
         DESCR=f"{schema.description}\n\nSource: {schema.source}.",
     )

@@ -19,6 +19,7 @@ from skdp.inputs import canonical_rows, validate_rows
 from skdp.losses.base import Loss
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.models import LinearModel, Model, ScaledUnits
+from skdp.models.protocol import refuse_unstated
 from skdp.parameters import (
     DeclaredParameters,
     check_choice,
@@ -30,6 +31,7 @@ from skdp.parameters import (
 from skdp.plans.beside import accountant_of, leave_room, together
 from skdp.plans.coefficient_noise import coefficient_noise
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
+from skdp.plans.protocol import Plan
 from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE_NOISE, PrivacySpent
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.row_sources import in_blocks
@@ -89,9 +91,11 @@ class PrivateModel(PrivateFit, BaseEstimator):
     coef_: Any = released()
     intercept_: Any = released()
 
-    # For models without these parameters: they take one row of each id, drawn at random.
+    # For models without these parameters: they take one row of each id, drawn at random; noise is
+    # calibrated by composition of losses, and nothing sets probabilities right.
     unit_weighting, max_unit_rows = cast(Any, "random-row"), cast(Any, None)
     alpha = intercept_scaling = cast(Any, "auto")
+    calibration, calibrate, noise_multiplier = cast(Any, "pld"), cast(Any, None), cast(Any, None)
     # Public attributes beside the weights.
     _public: ClassVar[tuple[str, ...]] = ()
     _fit_takes = "X, y and groups"
@@ -290,7 +294,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
         shares = None if units is None else units.weights(self._most)
         if units is not None and self._drawn is not None:
             # Of networks a unit has as many places as any other, whatever its number of rows.
-            padded = hasattr(plan.model, "hidden")
+            padded = "network" in plan.model.facts
             own, units, shares = units.draw(stream.spawn("rows of units"), self._drawn, padded)
             X, targets = X[own], targets[own]
         weights = self._weigh_rows(plan, targets, shares, stream)
@@ -298,7 +302,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
         if units is not None:
             given["n_units"] = units.n_units
         problems = plan.model.bind(X, targets, **given)
-        lots = {} if units is None or not hasattr(plan, "lots") else {"units": units}
+        lots = {} if units is None or plan.lots is None else {"units": units}
         released = self._carry_out(plan, problems, stream, progress, **lots)
         return self._finish(plan, released, (X, targets, weights), stream)
 
@@ -336,10 +340,11 @@ class PrivateModel(PrivateFit, BaseEstimator):
         self, plan: Any, epsilon: float, accountant: str, mechanism: str, *assumptions: str
     ) -> PrivacySpent:
         """Return the record of a fit; what it takes for granted begins with public inputs."""
-        by_unit = getattr(plan.model, "by_unit", False)
+        refuse_unstated(plan, *Plan.__annotations__)
+        by_unit = plan.model.by_unit
         continuous = REAL_NUMBERS if self.delta > 0.0 else REAL_PURE_NOISE
         # Models of two classes have one output.
-        beside = self._events_beside(max(2, getattr(plan.model, "n_outputs", 1)))
+        beside = self._events_beside(max(2, plan.model.n_outputs))
         return PrivacySpent(
             epsilon=float(self.epsilon) if beside else epsilon,
             delta=float(self.delta),
@@ -357,7 +362,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
             ),
             released=(*self._weights(plan.model), *self._public),
             seeded=is_seeded(self.random_state),
-            arithmetic=DISCRETE_NOISE if getattr(plan, "grid", 0.0) > 0.0 else continuous,
+            arithmetic=DISCRETE_NOISE if plan.grid > 0.0 else continuous,
             unit="group" if by_unit else "row",
         )
 

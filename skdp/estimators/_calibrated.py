@@ -58,13 +58,13 @@ class CalibratedMixin(PrivateModel):
         """Say why no table can be released, if so."""
         if numbers.delta == 0.0:
             return "its noise is Gaussian, and delta=0 allows none"
-        if getattr(self, "calibration", "pld") == "composition":
+        if self.calibration == "composition":
             return "calibration='composition' finds noise for the steps alone"
         return ""
 
     def _is_worth_it(self, numbers: PublicNumbers) -> bool:
         """Tell whether the default releases a table: never beside noise that the user has fixed."""
-        if numbers.epsilon is None or getattr(self, "noise_multiplier", None) is not None:
+        if numbers.epsilon is None or self.noise_multiplier is not None:
             return False
         return numbers.signal_to_noise >= ENOUGH_SIGNAL
 
@@ -76,7 +76,7 @@ class CalibratedMixin(PrivateModel):
         worth = model.n_parts == 1 and self._is_worth_it(numbers)
         if reason or not (self.calibrate == "private" or worth):
             return build(numbers)
-        fixed = getattr(self, "noise_multiplier", None) is not None
+        fixed = self.noise_multiplier is not None
         target = None if fixed else numbers.target_epsilon
         try:
             return plan_with_table(build, numbers, target, _share(model))
@@ -103,15 +103,14 @@ class CalibratedMixin(PrivateModel):
             return released, (0.0, 1.0)
         X, targets, weights = used
         model, unpacked = plan.model, plan.model.unpack(released)
-        # By its attribute: audits hand in stand-ins for models.
-        if hasattr(model, "hidden"):
+        if "network" in model.facts:
             coefs, intercepts = unpacked
             rest = {"coefs": coefs, "intercepts": intercepts, "activation": model.activation}
             score: Any = _alone(partial(network_scores, **rest), X)
         else:
             coef, intercept = unpacked
             score = partial(score_rows, coef=coef, intercept=intercept)
-        if weights is not None and getattr(model, "by_unit", True):
+        if weights is not None and model.by_unit:
             weights = weights / self._most  # what a unit counts is at most 1 in the table
         if model.class_weights is not None:  # probabilities are to be of the weighted table
             share = np.array(model.class_weights) / max(model.class_weights)

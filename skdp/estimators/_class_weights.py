@@ -62,7 +62,7 @@ class ClassWeightMixin(PrivateClassifierMixin):
         check_choice("prevalence", self.prevalence, ("private",))
         if not (isinstance(self.class_weight, str) and self.class_weight == "balanced"):
             raise ValueError("prevalence='private' pays for class_weight='balanced' only.")
-        if getattr(self, "noise_multiplier", None) is not None:
+        if self.noise_multiplier is not None:
             raise ValueError(
                 "prevalence='private' takes its share of epsilon: leave noise_multiplier out."
             )

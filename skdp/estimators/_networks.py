@@ -171,12 +171,11 @@ class NetworkMixin(LogisticMixin, PrivateModel):
         return matrices
 
     def _weights(self, model: Model) -> tuple[str, ...]:
-        # By its attribute: audits hand in stand-ins for models.
-        network = hasattr(model, "hidden")
+        network = "network" in model.facts
         return ("coefs_", "intercepts_") if network else super()._weights(model)
 
     def _account(self, plan: Any) -> PrivacySpent:
-        if hasattr(plan.model, "hidden") and not 1.0 / _LARGEST <= plan.clip <= _LARGEST:
+        if "network" in plan.model.facts and not 1.0 / _LARGEST <= plan.clip <= _LARGEST:
             raise ValueError(
                 f"Gradients can be clipped to norms from {1.0 / _LARGEST:g} to {_LARGEST:g}, and "
                 f"one of {plan.clip:g} follows from these parameters: change max_grad_norm, "
@@ -185,19 +184,19 @@ class NetworkMixin(LogisticMixin, PrivateModel):
         return super()._account(plan)  # type: ignore[safe-super]
 
     def _record(self, plan: Any, *about: Any) -> PrivacySpent:
-        if hasattr(plan.model, "hidden"):
+        if "network" in plan.model.facts:
             about += _CLIPPED_BY.get(plan.model.clipping, ())
         if self.coefs_init is not None or self.intercepts_init is not None:
             about += ("coefs_init= and intercepts_init=, from which training starts, are public",)
         spent = super()._record(plan, *about)
-        return replace(spent, arithmetic=_ARITHMETIC) if hasattr(plan.model, "hidden") else spent
+        return replace(spent, arithmetic=_ARITHMETIC) if "network" in plan.model.facts else spent
 
     def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
         for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # of a fit with other layers
             delattr(self, name)
         super()._publish(plan, table, released, spent)
         model = plan.model
-        if hasattr(model, "hidden"):
+        if "network" in model.facts:
             self.activation_ = model.activation
             self.n_layers_ = len(model.sizes)
             self.n_outputs_ = model.n_outputs

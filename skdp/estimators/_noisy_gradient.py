@@ -102,7 +102,7 @@ class NoisyGradientModel(PrivateModel):
             f"at most {plan.bound.norm:.6g}; "
             f"{_LAST_ITERATE_THEOREM if plan.last_iterate_only else theorem}",
             _SAMPLING_TEXT[plan.lots.sampling].format(
-                record="unit" if getattr(plan.model, "by_unit", False) else "row"
+                record="unit" if plan.model.by_unit else "row"
             ),
             "sums are divided by the public expected lot size",
             *self._what_is_paid_for(plan),

@@ -30,14 +30,14 @@ from skdp.parameters import check_choice, check_integer, check_real, parameter, 
 from skdp.plans.votes import AGGREGATIONS, UNANSWERED, Threshold, VotePlan
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.seeding import fit_context
-from skdp.sklearn_bases import BaseEstimator, ClassifierMixin
+from skdp.sklearn_bases import BaseEstimator, ClassifierMixin, responds
 from skdp.units import units_of
 
 _TYPES = (np.float64, np.float32)
 
 
 def _student_has_shares(model: Any) -> bool:
-    return not hasattr(model, "student_") or hasattr(model.student_, "predict_proba")
+    return not responds(model, "student_") or responds(model.student_, "predict_proba")
 
 
 class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator):

@@ -14,11 +14,13 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer, MinMaxScaler
 
+from skdp.sklearn_bases import responds
+
 
 def linear_twin(model: Any) -> Any:
     """Return a logistic regression with softmax, or a support vector classifier."""
     # Of the support vector classifiers this is the one that converters know well.
-    empty = LogisticRegression() if hasattr(model, "predict_proba") else SGDClassifier("hinge")
+    empty = LogisticRegression() if responds(model, "predict_proba") else SGDClassifier("hinge")
     twin = _with_weights(empty, model, model.coef_, model.intercept_)
     twin.classes_ = model.classes_
     return twin

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.plans.coefficient_noise import CoefficientNoise
 from skdp.preprocessing import BoundedScaler, RowNormClipper, SchemaEncoder
 from skdp.preprocessing.schema.base import FeatureColumn
+from skdp.sklearn_bases import fitted_model, responds
 
 Array = NDArray[np.float64]
 
@@ -76,7 +77,7 @@ class AdditiveModel:
     @property
     def noise(self) -> CoefficientNoise:
         """What is known of the privacy noise in the coefficients."""
-        return getattr(self.linear, "_coef_noise_", _UNKNOWN_NOISE)
+        return self.linear._coef_noise_ if responds(self.linear, "_coef_noise_") else _UNKNOWN_NOISE
 
     def features(self, part: Part, cells: Any) -> Array:
         """Return the part's features of cells, as the linear model sees them."""
@@ -115,7 +116,7 @@ def _steps_of(model: Any) -> list[Any]:
     """Return the fitted steps of a pipeline, those of a search's chosen one among them."""
     while type(model) is FrozenEstimator:
         model = model.estimator
-    model = getattr(model, "best_estimator_", model)
+    model = fitted_model(model)
     if not isinstance(model, Pipeline):
         return [model]
     own = [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
@@ -169,7 +170,7 @@ def _refuse_mixing(step: Any, bound: float) -> None:
 
 def _refuse_others(linear: Any, n_features: int) -> None:
     """Refuse a model whose scores are not its coefficients times features, by public rows."""
-    if hasattr(linear, "coef_") and hasattr(linear, "decision_function"):
+    if responds(linear, "coef_") and responds(linear, "decision_function"):
         rows = np.cos(np.arange(_TRIED * n_features)).reshape(_TRIED, n_features)
         wanted = rows @ np.atleast_2d(linear.coef_).T + linear.intercept_
         found = np.asarray(linear.decision_function(rows)).reshape(wanted.shape)

@@ -16,6 +16,7 @@ from skdp.inspection.additive import AdditiveModel, Part, read_additive
 from skdp.inspection.grids import other_cells, public_grids
 from skdp.parameters import check_real
 from skdp.plans.coefficient_noise import CoefficientNoise
+from skdp.sklearn_bases import responds
 
 Array = NDArray[np.float64]
 
@@ -107,7 +108,7 @@ def _with_weights(model: Any, **new: Any) -> Any:
         model.steps = [*model.steps[:-1], (name, _with_weights(last, **new))]
     elif type(model) is FrozenEstimator:
         model.estimator = _with_weights(model.estimator, **new)
-    elif hasattr(model, "best_estimator_"):
+    elif responds(model, "best_estimator_"):
         model.best_estimator_ = _with_weights(model.best_estimator_, **new)
     else:
         vars(model).update(new)

@@ -25,6 +25,7 @@ from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_scores import Way, ask_rows
 from skdp.row_sources import in_blocks, source_of
 from skdp.silence import around_runs
+from skdp.sklearn_bases import columns_of
 
 _ARITHMETIC = (
     "counts are integers, and their noise is drawn on the integers with exact probabilities "
@@ -77,7 +78,7 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
             refuse_times(shown)
         if isinstance(model, BaseEstimator):
             check_is_fitted(model)
-        columns, wanted = getattr(X, "shape", (0, None))[1:], getattr(model, "n_features_in_", None)
+        columns, wanted = getattr(X, "shape", (0, None))[1:], columns_of(model)
         if wanted is not None and columns not in ((None,), (wanted,)):
             raise ValueError(f"X must have the {wanted} columns of the model, got {columns}.")
 

@@ -24,6 +24,7 @@ from skdp.parameters import check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_scores import Way
 from skdp.seeding import fit_context
+from skdp.sklearn_bases import responds
 from skdp.statistics.noise import UNIT
 from skdp.units import units_of
 
@@ -271,16 +272,19 @@ class PrivateEvaluation(EvaluatesModel):
 
     def _about(self, model: Any, X: Any) -> tuple[bool, np.ndarray]:
         """Return whether scores are probabilities, and the label set."""
-        probabilities = hasattr(model, "predict_proba")
-        if not probabilities and not hasattr(model, "decision_function"):
+        probabilities = responds(model, "predict_proba")
+        if not probabilities and not responds(model, "decision_function"):
             raise TypeError(
                 f"{type(model).__name__} has neither predict_proba nor decision_function: give a "
                 "fitted classifier, or a regressor to PrivateRegressionEvaluation."
             )
-        if not probabilities and getattr(model, "decision_function_shape", "ovr") == "ovo":
+        one_vs_one = (
+            responds(model, "decision_function_shape") and model.decision_function_shape == "ovo"
+        )
+        if not probabilities and one_vs_one:
             raise ValueError("decision_function_shape='ovo' has no score a class: take 'ovr'.")
         self._check_model(model, X)
-        known = getattr(model, "classes_", None)
+        known = model.classes_ if responds(model, "classes_") else None
         given = known if self.classes is None else self.classes
         if given is None:
             raise ValueError("the model has no classes_: name the label set with classes=.")

@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skdp.dask_tables import is_dask_array, is_of_dask
 from skdp.reporting.steps import classify_step
 from skdp.row_scores import Probe, Way, probe
+from skdp.sklearn_bases import columns_of, responds
 
 _WAY_OUT = (
     "An evaluation needs scores of which each is a function of one row and the model. Take a step "
@@ -67,27 +68,28 @@ def _thawed(model: Any) -> Any:
 def _parts(model: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield a model and all parts that its parameters name, those of frozen ones too."""
     yield name, model
-    inside = model.get_params(deep=True) if hasattr(model, "get_params") else {}
+    inside = model.get_params(deep=True) if responds(model, "get_params") else {}
     for key, part in inside.items():
         if type(part) is FrozenEstimator:
             yield from _parts(_thawed(part), f"{name}__{key}" if name else key)
-        elif hasattr(part, "get_params") and not isinstance(part, type):
+        elif responds(part, "get_params") and not isinstance(part, type):
             yield f"{name}__{key}" if name else key, part
 
 
 def _probe(model: Any, method: Callable[..., Any], shown: Any) -> Probe:
-    return probe(partial(numbers_of, method), shown, getattr(model, "n_features_in_", None))
+    return probe(partial(numbers_of, method), shown, columns_of(model))
 
 
 def _culprit(model: Any, shown: Any) -> str:
     """Return what to call the first step whose output for a row moves with other rows."""
-    for end, (name, step) in enumerate(getattr(model, "steps", [])[:-1], start=1):
+    steps = model.steps[:-1] if isinstance(model, Pipeline) else []
+    for end, (name, step) in enumerate(steps, start=1):
 
         def transform(rows: Any, end: int = end) -> Any:
             found = model[:end].transform(rows)
             return found.toarray() if hasattr(found, "toarray") else found
 
-        if isinstance(model, Pipeline) and _probe(model, transform, shown).mixes:
+        if _probe(model, transform, shown).mixes:
             return f"step {name!r}, {type(step).__name__},"
     return type(model).__name__
 

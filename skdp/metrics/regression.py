@@ -21,6 +21,7 @@ from skdp.metrics.regression_result import PrivateRegressionResult
 from skdp.parameters import check_bounds, check_integer, check_real
 from skdp.pipelines import is_container, only_parameter
 from skdp.seeding import fit_context
+from skdp.sklearn_bases import responds
 from skdp.statistics.noise import UNIT
 from skdp.units import units_of
 
@@ -164,8 +165,8 @@ class PrivateRegressionEvaluation(EvaluatesModel):
             If the budget cannot take the charge; the rows are not used then.
         """
         self._check_shared()
-        if not hasattr(model, "predict") or (
-            hasattr(model, "__sklearn_tags__") and is_classifier(model)
+        if not responds(model, "predict") or (
+            responds(model, "__sklearn_tags__") and is_classifier(model)
         ):
             raise TypeError(
                 f"{type(model).__name__} predicts no numbers: give a fitted regressor, or a "

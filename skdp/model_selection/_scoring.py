@@ -16,6 +16,7 @@ from skdp.estimators.labels import encode_labels
 from skdp.parameters import check_bounds
 from skdp.pipelines import only_parameter
 from skdp.row_scores import Way, ask_rows, probe
+from skdp.sklearn_bases import columns_of, responds
 
 # Sums of 2**31 rows are exact.
 _UNIT = 2.0**22
@@ -131,8 +132,8 @@ class RowScorer:
         """Return how a model is to be asked, of tables like this one."""
         # Labels hide what rounding does to the scores behind them.
         names = ("decision_function", "predict_proba")
-        shown = next((name for name in names if hasattr(estimator, name)), self.response_method)
-        width = getattr(estimator, "n_features_in_", None)
+        shown = next((name for name in names if responds(estimator, name)), self.response_method)
+        width = columns_of(estimator)
         return probe(getattr(estimator, shown), X, width).way
 
     def _values(self, way: Way, estimator: Any, X: Any, y: Any) -> np.ndarray:

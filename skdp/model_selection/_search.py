@@ -41,6 +41,7 @@ from skdp.parameters import check_choice, check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_bounds import known_bound, warn_of_unbounded_rows
 from skdp.seeding import describe
+from skdp.sklearn_bases import responds
 from skdp.units import units_of
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
@@ -387,5 +388,5 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
             self.best_estimator_ = restore_parameters(
                 model, template, spent, refitted=plan.design.refit
             )
-            if hasattr(model, "feature_names_in_"):
+            if responds(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_

@@ -116,6 +116,8 @@ class LinearModel:
     rows_per_unit: int = 1  # public bound, where rounding errors rest on it
     class_weights: tuple[float, ...] | None = None  # in `heaviest` already
 
+    public_gradient = None
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", with_weights(self.loss, self.heaviest))
         # Before anything is charged; solvers would refuse it too, but afterwards.

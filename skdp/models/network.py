@@ -83,7 +83,8 @@ class NetworkModel:
 
     # Steps and norms are taken as they are given, on rows of norm `gain`.
     units = ScaledUnits()
-    facts = frozenset({"Lipschitz in a ball", "counts cut gradients"})
+    facts = frozenset({"network", "Lipschitz in a ball", "counts cut gradients"})
+    public_gradient = None
     n_parts = 1
     lipschitz = math.inf
     smoothness = math.inf

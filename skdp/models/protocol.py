@@ -33,6 +33,10 @@ class Problem(Protocol):
     """
 
     @property
+    def rows(self) -> Any:
+        """What it is bound to, of which `row_weight` is checked; None where nothing has weights."""
+
+    @property
     def run_steps(self) -> Callable[..., None] | None:
         """Take many noisy steps in one call; None where they have to be taken one by one."""
 
@@ -54,10 +58,9 @@ class Model(Protocol):
     Weights are those of `n_parts` problems, one after the other, and start at zero: a model adds a
     public start of its own. Constants hold for one record's gradient with respect to all, infinite
     where nothing is proved; `facts` name what is: "linear", "convex", "Lipschitz", "smooth";
-    "Lipschitz in a ball" of weights, by `zero_out_gap`; "counts cut gradients" of its problems.
-
-    Plans that take steps one by one add what a model's method `public_gradient` returns for the
-    weights of a part, if it has one, to the mean gradient after its noise.
+    "Lipschitz in a ball" of weights, by `zero_out_gap`; "counts cut gradients" of its problems;
+    "network" if there are hidden layers, of the sizes `hidden`. Nothing has a default: plans refuse
+    a model that leaves something out.
 
     Examples
     --------
@@ -92,8 +95,28 @@ class Model(Protocol):
         """Bound on the total weight of one unit's rows; constants contain it."""
 
     @property
+    def by_unit(self) -> bool:
+        """Whether a record is all rows of an id, and not one row."""
+
+    @property
+    def rows_per_unit(self) -> int:
+        """Public number of rows that are used of each unit at most, where proofs rest on it."""
+
+    @property
+    def class_weights(self) -> tuple[float, ...] | None:
+        """Public weights of the labels, which `heaviest` contains; None for none."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores that a row gets: 1 for two classes and for numbers."""
+
+    @property
     def n_weights(self) -> int:
         """Length of the whole weight vector."""
+
+    @property
+    def public_gradient(self) -> Callable[[Weights], Weights] | None:
+        """What is added to noisy mean gradients, by the weights of a part; None if nothing is."""
 
     @property
     def lipschitz(self) -> float:
@@ -123,6 +146,18 @@ class Model(Protocol):
         """Return the scores of rows by such weights: one column for two classes, or for numbers."""
 
 
+_ASKED = ("by_unit", "rows_per_unit", "class_weights", "n_outputs", "public_gradient")
+
+
+def refuse_unstated(thing: Any, *facts: str) -> None:
+    """Refuse a model or a plan that leaves facts out: none of them has a default."""
+    unstated = [fact for fact in facts if not hasattr(thing, fact)]
+    if unstated:
+        raise TypeError(
+            f"{type(thing).__name__} does not state {', '.join(unstated)}, and nothing is guessed."
+        )
+
+
 def require(model: Model, method: str, *wanted: str) -> None:
     """Refuse a model without the facts that a method's theorem rests on, or of no sound shape.
 
@@ -136,6 +171,7 @@ def require(model: Model, method: str, *wanted: str) -> None:
         ...
     ValueError: output perturbation is proved for losses that are convex, Lipschitz, ...
     """
+    refuse_unstated(model, *_ASKED)
     bounds = {"Lipschitz": model.lipschitz, "smooth": model.smoothness}
     missing = [
         fact

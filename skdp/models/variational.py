@@ -47,11 +47,22 @@ class VariationalModel:
 
     facts = frozenset({"linear"})
     heaviest = 1.0
+    class_weights = None
 
     @property
     def by_unit(self) -> bool:
         """Whether a record is one row of an id."""
         return self.linear.by_unit
+
+    @property
+    def rows_per_unit(self) -> int:
+        """Public number of rows that are used of each unit at most."""
+        return self.linear.rows_per_unit
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores that a row gets."""
+        return self.linear.n_outputs
 
     @property
     def units(self) -> ScaledUnits:

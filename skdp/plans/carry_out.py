@@ -57,23 +57,22 @@ def _check_rows(model: LinearModel, problems: Sequence[LinearProblem], grid: flo
 
 def _check_weights(model: Model, problems: Sequence[Any]) -> None:
     """Refuse rows heavier than what the noise is for."""
-    for rows in (getattr(problem, "rows", None) for problem in problems):
-        weights = getattr(rows, "row_weight", None)
+    for rows in (problem.rows for problem in problems):
+        weights = None if rows is None else rows.row_weight
         if weights is not None and weights.size and not weights.max() <= model.heaviest:
             raise ValueError(
                 f"{model.name}: a row weighs more than the public heaviest={model.heaviest:g}."
             )
 
 
-def _noise(plan: Any, stream: RandomStream, label: str) -> AdditiveMechanism:
+def _noise(plan: Any, stream: RandomStream, label: str, *, pure: bool) -> AdditiveMechanism:
     """Return what draws a plan's noise, which without a delta is of another law."""
-    pure = getattr(plan, "delta", None) == 0.0
     return (NormExponentialMechanism if pure else GaussianMechanism)(
         sensitivity=plan.sensitivity,
         sigma=plan.sigma,
         stream=stream.spawn("noise"),
         label=label,
-        grid=getattr(plan, "grid", 0.0),
+        grid=plan.grid,
     )
 
 
@@ -119,7 +118,8 @@ def carry_out_output_perturbation(
             parts.append(gradient_descent(objective, plan.max_iter, plan.step_size))
         else:
             parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
-    return _release(_noise(plan, stream, "weights"), plan.model, np.concatenate(parts))
+    noise = _noise(plan, stream, "weights", pure=plan.delta == 0.0)
+    return _release(noise, plan.model, np.concatenate(parts))
 
 
 @carry_out.register(ObjectivePerturbationPlan)
@@ -133,7 +133,7 @@ def carry_out_objective_perturbation(
     model = plan.model
     _check(model, problems)
     _check_rows(model, problems, plan.grid)
-    noise = _noise(plan, stream, "weights")
+    noise = _noise(plan, stream, "weights", pure=plan.delta == 0.0)
     secret = type(noise)(
         sensitivity=plan.sensitivity * plan.penalty,
         sigma=plan.tilt_sigma / model.n_rows,
@@ -159,7 +159,7 @@ def carry_out_label_counts(
 ) -> np.ndarray:
     """Release the counts, which are the only problem."""
     (counts,) = problems
-    return _noise(plan, stream, "label counts").release(counts)
+    return _noise(plan, stream, "label counts", pure=plan.delta == 0.0).release(counts)
 
 
 @carry_out.register(NoisyGradientPlan)
@@ -178,7 +178,7 @@ def carry_out_noisy_gradient(
     sampler: Any = plan.lots.sampler(stream.spawn("lots"))
     if sampler is not None and units is not None:
         sampler = LotsOfUnits(sampler, units)
-    mechanism = _noise(plan, stream, "gradient sum")
+    mechanism = _noise(plan, stream, "gradient sum", pure=False)
     states = [StepState.zeros(plan.model.n_weights // len(problems)) for _ in problems]
     loops = [problem.run_steps for problem in problems]
     batch = plan.execution.physical_batch_size
@@ -235,7 +235,7 @@ def _run_stepwise(
     """Run step by step, releasing each noisy sum through the mechanism."""
     total = np.empty((len(problems), plan.model.n_weights // len(problems)))
     clip = _clip_of_part(plan)
-    public_gradient = getattr(plan.model, "public_gradient", None)
+    public_gradient = plan.model.public_gradient
     for step in range(plan.steps):
         lot = None if sampler is None else sampler.draw(1)[0]
         total[:], n_cut = 0.0, 0

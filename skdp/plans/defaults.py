@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from skdp.accounting.numerics import gaussian_profile
 from skdp.mechanisms.contribution import Adjacency
@@ -247,7 +248,8 @@ def _weight_noise(model: Model, ratio: float, bounded: bool = False) -> float:
 
 def _hidden_layers(model: Model) -> int:
     """Return their number, at least 1: noise reaches a margin through each of them."""
-    return max(1, len(getattr(model, "hidden", ())))
+    network: Any = model
+    return max(1, len(network.hidden)) if "network" in model.facts else 1
 
 
 def _longest_step(model: Model, penalty: float, momentum: float) -> float:

@@ -32,6 +32,7 @@ from skdp.plans.moment_regression import (
 )
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
 from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.protocol import OnAllRows
 from skdp.plans.second_moments import refuse_wide, second_moment_bound
 from skdp.solvers import Rows
 
@@ -66,7 +67,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class RegressionPlan:
+class RegressionPlan(OnAllRows):
     """Everything that must agree in one fit by preconditioned steps; see `build`."""
 
     counts: NoisySums
@@ -78,6 +79,9 @@ class RegressionPlan:
     units: ScaledUnits
     tuning: Tuning
     by_unit: bool = False
+
+    grid = 0.0
+    facts, n_outputs = frozenset({"linear"}), 1  # as a model
 
     @classmethod
     def build(

@@ -24,6 +24,7 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
 from skdp.once import cached_property
 from skdp.plans.noisy_sums import NoisySums
+from skdp.plans.protocol import OnAllRows
 from skdp.plans.row_norms import share_rows
 from skdp.plans.second_moments import (
     pack_moments,
@@ -46,7 +47,7 @@ _FLOOR = 0.5
 
 
 @dataclass(frozen=True)
-class MomentPlan:
+class MomentPlan(OnAllRows):
     """Everything that must agree in one fit from second moments; see `build`."""
 
     sums: NoisySums
@@ -55,6 +56,9 @@ class MomentPlan:
     constant: float  # value of the intercept's column in scaled units, 0 without
     units: ScaledUnits
     by_unit: bool = False
+
+    grid = 0.0
+    facts, n_outputs = frozenset({"linear"}), 1  # as a model
 
     @classmethod
     def build(

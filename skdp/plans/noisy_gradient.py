@@ -134,6 +134,8 @@ class NoisyGradientPlan:
     # Plans that differ only here are equal.
     execution: Execution = field(default=Execution(), compare=False)
 
+    grid = 0.0
+
     def __post_init__(self) -> None:
         plain = self.rule.code == 0.0 and self.rule.momentum == 0.0 and math.isinf(self.clip)
         constant = self.schedule.kind == "constant" and math.isinf(self.schedule.cap)
@@ -146,7 +148,7 @@ class NoisyGradientPlan:
             )
         if not self.adaptive:
             return
-        if self.model.heaviest != 1.0 or getattr(self.model, "rows_per_unit", 1) != 1:
+        if self.model.heaviest != 1.0 or self.model.rows_per_unit != 1:
             raise ValueError(
                 "Adaptive clipping is proved for one row of weight 1 of each record: give a fixed "
                 "max_grad_norm, or no class_weight and unit_weighting='random-row'."

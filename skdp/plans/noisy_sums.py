@@ -10,10 +10,11 @@ from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon, analyti
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.plans.protocol import OnAllRows
 
 
 @dataclass(frozen=True)
-class NoisySums:
+class NoisySums(OnAllRows):
     """One sum over the records, or several that may depend on earlier outputs; see `calibrate`.
 
     T releases that are mu-GDP each compose to ``sqrt(T) mu``-GDP (Dong, Roth & Su 2022, Theorem 3.2
@@ -27,6 +28,8 @@ class NoisySums:
     releases: int  # number T of sums, fixed in advance
     sigma: float  # standard deviation of the noise in every coordinate
     by_unit: bool = False  # whether a record is all rows of an id in groups=
+
+    grid = 0.0
 
     @classmethod
     def calibrate(

@@ -19,6 +19,7 @@ from skdp.mechanisms.contribution import Adjacency
 from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid, secret_on_grid
 from skdp.models import LinearModel, require
 from skdp.plans.output_perturbation import Numerics, proved_tolerance
+from skdp.plans.protocol import OnAllRows
 from skdp.solvers.objective import smallest_tolerance
 
 # Cost of the final noise, as a share of the total mu. It adds to mu in squares for one output; for
@@ -54,7 +55,7 @@ def smallest_penalty(
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbationPlan:
+class ObjectivePerturbationPlan(OnAllRows):
     """Everything that must agree in one fit by objective perturbation; see `build`."""
 
     model: LinearModel

@@ -20,6 +20,7 @@ from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid
 from skdp.mechanisms.norm_exponential import pure_event, pure_noise
 from skdp.models import LinearModel, require
 from skdp.plans.noisy_gradient import contribution_in_ball
+from skdp.plans.protocol import OnAllRows
 from skdp.plans.score_table import beside
 from skdp.solvers.objective import smallest_tolerance
 from skdp.solvers.rounding import certified_tolerance, gradient_rounding
@@ -127,7 +128,7 @@ def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: fl
 
 
 @dataclass(frozen=True)
-class OutputPerturbationPlan:
+class OutputPerturbationPlan(OnAllRows):
     """Everything that must agree in one fit by output perturbation; see `build`."""
 
     model: LinearModel

@@ -24,6 +24,7 @@ from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import note_release
+from skdp.plans.protocol import OnAllRows
 
 AGGREGATIONS = ("gaussian", "laplace", "confident-gaussian")
 UNANSWERED = -1
@@ -52,7 +53,7 @@ class Threshold:
 
 
 @dataclass(frozen=True)
-class VotePlan:
+class VotePlan(OnAllRows):
     """Everything that must agree about the votes of one fit; `noise` is that of one count."""
 
     n_teachers: int
@@ -61,6 +62,8 @@ class VotePlan:
     adjacency: Adjacency
     noise: float
     threshold: Threshold | None = None
+
+    grid = 0.0
 
     def calibrated(self, epsilon: float, delta: float) -> VotePlan:
         """Return the plan with the least noise that keeps within (epsilon, delta)."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from skdp.dask_tables import Columns
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.parameters import check_integer
+from skdp.parameters import check_integer, released
 from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import bound_rows
 from skdp.preprocessing.row_transformer import RowTransformer
@@ -42,9 +42,24 @@ class PrivateTransformer(PrivateFit, RowTransformer):
     transformer.
     """
 
+    if TYPE_CHECKING:
+        verbose: int = released()  # no parameter
+    else:
+        verbose = 0
+
+    _added_texts: ClassVar[dict[str, str]] = {
+        "adjacency": "What is removed contributes nothing, while n stays public.",
+    }
+    _listed: ClassVar[tuple[str, ...]] = (
+        *("n_components", "epsilon", "delta", "data_norm", "center", "whiten", "quantiles"),
+        *("lower", "upper", "smallest", "resolution", "with_mean", "with_std", "adjacency"),
+        *("row_norm", "input_norm", "n_groups", "accountant", "random_state", "lower_", "upper_"),
+        *("quantiles_", "components_", "explained_variance_", "noise_edge_", "mean_", "var_"),
+        *("scale_", "data_norm_", "privacy_spent_", "n_features_in_", "feature_names_in_"),
+    )
     _fit_takes = "X and groups"
     _remedy_for_epsilon = "Smaller means more private; it adds to what the estimator spends."
-    _released: tuple[str, ...]
+    _released: ClassVar[tuple[str, ...]]
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **fit_params: Any) -> Self:
         """Learn from the rows under differential privacy.

@@ -6,12 +6,12 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
 
-from skdp.parameters import check_real
+from skdp.parameters import check_real, parameter
 from skdp.plans.row_norms import round_towards_zero
 from skdp.preprocessing._intervals import feature_bounds
 from skdp.preprocessing.row_transformer import RowTransformer
+from skdp.sklearn_bases import OneToOneFeatureMixin
 
 
 class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
@@ -20,24 +20,6 @@ class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
     Nothing is learned from the rows: the bounds come from the codebook, the physiology or the
     measuring device. Scaling by the observed minimum and maximum, as `MinMaxScaler` does, would
     publish two patients' values for every feature.
-
-    Parameters
-    ----------
-    lower, upper : float or array-like of shape (n_features,)
-        Public bounds of the features; values beyond them are clipped.
-    row_norm : float or None, default=1.0
-        Every output row is divided by one public constant so that its Euclidean norm is at
-        most this: the `data_norm` to give to the private estimator. None keeps [-1, 1], with
-        row norm ``sqrt(n_features)``.
-
-    Attributes
-    ----------
-    data_norm_ : float
-        Public bound on the norm of an output row.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
 
     Examples
     --------
@@ -49,14 +31,29 @@ class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
            [ 0.8       ,  1.        ]])
     """
 
+    lower: Any = parameter(
+        "float or array-like of shape (n_features,)",
+        "Public lower bounds of the features; values beyond the bounds are clipped.",
+        default=-1.0,
+        kw_only=False,
+    )
+    upper: Any = parameter(
+        "float or array-like of shape (n_features,)",
+        "Public upper bounds of the features.",
+        default=1.0,
+        kw_only=False,
+    )
+    row_norm: float | None = parameter(
+        "float or None",
+        """Every output row is divided by one public constant so that its Euclidean norm is at
+        most this: the `data_norm` to give to the private estimator. None keeps [-1, 1], with
+        row norm ``sqrt(n_features)``.""",
+        default=1.0,
+    )
+
     # What the privacy statement, and a search, need to know of it.
     _learns_from_rows = False
     _bounded_by = "row_norm"
-
-    def __init__(self, lower: Any = -1.0, upper: Any = 1.0, *, row_norm: float | None = 1.0):
-        self.lower = lower
-        self.upper = upper
-        self.row_norm = row_norm
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the bounds against the number of features; no value of `X` is used.

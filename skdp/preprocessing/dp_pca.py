@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
-from skdp.choices import Adjacency
 from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.parameters import check_choice, check_integer, check_real
+from skdp.parameters import (
+    DeclaredParameters,
+    check_choice,
+    check_integer,
+    check_real,
+    parameter,
+    released,
+)
 from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import bound_rows, row_blocks
 from skdp.plans.second_moments import (
@@ -24,69 +29,30 @@ from skdp.plans.second_moments import (
 )
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
 from skdp.row_bounds import resolve_data_norm
+from skdp.sklearn_bases import ClassNamePrefixFeaturesOutMixin
 
 # With centring a record contributes (x / sqrt(2), x x^T) for rows of norm at most 1: near the
 # weight that disturbs the leading eigenvectors of the covariance least.
 _SQUARED_MEAN_WEIGHT = 0.5
 
 
-class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
+class Components(DeclaredParameters):
+    """The number of components, which stands before what all private fits take."""
+
+    n_components: int | None = parameter(
+        "int or None",
+        "Number of components; None keeps all features.",
+        default=None,
+        kw_only=False,
+    )
+
+
+class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
     """Project rows on the leading eigenvectors of a private second-moment matrix.
 
     Rows are shortened to a public norm; the sum of their outer products is released once with
     symmetric Gaussian noise. Worth its epsilon where a few directions hold most of the rows'
     length and the estimator's noise grows with the number of features.
-
-    Parameters
-    ----------
-    n_components : int or None, default=None
-        Number of components; None keeps all features.
-    epsilon : float, default=1.0
-        Privacy parameter of one fit, positive.
-    delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
-    data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None takes
-        1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by that.
-        `transform` scales rows down to it as well.
-    center : bool, default=False
-        Whether to release the mean row together with the matrix, at a quarter more noise under
-        replace-one, and remove it. False looks for the directions from the origin: right for rows
-        that a public centre or `DPStandardScaler` has centred.
-    whiten : bool, default=False
-        Whether to divide each component by its private root mean square. The bound
-        ``data_norm_`` grows accordingly.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
-        nothing, while the public n stays the divisor.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used. None charges that of the ``with`` block in which it
-        is made or fitted; without one the fit is not counted, or refused where `set_config`
-        requires a budget.
-    random_state : int, RandomState or None, default=None
-        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
-        is for tests: the guarantee does not hold against whoever knows it.
-
-    Attributes
-    ----------
-    components_ : ndarray of shape (n_components, n_features)
-        Private orthonormal directions, the strongest first; of each, the entry of largest modulus
-        is positive.
-    explained_variance_ : ndarray of shape (n_components,)
-        Private mean squares along them (variances, with `center`), not below zero.
-    noise_edge_ : float
-        About the largest value in ``explained_variance_`` that noise alone would show, from public
-        numbers; components with less are mostly noise.
-    mean_ : ndarray of shape (n_features,) or None
-        Private mean of the shortened rows; None without `center`.
-    data_norm_ : float
-        Bound on the norm of an output row: `data_norm` itself unless `center` or `whiten`.
-    privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
 
     See Also
     --------
@@ -116,32 +82,52 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
     True
     """
 
+    data_norm: float | None = parameter(
+        "float or None",
+        """Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None
+        takes 1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by
+        that. `transform` scales rows down to it as well.""",
+        default=None,
+    )
+    center: bool = parameter(
+        "bool",
+        """Whether to release the mean row together with the matrix, at a quarter more noise under
+        replace-one, and remove it. False looks for the directions from the origin: right for rows
+        that a public centre or `DPStandardScaler` has centred.""",
+        default=False,
+    )
+    whiten: bool = parameter(
+        "bool",
+        """Whether to divide each component by its private root mean square. The bound
+        ``data_norm_`` grows accordingly.""",
+        default=False,
+    )
+    components_: np.ndarray = released(
+        "ndarray of shape (n_components, n_features)",
+        """Private orthonormal directions, the strongest first; of each, the entry of largest
+        modulus is positive.""",
+    )
+    explained_variance_: np.ndarray = released(
+        "ndarray of shape (n_components,)",
+        "Private mean squares along them (variances, with `center`), not below zero.",
+    )
+    noise_edge_: float = released(
+        "float",
+        """About the largest value in ``explained_variance_`` that noise alone would show, from
+        public numbers; components with less are mostly noise.""",
+    )
+    mean_: np.ndarray | None = released(
+        "ndarray of shape (n_features,) or None",
+        "Private mean of the shortened rows; None without `center`.",
+    )
+    data_norm_: float = released(
+        "float",
+        "Bound on the norm of an output row: `data_norm` itself unless `center` or `whiten`.",
+    )
+
     _accepts_sparse = True
     _makes_rows_alone = False  # products of matrices round by their shapes
     _released = ("components_", "explained_variance_", "mean_", "noise_edge_", "data_norm_")
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        data_norm: float | None = None,
-        center: bool = False,
-        whiten: bool = False,
-        adjacency: Adjacency = "replace-one",
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.center = center
-        self.whiten = whiten
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

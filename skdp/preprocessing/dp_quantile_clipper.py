@@ -7,17 +7,16 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
 
-from skdp.choices import Adjacency
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.parameters import check_real
+from skdp.parameters import check_real, parameter, released
 from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import row_blocks, share_number
 from skdp.preprocessing._intervals import feature_bounds, to_unit_interval
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.sklearn_bases import OneToOneFeatureMixin
 
 # A quantile is looked for at least this many standard deviations of a noisy count away from the
 # ends: a threshold beyond all values is then mistaken with a probability of 3e-5.
@@ -67,51 +66,6 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
     features are located together by bisection with noisy counts. Worth its epsilon only where no
     code book, physiology or measuring device gives bounds: `BoundedScaler` spends nothing.
 
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter of one fit, positive.
-    delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
-    quantiles : tuple of two floats, default=(0.02, 0.98)
-        Levels of the bounds. Levels that the noise would drown are moved inwards, by public
-        numbers alone, to four standard deviations of a noisy count, at most to the quartiles.
-    lower, upper : float or array-like of shape (n_features,), default=-1e12 and 1e12
-        Public range in which the quantiles are looked for. Its width costs little: the number of
-        noisy counts grows with the logarithm of the logarithm of it.
-    smallest : float, default=1e-6
-        Public magnitude below which values need not be told apart.
-    resolution : float, default=1e-3
-        Relative precision to which a quantile is located; below `smallest`, relative to that.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
-        nothing, while n stays public.
-    row_norm : float or None, default=1.0
-        As in `BoundedScaler`: every output row is divided by one public constant so that its
-        Euclidean norm is at most this. None keeps [-1, 1], with row norm ``sqrt(n_features)``.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used. None charges that of the ``with`` block in which it
-        is made or fitted; without one the fit is not counted, or refused where `set_config`
-        requires a budget.
-    random_state : int, RandomState or None, default=None
-        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
-        is for tests: the guarantee does not hold against whoever knows it.
-
-    Attributes
-    ----------
-    lower_, upper_ : ndarray of shape (n_features,)
-        Private quantiles; ``lower_ < upper_``.
-    quantiles_ : tuple of two floats
-        The levels that were looked for, from public numbers.
-    data_norm_ : float
-        Public bound on the norm of an output row.
-    privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
-
     See Also
     --------
     BoundedScaler : Scales by public bounds and spends nothing.
@@ -142,35 +96,49 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
     True
     """
 
+    quantiles: tuple[float, float] = parameter(
+        "tuple of two floats",
+        """Levels of the bounds. Levels that the noise would drown are moved inwards, by public
+        numbers alone, to four standard deviations of a noisy count, at most to the quartiles.""",
+        default=(0.02, 0.98),
+    )
+    lower: Any = parameter(
+        "float or array-like of shape (n_features,)",
+        """Least values of the public range in which the quantiles are looked for. Its width costs
+        little: the number of noisy counts grows with the logarithm of the logarithm of it.""",
+        default=-1e12,
+    )
+    upper: Any = parameter(
+        "float or array-like of shape (n_features,)",
+        "Largest values of that range.",
+        default=1e12,
+    )
+    smallest: float = parameter(
+        "float", "Public magnitude below which values need not be told apart.", default=1e-6
+    )
+    resolution: float = parameter(
+        "float",
+        """Relative precision to which a quantile is located; below `smallest`, relative to
+        that.""",
+        default=1e-3,
+    )
+    row_norm: float | None = parameter(
+        "float or None",
+        """As in `BoundedScaler`: every output row is divided by one public constant so that its
+        Euclidean norm is at most this. None keeps [-1, 1], with row norm
+        ``sqrt(n_features)``.""",
+        default=1.0,
+    )
+    lower_: np.ndarray = released(
+        "ndarray of shape (n_features,)", "Private lower quantiles, below ``upper_``."
+    )
+    upper_: np.ndarray = released("ndarray of shape (n_features,)", "Private upper quantiles.")
+    quantiles_: tuple[float, float] = released(
+        "tuple of two floats", "The levels that were looked for, from public numbers."
+    )
+
     _released = ("lower_", "upper_", "quantiles_", "data_norm_")
     _bounded_by = "row_norm"
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        quantiles: tuple[float, float] = (0.02, 0.98),
-        lower: Any = -1e12,
-        upper: Any = 1e12,
-        smallest: float = 1e-6,
-        resolution: float = 1e-3,
-        adjacency: Adjacency = "replace-one",
-        row_norm: float | None = 1.0,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.quantiles = quantiles
-        self.lower = lower
-        self.upper = upper
-        self.smallest = smallest
-        self.resolution = resolution
-        self.adjacency = adjacency
-        self.row_norm = row_norm
-        self.accountant = accountant
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

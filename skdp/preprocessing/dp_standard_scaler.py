@@ -6,13 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
 
 from skdp.choices import Adjacency, Auto
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.parameters import check_choice, check_integer, check_real
+from skdp.parameters import check_choice, check_integer, check_real, parameter, released
 from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import bound_rows, row_blocks, share_number, share_rows
 from skdp.preprocessing._group_moments import (
@@ -22,6 +21,7 @@ from skdp.preprocessing._group_moments import (
 )
 from skdp.preprocessing._intervals import feature_bounds, middle_and_half, to_unit_interval
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.sklearn_bases import OneToOneFeatureMixin
 
 # Weight w of the squares in the pair (u, w (u^2 - c)), c = (1 + 1/w^2) / 2, u in [-1, 1]. Both
 # minimise the noise of the two moments together. Under replace-one the pairs then lie no further
@@ -68,60 +68,6 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     the norm of rows instead, the noise does not grow with the number of features: for long rows,
     such as features of images.
 
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter of one fit, positive.
-    delta : float, default=1e-6
-        Privacy parameter of one fit, in (0, 1); keep it well below 1/n.
-    lower, upper : float or array-like of shape (n_features,), default=-1.0 and 1.0
-        Public bounds of the features; values beyond them are clipped. The noise grows with their
-        distance. Not to be given with `input_norm`.
-    with_mean : bool, default=True
-        Whether to remove the mean.
-    with_std : bool, default=True
-        Whether to scale to unit variance.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Neighbouring tables: one row replaced, or one added or removed. What is removed contributes
-        nothing, while the public n stays the divisor.
-    row_norm : float, "auto" or None, default="auto"
-        Output rows longer than this are scaled down to it: the `data_norm` to give to the private
-        estimator. ``"auto"`` takes ``sqrt(n_features)``, the root mean square of the norm of
-        standardised rows, and None if `with_std` is False. None shortens no row; ``data_norm_``
-        then follows from the bounds and the released numbers, and can be large.
-    input_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row, in place of `lower` and `upper`; longer rows
-        are scaled down to it.
-    n_groups : int or None, default=None
-        Number of groups of adjacent features that share one variance, such as the channels of
-        images; a divisor of the number of features. It needs `input_norm`, behind which a variance
-        is told the better the more features it is pooled from. None makes no groups.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used. None charges that of the ``with`` block in which it
-        is made or fitted; without one the fit is not counted, or refused where `set_config`
-        requires a budget.
-    random_state : int, RandomState or None, default=None
-        None draws all randomness from a cryptographic stream keyed by the operating system. A seed
-        is for tests: the guarantee does not hold against whoever knows it.
-
-    Attributes
-    ----------
-    mean_ : ndarray of shape (n_features,)
-        Private means of the clipped features, or of the shortened rows.
-    var_ : ndarray of shape (n_features,) or None
-        Private variances, no smaller than their own noise, equal within a group; None if
-        `with_std` is False.
-    scale_ : ndarray of shape (n_features,) or None
-        Square roots of ``var_``.
-    data_norm_ : float
-        Bound on the norm of an output row, from public and released numbers.
-    privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
-
     See Also
     --------
     BoundedScaler : Scales by public bounds and spends nothing.
@@ -152,37 +98,58 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     >>> epsilon, delta = scaler.privacy_spent_
     """
 
+    lower: Any = parameter(
+        "float or array-like of shape (n_features,)",
+        """Public lower bounds of the features; values beyond the bounds are clipped. The noise
+        grows with their distance. Not to be given with `input_norm`.""",
+        default=-1.0,
+    )
+    upper: Any = parameter(
+        "float or array-like of shape (n_features,)",
+        "Public upper bounds of the features, as `lower`.",
+        default=1.0,
+    )
+    with_mean: bool = parameter("bool", "Whether to remove the mean.", default=True)
+    with_std: bool = parameter("bool", "Whether to scale to unit variance.", default=True)
+    row_norm: float | Auto | None = parameter(
+        'float, "auto" or None',
+        """Output rows longer than this are scaled down to it: the `data_norm` to give to the
+        private estimator. ``"auto"`` takes ``sqrt(n_features)``, the root mean square of the norm
+        of standardised rows, and None if `with_std` is False. None shortens no row;
+        ``data_norm_`` then follows from the bounds and the released numbers, and can be large.""",
+        default="auto",
+    )
+    input_norm: float | None = parameter(
+        "float or None",
+        """Public bound on the Euclidean norm of a row, in place of `lower` and `upper`; longer
+        rows are scaled down to it.""",
+        default=None,
+    )
+    n_groups: int | None = parameter(
+        "int or None",
+        """Number of groups of adjacent features that share one variance, such as the channels of
+        images; a divisor of the number of features. It needs `input_norm`, behind which a variance
+        is told the better the more features it is pooled from. None makes no groups.""",
+        default=None,
+    )
+    mean_: np.ndarray = released(
+        "ndarray of shape (n_features,)",
+        "Private means of the clipped features, or of the shortened rows.",
+    )
+    var_: np.ndarray | None = released(
+        "ndarray of shape (n_features,) or None",
+        """Private variances, no smaller than their own noise, equal within a group; None if
+        `with_std` is False.""",
+    )
+    scale_: np.ndarray | None = released(
+        "ndarray of shape (n_features,) or None", "Square roots of ``var_``."
+    )
+    data_norm_: float = released(
+        "float", "Bound on the norm of an output row, from public and released numbers."
+    )
+
     _released = ("mean_", "var_", "scale_", "data_norm_")
     _bounded_by = "row_norm"
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        lower: Any = -1.0,
-        upper: Any = 1.0,
-        with_mean: bool = True,
-        with_std: bool = True,
-        adjacency: Adjacency = "replace-one",
-        row_norm: float | Auto | None = "auto",
-        input_norm: float | None = None,
-        n_groups: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.lower = lower
-        self.upper = upper
-        self.with_mean = with_mean
-        self.with_std = with_std
-        self.adjacency = adjacency
-        self.row_norm = row_norm
-        self.input_norm = input_norm
-        self.n_groups = n_groups
-        self.accountant = accountant
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

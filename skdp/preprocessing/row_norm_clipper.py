@@ -4,35 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from sklearn.base import OneToOneFeatureMixin
-
 from skdp.choices import Bounding
-from skdp.parameters import check_choice, check_real
+from skdp.parameters import check_choice, check_real, parameter
 from skdp.plans.row_norms import bound_rows
 from skdp.preprocessing.row_transformer import RowTransformer
+from skdp.sklearn_bases import OneToOneFeatureMixin
 
 
 class RowNormClipper(OneToOneFeatureMixin, RowTransformer):
     """Shorten rows to a public norm, or scale all rows to it.
 
     Nothing is learned from the rows: each is treated by itself, so no privacy is spent.
-
-    Parameters
-    ----------
-    norm : float, default=1.0
-        Largest Euclidean norm of an output row: the `data_norm` to give to the private estimator.
-    method : {"clip", "scale"}, default="clip"
-        ``"clip"`` scales down the rows that are longer and leaves the others alone; ``"scale"``
-        gives every row this norm, as `Normalizer` does, and keeps rows of zeros.
-
-    Attributes
-    ----------
-    data_norm_ : float
-        Public bound on the norm of an output row.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
 
     See Also
     --------
@@ -55,15 +37,25 @@ class RowNormClipper(OneToOneFeatureMixin, RowTransformer):
            [0.6, 0.8]])
     """
 
+    norm: float = parameter(
+        "float",
+        """Largest Euclidean norm of an output row: the `data_norm` to give to the private
+        estimator.""",
+        default=1.0,
+        kw_only=False,
+    )
+    method: Bounding = parameter(
+        '{"clip", "scale"}',
+        """``"clip"`` scales down the rows that are longer and leaves the others alone;
+        ``"scale"`` gives every row this norm, as `Normalizer` does, and keeps rows of zeros.""",
+        default="clip",
+    )
+
     # For privacy statements: nothing of the fitted state comes from rows. For searches: the
     # parameter that bounds the output.
     _learns_from_rows = False
     _accepts_sparse = True
     _bounded_by = "norm"
-
-    def __init__(self, norm: float = 1.0, *, method: Bounding = "clip") -> None:
-        self.norm = norm
-        self.method = method
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters; no value of `X` is used.

@@ -8,22 +8,27 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.dask_tables import as_encoded, is_dask_array
 from skdp.inputs import canonical_rows, validate_private_data, validate_rows
-from skdp.parameters import PlainParameters
+from skdp.parameters import DeclaredParameters, released
 from skdp.row_bounds import note_bound
 from skdp.row_sources import RowSource, encode_rows
+from skdp.sklearn_bases import BaseEstimator, TransformerMixin
 
 
-class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
+class RowTransformer(DeclaredParameters, TransformerMixin, BaseEstimator, ABC):
     """Base of the transformers that treat each row by itself, private ones and others."""
 
-    data_norm_: float  # a class that knows no bound on its rows has none
+    data_norm_: float = released("float", "Public bound on the norm of an output row.")
+    n_features_in_: int = released("int", "Number of features.")
+    feature_names_in_: np.ndarray = released(
+        "ndarray of shape (n_features,)", "Feature names, if `X` had any."
+    )
 
-    _accepts_sparse: bool = False
+    _accepts_sparse = False
+    _bounds_rows = True  # a fit sets `data_norm_`
     _makes_rows_alone = True  # to the last bit
 
     def transform(self, X: Any) -> Any:
@@ -53,7 +58,7 @@ class RowTransformer(PlainParameters, TransformerMixin, BaseEstimator, ABC):
             rows = encode_rows(X, encode, few, self._makes_rows_alone)
         else:
             rows = self._apply(X)
-        return note_bound(rows, self.data_norm_) if hasattr(self, "data_norm_") else rows
+        return note_bound(rows, self.data_norm_) if self._bounds_rows else rows
 
     @abstractmethod
     def _apply(self, X: Any) -> Any:

@@ -15,6 +15,7 @@ from skdp.accounting.refutation import refuse_disproved
 from skdp.reporting._wrappers import is_search, judge_rows_of_fits
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.steps import classify_step, private_claim
+from skdp.sklearn_bases import fitted_model, responds
 
 _SEARCH_LEAKS = (
     (
@@ -102,7 +103,7 @@ def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
 
 def _afterwards(fitted: Any) -> str:
     """Say what was done to released coefficients without rows."""
-    model = getattr(fitted, "best_estimator_", fitted)
+    model = fitted_model(fitted)
     linear = model[-1] if isinstance(model, Pipeline) else model
     return getattr(getattr(linear, "_coef_noise_", None), "afterwards", "")
 
@@ -140,7 +141,7 @@ def _examine_search(search: Any, name: str) -> list[Finding]:
         Finding(f"{name}: {part}", _class(search), "leaking", reason, remedy)
         for part, reason, remedy in leaks
     ]
-    if hasattr(search, "best_estimator_"):
+    if responds(search, "best_estimator_"):
         inside = examine(search.best_estimator_, f"{name}: refit of the best candidate")
         by_unit = any(part.spent is not None and part.spent.unit == "group" for part in inside)
         if by_unit and "Group" not in type(cv).__name__ and _BALANCED not in leaks:

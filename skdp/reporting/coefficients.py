@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp.parameters import check_real
+from skdp.sklearn_bases import fitted_model, responds
 
 
 def coefficient_table(model: Any) -> dict[str, np.ndarray]:
@@ -54,15 +55,15 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
     linear, names = _linear_end(model)
     values = np.column_stack([np.atleast_2d(linear.coef_), np.atleast_1d(linear.intercept_)])
     outputs, count = values.shape[0], values.shape[1] - 1
-    noise: Any = getattr(linear, "_coef_noise_", None)
+    noise: Any = linear._coef_noise_ if responds(linear, "_coef_noise_") else None
     deviations, words = np.full(count + 1, np.nan), "unknown"
     if noise is not None and noise.known:
         deviations, words = np.full(count + 1, noise.deviation), ("at most", "exact")[noise.exact]
         deviations[-1] *= noise.constant
-    elif hasattr(linear, "_standard_errors"):
+    elif responds(linear, "_standard_errors"):
         deviations, words = linear._standard_errors(of_noise=True), "about"
     table = {"name": np.array([*names, "(intercept)"] * outputs, dtype=object)}
-    if hasattr(linear, "classes_"):
+    if responds(linear, "classes_"):
         labels = linear.classes_[1:] if outputs == 1 else linear.classes_
         table["class"] = np.repeat(labels, count + 1)
     return table | {
@@ -121,7 +122,7 @@ def coefficient_intervals(model: Any, level: float = 0.95) -> dict[str, np.ndarr
     """
     level = check_real("level", level, above=0.0, below=1.0)
     linear, names = _linear_end(model)
-    if not hasattr(linear, "_standard_errors"):
+    if not responds(linear, "_standard_errors"):
         raise TypeError(
             f"{type(linear).__name__} has released no second moments: PrivateRidge has "
             "intervals; coefficient_table gives the privacy noise of others."
@@ -149,7 +150,7 @@ def _linear_end(model: Any) -> tuple[Any, Any]:
 
     check_is_fitted(model)
     linear, names = _last_of(model, None)
-    if not hasattr(linear, "coef_"):
+    if not responds(linear, "coef_"):
         raise TypeError(f"{type(linear).__name__} is no fitted linear model: it has no coef_.")
     if names is None:
         count = np.atleast_2d(linear.coef_).shape[1]
@@ -159,10 +160,10 @@ def _linear_end(model: Any) -> tuple[Any, Any]:
 
 def _last_of(model: Any, names: Any) -> tuple[Any, Any]:
     """Return the last estimator of pipelines and searches, and the names of what it is given."""
-    model = getattr(model, "best_estimator_", model)
-    if not hasattr(model, "steps"):
+    model = fitted_model(model)
+    if not responds(model, "steps"):
         return model, names
     before = model[:-1]
-    if len(model.steps) > 1 and hasattr(before, "get_feature_names_out"):
+    if len(model.steps) > 1 and responds(before, "get_feature_names_out"):
         names = before.get_feature_names_out(names)
     return _last_of(model.steps[-1][1], names)

@@ -11,6 +11,8 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
+from skdp.sklearn_bases import fitted_model, last_step
+
 # Of converters, for classifiers; skl2onnx itself carries them out, and refuses others.
 _OPTIONS = {
     "zipmap": [True, False, "columns"],
@@ -128,7 +130,7 @@ def register_onnx_converters(*models: Any) -> None:
             "register_onnx_converters needs skl2onnx: pip install 'skdp[onnx]'."
         ) from error
     for model in models:
-        chosen = getattr(model, "best_estimator_", model)
+        chosen = fitted_model(model)
         for part in (chosen, *chosen.get_params(deep=True).values()):
             kind = type(part)
             ours = any(base.__module__.startswith("skdp.") for base in kind.__mro__)
@@ -153,13 +155,12 @@ def _convert(model: Any, inputs: list[Any], opset: Any = None) -> Any:
     """Return a fitted estimator as an ONNX model whose probabilities are an array."""
     from skl2onnx import convert_sklearn
 
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
     return convert_sklearn(
         model,
         name="skdp",
         initial_types=inputs,
         target_opset=opset,
-        options={id(last): {"zipmap": False}} if is_classifier(model) else None,
+        options={id(last_step(model)): {"zipmap": False}} if is_classifier(model) else None,
     )
 
 
@@ -201,7 +202,7 @@ def _released(model: Any) -> Any:
     for finding in examine(model, "estimator"):
         if finding.kind == "leaking":
             raise ValueError(f"{finding.name} leaks private rows: {finding.remedy}")
-    chosen = getattr(model, "best_estimator_", model)
+    chosen = fitted_model(model)
     if not is_classifier(chosen) and not is_regressor(chosen):
         raise TypeError(f"{type(chosen).__name__} is neither a classifier nor a regressor.")
     if not isinstance(chosen, Pipeline):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from skdp.reporting.privacy_spent import spending_of
 
 Kind = Literal["epsilon-delta", "epsilon-steps", "trade-off"]
 Array = NDArray[np.float64]
+Curve = dict[str, Any]
 
 _AXES = {
     "epsilon-delta": ("delta", "epsilon (nats)"),
@@ -28,6 +30,7 @@ _DELTAS = np.logspace(-12, -2, 61)
 _ALPHAS = np.sin(np.linspace(0.0, 0.5 * math.pi, 301)) ** 2  # dense at both ends
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivacyCurveDisplay:
     """Privacy curve: epsilon against delta, epsilon against steps, or an f-DP trade-off function.
 
@@ -74,26 +77,14 @@ class PrivacyCurveDisplay:
     ('delta', 'epsilon (nats)')
     """
 
-    def __init__(
-        self,
-        *,
-        x: ArrayLike,
-        lower: ArrayLike | None,
-        upper: ArrayLike | None,
-        kind: Kind = "epsilon-delta",
-        name: str | None = None,
-        adjacency: str | None = None,
-        is_upper_bound: bool = True,
-        is_differential_privacy: bool = True,
-    ) -> None:
-        self.x = x
-        self.lower = lower
-        self.upper = upper
-        self.kind = kind
-        self.name = name
-        self.adjacency = adjacency
-        self.is_upper_bound = is_upper_bound
-        self.is_differential_privacy = is_differential_privacy
+    x: ArrayLike
+    lower: ArrayLike | None
+    upper: ArrayLike | None
+    kind: Kind = "epsilon-delta"
+    name: str | None = None
+    adjacency: str | None = None
+    is_upper_bound: bool = True
+    is_differential_privacy: bool = True
 
     @classmethod
     def from_accountant(
@@ -131,22 +122,13 @@ class PrivacyCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is missing.
-        TypeError, ValueError
-            If the accountant is none, or ``kind`` is unknown.
+        ImportError, TypeError, ValueError
+            If matplotlib is missing, the accountant is none, or ``kind`` is unknown.
         """
         pyplot(f"{cls.__name__}.from_accountant")
         check_accountant(accountant)
-        display = cls._from_functions(
-            accountant.epsilon,
-            accountant.delta,
-            kind=kind,
-            grid=grid,
-            name=type(accountant).__name__ if name is None else name,
-            adjacency=accountant.adjacency,
-        )
-        return display.plot(ax, **kwargs)
+        curve = _profile(accountant.epsilon, accountant.delta, kind, grid)
+        return cls._drawn(curve, accountant, accountant.adjacency, name, ax, kwargs)
 
     @classmethod
     def from_estimator(
@@ -165,17 +147,8 @@ class PrivacyCurveDisplay:
         ----------
         estimator : estimator with ``privacy_spent_``, or a pipeline that ends in one
             What was fitted.
-        kind : {"epsilon-delta", "trade-off"}, default="epsilon-delta"
-            Epsilon against delta, or the trade-off function.
-        grid : array-like, optional
-            Deltas in (0, 1), by default 61 from 1e-12 to 1e-2; for a trade-off, the epsilons at
-            which its profile is evaluated, by default 101 from 0 on.
-        name : str, optional
-            Name in the legend, by default the estimator's class.
-        ax : matplotlib Axes, optional
-            Where to draw, by default a new figure.
-        **kwargs : dict
-            Passed on to matplotlib's ``plot``.
+        kind, grid, name, ax, **kwargs : optional
+            As of :meth:`from_accountant`; the default name is the estimator's class.
 
         Returns
         -------
@@ -184,24 +157,13 @@ class PrivacyCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is missing.
-        TypeError
-            If the estimator reports no privacy spending.
-        ValueError
-            If ``kind`` is unknown.
+        ImportError, TypeError, ValueError
+            If matplotlib is missing, the estimator reports no spending, or ``kind`` is unknown.
         """
         pyplot(f"{cls.__name__}.from_estimator")
         final, spent = spending_of(estimator)
-        display = cls._from_functions(
-            spent.epsilon_at,
-            spent.delta_at,
-            kind=kind,
-            grid=grid,
-            name=type(final).__name__ if name is None else name,
-            adjacency=spent.adjacency,
-        )
-        return display.plot(ax, **kwargs)
+        curve = _profile(spent.epsilon_at, spent.delta_at, kind, grid)
+        return cls._drawn(curve, final, spent.adjacency, name, ax, kwargs)
 
     @classmethod
     def from_steps(
@@ -228,12 +190,8 @@ class PrivacyCurveDisplay:
             How many steps, each at least 0.
         delta : float
             Failure probability, in (0, 1).
-        name : str, optional
-            Name in the legend, by default the accountant's class.
-        ax : matplotlib Axes, optional
-            Where to draw, by default a new figure.
-        **kwargs : dict
-            Passed on to matplotlib's ``plot``.
+        name, ax, **kwargs : optional
+            As of :meth:`from_accountant`.
 
         Returns
         -------
@@ -242,10 +200,8 @@ class PrivacyCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is missing.
-        TypeError, ValueError
-            If the accountant is none, or ``steps`` are no whole numbers.
+        ImportError, TypeError, ValueError
+            If matplotlib is missing, the accountant is none, or ``steps`` are no whole numbers.
         UnsupportedEventError
             If the accountant has no bound for the step.
         """
@@ -255,14 +211,8 @@ class PrivacyCurveDisplay:
         values = [
             copy.deepcopy(accountant).compose(event, count=count).epsilon(delta) for count in counts
         ]
-        display = cls._from_values(
-            counts,
-            values,
-            kind="epsilon-steps",
-            name=type(accountant).__name__ if name is None else name,
-            adjacency=accountant.adjacency,
-        )
-        return display.plot(ax, **kwargs)
+        curve = _epsilons(counts, values, "epsilon-steps")
+        return cls._drawn(curve, accountant, accountant.adjacency, name, ax, kwargs)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the curve, and the interval around the truth where it is known.
@@ -284,10 +234,8 @@ class PrivacyCurveDisplay:
 
         Raises
         ------
-        ImportError
-            If matplotlib is missing.
-        ValueError
-            If ``kind`` is unknown, or the bound that is guaranteed is missing.
+        ImportError, ValueError
+            If matplotlib is missing, ``kind`` is unknown, or the guaranteed bound is not given.
         """
         plt = pyplot(f"{type(self).__name__}.plot")
         if self.kind not in _AXES:
@@ -331,67 +279,53 @@ class PrivacyCurveDisplay:
         return f"{title} ({', '.join(remarks)})" if remarks else title
 
     @classmethod
-    def _from_functions(
-        cls,
-        epsilon: Callable[[float], float],
-        delta: Callable[[float], float],
-        *,
-        kind: Kind,
-        grid: ArrayLike | None,
-        **described: Any,
+    def _drawn(
+        cls, curve: Curve, owner: Any, adjacency: str, name: str | None, ax: Any, style: Curve
     ) -> Self:
-        """Evaluate a privacy profile on a grid."""
-        if kind == "epsilon-delta":
-            deltas = _DELTAS if grid is None else np.atleast_1d(np.asarray(grid, dtype=np.float64))
-            values = [epsilon(float(point)) for point in deltas]
-            return cls._from_values(deltas, values, kind=kind, **described)
-        if kind != "trade-off":
-            raise ValueError(
-                f"kind must be 'epsilon-delta' or 'trade-off', got {kind!r}; epsilon against steps "
-                f"is drawn by from_steps."
-            )
-        if grid is None:
-            epsilons = profile_grid(epsilon)
-        else:
-            epsilons = np.unique(np.append(np.asarray(grid, dtype=np.float64), 0.0))
-        values = [delta(float(point)) for point in epsilons]
-        lower, upper = _bounds(values)
-        return cls(
-            x=_ALPHAS,
-            lower=trade_off_lower(epsilons, upper, _ALPHAS),
-            upper=trade_off_upper(epsilons, lower, upper, _ALPHAS) if lower.any() else None,
-            kind=kind,
-            **_flags(values),
-            **described,
+        """Draw a curve, by default under the name of its owner's class."""
+        name = type(owner).__name__ if name is None else name
+        return cls(**curve, name=name, adjacency=adjacency).plot(ax, **style)
+
+
+def _profile(
+    epsilon: Callable[[float], float],
+    delta: Callable[[float], float],
+    kind: Kind,
+    grid: ArrayLike | None,
+) -> Curve:
+    """Evaluate a privacy profile on a grid."""
+    if kind == "epsilon-delta":
+        deltas = _DELTAS if grid is None else np.atleast_1d(np.asarray(grid, dtype=np.float64))
+        return _epsilons(deltas, [epsilon(float(point)) for point in deltas], kind)
+    if kind != "trade-off":
+        raise ValueError(
+            f"kind must be 'epsilon-delta' or 'trade-off', got {kind!r}; epsilon against steps "
+            f"is drawn by from_steps."
         )
-
-    @classmethod
-    def _from_values(
-        cls, x: ArrayLike, values: Sequence[float], *, kind: Kind, **described: Any
-    ) -> Self:
-        """Store epsilons; lower bounds that are all zero say nothing and are left out."""
-        lower, upper = _bounds(values)
-        return cls(
-            x=np.asarray(x, dtype=np.float64),
-            lower=lower if lower.any() else None,
-            upper=upper,
-            kind=kind,
-            **_flags(values),
-            **described,
-        )
+    if grid is None:
+        epsilons = profile_grid(epsilon)
+    else:
+        epsilons = np.unique(np.append(np.asarray(grid, dtype=np.float64), 0.0))
+    lower, upper, promised = _read([delta(float(point)) for point in epsilons])
+    most = trade_off_upper(epsilons, lower, upper, _ALPHAS) if lower.any() else None
+    least = trade_off_lower(epsilons, upper, _ALPHAS)
+    return {"x": _ALPHAS, "lower": least, "upper": most, "kind": kind, **promised}
 
 
-def _bounds(values: Iterable[float]) -> tuple[Array, Array]:
-    """Return lower and upper bounds; a plain float has no lower bound but zero."""
+def _epsilons(x: ArrayLike, values: Sequence[float], kind: Kind) -> Curve:
+    """Return a curve of epsilons; lower bounds that are all zero say nothing and are left out."""
+    lower, upper, promised = _read(values)
+    known = lower if lower.any() else None
+    return {"x": np.asarray(x, np.float64), "lower": known, "upper": upper, "kind": kind} | promised
+
+
+def _read(values: Sequence[float]) -> tuple[Array, Array, Curve]:
+    """Return bounds, of a plain float zero and itself, and what all of the values promise."""
     pairs = [tuple(v) if isinstance(v, PrivacyValue) else (0.0, float(v)) for v in values]
     lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
-    return lower, upper
-
-
-def _flags(values: Iterable[float]) -> dict[str, Any]:
-    """Return what all of the values promise."""
     marked = [value for value in values if isinstance(value, PrivacyValue)]
-    return {
+    promised = {
         "is_upper_bound": all(value.is_upper_bound for value in marked),
         "is_differential_privacy": all(value.is_differential_privacy for value in marked),
     }
+    return lower, upper, promised

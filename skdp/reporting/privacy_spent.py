@@ -15,6 +15,7 @@ from skdp.identity import UNKNOWN, code_digest, package_version
 from skdp.mechanisms.contribution import Adjacency
 from skdp.parameters import check_choice
 from skdp.reporting.records import JsonRecord, html_table
+from skdp.sklearn_bases import last_step
 
 UNITS = get_args(Unit)
 
@@ -206,9 +207,7 @@ def _at_most(value: PrivacyValue, reported: float) -> PrivacyValue:
 
 def spending_of(estimator: Any) -> tuple[Any, PrivacySpent]:
     """Return the last step of a pipeline, or the estimator itself, and what it spent."""
-    final = estimator
-    while hasattr(final, "steps"):
-        final = final.steps[-1][1]
+    final = last_step(estimator)
     spent = getattr(final, "privacy_spent_", None)
     if not isinstance(spent, PrivacySpent):
         raise TypeError(

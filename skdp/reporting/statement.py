@@ -161,10 +161,10 @@ def privacy_statement(
     Privacy statement of OperaLogisticRegression ...
     """
     # A max_rows of 1 may be nobody's choice: only where all fits are of rows it is taken for one.
-    if rows_per_unit is None and getattr(unit, "max_rows", 1) > 1:
+    if rows_per_unit is None and not isinstance(unit, str) and unit.max_rows > 1:
         rows_per_unit = unit.max_rows
     check_integer("rows_per_unit", rows_per_unit, at_least=1, allowed=(None,))
-    unit = str(getattr(unit, "name", unit))
+    unit = str(unit if isinstance(unit, str) else unit.name)
     if _is_ledger(fitted):
         return PrivacyStatement(_ledger_record(fitted, unit, rows_per_unit))
     _refuse_unfitted(fitted)

@@ -338,7 +338,9 @@ class Rows:
     @property
     def is_sparse(self) -> bool:
         """Whether the rows come from a CSR matrix."""
-        return isinstance(self.matrix, tuple) or getattr(self.matrix, "is_sparse", False)
+        return isinstance(self.matrix, tuple) or (
+            isinstance(self.matrix, RowSource) and self.matrix.is_sparse
+        )
 
     @property
     def dtype(self) -> np.dtype[Any]:

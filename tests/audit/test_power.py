@@ -101,7 +101,7 @@ class ClipsAfterTheSum(DPSGDClassifier):
 class SumOverSize:
     """A problem whose sums are divided by the size that lots have, not by the public one."""
 
-    run_steps = None
+    run_steps = rows = None
 
     def __init__(self, problem, size):
         self._problem, self._size = problem, size

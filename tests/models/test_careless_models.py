@@ -9,6 +9,8 @@ import pytest
 from numba import njit
 from scipy import sparse
 
+from skdp import OperaLogisticRegression
+from skdp.budget import BudgetAccountant
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses.base import Loss
 from skdp.losses.scalar import SOFTMAX, ScalarFunctions
@@ -93,6 +95,11 @@ class Odd:
     heaviest: float = 1.0
     lipschitz: float = 1.0
     smoothness: float = 1.0
+    by_unit: bool = False
+    rows_per_unit: int = 1
+    class_weights: tuple | None = None
+    n_outputs: int = 1
+    public_gradient = None
     name = "Odd"
     facts = frozenset({"Lipschitz", "smooth"})
     units = SimpleNamespace(learning_rate=float)
@@ -101,7 +108,7 @@ class Odd:
         def sum_clipped(weights, index, clip, out):
             out += self.value
 
-        return [SimpleNamespace(sum_clipped=sum_clipped, run_steps=None)]
+        return [SimpleNamespace(rows=None, sum_clipped=sum_clipped, run_steps=None)]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
@@ -117,6 +124,33 @@ def test_sums_that_are_not_finite_get_no_noise(value):
 def test_weights_are_shared_out_evenly(claim):
     with pytest.raises(ValueError, match="cannot be shared out evenly"):
         noisy(Odd(**claim))
+
+
+@pytest.mark.parametrize(
+    "fact", ["by_unit", "rows_per_unit", "class_weights", "n_outputs", "public_gradient"]
+)
+def test_what_a_model_does_not_state_is_not_guessed(fact):
+    said = {name: getattr(Odd(), name) for name in dir(Odd()) if not name.startswith("_")}
+    noisy(SimpleNamespace(**said))
+    del said[fact]
+    with pytest.raises(TypeError, match=f"does not state {fact}, and nothing is guessed"):
+        noisy(SimpleNamespace(**said))
+
+
+@pytest.mark.parametrize("fact", ["lots", "last_iterate_only"])
+def test_what_a_plan_does_not_state_is_not_guessed(fact):
+    class Careless(OperaLogisticRegression):
+        def _build_plan(self, model, numbers):
+            plan = super()._build_plan(model, numbers)
+            said = {name: getattr(plan, name) for name in dir(plan) if not name.startswith("_")}
+            del said[fact]
+            return SimpleNamespace(**said)
+
+    X, codes = table()
+    with BudgetAccountant(epsilon=3.0, delta=1e-3, adjacency="replace-one") as budget:
+        with pytest.raises(TypeError, match=f"does not state {fact}, and nothing is guessed"):
+            Careless(1.0, 1e-5, data_norm=1.0).fit(X, codes)
+    assert budget.entries() == []
 
 
 @pytest.mark.parametrize("bound", [math.inf, math.nan, -1.0])
@@ -275,25 +309,16 @@ def test_shipped_losses_pass():
         assert model_of(loss).n_outputs == loss.n_outputs
 
 
-@dataclass(frozen=True)
-class ChangesWeights:
-    """Adds something of its rows to the weights that it is shown."""
+class ChangesWeights(Odd):
+    """Adds something of its rows, the value, to the weights that it is shown."""
 
-    secret: float
-    n_weights: int = 3
-    n_parts: int = 1
-    heaviest: float = 1.0
-    lipschitz: float = 1.0
-    smoothness: float = 1.0
-    name = "ChangesWeights"
     facts = frozenset()
-    units = SimpleNamespace(learning_rate=float)
 
     def problems(self):
         def sum_clipped(weights, index, clip, out):
-            weights += self.secret
+            weights += self.value
 
-        return [SimpleNamespace(sum_clipped=sum_clipped, run_steps=None)]
+        return [SimpleNamespace(rows=None, sum_clipped=sum_clipped, run_steps=None)]
 
 
 def test_weights_change_by_noisy_sums_alone():

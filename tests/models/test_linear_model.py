@@ -104,6 +104,8 @@ class Mean:
     name = "Mean"
     n_parts = 1
     heaviest = 1.0
+    by_unit, rows_per_unit, n_outputs = False, 1, 1
+    class_weights = public_gradient = None
     lipschitz = smoothness = 1.0
 
     @property
@@ -125,7 +127,7 @@ class Mean:
             norms = np.linalg.norm(rows, axis=1)
             out += np.minimum(1.0, clip / np.maximum(norms, 1e-300)) @ rows
 
-        return [SimpleNamespace(sum_clipped=sum_clipped, run_steps=None)]
+        return [SimpleNamespace(rows=None, sum_clipped=sum_clipped, run_steps=None)]
 
 
 def test_noisy_gradients_train_whatever_keeps_the_protocol():

@@ -36,6 +36,8 @@ class Vectors:
     name = "Vectors"
     n_parts: int = 1
     heaviest: float = 1.0
+    by_unit, rows_per_unit, n_outputs = False, 1, 1
+    class_weights = public_gradient = None
     lipschitz = smoothness = math.inf
     facts = frozenset({"counts cut gradients"})
     units = ScaledUnits()
@@ -50,7 +52,7 @@ class Vectors:
             seen.append(clip)
             return int((norms <= clip).sum()) if self.count is None else self.count
 
-        return [SimpleNamespace(sum_clipped=sum_clipped, run_steps=refuse, clips=seen)]
+        return [SimpleNamespace(rows=None, sum_clipped=sum_clipped, run_steps=refuse, clips=seen)]
 
 
 def refuse(*arguments, **options):
@@ -240,7 +242,7 @@ def test_counts_are_numbers_of_rows(count, batch_size):
         problem.sum_clipped(*arguments)
         return count
 
-    careless = SimpleNamespace(sum_clipped=sum_clipped, run_steps=None)
+    careless = SimpleNamespace(rows=None, sum_clipped=sum_clipped, run_steps=None)
     with record_releases() as trace, pytest.raises(ValueError, match="how many of its rows"):
         carry_out_noisy_gradient(plan, [careless], RandomStream.from_seed(0))
     assert trace.releases == []

@@ -55,7 +55,7 @@ def watched(problem, plan, counts):
         counts.append((within, 60 if index is None else len(index)))
         return within
 
-    return SimpleNamespace(sum_clipped=sum_clipped, run_steps=None)
+    return SimpleNamespace(rows=None, sum_clipped=sum_clipped, run_steps=None)
 
 
 @pytest.mark.parametrize(("activation", "calibration"), [("relu", "pld"), ("tanh", "composition")])

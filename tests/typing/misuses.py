@@ -4,7 +4,13 @@ import skdp
 from skdp import OperaLogisticRegression
 from skdp.budget import BudgetAccountant
 from skdp.model_selection import PrivateGridSearchCV
-from skdp.preprocessing import CategoricalColumn, NumericColumn, TableSchema
+from skdp.preprocessing import (
+    CategoricalColumn,
+    DPStandardScaler,
+    NumericColumn,
+    PublicPatches,
+    TableSchema,
+)
 
 OperaLogisticRegression(adjacency="replace one")  # type: ignore[arg-type]
 OperaLogisticRegression(numerics="exact")  # type: ignore[arg-type]
@@ -12,6 +18,9 @@ OperaLogisticRegression(epsilon="1")  # type: ignore[arg-type]
 OperaLogisticRegression(norm=1.0)  # type: ignore[call-arg]
 BudgetAccountant(epsilon=1.0, delta=1e-6, composition="pld")  # type: ignore[arg-type]
 PrivateGridSearchCV(OperaLogisticRegression(), {}, method="grid")  # type: ignore[arg-type]
+DPStandardScaler(norm=1.0)  # type: ignore[call-arg]
+DPStandardScaler(verbose=1)  # type: ignore[call-arg]
+PublicPatches(n_filters=3)  # type: ignore[call-arg]
 NumericColumn("age", 0, 90, scale="cubic")  # type: ignore[arg-type]
 NumericColumn("age", "0", 90)  # type: ignore[arg-type]
 CategoricalColumn("ward", 3)  # type: ignore[arg-type]

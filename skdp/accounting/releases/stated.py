@@ -37,7 +37,7 @@ class Stated(Analysis):
 
     @property
     def _delta(self) -> float:
-        return float(getattr(self.event, "delta", 0.0))
+        return self.event.delta if isinstance(self.event, ApproxDPEvent) else 0.0
 
     def pairs(self) -> DominatingPairs:
         """Return randomised response in both directions."""

@@ -5,23 +5,56 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
-from skdp.parameters import check_choice, check_integer
+from skdp.parameters import check_choice, check_integer, parameter, released
 from skdp.preprocessing.images.photographs import draw_crops, learn_whitening
 from skdp.preprocessing.row_transformer import RowTransformer
+from skdp.sklearn_bases import ClassNamePrefixFeaturesOutMixin
 from skdp.threads import one_blas_thread, share_out
 
 
 class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
     """Base of data-independent transformers of images: rows are pixels, row by row of an image."""
 
-    image_shape: tuple[int, ...]
-    normalize_groups: int | None
-    whiten: bool
+    image_shape: tuple[int, ...] = parameter(
+        "tuple of int, (height, width) or (height, width, n_colours)",
+        """Size of the images. A row holds the pixels of one, line by line, the colours of a pixel
+        side by side, as ``images.reshape(len(images), -1)`` gives them.""",
+        kw_only=False,
+    )
+    normalize_groups: int | None = parameter(
+        "int or None",
+        """Number of groups of adjacent channels, a divisor of the number of channels. Each
+        image's values in each group are shifted and scaled to mean 0 and variance 1 (group
+        normalisation without weights; 1e-5 is added to the variance). None leaves them as they
+        are.""",
+        default=None,
+    )
+    whiten: bool = parameter(
+        "bool",
+        """Whether to centre the channels and make them uncorrelated, each of variance 1 or less,
+        over 1,200 crops from the two photographs of `sklearn.datasets.load_sample_images`, which
+        needs Pillow. It follows group normalisation. A few noisy steps get further on such
+        features. Images must have 1 or 3 colours.""",
+        default=False,
+    )
+    output_shape_: tuple[int, int, int] = released(
+        "tuple of int, (n_channels, height, width)",
+        "The shape that the features of a row can be brought to.",
+    )
+    data_norm_: float = released()  # is not set
+    n_features_in_: int = released("int", "Number of pixels times colours.")
+
+    _listed: ClassVar[tuple[str, ...]] = (
+        *("image_shape", "n_scales", "n_angles", "max_order", "n_filters", "patch_size"),
+        *("grid_size", "normalize_groups", "whiten", "output_shape_", "filters_"),
+        *("n_features_in_", "feature_names_in_"),
+    )
+
+    _bounds_rows = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters and make the filters; no value of `X` is used.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse
 
-from skdp.parameters import check_integer
+from skdp.parameters import check_integer, parameter, released
 from skdp.preprocessing.images.base import ImageTransformer
 from skdp.preprocessing.images.photographs import read_photographs
 from skdp.threads import one_blas_thread
@@ -22,36 +22,6 @@ _PATCHES, _ROUNDS = 10_000, 12
 
 class PublicPatches(ImageTransformer):
     """Describe images by how well their patches match typical patches of two public photographs.
-
-    Parameters
-    ----------
-    image_shape : tuple of int, (height, width) or (height, width, n_colours)
-        Size of the images, of 1 or 3 colours. A row holds the pixels of one, from 0 to 1, line by
-        line, the colours of a pixel side by side: ``images.reshape(len(images), -1)``.
-    n_filters : int, default=200
-        Number of typical patches, at least 1.
-    patch_size : int, default=6
-        Pixels along each side of a patch, from 2 to those of the images.
-    grid_size : int, default=2
-        Matches are averaged in so many by so many fields of the image.
-    normalize_groups : int or None, default=None
-        Number of groups of adjacent channels in which the values of each image are shifted and
-        scaled to mean 0 and variance 1, as in `ScatteringTransform`.
-    whiten : bool, default=False
-        Whether to centre the channels and make them uncorrelated, each of variance 1 or less, as
-        `ScatteringTransform` does.
-
-    Attributes
-    ----------
-    output_shape_ : tuple of int, (n_channels, height, width)
-        What the features of a row can be reshaped to: ``2 * n_filters`` channels, first matches
-        with each filter, then with its negative, on the grid.
-    filters_ : ndarray of shape (patch_size**2 * n_colours, n_filters)
-        Filters for patches of contrast 1, the colours one after the other.
-    n_features_in_ : int
-        Number of pixels times colours.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
 
     See Also
     --------
@@ -82,25 +52,26 @@ class PublicPatches(ImageTransformer):
     (5, 160)
     """
 
+    _added_texts: ClassVar[dict[str, str]] = {
+        "image_shape": "They have 1 or 3 colours, and pixels from 0 to 1.",
+        "output_shape_": "There are ``2 * n_filters`` channels, first matches with each filter, "
+        "then with its negative, on the grid.",
+    }
+
+    n_filters: int = parameter("int", "Number of typical patches, at least 1.", default=200)
+    patch_size: int = parameter(
+        "int", "Pixels along each side of a patch, from 2 to those of the images.", default=6
+    )
+    grid_size: int = parameter(
+        "int", "Matches are averaged in so many by so many fields of the image.", default=2
+    )
+    filters_: np.ndarray = released(
+        "ndarray of shape (patch_size**2 * n_colours, n_filters)",
+        "Filters for patches of contrast 1, the colours one after the other.",
+    )
+
     # For privacy statements: nothing of the fitted state comes from rows.
     _learns_from_rows = False
-
-    def __init__(
-        self,
-        image_shape: tuple[int, ...],
-        *,
-        n_filters: int = 200,
-        patch_size: int = 6,
-        grid_size: int = 2,
-        normalize_groups: int | None = None,
-        whiten: bool = False,
-    ) -> None:
-        self.image_shape = image_shape
-        self.n_filters = n_filters
-        self.patch_size = patch_size
-        self.grid_size = grid_size
-        self.normalize_groups = normalize_groups
-        self.whiten = whiten
 
     def _make_filters(self, height: int, width: int, n_colours: int) -> tuple[int, int, int]:
         n_filters = check_integer("n_filters", self.n_filters, at_least=1)

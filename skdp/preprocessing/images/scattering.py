@@ -4,52 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import fft
 
-from skdp.parameters import check_choice, check_integer
+from skdp.parameters import check_choice, check_integer, parameter
 from skdp.preprocessing.images.base import ImageTransformer
 from skdp.preprocessing.images.filters import keep_low, morlet_spectrum, window_rows
 
 
 class ScatteringTransform(ImageTransformer):
     """Describe images by averaged moduli of wavelet coefficients: fixed features, no training.
-
-    Parameters
-    ----------
-    image_shape : tuple of int, (height, width) or (height, width, n_colours)
-        Size of the images. A row holds the pixels of one, line by line, the colours of a pixel
-        side by side, as ``images.reshape(len(images), -1)`` gives them.
-    n_scales : int, default=2
-        Features are averages over about ``2**n_scales`` pixels, one for each square of that many
-        pixels a side; wavelets have as many octaves. An image must have such a square.
-    n_angles : int, default=8
-        Directions of the wavelets, at least 2.
-    max_order : {1, 2}, default=2
-        Whether moduli are filtered and averaged once more by the wavelets of larger scale.
-    normalize_groups : int or None, default=None
-        Number of groups of adjacent channels, a divisor of the number of channels. Each image's
-        values in each group are shifted and scaled to mean 0 and variance 1 (group normalisation
-        without weights; 1e-5 is added to the variance). None leaves them as they are.
-    whiten : bool, default=False
-        Whether to centre the channels and make them uncorrelated, each of variance 1 or less, over
-        1,200 crops from the two photographs of `sklearn.datasets.load_sample_images`, which needs
-        Pillow. It follows group normalisation. A few noisy steps get further on such features.
-        Images must have 1 or 3 colours.
-
-    Attributes
-    ----------
-    output_shape_ : tuple of int, (n_channels, height, width)
-        What the features of a row can be reshaped to. For each colour one after the other there is
-        the average of the pixels, then ``n_scales * n_angles`` moduli of first order, by scale and
-        angle, then ``n_scales * (n_scales - 1) / 2 * n_angles**2`` of second order, by both scales
-        and both angles.
-    n_features_in_ : int
-        Number of pixels times colours.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Feature names, if `X` had any.
 
     See Also
     --------
@@ -85,25 +51,28 @@ class ScatteringTransform(ImageTransformer):
     (81, 7, 7)
     """
 
+    _added_texts: ClassVar[dict[str, str]] = {
+        "output_shape_": "For each colour one after the other there is the average of the pixels, "
+        "then ``n_scales * n_angles`` moduli of first order, by scale and angle, then "
+        "``n_scales * (n_scales - 1) / 2 * n_angles**2`` of second order, by both scales and both "
+        "angles.",
+    }
+
+    n_scales: int = parameter(
+        "int",
+        """Features are averages over about ``2**n_scales`` pixels, one for each square of that
+        many pixels a side; wavelets have as many octaves. An image must have such a square.""",
+        default=2,
+    )
+    n_angles: int = parameter("int", "Directions of the wavelets, at least 2.", default=8)
+    max_order: int = parameter(
+        "{1, 2}",
+        """Whether moduli are filtered and averaged once more by the wavelets of larger scale.""",
+        default=2,
+    )
+
     # For privacy statements: nothing of the fitted state comes from rows.
     _learns_from_rows = False
-
-    def __init__(
-        self,
-        image_shape: tuple[int, ...],
-        *,
-        n_scales: int = 2,
-        n_angles: int = 8,
-        max_order: int = 2,
-        normalize_groups: int | None = None,
-        whiten: bool = False,
-    ) -> None:
-        self.image_shape = image_shape
-        self.n_scales = n_scales
-        self.n_angles = n_angles
-        self.max_order = max_order
-        self.normalize_groups = normalize_groups
-        self.whiten = whiten
 
     def _make_filters(self, height: int, width: int, n_colours: int) -> tuple[int, int, int]:
         n_scales = check_integer("n_scales", self.n_scales, at_least=1)
