@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.preprocessing import NumericColumn
-from skdp.preprocessing.schema.base import FeatureColumn
-from skdp.preprocessing.schema.interaction import coarsen
-from skdp.preprocessing.schema.values import as_numbers
+from skdp.preprocessing.schema.base import FeatureColumn, as_numbers
+from skdp.preprocessing.schema.columns import coarsen
 
 Array = NDArray[np.float64]
 
