@@ -134,11 +134,6 @@ class TableDescription(SchemaPart):
         **fields : dict
             Other fields, such as ``label`` or ``clip_norm``.
 
-        Returns
-        -------
-        TableSchema
-            The changed schema.
-
         Examples
         --------
         >>> from skdp.preprocessing import NumericColumn, TableSchema
@@ -146,12 +141,9 @@ class TableDescription(SchemaPart):
         >>> schema.replace(NumericColumn("age", 18, 100), clip_norm=1.0)["age"].lower
         18.0
         """
-        new = {column.name: column for column in columns}
-        for name in new:
-            self[name]
+        new = {self[column.name].name: column for column in columns}
         changed = tuple(new.get(column.name, column) for column in self.columns)
-        changes = {"columns": changed, **fields}
-        return dataclasses.replace(self, **changes)
+        return dataclasses.replace(self, **{"columns": changed, **fields})
 
     def select(self, names: Iterable[str]) -> Self:
         """Return a schema that uses only some columns as features and ignores the others.
@@ -162,11 +154,6 @@ class TableDescription(SchemaPart):
         ----------
         names : iterable of str
             Columns to keep.
-
-        Returns
-        -------
-        TableSchema
-            The smaller schema.
 
         Examples
         --------
@@ -186,7 +173,7 @@ class TableDescription(SchemaPart):
         return self.replace(*dropped, interactions=interactions)
 
     def with_weights(self, **weights: float) -> Self:
-        """Return a schema with other weights, by the name of a column or by kind.
+        """Return a schema with other weights, by column or by kind, and so of another `data_norm`.
 
         A column's weight is the share of the row norm that it may take: ``numeric=2.0`` doubles
         the features of all numeric columns beside the others.
@@ -196,11 +183,6 @@ class TableDescription(SchemaPart):
         **weights : float
             Weights by column name or by kind: numeric, categorical, ordinal, boolean. A column's
             own name comes first.
-
-        Returns
-        -------
-        TableSchema
-            The changed schema, with its new `data_norm`.
 
         Examples
         --------
@@ -221,31 +203,25 @@ class TableDescription(SchemaPart):
         )
 
     def with_encoding(self, encoding: SchemaEncoding = "auto") -> Self:
-        """Return a schema whose numbers are encoded by a rule where they declare nothing else.
+        """Return a schema of the same `data_norm` whose numbers are encoded by a rule.
 
         Parameters
         ----------
         encoding : {"auto", "declared"}, default="auto"
             ``"auto"`` gives waves to columns of numbers with bounds and ``encoding="auto"``;
             ``"declared"`` changes nothing.
-
-        Returns
-        -------
-        TableSchema
-            The schema, of the same `data_norm`.
         """
         if encoding not in ("auto", "declared"):
             raise ValueError(f"encoding must be 'auto' or 'declared', got {encoding!r}.")
-        return self.replace(
-            *(
-                dataclasses.replace(column, encoding="waves")
-                for column in self._features
-                if encoding == "auto"
-                and isinstance(column, NumericColumn)
-                and column.encoding == "auto"
-                and None not in (column.lower, column.upper)
-            )
+        if encoding == "declared":
+            return self
+        changed = (
+            dataclasses.replace(column, encoding="waves")
+            for column in self._features
+            if isinstance(column, NumericColumn) and column.encoding == "auto"
+            if None not in (column.lower, column.upper)
         )
+        return self.replace(*changed)
 
     # As plain values, and in files.
 
@@ -255,17 +231,7 @@ class TableDescription(SchemaPart):
 
     @classmethod
     def from_dict(cls, tree: Any) -> Self:
-        """Return the schema that plain values describe.
-
-        Parameters
-        ----------
-        tree : mapping
-            See `to_dict`.
-
-        Returns
-        -------
-        TableSchema
-            The schema.
+        """Return the schema that a mapping of plain values describes; see `to_dict`.
 
         Raises
         ------

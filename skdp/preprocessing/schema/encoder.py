@@ -78,19 +78,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
     @as_rows_are_read
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check that the table has the described columns; no cell is used.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_features)
-            Table.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : SchemaEncoder
-            The encoder.
+        """Check that a table, a frame or array-like, has the described columns; no cell is used.
 
         Raises
         ------
@@ -159,20 +147,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
     @as_rows_are_read
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Fit, and encode the same rows without a warning that would tell about them.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_features)
-            Table.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features_out)
-            Rows of norm at most ``data_norm_``.
-        """
+        """Fit, and encode the same rows without a warning that would tell about them."""
         return self.fit(X)._encode(X, predicting=False)
 
     def _encode(self, X: Any, *, predicting: bool) -> Any:
@@ -196,18 +171,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         return np.hstack(blocks) if blocks else np.zeros((len(X), 0))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the output features.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored; names come from the descriptions.
-
-        Returns
-        -------
-        ndarray of str
-            Names.
-        """
+        """Return the names of the output features, which come from the descriptions alone."""
         columns = getattr(self, "_columns", self.columns)
         if getattr(self, "_product", self.product):
             return np.array(Interaction(tuple(columns)).feature_names(), dtype=object)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -21,13 +22,39 @@ from skdp.preprocessing.schema.base import (
 )
 
 
-class _Label(CellPart):
+class _Label(CellPart, ABC):
     """The column to predict."""
 
     name: str
 
     def _place(self) -> str:
         return f"label {self.name!r}"
+
+    def encode(self, cells: np.ndarray) -> np.ndarray:
+        """Return the class of each cell, or its number within the bounds.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_samples,)
+            Cells of the column.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes or numbers.
+
+        Raises
+        ------
+        ValueError
+            If the array's type cannot hold these, or a cell is missing, not listed or no number;
+            the message does not quote it.
+        """
+        self._admit(cells)
+        return self._read(cells)
+
+    @abstractmethod
+    def _read(self, cells: np.ndarray) -> np.ndarray:
+        """Return what cells of a type that fits stand for."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,26 +138,7 @@ class LabelColumn(_Label):
         """Return the problem of a table's column of this type and its remedy, if there is one."""
         return listing_problem(dtype, self.listed())
 
-    def encode(self, cells: np.ndarray) -> np.ndarray:
-        """Return the class of each cell.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_samples,)
-            Cells of the column.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Classes.
-
-        Raises
-        ------
-        ValueError
-            If the array's type cannot hold the classes, or a cell is missing or not listed; the
-            message does not quote it.
-        """
-        self._admit(cells)
+    def _read(self, cells: np.ndarray) -> np.ndarray:
         position = {cell: place for place, group in enumerate(self._cells()) for cell in group}
         found = positions_in(cells, position, ())
         if np.any(found < 0):
@@ -197,26 +205,7 @@ class NumericLabel(_Label):
         """Return the problem of a table's column of this type and its remedy, if there is one."""
         return number_problem(dtype)
 
-    def encode(self, cells: np.ndarray) -> np.ndarray:
-        """Return the number of each cell, within the bounds.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_samples,)
-            Cells of the column.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Numbers.
-
-        Raises
-        ------
-        ValueError
-            If the array's type holds no numbers, or a cell is missing or no number; the message
-            does not quote it.
-        """
-        self._admit(cells)
+    def _read(self, cells: np.ndarray) -> np.ndarray:
         found = as_numbers(cells, ())
         if np.isnan(found).any():
             raise self._fail(
@@ -272,13 +261,7 @@ class PrivacyUnit(SchemaPart):
         return "unit"
 
     def warn_of_rows(self, stacklevel: int = 2) -> None:
-        """Warn if a unit may have several rows, where one row may be all that is protected.
-
-        Parameters
-        ----------
-        stacklevel : int, default=2
-            As for `warnings.warn`.
-        """
+        """Warn if a unit may have several rows, where one row may be all that is protected."""
         if self.max_rows > 1:
             warnings.warn(
                 f"one {self.name} may have {self.max_rows} rows, while statistics, and fits "

@@ -100,11 +100,6 @@ class TableSchema(TableDescription):
         missing : {"indicator", "ignore", "refuse"}, default="indicator"
             What becomes of missing cells in all columns; see `NumericColumn`.
 
-        Returns
-        -------
-        TableSchema
-            The schema.
-
         Raises
         ------
         ValueError
@@ -128,7 +123,7 @@ class TableSchema(TableDescription):
         """Return a schema with the columns of a table and everything else left open.
 
         Only names and types are read: bounds and lists are for you to fill in from public
-        sources, and `preprocessor` refuses until they are.
+        sources, and `preprocessor` refuses until they are. `left_open` names them.
 
         Parameters
         ----------
@@ -143,11 +138,6 @@ class TableSchema(TableDescription):
         name : str, default=""
             Name of the table.
 
-        Returns
-        -------
-        TableSchema
-            The draft; see `left_open`.
-
         Examples
         --------
         >>> from skdp.preprocessing import TableSchema
@@ -161,17 +151,13 @@ class TableSchema(TableDescription):
     def preprocessor(self, *, positions: bool = False) -> ColumnTransformer:
         """Return the scikit-learn transformer that the description determines.
 
-        Its fit learns nothing from rows, and its output rows have norm at most `norm_bound`.
+        It has one `SchemaEncoder` for each kind of column and each interaction. Its fit learns
+        nothing from rows, and its output rows have norm at most `norm_bound`.
 
         Parameters
         ----------
         positions : bool, default=False
             Take an array whose columns are `features`, in that order, instead of a frame.
-
-        Returns
-        -------
-        ColumnTransformer
-            One `SchemaEncoder` for each kind of column and each interaction.
 
         Raises
         ------
@@ -324,8 +310,6 @@ class TableSchema(TableDescription):
 
         Raises
         ------
-        ImportError
-            Without pandas.
         TypeError
             If an option is not about the layout, such as ``dtype`` or ``decimal``.
         """
@@ -339,17 +323,7 @@ class TableSchema(TableDescription):
         path : path-like
             The file.
         **options : dict
-            Given to `pandas.read_parquet`, such as ``columns``.
-
-        Returns
-        -------
-        DataFrame
-            Backed by pyarrow.
-
-        Raises
-        ------
-        ImportError
-            Without pandas or pyarrow.
+            Given to `pandas.read_parquet`, such as ``columns``; the frame is backed by pyarrow.
         """
         return frames.read_parquet(path, options)
 
@@ -383,8 +357,6 @@ class TableSchema(TableDescription):
         ------
         ValueError
             If bounds or lists are left open, or a marginal does not fit its column.
-        ImportError
-            Without pandas.
 
         Examples
         --------
