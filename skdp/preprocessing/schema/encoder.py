@@ -17,7 +17,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.dask_tables import as_rows_are_read, is_of_dask
+from skdp.dask_tables import as_rows_are_read
 from skdp.exceptions import SchemaError
 from skdp.parameters import PlainParameters
 from skdp.pipelines import behind_others
@@ -26,6 +26,7 @@ from skdp.preprocessing.schema.columns import Interaction, coarsen, multiply
 from skdp.preprocessing.schema.frames import (
     column_arrays,
     column_dtypes,
+    is_read_later,
     refuse_container,
     rows_as_array,
 )
@@ -298,7 +299,7 @@ class SchemaPipeline(Pipeline):
 
         Frames are to be split before: whatever scores what it fits needs their labels as well.
         """
-        if y is None and (isinstance(X, BlockTable) or is_of_dask(X)) and self._has_label(X):
+        if y is None and is_read_later(X) and self._has_label(X):
             by_unit = self.schema.unit.column is not None
             if params or (by_unit and not self._hands_on_ids()):
                 raise ValueError(

@@ -27,7 +27,7 @@ from skdp.preprocessing.schema.columns import NumericColumn
 from skdp.preprocessing.schema.files import refuse_unknown
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel
 from skdp.preprocessing.schema.lists import KINDS, BooleanColumn, CategoricalColumn
-from skdp.row_sources import in_blocks
+from skdp.row_sources import BlockTable, in_blocks
 
 # Options of pandas.read_csv that say where cells begin and end, and nothing of what they mean.
 _LAYOUT = (
@@ -159,20 +159,25 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
     check_frame(schema, frame, label=True)
     if groups and schema.unit.column not in list(frame.columns):
         raise schema._fail("unit", "its column is not declared or not in the table.")
-    names, read = (
-        [schema.label.name],
-        [partial(_read_cells, schema.label.name, schema.label.encode)],
-    )
+    wanted = [(schema.label.name, schema.label.encode)]
     if groups:
-        names.append(str(schema.unit.column))
-        read.append(partial(_read_cells, names[-1], np.asarray))
-    features = schema.features
+        wanted.append((str(schema.unit.column), np.asarray))
+    read = [(name, partial(_read_cells, name, encode)) for name, encode in wanted]
+    X, columns = _split_columns(frame, schema.features, read)
+    return X, *columns
+
+
+def _split_columns(frame: Any, names: list[str], read: list[tuple[str, Any]]) -> tuple[Any, Any]:
+    """Return named columns, and those of functions of one column, of a table that lies anywhere."""
     if is_of_dask(frame):
-        used = frame[list(dict.fromkeys((*features, *names)))]
-        X, columns = split_partitions(used, features, read)
-        return X, *columns
-    pairs = zip(names, read, strict=True)
-    return frame[features], *(in_blocks(cells, frame[[name]]) for name, cells in pairs)
+        used = frame[list(dict.fromkeys((*names, *(name for name, _ in read))))]
+        return split_partitions(used, names, [cells for _, cells in read])
+    return frame[names], [in_blocks(cells, frame[[name]]) for name, cells in read]
+
+
+def is_read_later(table: Any) -> bool:
+    """Tell whether the rows of a table lie on disk or at workers."""
+    return isinstance(table, BlockTable) or is_of_dask(table)
 
 
 def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:
