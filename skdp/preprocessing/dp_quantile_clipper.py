@@ -16,8 +16,8 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_real
 from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import row_blocks, share_number
-from skdp.preprocessing._intervals import feature_bounds, to_unit_interval
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.preprocessing.bounded_scaler import feature_bounds, to_unit_interval
 
 # A quantile is looked for at least this many standard deviations of a noisy count away from the
 # ends: a threshold beyond all values is then mistaken with a probability of 3e-5.

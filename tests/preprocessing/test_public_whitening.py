@@ -5,7 +5,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from skdp.preprocessing import PublicPatches, RowNormClipper, ScatteringTransform
-from skdp.preprocessing.images import photographs
+from skdp.preprocessing.images import base
 from skdp.reporting import privacy_statement
 
 pytest.importorskip("PIL", reason="the photographs need Pillow")
@@ -18,7 +18,7 @@ FEATURES = {
 
 @pytest.fixture(autouse=True)
 def few_public_crops(monkeypatch):
-    monkeypatch.setattr(photographs, "_CROPS", 40)
+    monkeypatch.setattr(base, "_CROPS", 40)
     monkeypatch.setattr("skdp.preprocessing.images.patches._PATCHES", 400)
 
 
@@ -37,7 +37,7 @@ def covariance(maps):
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_channels_of_public_crops_are_uncorrelated(name):
-    features, crops = FEATURES[name].fit(images(1)), photographs.draw_crops(16, 12, 3)
+    features, crops = FEATURES[name].fit(images(1)), base.draw_crops(16, 12, 3)
     plain = type(features)(**features.get_params() | {"whiten": False}).fit(images(1))
     _, before = covariance(channels(plain, crops))
     means, after = covariance(channels(features, crops))
@@ -67,9 +67,9 @@ def test_rows_shape_neither_the_fit_nor_each_other(name):
 
 
 def test_crops_have_the_size_of_images_at_the_scales_that_hold_them():
-    assert photographs.draw_crops(5, 7, 1).shape == (2 * 3 * 40, 35)
-    assert photographs.draw_crops(300, 20, 3).shape == (2 * 1 * 40, 300 * 20 * 3)
-    assert photographs.draw_crops(5, 7, 1).std() > 0.1
+    assert base.draw_crops(5, 7, 1).shape == (2 * 3 * 40, 35)
+    assert base.draw_crops(300, 20, 3).shape == (2 * 1 * 40, 300 * 20 * 3)
+    assert base.draw_crops(5, 7, 1).std() > 0.1
 
 
 @pytest.mark.parametrize(
