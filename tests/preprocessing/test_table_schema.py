@@ -298,6 +298,9 @@ def test_encoder_clones_and_checks_its_columns():
         encoder.fit(np.zeros((1, 2)))
     with pytest.raises(ValueError, match="same order"):
         encoder.fit(X.rename(columns={"a": "b"}))
+    both = SchemaEncoder((NumericColumn("a", 0, 1), NumericColumn("b", 0, 1)))
+    with pytest.raises(ValueError, match="same order"):
+        both.fit(X.assign(b=0.0)[["b", "a"]])
 
 
 # ------------------------------------------------------------------------------- norm and pipeline
