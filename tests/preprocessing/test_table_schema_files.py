@@ -5,77 +5,20 @@ import json
 import time
 
 import pytest
+from drawn_schemas import schemas
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from skdp.exceptions import SchemaError
 from skdp.preprocessing import (
     BooleanColumn,
     CategoricalColumn,
     IgnoredColumn,
-    LabelColumn,
     NumericColumn,
     NumericLabel,
     OrdinalColumn,
-    PrivacyUnit,
     SchemaEncoder,
     TableSchema,
 )
-
-text = st.text(max_size=8)
-number = st.one_of(st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allow_infinity=False))
-value = st.one_of(text, number)
-values = st.lists(value, min_size=2, max_size=5, unique_by=lambda v: v)
-
-
-@st.composite
-def columns(draw, name):
-    kind = draw(st.sampled_from(["numeric", "categorical", "ordinal", "boolean", "ignored"]))
-    words = {"description": draw(text)}
-    if kind == "ignored":
-        return IgnoredColumn(name, **words)
-    words["source"] = draw(text)
-    words["weight"] = draw(st.floats(1e-6, 1e6))
-    if kind == "numeric":
-        low, high = sorted(
-            draw(st.tuples(number, number).filter(lambda p: float(p[0]) != float(p[1])))
-        )
-        if not float(high) - float(low) < float("inf"):
-            low, high = 0, 1
-        cuts = sorted(draw(st.lists(number, max_size=3, unique_by=float)))
-        words["scale"] = draw(st.sampled_from(["auto", "linear"]))
-        words["encoding"] = draw(st.sampled_from(["auto", "waves"]))
-        words["spikes"] = draw(st.sampled_from([None, [1, 2.5]]))
-        return NumericColumn(name, low, high, cuts=cuts, unit=draw(text), **words)
-    listed = draw(values)
-    words["missing"] = draw(st.sampled_from(["refuse", "ignore", "indicator", "fill"]))
-    words["fill_value"] = listed[0] if words["missing"] == "fill" else None
-    words["unknown"] = draw(st.sampled_from(["refuse", "ignore", "indicator"]))
-    cls = {"categorical": CategoricalColumn, "ordinal": OrdinalColumn, "boolean": BooleanColumn}[
-        kind
-    ]
-    return cls(name, listed[:2] if kind == "boolean" else listed, **words)
-
-
-VALUES = LabelColumn("y", [0, 1], values=[["no", 0], [1, 2]])
-RARE = [
-    LabelColumn("y", classes, prevalence=dict(zip(reversed(classes), [0.3, 0.7], strict=True)))
-    for classes in ([0, 1], [False, True], ["no", "yes"], [0.5, 1e22])
-]
-
-
-@st.composite
-def schemas(draw):
-    drawn = [draw(columns(f"column {j}")) for j in range(draw(st.integers(1, 4)))]
-    names = [column.name for column in drawn if column.is_feature]
-    return TableSchema(
-        drawn,
-        interactions=draw(st.sampled_from([[], [names[:2]]])) if len(names) > 1 else (),
-        label=draw(st.sampled_from([None, VALUES, *RARE])),
-        unit=draw(st.sampled_from([PrivacyUnit(), PrivacyUnit("visit", 4, "id")])),
-        name=draw(text),
-        clip_norm=draw(st.one_of(st.none(), st.floats(1e-3, 1e3))),
-    )
 
 
 def same(one, other):

@@ -49,8 +49,8 @@ class SchemaPart:
     def given(self) -> dict[str, Any]:
         """Return the values of fields that differ from their defaults, by the field's name."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        fields = sorted(fields, key=lambda field: bool(field.kw_only))  # type: ignore[assignment]
-        values = [(field, getattr(self, field.name)) for field in fields]
+        by_place = sorted(fields, key=lambda field: bool(field.kw_only))
+        values = [(field, getattr(self, field.name)) for field in by_place]
         return {
             field.name: value
             for field, value in values
