@@ -271,6 +271,11 @@ def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = (
         raise SchemaError("the table does not fit the schema:\n- " + "\n- ".join(found))
 
 
+def norm_of(columns: Sequence[FeatureColumn]) -> float:
+    """Return the largest norm of a row of features: the root of the summed squared weights."""
+    return math.hypot(*(column.weight for column in columns))
+
+
 def one_hot(places: np.ndarray, count: int) -> np.ndarray:
     """Return one row for each place, with a one there; zeros for places outside 0..count-1."""
     return (places[:, None] == np.arange(count)).astype(np.float64)

@@ -11,9 +11,8 @@ from typing import Any, Self
 
 from skdp.choices import SchemaEncoding
 from skdp.preprocessing.schema import files
-from skdp.preprocessing.schema.base import Column, FeatureColumn, SchemaPart
+from skdp.preprocessing.schema.base import Column, FeatureColumn, SchemaPart, norm_of
 from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
-from skdp.preprocessing.schema.encoder import norm_of
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
 from skdp.preprocessing.schema.lists import KINDS
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import reprlib
 import warnings
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from skdp.dask_tables import as_rows_are_read
 from skdp.exceptions import SchemaError
 from skdp.parameters import PlainParameters
 from skdp.pipelines import behind_others
-from skdp.preprocessing.schema.base import UNKNOWN, FeatureColumn, refuse_misfits
+from skdp.preprocessing.schema.base import UNKNOWN, FeatureColumn, norm_of, refuse_misfits
 from skdp.preprocessing.schema.columns import Interaction, coarsen, multiply
 from skdp.preprocessing.schema.frames import (
     column_arrays,
@@ -196,11 +195,6 @@ def _warn_of_strangers(column: FeatureColumn, found: np.ndarray) -> None:
             UserWarning,
             stacklevel=3,
         )
-
-
-def norm_of(columns: Sequence[FeatureColumn]) -> float:
-    """Return the largest norm of a row of features: the root of the summed squared weights."""
-    return math.hypot(*(column.weight for column in columns))
 
 
 class SchemaPreprocessor(ColumnTransformer):
