@@ -10,8 +10,8 @@ from skdp.datasets._loaders import (
     fetch_heart,
     fetch_support2,
     load_breast_cancer,
+    load_schema,
 )
-from skdp.datasets._schemas import load_schema
 
 __all__ = [
     "fetch_adult",

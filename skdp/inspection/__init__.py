@@ -1,7 +1,11 @@
 """Private linear models read as sums of functions of single columns."""
 
-from skdp.inspection.display import ShapeFunctionDisplay
-from skdp.inspection.functions import ShapeFunction, ShapeFunctions, shape_functions
+from skdp.inspection.functions import (
+    ShapeFunction,
+    ShapeFunctionDisplay,
+    ShapeFunctions,
+    shape_functions,
+)
 from skdp.inspection.reshape import reshape_functions
 
 __all__ = [

@@ -12,8 +12,13 @@ from scipy.optimize import nnls
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skdp.inspection.additive import AdditiveModel, Part, read_additive
-from skdp.inspection.grids import other_cells, public_grids
+from skdp.inspection.additive import (
+    AdditiveModel,
+    Part,
+    other_cells,
+    public_grids,
+    read_additive,
+)
 from skdp.parameters import check_real
 from skdp.plans.coefficient_noise import CoefficientNoise
 from skdp.sklearn_bases import responds

@@ -7,9 +7,8 @@ from skdp.preprocessing.dp_standard_scaler import DPStandardScaler
 from skdp.preprocessing.images.patches import PublicPatches
 from skdp.preprocessing.images.scattering import ScatteringTransform
 from skdp.preprocessing.row_norm_clipper import RowNormClipper
-from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
+from skdp.preprocessing.schema.columns import IgnoredColumn, Interaction, NumericColumn
 from skdp.preprocessing.schema.encoder import SchemaEncoder
-from skdp.preprocessing.schema.interaction import Interaction
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
 from skdp.preprocessing.schema.lists import BooleanColumn, CategoricalColumn, OrdinalColumn
 from skdp.preprocessing.schema.table import TableSchema

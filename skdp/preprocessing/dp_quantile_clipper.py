@@ -14,8 +14,8 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.parameters import check_real, parameter, released
 from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import row_blocks, share_number
-from skdp.preprocessing._intervals import feature_bounds, to_unit_interval
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.preprocessing.bounded_scaler import feature_bounds, to_unit_interval
 from skdp.sklearn_bases import OneToOneFeatureMixin
 
 # A quantile is looked for at least this many standard deviations of a noisy count away from the

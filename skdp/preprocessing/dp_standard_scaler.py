@@ -19,8 +19,8 @@ from skdp.preprocessing._group_moments import (
     group_moment_sums,
     group_statistics,
 )
-from skdp.preprocessing._intervals import feature_bounds, middle_and_half, to_unit_interval
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.preprocessing.bounded_scaler import feature_bounds, middle_and_half, to_unit_interval
 from skdp.sklearn_bases import OneToOneFeatureMixin
 
 # Weight w of the squares in the pair (u, w (u^2 - c)), c = (1 + 1/w^2) / 2, u in [-1, 1]. Both

@@ -8,8 +8,7 @@ import numpy as np
 
 from skdp.preprocessing import BooleanColumn, CategoricalColumn, NumericColumn, TableSchema
 from skdp.preprocessing.schema.base import FeatureColumn
-from skdp.preprocessing.schema.frames import import_pandas
-from skdp.preprocessing.schema.values import refuse_container, series_cells
+from skdp.preprocessing.schema.frames import import_pandas, refuse_container, series_cells
 
 
 def cells_of(column: Any) -> np.ndarray:

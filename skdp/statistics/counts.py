@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp.choices import Adjacency, CountMechanism
-from skdp.preprocessing.schema.values import UNKNOWN, positions_in
+from skdp.preprocessing.schema.base import UNKNOWN, positions_in
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.statistics._columns import listed_column
 from skdp.statistics._terms import Terms, describe_noise

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp import datasets
-from skdp.datasets._schemas import SCHEMAS
+from skdp.datasets._loaders import SCHEMAS
 from skdp.preprocessing import IgnoredColumn, NumericColumn, TableSchema
 
 

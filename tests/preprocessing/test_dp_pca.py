@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy import sparse, stats
+from normal_noise import is_normal
+from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.decomposition import PCA
 
@@ -167,14 +168,9 @@ def test_the_matrix_has_symmetric_noise_of_the_right_scale():
         noise[np.triu_indices(d, 1)] / (sigma / math.sqrt(2.0)),
     )
 
-    def plausible(errors):
-        square = np.sum(errors**2)
-        tails = stats.chi2.cdf(square, errors.size), stats.chi2.sf(square, errors.size)
-        return min(*tails, stats.kstest(errors, "norm").pvalue) > 1e-7
-
-    assert plausible(parts[0]) and plausible(parts[1])
-    assert not plausible(parts[1] * 1.05) and not plausible(parts[1] / 1.05)
-    assert not plausible(parts[0] * math.sqrt(2.0)) and not plausible(parts[0] / math.sqrt(2.0))
+    assert is_normal(parts[0]) and is_normal(parts[1])
+    assert not is_normal(parts[1] * 1.05) and not is_normal(parts[1] / 1.05)
+    assert not is_normal(parts[0] * math.sqrt(2.0)) and not is_normal(parts[0] / math.sqrt(2.0))
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -224,24 +220,6 @@ def test_projection_passes_the_norm_on():
     assert np.linalg.norm(pca.transform(X * 100.0), axis=1).max() <= 2.0 * (1.0 + 1e-12)
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    center=st.booleans(),
-    whiten=st.booleans(),
-    epsilon=st.sampled_from([0.01, 1.0, 100.0]),
-    data_norm=st.floats(1e-3, 1e3),
-)
-def test_rows_never_exceed_the_published_norm(seed, center, whiten, epsilon, data_norm):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((20, 4)) * 10.0 ** rng.integers(-5, 5)
-    pca = DPPCA(2, epsilon, data_norm=data_norm, center=center, whiten=whiten).fit(X)
-    probes = np.concatenate([X, 1e9 * pca.components_, -1e9 * pca.components_])
-    norms = np.linalg.norm(pca.transform(probes), axis=1)
-    assert np.all(norms <= pca.data_norm_ * (1.0 + 1e-9))
-    assert np.all(pca.explained_variance_ >= 0.0)
-
-
 def test_sparse_and_dense_rows_give_the_same_answer():
     rng = np.random.default_rng(0)
     X = sparse.csr_array(rng.standard_normal((500, 8)) * (rng.random((500, 8)) < 0.3))
@@ -259,19 +237,3 @@ def test_names_of_components():
     pca = DPPCA(2).set_output(transform="pandas").fit(planted()[0])
     assert pca.get_feature_names_out().tolist() == ["dppca0", "dppca1"]
     assert isinstance(pca.transform(planted()[0]), pandas.DataFrame)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"n_components": 13}, "exceeds the number of features"),
-        ({"n_components": 0}, "n_components"),
-        ({"n_components": 0.5}, "n_components"),
-        ({"data_norm": 0.0}, "data_norm"),
-        ({"center": "yes"}, "center"),
-        ({"whiten": 1}, "whiten"),
-    ],
-)
-def test_bad_parameters(settings, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        DPPCA(**settings).fit(planted()[0])

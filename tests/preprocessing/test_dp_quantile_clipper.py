@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from normal_noise import is_normal
 
 from skdp.mechanisms import analytic_gaussian_sigma, record_releases
 from skdp.preprocessing import DPQuantileClipper
@@ -98,13 +98,8 @@ def test_noise_has_the_right_scale():
     sigma = analytic_gaussian_sigma(1.0, 1e-6, math.sqrt(17 * 800))
     errors = np.concatenate([(r.output - r.value).ravel() for r in trace.releases]) / sigma
 
-    def plausible(errors):
-        square = np.sum(errors**2)
-        tails = stats.chi2.cdf(square, errors.size), stats.chi2.sf(square, errors.size)
-        return min(*tails, stats.kstest(errors, "norm").pvalue) > 2e-7
-
-    assert plausible(errors)
-    assert not plausible(errors * 1.06) and not plausible(errors / 1.06)
+    assert is_normal(errors)
+    assert not is_normal(errors * 1.06) and not is_normal(errors / 1.06)
 
 
 @settings(max_examples=60, deadline=None)
@@ -179,46 +174,8 @@ def test_columns_with_one_value_or_few(epsilon):
         np.testing.assert_allclose([out[0], out[1]], [-1.0, 1.0], atol=0.01)
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    row_norm=st.one_of(st.none(), st.floats(1e-3, 1e3)),
-    epsilon=st.sampled_from([0.01, 1.0, 1e6]),
-    dtype=st.sampled_from([np.float32, np.float64]),
-)
-def test_rows_never_exceed_the_published_norm(seed, row_norm, epsilon, dtype):
-    rng = np.random.default_rng(seed)
-    X = (rng.standard_cauchy((30, 3)) * 10.0 ** rng.integers(-8, 8)).astype(dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        clipper = DPQuantileClipper(epsilon, row_norm=row_norm).fit(X)
-    out = clipper.transform(np.concatenate([X, np.full((1, 3), 1e30, dtype)]))
-    assert out.dtype == dtype
-    norms = np.linalg.norm(out.astype(float), axis=1)
-    assert np.all(norms <= clipper.data_norm_ * (1.0 + (1e-6 if dtype == np.float32 else 1e-12)))
-
-
 def test_a_narrow_public_range_takes_fewer_steps_and_is_kept():
     X = np.random.default_rng(0).normal(50.0, 10.0, (5000, 1))
     clipper = DPQuantileClipper(1.0, lower=0.0, upper=60.0, quantiles=(0.0, 1.0)).fit(X)
     assert 0.0 <= clipper.lower_[0] < clipper.upper_[0] <= 60.0
     assert clipper.privacy_spent_.event.count < 17
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"quantiles": 0.5}, "two levels"),
-        ({"quantiles": (0.1, 0.5, 0.9)}, "two levels"),
-        ({"quantiles": (0.9, 0.1)}, "increase"),
-        ({"quantiles": (-0.1, 0.9)}, "at least 0"),
-        ({"smallest": 0.0}, "smallest"),
-        ({"resolution": 2.0}, "resolution"),
-        ({"lower": -1e200}, "within"),
-        ({"lower": np.nan}, "finite"),
-        ({"row_norm": -1.0}, "row_norm"),
-    ],
-)
-def test_bad_parameters(settings, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        DPQuantileClipper(**settings).fit(table())

@@ -89,21 +89,6 @@ def test_no_cell_is_quoted_and_none_but_a_missing_one_decides(cell):
         SCHEMA.split(FRAME.assign(stay=np.datetime64("2020-01-01", "ns")))
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"lower": 3, "upper": 3}, "must exceed"),
-        ({"lower": "0", "upper": 3}, "lower: must be a number"),
-        ({"lower": 0, "upper": float("inf")}, "upper: must be finite"),
-        ({"lower": 0, "upper": 10**400}, "upper: must be finite"),
-        ({"lower": 0, "upper": 1, "unit": 3}, "unit: must be text"),
-    ],
-)
-def test_bad_bounds_are_named(fields, message):
-    with pytest.raises(SchemaError, match=message):
-        NumericLabel("stay", **fields)
-
-
 def test_texts_of_a_file_become_numbers(tmp_path):
     FRAME.head(3).to_csv(tmp_path / "table.csv", index=False)
     _, y = SCHEMA.split(SCHEMA.read_csv(tmp_path / "table.csv"))

@@ -4,9 +4,13 @@ import json
 import pickle
 import warnings
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
@@ -93,24 +97,55 @@ def test_bad_rows_are_refused_before_any_charge(transformer, X):
     assert recorder.charges == []
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"epsilon": 0.0}, "epsilon"),
-        ({"epsilon": "1"}, "epsilon"),
-        ({"delta": 0.0}, "delta"),
-        ({"delta": 1e-260}, "delta"),
-        ({"delta": 1.0}, "delta"),
-        ({"adjacency": "swap"}, "adjacency"),
-        ({"accountant": 3}, "accountant"),
-    ],
-)
-def test_bad_parameters(transformer, settings, message):
-    transformer.set_params(**settings)
+BAD = [
+    *({"epsilon": value} for value in (0.0, "1")),
+    *({"delta": value} for value in (0.0, 1e-260, 1.0)),
+    {"adjacency": "swap"},
+    {"accountant": 3},
+]
+# With the words of the refusal, for tables of three features.
+BAD_OF_ONE = [
+    (DPPCA(n_components=4), "exceeds the number of features"),
+    *((DPPCA(n_components=count), "n_components") for count in (0, 0.5)),
+    (DPPCA(data_norm=0.0), "data_norm"),
+    (DPPCA(center="yes"), "center"),
+    (DPPCA(whiten=1), "whiten"),
+    (DPStandardScaler(lower=[0, 0]), "one number for each"),
+    (DPStandardScaler(lower=1.0), "lower < upper"),
+    *((DPStandardScaler(row_norm=norm), "row_norm") for norm in (0.0, "none")),
+    (DPStandardScaler(with_mean=2), "with_mean"),
+    (DPStandardScaler(with_mean=False, with_std=False), "nothing to learn"),
+    (DPStandardScaler(input_norm=0.0), "input_norm"),
+    (DPStandardScaler(input_norm=1.0, n_groups=0), "n_groups"),
+    (DPStandardScaler(input_norm=1.0, n_groups=2), "does not divide the 3 features"),
+    (DPStandardScaler(n_groups=3), "n_groups needs input_norm"),
+    (DPStandardScaler(input_norm=1.0, upper=2.0), "either input_norm= or lower= and upper="),
+    *((DPQuantileClipper(quantiles=q), "two levels") for q in (0.5, (0.1, 0.5, 0.9))),
+    (DPQuantileClipper(quantiles=(0.9, 0.1)), "increase"),
+    (DPQuantileClipper(quantiles=(-0.1, 0.9)), "at least 0"),
+    (DPQuantileClipper(smallest=0.0), "smallest"),
+    (DPQuantileClipper(resolution=2.0), "resolution"),
+    (DPQuantileClipper(lower=-1e200), "within"),
+    (DPQuantileClipper(lower=np.nan), "finite"),
+    (DPQuantileClipper(row_norm=-1.0), "row_norm"),
+]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=str)
+def test_bad_parameters(transformer, bad):
+    assert_refused(transformer.set_params(**bad), next(iter(bad)))
+
+
+@pytest.mark.parametrize(("transformer", "message"), BAD_OF_ONE)
+def test_bad_parameters_of_one(transformer, message):
+    assert_refused(transformer, message)
+
+
+def assert_refused(transformer, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        transformer.fit(table())
+        clone(transformer).fit(table())
     with pytest.raises((ValueError, TypeError), match=message):
-        transformer.privacy_plan(2000, 3)
+        clone(transformer).privacy_plan(2000, 3)
 
 
 def test_bad_random_state_is_refused_before_any_charge(transformer):
@@ -223,16 +258,63 @@ def test_types_are_kept_and_do_not_matter(transformer, dtype):
     np.testing.assert_allclose(out, fitted.transform(table()), atol=1e-4)
 
 
-@pytest.mark.parametrize("row_norm", [None, "own"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_no_row_exceeds_the_published_norm_even_by_rounding(transformer, dtype, row_norm):
-    if row_norm is None and "row_norm" in transformer.get_params():
-        transformer.set_params(row_norm=None)
-    fitted = transformer.fit(table())
-    out = fitted.transform((1e3 * table(seed=1)[:200]).astype(dtype))
+wild = st.floats(-1e300, 1e300)
+norms = st.floats(1e-3, 1e3)
+BOUNDED = {
+    "scaler": st.builds(
+        partial(DPStandardScaler, lower=-3.0, upper=5.0),
+        row_norm=st.one_of(st.none(), st.just("auto"), norms),
+        with_std=st.booleans(),
+    ),
+    "scaler of rows": st.builds(
+        partial(DPStandardScaler, input_norm=3.0),
+        row_norm=st.one_of(st.none(), st.just("auto"), norms),
+        **{"with_mean": st.booleans(), "n_groups": st.sampled_from([1, None])},
+    ),
+    "means of rows": st.builds(
+        partial(DPStandardScaler, input_norm=3.0, with_std=False), row_norm=st.none() | norms
+    ),
+    "quantiles": st.builds(DPQuantileClipper, row_norm=st.none() | norms),
+    "pca": st.builds(
+        partial(DPPCA, 2), data_norm=norms, center=st.booleans(), whiten=st.booleans()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_no_row_exceeds_the_published_norm_even_by_rounding(name, data):
+    transformer = data.draw(BOUNDED[name])
+    transformer.set_params(epsilon=data.draw(st.sampled_from([0.01, 1.0, 100.0])), random_state=0)
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    X = data.draw(
+        st.one_of(
+            hnp.arrays(np.float64, (5, 3), elements=wild),
+            st.integers(0, 2**32 - 1).map(lambda seed: table(20, seed=seed)),
+        )
+    )
+    X = np.clip(X * 10.0 ** data.draw(st.integers(-8, 8)), -1e38, 1e38)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # tables are small
+        fitted = transformer.fit(X.astype(dtype))
+    aimed = [sign * 1e9 * vector for sign in (1, -1) for vector in vectors_of(fitted)]
+    out = fitted.transform(np.vstack([X, *aimed]).astype(dtype))
     assert out.dtype == dtype
     for row in out:
         assert sum(Fraction(float(entry)) ** 2 for entry in row) <= Fraction(fitted.data_norm_) ** 2
+    assert np.all(getattr(fitted, "explained_variance_", 0.0) >= 0.0)
+    if getattr(fitted, "row_norm", None) == "auto" and name == "scaler" and fitted.with_std:
+        assert fitted.data_norm_ == np.sqrt(3)
+
+
+def vectors_of(fitted):
+    """Return directions in which rows are longest."""
+    found = [np.ones(3), *np.eye(3)]
+    for name in ("mean_", "components_"):
+        if (learned := getattr(fitted, name, None)) is not None:
+            found += list(np.atleast_2d(learned))
+    return found
 
 
 def test_rows_are_transformed_one_by_one(transformer):

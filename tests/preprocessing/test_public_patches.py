@@ -1,4 +1,4 @@
-"""Features by patches of public photographs: a slow loop gives the same, and nothing is learned."""
+"""Public photographs: patches as a slow loop has them, whitening, and no row is looked at."""
 
 import math
 
@@ -6,15 +6,22 @@ import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from skdp.preprocessing import PublicPatches, RowNormClipper
+from skdp.preprocessing import PublicPatches, RowNormClipper, ScatteringTransform
+from skdp.preprocessing.images import base
 from skdp.reporting import privacy_statement
 
 pytest.importorskip("PIL", reason="the photographs need Pillow")
 SMALL = {"n_filters": 8, "patch_size": 3}
+SHAPE = (16, 12, 3)
+WHITE = {
+    "scattering": ScatteringTransform(SHAPE, n_scales=1, n_angles=2, whiten=True),
+    "patches": PublicPatches(SHAPE, n_filters=6, patch_size=3, whiten=True),
+}
 
 
 @pytest.fixture(autouse=True)
-def few_public_patches(monkeypatch):
+def few_public_crops_and_patches(monkeypatch):
+    monkeypatch.setattr(base, "_CROPS", 40)
     monkeypatch.setattr("skdp.preprocessing.images.patches._PATCHES", 400)
 
 
@@ -74,13 +81,53 @@ def test_a_row_is_the_same_to_the_bit_in_any_company(dtype):
     np.testing.assert_allclose(groups.std(axis=2), 1.0, atol=1e-3)
 
 
-def test_the_statement_calls_them_data_independent():
-    X = images(4, (8, 8))
-    steps = make_pipeline(PublicPatches((8, 8), **SMALL), RowNormClipper(method="scale")).fit(X)
+def channels(features, X):
+    return features.transform(X).reshape(len(X), features.output_shape_[0], -1)
+
+
+def covariance(maps):
+    table = np.moveaxis(maps, 1, 0).reshape(maps.shape[1], -1)
+    return table.mean(axis=1), np.cov(table, bias=True)
+
+
+@pytest.mark.parametrize("name", WHITE)
+def test_channels_of_public_crops_are_uncorrelated(name):
+    features, crops = WHITE[name].fit(images(1, SHAPE)), base.draw_crops(*SHAPE)
+    plain = type(features)(**features.get_params() | {"whiten": False}).fit(images(1, SHAPE))
+    _, before = covariance(channels(plain, crops))
+    means, after = covariance(channels(features, crops))
+    values, vectors = np.linalg.eigh(before)
+    expected = vectors * (values / (values + 0.05 * values.mean() + 1e-12)) @ vectors.T
+    np.testing.assert_allclose(means, 0.0, atol=1e-9)
+    np.testing.assert_allclose(after, expected, atol=1e-7)
+    # Of any image, differences of features are mapped by one matrix.
+    X = images(4, SHAPE).astype(float)
+    mapped = [np.diff(channels(each, X), axis=0) for each in (plain, features)]
+    matrix = vectors / np.sqrt(values + 0.05 * values.mean() + 1e-12) @ vectors.T
+    np.testing.assert_allclose(matrix @ mapped[0], mapped[1], atol=1e-7)
+
+
+@pytest.mark.parametrize("name", WHITE)
+def test_rows_shape_neither_the_fit_nor_each_other(name):
+    features, X = WHITE[name].fit(images(1, SHAPE)), images(9, SHAPE, 1)
+    together = features.transform(X)
+    np.testing.assert_array_equal(features.fit(100.0 * X).transform(X), together)
+    for rows in (slice(0, 1), slice(None, None, -2)):
+        np.testing.assert_array_equal(features.transform(X[rows]), together[rows])
+    assert together.dtype == np.float32
+    np.testing.assert_allclose(together, features.transform(X.astype(float)), atol=1e-2)
+    steps = make_pipeline(features, RowNormClipper(method="scale")).fit(X)
     parts = privacy_statement(steps).to_dict()["parts"]
     assert [part["kind"] for part in parts] == ["data-independent"] * 2
     np.testing.assert_allclose(np.linalg.norm(steps.transform(X), axis=1), 1.0, rtol=1e-5)
-    assert list(steps[0].get_feature_names_out())[-1] == "publicpatches63"
+    names = steps[0].get_feature_names_out()
+    assert names[-1] == f"{type(features).__name__.lower()}{together.shape[1] - 1}"
+
+
+def test_crops_have_the_size_of_images_at_the_scales_that_hold_them():
+    assert base.draw_crops(5, 7, 1).shape == (2 * 3 * 40, 35)
+    assert base.draw_crops(300, 20, 3).shape == (2 * 1 * 40, 300 * 20 * 3)
+    assert base.draw_crops(5, 7, 1).std() > 0.1
 
 
 @pytest.mark.parametrize(
@@ -92,8 +139,16 @@ def test_the_statement_calls_them_data_independent():
         ({"grid_size": 0}, "grid_size"),
         ({"n_filters": 0}, "n_filters"),
         ({"normalize_groups": 7}, "must divide the 16 channels"),
+        ({"whiten": "yes"}, "whiten must be one of"),
+        ({"whiten": True, "image_shape": (430, 8)}, "smaller images than 430 x 8"),
     ],
 )
 def test_wrong_parameters(parameters, message):
+    patches = PublicPatches(**{"image_shape": (4, 8), **SMALL, **parameters})
     with pytest.raises(ValueError, match=message):
-        PublicPatches(**{"image_shape": (4, 8), **SMALL, **parameters}).fit(np.zeros((2, 32)))
+        patches.fit(np.zeros((2, math.prod(patches.image_shape))))
+
+
+def test_whitening_knows_photographs_of_one_or_three_colours():
+    with pytest.raises(ValueError, match="1 or 3 colours, got 2"):
+        ScatteringTransform((8, 8, 2), n_angles=2, whiten=True).fit(np.zeros((1, 128)))

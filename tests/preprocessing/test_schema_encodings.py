@@ -5,8 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from skdp import OperaLogisticRegression
 from skdp.preprocessing import (
@@ -96,24 +94,6 @@ def test_spikes_by_hand():
     np.testing.assert_allclose(block[0, 16:], [-third, 2 * third, -third])
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"spikes": [2, 1]}, "column 'x': spikes: must be increasing"),
-        ({"spikes": []}, "spikes: must hold amounts"),
-        ({"spikes": [1], "encoding": "scaled"}, "spikes: .* goes with waves"),
-        ({"spikes": ["a"]}, "spikes: must be a number"),
-        ({"cuts": 0}, "cuts: a number of cuts is 1 to 1000 and needs bounds, got 0"),
-        ({"cuts": 3, "upper": None}, "needs bounds"),
-        ({"cuts": True}, "cuts: must be a list"),
-        ({"cuts": "many"}, "cuts: must be a list"),
-    ],
-)
-def test_errors_of_numbers(fields, message):
-    with pytest.raises(ValueError, match=message):
-        NumericColumn(**{"name": "x", "lower": 0, "upper": 9, **fields})
-
-
 def test_waves_need_bounds():
     column = NumericColumn("x", cuts=[1], encoding="waves")
     assert column.left_open() == ("lower", "upper")
@@ -169,51 +149,6 @@ def test_interactions_count_in_the_norm():
     assert smaller.interactions == (("age", "ward"),)
 
 
-@pytest.mark.parametrize(
-    ("interactions", "message"),
-    [
-        ("age", "interactions: must be a list of tuples"),
-        (["age"], "interactions: must be a list, got 'age'"),
-        ([("age",)], r"two or more features in each, got \['age'\]"),
-        ([("age", "nobody")], "two or more features"),
-        ([("age", "ward"), ("ward", "age")], "names the same columns twice"),
-    ],
-)
-def test_errors_of_interactions(interactions, message):
-    with pytest.raises(ValueError, match=message):
-        TABLE.pipeline(OperaLogisticRegression(), interactions=interactions)
-
-
-def test_files_give_the_schema_back():
-    pytest.importorskip("yaml", reason="needs PyYAML")
-    declared = AUTO.replace(NumericColumn("score", -4, 4, cuts=5, scale="linear"))
-    for schema in (TABLE, AUTO, declared):
-        assert TableSchema.from_json(schema.to_json()) == schema
-        assert TableSchema.from_yaml(schema.to_yaml()) == schema
-    assert "interactions" not in TABLE.replace(interactions=()).to_json()
-
-
-def test_public_rows_are_drawn_and_encoded():
-    rows = AUTO.replace(NumericColumn("grade", 0, 5)).sample_public(5, random_state=0)
-    assert rows.shape == (5, 6)
-
-
-amounts = st.one_of(st.floats(), st.sampled_from([None, math.inf, -math.inf, 18, 1, 500, "x"]))
-words = st.sampled_from(["A", "B", None, "elsewhere"])
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    cells=st.tuples(amounts, amounts, st.floats(0, 9), st.floats(-9, 9), words, st.booleans()),
-    encoding=st.sampled_from(["auto", "declared"]),
-)
-def test_no_row_exceeds_the_norm(cells, encoding):
-    schema = TABLE.with_encoding(encoding)
-    row = pandas.DataFrame([cells], columns=TABLE.features, dtype=object)
-    features = schema.preprocessor().fit_transform(row)
-    assert np.linalg.norm(features) <= schema.norm_bound * (1 + 1e-12)
-
-
 def test_the_norm_is_reached():
     row = pandas.DataFrame([(50, 700, 2, 9, "B", 1)], columns=TABLE.features)
     for schema in (TABLE.replace(NumericColumn("age", 18, 50)), AUTO):
@@ -234,54 +169,9 @@ def test_schemas_from_bounds():
     assert TableSchema.from_bounds({"a": (0, 1)}, missing="refuse")["a"].missing == "refuse"
 
 
-@pytest.mark.parametrize(
-    ("bounds", "label", "message"),
-    [
-        ({"age": None}, None, r"column 'age': needs \(lower, upper\), public bounds, or the list"),
-        ({"age": (1, 2, 3)}, None, "column 'age': needs"),
-        ({"age": (1, None)}, None, "column 'age': upper: not given"),
-        ({"age": (2, 1)}, None, "column 'age': upper: must exceed"),
-        ({"ward": "ABC"}, None, "column 'ward': needs"),
-        ({"ward": ["A"]}, None, "column 'ward': categories: must name at least two"),
-        ({"age": (0, 1)}, "ill", "label: 'ill' is no column"),
-        ({"age": (0, 1), "ill": None}, "ill", "label 'ill': classes: not given"),
-    ],
-)
-def test_errors_of_bounds(bounds, label, message):
-    with pytest.raises(ValueError, match=message):
-        TableSchema.from_bounds(bounds, label=label)
-
-
-def test_drafts_from_names_and_types():
-    frame = table()
-    draft = TableSchema.draft(list(frame.columns), frame.dtypes, label="smoker")
-    assert draft == TableSchema.draft(frame, label="smoker")
-    assert set(draft.left_open()) == set(frame.columns)
-    with pytest.raises(ValueError, match="dtypes: needs one type a name, 2; got 1"):
-        TableSchema.draft(["a", "b"], ["float64"])
-    with pytest.raises(TypeError, match="goes with a list of names"):
-        TableSchema.draft(frame, frame.dtypes)
-    with pytest.raises(TypeError, match="bounds must be a mapping"):
-        TableSchema.from_bounds([("a", (0, 1))])
-
-
 def test_the_order_of_cells_is_that_of_numbers():
     cuts = NumericColumn("x", -50, 900, cuts=20).cuts
     assert len(cuts) == 20 and all(one < other for one, other in pairwise(cuts))
-
-
-def test_what_has_no_order_or_no_types_is_refused():
-    with pytest.raises(ValueError, match="'ward'"):
-        TableSchema.from_bounds({"ward": {"A", "B"}})
-    with pytest.raises(ValueError, match="a set has no order"):
-        TableSchema.from_bounds({"age": (0, 1), "ill": {0, 1}}, label="ill")
-    with pytest.raises(TypeError, match="dtypes="):
-        TableSchema.draft(["ab", "cd"])
-    with pytest.raises(ValueError, match="occur twice"):
-        columns = [BooleanColumn(name) for name in ("a", "b", "a * b")]
-        TableSchema(columns, interactions=[("a", "b")])
-    with pytest.raises(ValueError, match="two or more"):
-        SchemaEncoder([BooleanColumn("a")], product=True).fit(np.ones((3, 1)))
 
 
 def test_cells_of_a_line_are_spaced_like_the_line():

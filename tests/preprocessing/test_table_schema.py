@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from drawn_schemas import schemas
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -72,75 +73,24 @@ anything = st.one_of(
     st.booleans(),
     st.sampled_from(["A", "B", "yes", "no", 1, 2, (1,), [1], pandas.NA, pandas.NaT, b"A"]),
 )
-weights = st.floats(1e-3, 1e3)
-policies = st.sampled_from(["ignore", "indicator", "fill"])
 
 
-@st.composite
-def numeric_columns(draw, name):
-    lower = draw(st.floats(-1e6, 1e6))
-    scale = draw(st.sampled_from(["auto", "linear", "sqrt", "log"]))
-    lower = abs(lower) + 1e-3 if scale in ("sqrt", "log") else lower
-    cuts = sorted(set(draw(st.lists(st.floats(-1e9, 1e9), max_size=4))))
-    parts = ["scaled", "waves", *(["steps", "cells", "scaled+steps"] if cuts else [])]
-    missing = draw(policies)
-    return NumericColumn(
-        name,
-        lower,
-        lower + draw(st.floats(1.0, 1e6)),
-        scale=scale,
-        cuts=cuts,
-        encoding=draw(st.sampled_from(parts)),
-        missing=missing,
-        fill_value=draw(st.floats(-1e9, 1e9)) if missing == "fill" else None,
-        weight=draw(weights),
-    )
-
-
-@st.composite
-def listed_columns(draw, name):
-    missing = draw(policies)
-    cls, values = draw(
-        st.sampled_from(
-            [
-                (CategoricalColumn, ["A", "B", 3]),
-                (CategoricalColumn, [1, 2]),
-                (OrdinalColumn, [0, 1, 2, "many"]),
-                (BooleanColumn, ["no", "yes"]),
-                (BooleanColumn, [0, 1]),
-            ]
-        )
-    )
-    return cls(
-        name,
-        values,
-        missing=missing,
-        fill_value=values[1] if missing == "fill" else None,
-        unknown=draw(st.sampled_from(["ignore", "indicator"])),
-        weight=draw(weights),
-    )
-
-
-@pytest.mark.slow
-@settings(max_examples=80, deadline=None)
-@given(data=st.data())
-def test_no_row_exceeds_the_norm_that_the_schema_states(data):
-    kinds = data.draw(st.lists(st.sampled_from(["numeric", "listed"]), min_size=1, max_size=5))
-    columns, cells = [], {}
+@settings(max_examples=60, deadline=None)
+@given(schema=schemas(refuses=False), data=st.data())
+def test_no_row_exceeds_the_norm_that_the_schema_states(schema, data):
     rows = data.draw(st.integers(1, 4))
-    for j, kind in enumerate(kinds):
-        make, values = (
-            (numeric_columns, numbers) if kind == "numeric" else (listed_columns, anything)
-        )
-        columns.append(data.draw(make(f"c{j}")))
-        drawn = data.draw(st.lists(values, min_size=rows, max_size=rows))
-        cells[f"c{j}"] = pandas.Series(drawn, dtype=object)
-    schema = TableSchema(columns)
+    cells = {}
+    for column in schema.columns:
+        values = numbers if column.kind == "numeric" else anything
+        listed = list(column.listed()) or [column.lower, column.upper, *column.cuts]
+        drawn = st.lists(st.sampled_from(listed) | values, min_size=rows, max_size=rows)
+        cells[column.name] = pandas.Series(data.draw(drawn), dtype=object)
     features = schema.preprocessor().fit_transform(pandas.DataFrame(cells))
     assert np.all(np.isfinite(features))
     norms = np.linalg.norm(features, axis=1)
     assert np.all(norms <= schema.norm_bound * (1 + 1e-12))
-    assert schema.norm_bound == pytest.approx(math.sqrt(sum(c.weight**2 for c in columns)))
+    squares = sum(column.weight**2 for column in schema.columns) + len(schema.interactions)
+    assert schema.norm_bound == pytest.approx(math.sqrt(squares))
 
 
 def test_the_stated_norm_is_reached():
@@ -298,6 +248,9 @@ def test_encoder_clones_and_checks_its_columns():
         encoder.fit(np.zeros((1, 2)))
     with pytest.raises(ValueError, match="same order"):
         encoder.fit(X.rename(columns={"a": "b"}))
+    both = SchemaEncoder((NumericColumn("a", 0, 1), NumericColumn("b", 0, 1)))
+    with pytest.raises(ValueError, match="same order"):
+        both.fit(X.assign(b=0.0)[["b", "a"]])
 
 
 # ------------------------------------------------------------------------------- norm and pipeline

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -298,23 +297,6 @@ def test_strangers_are_warned_of_at_predict_and_never_at_fit():
     with pytest.warns(UserWarning, match=r"column 'ward': none .* list, \['A', 'B'\]") as caught:
         inside.transform(table)
     assert "SECRET" not in str(caught[0].message) and len(caught) == 1
-
-
-UNREADABLE = {
-    "sparse": scipy.sparse.csr_matrix(np.ones((3, 1))),
-    "masked": np.ma.masked_array(np.ones((3, 1)), mask=[[True], [False], [False]]),
-    "lazy": polars.LazyFrame({"c": [1.0]}),
-    "an array of records": np.array([(1.0,)], dtype=[("c", float)]),
-}
-
-
-@pytest.mark.parametrize("kind", UNREADABLE)
-def test_tables_without_plain_cells_are_refused(kind):
-    encoder = SchemaEncoder([NUMBER])
-    with pytest.raises(TypeError, match=f"the table is {kind}"):
-        encoder.fit(UNREADABLE[kind])
-    with pytest.raises(TypeError, match=f"the table is {kind}"):
-        encoder.fit([[1.0]]).transform(UNREADABLE[kind])
 
 
 def test_names_of_columns_do_not_make_a_table_unreadable():

@@ -10,8 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse
 
 from skdp.parameters import check_integer, parameter, released
-from skdp.preprocessing.images.base import ImageTransformer
-from skdp.preprocessing.images.photographs import read_photographs
+from skdp.preprocessing.images.base import ImageTransformer, read_photographs
 from skdp.threads import one_blas_thread
 
 # Constants of Coates and Ng, for pixels in [0, 1]: what is added to the variance of a patch and to

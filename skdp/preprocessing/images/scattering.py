@@ -11,7 +11,9 @@ from scipy import fft
 
 from skdp.parameters import check_choice, check_integer, parameter
 from skdp.preprocessing.images.base import ImageTransformer
-from skdp.preprocessing.images.filters import keep_low, morlet_spectrum, window_rows
+
+# Frequencies a whole number of turns apart are one on a grid; Gaussians vanish beyond so many.
+_TURNS = 2.0 * math.pi * np.arange(-4, 5)
 
 
 class ScatteringTransform(ImageTransformer):
@@ -91,15 +93,16 @@ class ScatteringTransform(ImageTransformer):
             for n, size in zip((height, width), sizes, strict=True)
         )
         self._windows = [
-            tuple(window_rows(size, n_scales, level) for size in sizes) for level in range(n_scales)
+            tuple(_window_rows(size, n_scales, level) for size in sizes)
+            for level in range(n_scales)
         ]
         angles = math.pi * ((n_angles - 2) // 2 - np.arange(n_angles)) / n_angles
         self._wavelets = {}
         for scale in range(n_scales):
-            spectra = [morlet_spectrum(sizes, scale, a, 4.0 / n_angles) for a in angles]
+            spectra = [_morlet_spectrum(sizes, scale, a, 4.0 / n_angles) for a in angles]
             # One for the image itself, one for moduli on each grid of the scales before.
             for level in range(max(scale, 1) if self.max_order == 2 else 1):
-                gains = np.array([keep_low(spectrum, level) for spectrum in spectra])
+                gains = np.array([_keep_low(spectrum, level) for spectrum in spectra])
                 self._wavelets[level, scale] = gains / 4 ** (scale - level)
         n_pairs = n_scales * (n_scales - 1) // 2 if self.max_order == 2 else 0
         return n_colours * (1 + n_scales * n_angles + n_pairs * n_angles**2), *shape
@@ -153,3 +156,40 @@ def _moduli(spectra: np.ndarray, gains: np.ndarray, n_halvings: int) -> np.ndarr
 def _average(maps: np.ndarray, window: tuple[np.ndarray, np.ndarray], out: np.ndarray) -> None:
     rows, columns = window
     np.matmul(rows, maps @ columns, out=out)
+
+
+def _morlet_spectrum(sizes: list[int], scale: int, angle: float, slant: float) -> np.ndarray:
+    """Return the transform, which is real, of a wavelet of frequency ``3 pi / 4 / 2**scale``."""
+    width, frequency = 0.8 * 2**scale, 0.75 * math.pi / 2**scale
+    wave, envelope = np.zeros((2, *sizes))
+    for above in _TURNS:
+        for left in _TURNS:
+            y = 2.0 * math.pi * np.fft.fftfreq(sizes[0])[:, np.newaxis] + above
+            x = 2.0 * math.pi * np.fft.fftfreq(sizes[1]) + left
+            along = y * math.cos(angle) + x * math.sin(angle)
+            across = (x * math.cos(angle) - y * math.sin(angle)) / slant
+            wave += np.exp(-((along - frequency) ** 2 + across**2) * width**2 / 2.0)
+            envelope += np.exp(-(along**2 + across**2) * width**2 / 2.0)
+    # A multiple of the envelope makes the sum of the wavelet zero.
+    return wave - envelope * (wave[0, 0] / envelope[0, 0])
+
+
+def _keep_low(spectrum: np.ndarray, level: int) -> np.ndarray:
+    """Keep the frequencies that a grid of every ``2**level``-th point along each axis can hold."""
+    for axis, size in enumerate(spectrum.shape):
+        half = (size >> level) // 2
+        spectrum = spectrum.take([*range(half), *range(size - half, size)], axis=axis)
+    return spectrum
+
+
+def _window_rows(size: int, n_scales: int, level: int) -> np.ndarray:
+    """Return the weights of means around every ``2**n_scales``-th point but the first and last.
+
+    They are for the points that ``2**level`` divides, of a periodic line.
+    """
+    width = 0.8 * 2 ** (n_scales - 1)
+    frequencies = 2.0 * math.pi * np.fft.fftfreq(size)[:, np.newaxis] + _TURNS
+    spectrum = np.exp(-((frequencies * width) ** 2) / 2.0).sum(axis=1)
+    window = np.fft.ifft(_keep_low(spectrum, level)).real
+    centres = np.arange(1, (size >> n_scales) - 1) << (n_scales - level)
+    return window[(centres[:, np.newaxis] - np.arange(window.size)) % window.size]

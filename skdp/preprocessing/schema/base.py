@@ -1,4 +1,8 @@
-"""What all kinds of column share: a checked, immutable public description."""
+"""Parts of a schema: checked, immutable public descriptions, and how their cells are read.
+
+A cell is read by itself: no step converts a column to a type that its cells decide together, and
+no cell decides about an error. Messages name columns and never a cell's value.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,33 @@ import dataclasses
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, ClassVar
 
 import numpy as np
 
 from skdp.choices import Missing
 from skdp.exceptions import SchemaError
-from skdp.preprocessing.schema.values import plain
+from skdp.inputs import nearest_float
 
 MISSING_POLICIES = ("refuse", "ignore", "indicator", "fill")
 
+# Position of a cell that is missing, and of one that is on no list.
+MISSING, UNKNOWN = -1, -2
 
-def _is_keyword(field: dataclasses.Field[Any]) -> bool:
-    return bool(field.kw_only)
+# What `as_numbers` reads as a number, if anything; bytes, times and complex numbers are none.
+_READABLE = (float, int, str, numbers.Real, np.bool_, Decimal)
+
+_FAMILIES = {
+    "any": ("interval",),
+    "number": ("int", "uint", "float", "halffloat", "double", "decimal"),
+    "boolean": ("bool",),
+    "text": ("str", "utf8", "large_string", "<u", ">u", "categorical", "enum"),
+    # Times, bytes and the like, which are neither numbers nor texts.
+    "other": ("date", "time", "period", "duration", "|s", "binary", "large_binary", "complex"),
+}
 
 
 class SchemaPart:
@@ -31,15 +47,10 @@ class SchemaPart:
         return f"{type(self).__name__}({shown})"
 
     def given(self) -> dict[str, Any]:
-        """Return the fields whose values differ from their defaults.
-
-        Returns
-        -------
-        dict
-            Values by the name of the field.
-        """
+        """Return the values of fields that differ from their defaults, by the field's name."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        values = [(field, getattr(self, field.name)) for field in sorted(fields, key=_is_keyword)]
+        by_place = sorted(fields, key=lambda field: bool(field.kw_only))
+        values = [(field, getattr(self, field.name)) for field in by_place]
         return {
             field.name: value
             for field, value in values
@@ -104,13 +115,7 @@ class CellPart(SchemaPart):
     needed: ClassVar[tuple[str, ...]] = ()
 
     def left_open(self) -> tuple[str, ...]:
-        """Return the fields that a draft leaves to be filled in.
-
-        Returns
-        -------
-        tuple of str
-            Names of fields.
-        """
+        """Return the names of the fields that a draft leaves to be filled in."""
         return tuple(field for field in self.needed if getattr(self, field) is None)
 
     def refuse_open(self) -> None:
@@ -123,29 +128,22 @@ class CellPart(SchemaPart):
             )
 
     def listed(self) -> tuple[Any, ...] | None:
-        """Return the values that a cell may hold.
-
-        Returns
-        -------
-        tuple or None
-            The public list; empty for numbers, None where the schema says nothing.
-        """
+        """Return the public list of values; empty for numbers, None if the schema has no say."""
         return None
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Say what is wrong with the type of a table's column, if anything is.
-
-        Parameters
-        ----------
-        dtype : dtype
-            The type; no cell is looked at.
-
-        Returns
-        -------
-        str or None
-            The problem and its remedy.
-        """
+        """Return the problem of a table's column of this type and its remedy, if there is one."""
         return None
+
+    def _admit(self, cells: np.ndarray) -> None:
+        """Refuse cells of a type that does not fit, or a part that is left open; none is read."""
+        self.refuse_open()
+        refuse_misfits([(self, cells.dtype)])
+
+    def _check_numbers(self, *fields: str) -> None:
+        for name in fields:
+            if (value := getattr(self, name)) is not None:
+                self._set(name, self._plain_number(name, value, "Write down a public bound."))
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,7 +232,7 @@ class FeatureColumn(Column, ABC):
         return self._features(self.read(cells))
 
     def read(self, cells: np.ndarray) -> np.ndarray:
-        """Return what the description makes of cells, each by itself.
+        """Return cells as the description reads them, each by itself; errors are those of `encode`.
 
         Parameters
         ----------
@@ -246,14 +244,8 @@ class FeatureColumn(Column, ABC):
         ndarray of shape (n_samples,)
             Numbers, NaN where one is missing; or places on the public list, negative for a cell
             that is missing or not listed.
-
-        Raises
-        ------
-        ValueError
-            As for `encode`.
         """
-        self.refuse_open()
-        refuse_misfits([(self, cells.dtype)])
+        self._admit(cells)
         return self._read(cells)
 
     def _refuse_missing(self) -> SchemaError:
@@ -279,6 +271,11 @@ def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = (
         raise SchemaError("the table does not fit the schema:\n- " + "\n- ".join(found))
 
 
+def norm_of(columns: Sequence[FeatureColumn]) -> float:
+    """Return the largest norm of a row of features: the root of the summed squared weights."""
+    return math.hypot(*(column.weight for column in columns))
+
+
 def one_hot(places: np.ndarray, count: int) -> np.ndarray:
     """Return one row for each place, with a one there; zeros for places outside 0..count-1."""
     return (places[:, None] == np.arange(count)).astype(np.float64)
@@ -290,3 +287,133 @@ def centre(places: np.ndarray, count: int) -> np.ndarray:
     Before that the squared norm is ``(1 - 1/K)**2 + (K - 1)/K**2 = 1 - 1/K``, with K = `count`.
     """
     return (one_hot(places, count) - 1.0 / count) / math.sqrt(1.0 - 1.0 / count)
+
+
+def dtype_family(dtype: Any) -> str:
+    """Return what a column's type promises of its cells, unseen; "any" if nothing."""
+    text = _type_name(dtype)
+    return next((name for name, starts in _FAMILIES.items() if text.startswith(starts)), "any")
+
+
+def listing_problem(dtype: Any, values: Sequence[Any], codes: Sequence[Any] = ()) -> str | None:
+    """Say why a table's column cannot hold listed values and codes, by its type alone, or None."""
+    family = dtype_family(dtype)
+    texts = [isinstance(value, str) for value in values]
+    if family == "other":
+        return "holds times, bytes or the like; turn them into numbers or categories row by row."
+    if family == "text" and values and not any(texts):
+        return "holds text but the schema lists numbers; convert the column or quote the values."
+    if family in ("number", "boolean") and values and all(texts):
+        return "holds numbers but the schema lists text; convert the column or unquote the values."
+    if not all(_float_can_tell(dtype, value) for value in (*values, *codes)):
+        return (
+            "holds floats, or may, too coarse for the listed numbers: neighbours are rounded to "
+            "one. Read the column as integers or text (TableSchema.read_csv does); one missing "
+            "cell makes pandas turn plain integers into floats."
+        )
+    return None
+
+
+def number_problem(dtype: Any) -> str | None:
+    """Say why a table's column cannot hold numbers, by its type alone, or None."""
+    if dtype_family(dtype) in ("text", "other"):
+        return "is numeric in the schema but its type is not; convert it row by row."
+    return None
+
+
+def _float_can_tell(dtype: Any, value: Any) -> bool:
+    """Tell whether a type, if one of floats, holds a number, and no neighbour rounds to it."""
+    text = _type_name(dtype)
+    # pandas makes floats of integer categories as soon as one cell is a float: any may be some.
+    if isinstance(value, str) or not text.startswith(("float", "double", "halffloat", "category")):
+        return True
+    half, single = text.startswith(("float16", "half")), text.startswith(("float32", "float["))
+    kind = np.float16 if half else np.float32 if single else np.float64
+    return abs(value) < 2 ** (np.finfo(kind).nmant + 1) and float(kind(value)) == value
+
+
+def _type_name(dtype: Any) -> str:
+    """Return a type's name in small letters."""
+    return str(dtype).lower().removeprefix("sparse[")
+
+
+def as_numbers(cells: np.ndarray, codes: Sequence[Any]) -> np.ndarray:
+    """Return cells as float64, NaN where one is missing, a code, or no number; infinity is kept.
+
+    Text is the number that Python's ``float`` reads in it.
+    """
+    if cells.dtype.kind in "biuf" and cells.dtype.itemsize <= 8:
+        found = cells.astype(np.float64)
+    else:
+        found = np.array([_number(cell) for cell in cells.tolist()], dtype=np.float64)
+    for code in codes:
+        found[found == _number(code)] = np.nan
+    return found
+
+
+def positions_in(
+    cells: np.ndarray, position: Mapping[Any, int], codes: Sequence[Any]
+) -> np.ndarray:
+    """Return each cell's position on a public list; `MISSING` or `UNKNOWN` otherwise.
+
+    A cell is the listed value that it equals, as Python compares, or else the one of the same text.
+    Cells among `codes` are missing.
+    """
+    # 1 is 1.0 and True, and no integer is a float beside it; "1" is 1, 1 is "1", "True" is True.
+    # Texts are equal character by character: "1.0", " 1" and "01" are not 1, "a" is not "A", and
+    # bytes are no text.
+    listed = {**position, **dict.fromkeys(codes, MISSING)}
+    # What is listed itself comes before what another value looks like as text.
+    known = {**{str(value): place for value, place in listed.items()}, **listed}
+    found = cells.tolist()
+    try:
+        places = list(map(known.get, found))
+    except Exception:  # some cell is no key: each is asked for by itself
+        places = [_get(known, cell) for cell in found]
+    if None in places:
+        pairs = zip(places, found, strict=True)
+        places = [_position_of_text(c, known) if place is None else place for place, c in pairs]
+    return np.array(places, dtype=np.int64)
+
+
+def plain(value: Any) -> Any:
+    """Return a numpy scalar as Python's own, and a whole float as an integer, which it equals."""
+    value = value.item() if isinstance(value, np.generic) else value
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if whole else value
+
+
+def _is_missing(cell: Any) -> bool:
+    """Tell whether a cell is None, NaN, NaT or pandas' NA."""
+    if cell is None:
+        return True
+    try:
+        return bool(cell != cell)
+    except Exception:  # a cell decides about no error
+        return type(cell).__name__ == "NAType"
+
+
+def _get(known: Mapping[Any, int], cell: Any) -> int | None:
+    try:
+        return known.get(cell)
+    except Exception:  # what cannot be hashed or compared is on no list
+        return UNKNOWN
+
+
+def _position_of_text(cell: Any, known: Mapping[Any, int]) -> int:
+    if isinstance(cell, str):  # it was looked up as it is
+        return UNKNOWN
+    if _is_missing(cell):
+        return MISSING
+    value = plain(cell)
+    try:
+        return known.get(str(value), UNKNOWN) if isinstance(value, bool | int | float) else UNKNOWN
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        return UNKNOWN
+
+
+def _number(cell: Any) -> float:
+    try:
+        return nearest_float(cell) if isinstance(cell, _READABLE) else math.nan
+    except Exception:  # a cell decides about no error
+        return math.nan

@@ -1,4 +1,4 @@
-"""Columns of numbers, columns that are left out, and the features that they become.
+"""Columns of numbers, columns that are left out, columns that act together, and their features.
 
 Every kind of column maps a cell to a block of features whose Euclidean norm is at most the
 column's weight, whatever the cell holds. Nothing but the public description enters.
@@ -6,6 +6,8 @@ column's weight, whatever the cell holds. Nothing but the public description ent
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -15,8 +17,14 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from skdp.choices import Auto, NumberEncoding, Scale
-from skdp.preprocessing.schema.base import Column, FeatureColumn, centre
-from skdp.preprocessing.schema.values import as_numbers, number_problem
+from skdp.preprocessing.schema.base import (
+    Column,
+    FeatureColumn,
+    SchemaPart,
+    as_numbers,
+    centre,
+    number_problem,
+)
 
 
 def _root(x: Any) -> Any:
@@ -34,6 +42,8 @@ _WAVES = np.arange(1, 16, 2)
 _AMPLITUDES = 1.0 / (_WAVES * math.sqrt(np.sum(1.0 / _WAVES**2)))
 
 _ENCODINGS = ("scaled", "steps", "cells", "waves", "scaled+steps")
+# Cells of a column without cuts of its own that acts together with others.
+_CELLS = 8
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,10 +114,7 @@ class NumericColumn(FeatureColumn):
         self._check_text("unit")
         self._check_choice("scale", ("auto", *_SCALES))
         self._check_choice("encoding", ("auto", *_ENCODINGS))
-        for name in ("lower", "upper", "fill_value"):
-            value = getattr(self, name)
-            if value is not None:
-                self._set(name, self._plain_number(name, value, "Write down a public bound."))
+        self._check_numbers("lower", "upper", "fill_value")
         self._check_bounds()
         self._set("cuts", self._check_cuts())
         if self.spikes is not None:
@@ -177,7 +184,7 @@ class NumericColumn(FeatureColumn):
         return tuple(encoding.split("+"))
 
     def listed(self) -> tuple[Any, ...]:
-        """Return the values that a cell may hold: none are listed for numbers."""
+        """Return an empty list, as of numbers."""
         return ()
 
     def left_open(self) -> tuple[str, ...]:
@@ -185,7 +192,7 @@ class NumericColumn(FeatureColumn):
         return super().left_open() if {"scaled", "waves"} & set(self.parts) else ()
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Say what is wrong with the type of a table's column, if anything is."""
+        """Return the problem of a table's column of this type and its remedy, if there is one."""
         return number_problem(dtype)
 
     def feature_names(self) -> list[str]:
@@ -264,6 +271,72 @@ class IgnoredColumn(Column):
 
     def _check(self) -> None:
         self._check_text("description")
+
+
+@dataclass(frozen=True, repr=False)
+class Interaction(SchemaPart):
+    """The block of columns that act together: the products of their features.
+
+    Numbers count as cells, at their cuts or eight spaced equally on their scale, and weights as 1,
+    so that a row of the block has norm at most 1. Schemas make it of ``interactions=``.
+
+    Parameters
+    ----------
+    columns : sequence of columns
+        Two or more columns that become features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import BooleanColumn, Interaction
+    >>> both = Interaction((BooleanColumn("smoker"), BooleanColumn("diabetes")))
+    >>> both.feature_names()
+    ['smoker=True * diabetes=True']
+    >>> both.encode(np.array([1, 1]), np.array([0, 1])).ravel()
+    array([-1.,  1.])
+    """
+
+    columns: Sequence[FeatureColumn]
+
+    def feature_names(self) -> list[str]:
+        """Return one name a feature: those of the features that are multiplied."""
+        names = [coarsen(column).feature_names() for column in self.columns]
+        return [" * ".join(parts) for parts in itertools.product(*names)]
+
+    def encode(self, *cells: np.ndarray) -> np.ndarray:
+        """Return the features of rows; errors are those of the columns.
+
+        Parameters
+        ----------
+        *cells : ndarray of shape (n_samples,)
+            Cells of each column.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Products of features, each row of norm at most 1.
+        """
+        pairs = zip(self.columns, cells, strict=True)
+        return multiply([coarsen(column).encode(values) for column, values in pairs])
+
+
+def coarsen(column: FeatureColumn) -> Any:
+    """Return a column of weight 1, and one of numbers as cells at its cuts or spaced equally."""
+    if not isinstance(column, NumericColumn):
+        return dataclasses.replace(column, weight=1.0)
+    cells: dict[str, Any] = {"encoding": "cells", "cuts": column.cuts or _CELLS - 1, "spikes": None}
+    cells["scale"] = "linear" if column._scale == "linear" else column.scale
+    return dataclasses.replace(column, weight=1.0, **cells)
+
+
+def multiply(blocks: list[np.ndarray]) -> np.ndarray:
+    """Return the products of features of different blocks; the norms of rows multiply."""
+    return functools.reduce(
+        lambda one, other: (one[:, :, None] * other[:, None, :]).reshape(
+            len(one), one.shape[1] * other.shape[1]
+        ),
+        blocks,
+    )
 
 
 def _waves(share: np.ndarray) -> np.ndarray:

@@ -4,84 +4,67 @@ from __future__ import annotations
 
 import reprlib
 import textwrap
-from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from skdp.preprocessing.schema.base import Column, SchemaPart
+from skdp.preprocessing.schema.base import Column
 from skdp.preprocessing.schema.columns import NumericColumn
-from skdp.preprocessing.schema.io import KINDS
-from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
+from skdp.preprocessing.schema.label import LabelColumn, NumericLabel
+from skdp.preprocessing.schema.lists import KINDS
 
 _WIDTH = 100
 _HEAD = ("column", "kind", "bounds or values", "unit", "encoding", "missing", "weight", "source")
 
 
-class SchemaDisplay(SchemaPart):
-    """The part of a schema that shows it: names, bounds, lists and sources, which are public."""
-
-    # Fields and properties of the schema.
-    columns: Sequence[Column]
-    label: LabelColumn | NumericLabel | None
-    unit: PrivacyUnit
-    name: str
-    description: str
-    source: str
-    interactions: Sequence[Sequence[str]]
-
-    @property
-    @abstractmethod
-    def data_norm(self) -> float:
-        """Public bound on the norm of a row."""
-
-    def __repr__(self) -> str:
-        by_kind = [[column for column in self.columns if column.kind == kind] for kind in KINDS]
-        lines = [self._headline()]
-        for columns in filter(None, by_kind):
-            # Lines are not broken inside a column.
-            brief = ", ".join(_in_brief(column).replace(" ", "\xa0") for column in columns)
-            wrapped = textwrap.wrap(
-                f"{columns[0].kind} ({len(columns)}): {brief}",
-                _WIDTH,
-                initial_indent="  ",
-                subsequent_indent="      ",
-                max_lines=2,
-                placeholder=" ...",
-            )
-            lines += [line.replace("\xa0", " ") for line in wrapped]
-        names = [*(c.name for c in self.columns if c.is_feature), *(c.name for c in self.columns)]
-        one = f"; one column: schema[{names[0]!r}]" if names else ""
-        return "\n".join([*lines, f"  all of it: .columns, .to_json(){one}"])
-
-    def _headline(self) -> str:
-        count = sum(column.is_feature for column in self.columns)
-        parts = [f"{count} feature{'s' * (count != 1)}"]
-        if self.interactions:
-            parts.append(f"{len(self.interactions)} interactions")
-        if self.label is not None:
-            wanted = [name for name in self.label.needed if getattr(self.label, name) is None]
-            rest = f"with {' and '.join(wanted)} left open" if wanted else ""
-            parts.append(f"label {self.label.name!r} {rest or f'in {_values_of(self.label)}'}")
-        parts += [f"one unit is a {self.unit.name}", f"data_norm={self.data_norm:.6g}"]
-        name = f"TableSchema {self.name!r}: " if self.name else "TableSchema: "
-        return textwrap.shorten(name + ", ".join(parts), 2 * _WIDTH, placeholder=" ...")
-
-    def _repr_html_(self) -> str:
-        """Return the schema as a table for notebooks."""
-        rows = [_cells_of(column) for column in self.columns]
-        if self.label is not None:
-            label = self.label
-            unit = getattr(label, "unit", "")
-            rows.append((label.name, "label", _values_of(label), unit, *[""] * 3, label.source))
-        rows += [(" * ".join(group), "interaction", *[""] * 6) for group in self.interactions]
-        about = [self._headline(), self.description, self.source and f"Source: {self.source}"]
-        body = "".join(_row("td", row) for row in rows)
-        return (
-            "".join(f"<p>{escape(text)}</p>" for text in about if text)
-            + '<div style="max-height: 40em; overflow: auto"><table>'
-            + f"<thead>{_row('th', _HEAD)}</thead><tbody>{body}</tbody></table></div>"
+def show_text(schema: Any) -> str:
+    """Return a few lines: a headline, and the columns of each kind."""
+    lines = [_headline(schema)]
+    for kind in KINDS:
+        # Lines are not broken inside a column.
+        columns = [_in_brief(c).replace(" ", "\xa0") for c in schema.columns if c.kind == kind]
+        wrapped = textwrap.wrap(
+            f"{kind} ({len(columns)}): {', '.join(columns)}",
+            _WIDTH,
+            initial_indent="  ",
+            subsequent_indent="      ",
+            max_lines=2,
+            placeholder=" ...",
         )
+        lines += [line.replace("\xa0", " ") for line in wrapped if columns]
+    names = [*schema.features, *(column.name for column in schema.columns)]
+    one = f"; one column: schema[{names[0]!r}]" if names else ""
+    return "\n".join([*lines, f"  all of it: .columns, .to_json(){one}"])
+
+
+def show_table(schema: Any) -> str:
+    """Return HTML: a headline, and a row for each column."""
+    rows = [_cells_of(column) for column in schema.columns]
+    if (label := schema.label) is not None:
+        unit = getattr(label, "unit", "")
+        rows.append((label.name, "label", _values_of(label), unit, *[""] * 3, label.source))
+    rows += [(" * ".join(group), "interaction", *[""] * 6) for group in schema.interactions]
+    about = [_headline(schema), schema.description, schema.source and f"Source: {schema.source}"]
+    body = "".join(_row("td", row) for row in rows)
+    return (
+        "".join(f"<p>{escape(text)}</p>" for text in about if text)
+        + '<div style="max-height: 40em; overflow: auto"><table>'
+        + f"<thead>{_row('th', _HEAD)}</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _headline(schema: Any) -> str:
+    count, label = len(schema.features), schema.label
+    parts = [f"{count} feature{'s' * (count != 1)}"]
+    if schema.interactions:
+        parts.append(f"{len(schema.interactions)} interactions")
+    if label is not None:
+        wanted = label.left_open()
+        rest = f"with {' and '.join(wanted)} left open" if wanted else ""
+        parts.append(f"label {label.name!r} {rest or f'in {_values_of(label)}'}")
+    parts += [f"one unit is a {schema.unit.name}", f"data_norm={schema.data_norm:.6g}"]
+    name = f"TableSchema {schema.name!r}: " if schema.name else "TableSchema: "
+    return textwrap.shorten(name + ", ".join(parts), 2 * _WIDTH, placeholder=" ...")
 
 
 def _row(tag: str, cells: Iterable[Any]) -> str:

@@ -1,29 +1,36 @@
-"""The transformer behind a schema: public descriptions of columns in, bounded features out."""
+"""The transformers behind a schema: public descriptions in, bounded features out."""
 
 from __future__ import annotations
 
 import copy
-import math
 import reprlib
 import warnings
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn import get_config
+from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.dask_tables import as_rows_are_read
 from skdp.exceptions import SchemaError
 from skdp.parameters import PlainParameters
-from skdp.preprocessing.schema.base import FeatureColumn, refuse_misfits
-from skdp.preprocessing.schema.interaction import Interaction, coarsen, multiply
-from skdp.preprocessing.schema.values import (
-    UNKNOWN,
+from skdp.pipelines import behind_others
+from skdp.preprocessing.schema.base import UNKNOWN, FeatureColumn, norm_of, refuse_misfits
+from skdp.preprocessing.schema.columns import Interaction, coarsen, multiply
+from skdp.preprocessing.schema.frames import (
     column_arrays,
     column_dtypes,
+    is_read_later,
     refuse_container,
+    rows_as_array,
 )
+from skdp.preprocessing.schema.label import NumericLabel
+from skdp.preprocessing.schema.lists import KINDS
 from skdp.row_bounds import note_bound
 from skdp.row_sources import BlockTable, encode_rows, source_of
 
@@ -71,19 +78,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
     @as_rows_are_read
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check that the table has the described columns; no cell is used.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_features)
-            Table.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : SchemaEncoder
-            The encoder.
+        """Check that a table, a frame or array-like, has the described columns; no cell is used.
 
         Raises
         ------
@@ -152,20 +147,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
     @as_rows_are_read
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Fit, and encode the same rows without a warning that would tell about them.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_features)
-            Table.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features_out)
-            Rows of norm at most ``data_norm_``.
-        """
+        """Fit, and encode the same rows without a warning that would tell about them."""
         return self.fit(X)._encode(X, predicting=False)
 
     def _encode(self, X: Any, *, predicting: bool) -> Any:
@@ -189,18 +171,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         return np.hstack(blocks) if blocks else np.zeros((len(X), 0))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the output features.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored; names come from the descriptions.
-
-        Returns
-        -------
-        ndarray of str
-            Names.
-        """
+        """Return the names of the output features, which come from the descriptions alone."""
         columns = getattr(self, "_columns", self.columns)
         if getattr(self, "_product", self.product):
             return np.array(Interaction(tuple(columns)).feature_names(), dtype=object)
@@ -226,6 +197,184 @@ def _warn_of_strangers(column: FeatureColumn, found: np.ndarray) -> None:
         )
 
 
-def norm_of(columns: Sequence[FeatureColumn]) -> float:
-    """Return the largest norm of a row of features: the root of the summed squared weights."""
-    return math.hypot(*(column.weight for column in columns))
+class SchemaPreprocessor(ColumnTransformer):
+    """A `ColumnTransformer` that looks at the kind of a table first.
+
+    The errors of its base would name no remedy, and quote cells of a mapping.
+    """
+
+    # The fitted state follows from the parameters, as that of its parts.
+    _learns_from_rows = False
+    # Beside that it is its base, which walks over steps go into.
+    _only_checks_tables = True
+
+    @as_rows_are_read
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Check the kind of the table, and do as the base class does."""
+        X = self._checked(X)
+        if (source := source_of(X, converted=False)) is None:
+            return super().fit_transform(X, y, **params)
+        super().fit_transform(source.read(0, 0), **params)
+        return self._as_read(source)
+
+    @as_rows_are_read
+    def transform(self, X: Any, **params: Any) -> Any:
+        """Check the kind of the table, and do as the base class does."""
+        X = self._checked(X)
+        if (source := source_of(X, converted=False)) is None:
+            return super().transform(X, **params)
+        return self._as_read(source)
+
+    def _as_read(self, source: BlockTable) -> Any:
+        """Return rows that are encoded as they are read, by what this fit has left."""
+        steps = copy.deepcopy(self)
+        for _, encoder, _ in steps.transformers_:
+            if isinstance(encoder, SchemaEncoder):  # and no word such as "drop"
+                encoder._tells = False
+        return encode_rows(source, steps.encode_block, steps.encode_block(source.read(0, 0)))
+
+    def encode_block(self, block: Any) -> Any:
+        """Encode rows in memory, or mapped there, of a table that has been looked at."""
+        return np.asarray(super().transform(block))
+
+    def _checked(self, X: Any) -> Any:
+        refuse_container(X)
+        keys = {key for _, _, chosen in self.transformers for key in chosen}
+        if any(isinstance(key, str) for key in keys):
+            if hasattr(X, "columns"):
+                return X
+            raise ValueError(
+                "the schema's columns are chosen by name, which needs a pandas or polars frame; an "
+                "array or list whose columns are the schema's features, in their order, needs "
+                "positions=True in preprocessor or pipeline."
+            )
+        if isinstance(X, list | tuple):
+            X = rows_as_array(X)
+        if X.shape[1] != len(keys) or not self._has_names_of(X):
+            raise ValueError(
+                "the schema's columns are chosen by place, so that the table needs the schema's "
+                "features in their order, and nothing else."
+            )
+        return X
+
+    def _has_names_of(self, X: Any) -> bool:
+        """Tell whether a frame names the features in their order, or gives no names."""
+        names = list(getattr(X, "columns", ()))
+        parts = [(keys, getattr(step, "columns", ())) for _, step, keys in self.transformers]
+        return not all(isinstance(name, str) for name in names[:1]) or all(
+            names[key] == column.name
+            for keys, columns in parts
+            for key, column in zip(keys, columns, strict=False)
+            if names
+        )
+
+
+class SchemaPipeline(Pipeline):
+    """A `Pipeline` that takes labels and ids of a table on disk from the schema's columns."""
+
+    # As above: what it is beside its base decides about labels and ids alone.
+    _learns_from_rows = False
+    _only_checks_tables = True
+
+    def __init__(
+        self,
+        steps: Any,
+        *,
+        schema: Any = None,
+        transform_input: Any = None,
+        memory: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(steps, transform_input=transform_input, memory=memory, verbose=verbose)
+        self.schema = schema
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit on rows, or on a table on disk that is split as `TableSchema.split` does.
+
+        Frames are to be split before: whatever scores what it fits needs their labels as well.
+        """
+        if y is None and is_read_later(X) and self._has_label(X):
+            by_unit = self.schema.unit.column is not None
+            if params or (by_unit and not self._hands_on_ids()):
+                raise ValueError(
+                    "fit(table) takes labels and ids from the schema's columns, and hands them to "
+                    "one estimator behind the schema. Else say to whom they go: X, y, groups = "
+                    "schema.split(table, groups=True), and fit(X, y, <step>__groups=groups)."
+                )
+            X, y, *ids = self.schema.split(X, groups=by_unit)
+            routed = get_config()["enable_metadata_routing"]
+            key = "groups" if routed else f"{self.steps[-1][0]}__groups"
+            params = dict(zip([key], ids, strict=False))
+        return super().fit(X, y, **params)
+
+    def _has_label(self, X: Any) -> bool:
+        label = getattr(self.schema, "label", None)
+        return label is not None and label.name in list(getattr(X, "columns", ()))
+
+    def _hands_on_ids(self) -> bool:
+        """Tell whether all that learns from rows is one step, whose fit takes ids."""
+        last = self.steps[-1][1]
+        return len(self.steps) == 2 and "groups" in signature(last.fit).parameters
+
+
+def make_preprocessor(schema: Any, positions: bool) -> SchemaPreprocessor:
+    """Return the transformer of a schema's features: an encoder a kind, and one an interaction."""
+    names = schema.features
+    features = [schema[name] for name in names]
+    if not features:
+        raise schema._fail("columns", "no column is a feature.")
+    for column in features:
+        column.refuse_open()
+    groups = [(kind, [c.name for c in features if c.kind == kind], False) for kind in KINDS]
+    groups += [(f"interaction {j}", own, True) for j, own in enumerate(schema.interactions, 1)]
+    steps = [
+        (
+            title,
+            SchemaEncoder(tuple(schema[name] for name in own), product=product),
+            [names.index(name) for name in own] if positions else list(own),
+        )
+        for title, own, product in groups
+        if own
+    ]
+    return SchemaPreprocessor(steps, remainder="drop", verbose_feature_names_out=False)
+
+
+def make_schema_pipeline(schema: Any, estimator: Any, positions: bool) -> SchemaPipeline:
+    """Return a pipeline of the preprocessor and a clone that is told the norm and the label."""
+    estimator = clone(estimator)
+    of_label = {} if schema.label is None else _label_parameters(schema.label, estimator)
+    elsewhere = behind_others(estimator)
+    for key, value in estimator.get_params(deep=True).items():
+        last = key.rpartition("__")[2]
+        if last in of_label and value is None:
+            estimator.set_params(**{key: of_label[last]})
+        if last != "data_norm" or key.startswith(elsewhere):
+            continue
+        if value is None:
+            estimator.set_params(**{key: schema.data_norm})
+        elif value != schema.data_norm:
+            raise ValueError(
+                f"{key}={value!r} was given, while the schema's rows are bounded by data_norm="
+                f"{schema.data_norm!r}. Leave it out; for shorter rows, give the schema a "
+                "clip_norm: schema.replace(clip_norm=...)."
+            )
+    steps = make_pipeline(make_preprocessor(schema, positions), estimator).steps
+    return SchemaPipeline(steps, schema=schema)
+
+
+def _label_parameters(label: Any, estimator: Any) -> dict[str, Any]:
+    """Return what an estimator is told of the label; one that predicts something else is refused.
+
+    A search or pipeline is what it holds. What is neither classifier nor regressor is told all.
+    """
+    numeric, known = isinstance(label, NumericLabel), hasattr(estimator, "__sklearn_tags__")
+    if known and (is_classifier if numeric else is_regressor)(estimator):
+        holds, wanted = ("a number", "regressor") if numeric else ("one of classes", "classifier")
+        name = type(estimator).__name__
+        raise label._fail("kind", f"it is {holds}, which {name} does not predict: take a {wanted}.")
+    if isinstance(label, NumericLabel):
+        label.refuse_open()
+        return {"target_bounds": (label.lower, label.upper)}
+    if label.classes is None:
+        return {}
+    return {"classes": list(label.classes), "prevalence": label.prevalence}

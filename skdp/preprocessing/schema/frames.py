@@ -1,14 +1,125 @@
-"""Compare tables with schemas, and draft schemas, by names and types alone."""
+"""Tables and schemas: types compared, columns read, drafts and rows made; a cell by itself."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import partial
 from typing import Any
 
-from skdp.preprocessing.schema.base import Column, refuse_misfits
-from skdp.preprocessing.schema.io import KINDS
-from skdp.preprocessing.schema.values import dtype_family, refuse_container
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skdp.choices import ListedMissing
+from skdp.dask_tables import is_of_dask, split_partitions
+from skdp.parameters import check_integer
+from skdp.preprocessing.schema.base import (
+    Column,
+    FeatureColumn,
+    as_numbers,
+    dtype_family,
+    refuse_misfits,
+)
+from skdp.preprocessing.schema.columns import NumericColumn
+from skdp.preprocessing.schema.files import refuse_unknown
+from skdp.preprocessing.schema.label import LabelColumn, NumericLabel
+from skdp.preprocessing.schema.lists import KINDS, BooleanColumn, CategoricalColumn
+from skdp.row_sources import BlockTable, in_blocks
+
+# Options of pandas.read_csv that say where cells begin and end, and nothing of what they mean.
+_LAYOUT = (
+    *("sep", "delimiter", "lineterminator", "quotechar", "quoting", "doublequote", "escapechar"),
+    *("header", "names", "usecols", "skiprows", "nrows", "comment", "skip_blank_lines"),
+    *("skipinitialspace", "on_bad_lines", "encoding", "encoding_errors", "compression"),
+    "storage_options",
+)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def refuse_container(X: Any, column: bool = False) -> None:
+    """Refuse what is no table, or no column, of cells that can be told apart, by its type alone."""
+    shape = getattr(X, "shape", None)
+    rows = X if isinstance(X, list | tuple) and not column else ()
+    flat = isinstance(shape, tuple) and len(shape) != 2 and not column
+    lengths = {_length_of_row(row) for row in rows}
+    kinds = {
+        "sparse": hasattr(type(X), "tocsr"),
+        "masked, and the mask would be lost": isinstance(X, np.ma.MaskedArray),
+        "lazy; collect it first": hasattr(type(X), "collect"),
+        "an array of records": isinstance(X, np.ndarray) and X.dtype.names is not None,
+        "a mapping; make a pandas or polars frame of it": isinstance(X, Mapping),
+        "a list of mappings; make a pandas or polars frame of it": any(
+            isinstance(row, Mapping) for row in rows
+        ),
+        "one row or column; it needs two dimensions": flat or -1 in lengths,
+        "a list whose rows are not lists of one length": len(lengths) > 1,
+        "none of these": shape is None and (not hasattr(X, "__getitem__") or isinstance(X, str)),
+    }
+    for kind, found in kinds.items():
+        if found:
+            raise TypeError(
+                f"a schema describes frames, dense arrays and lists; the table is {kind}."
+            )
+
+
+def _length_of_row(row: Any) -> int:
+    """Return how many cells a row of a list has; -1 if it is none."""
+    rows = isinstance(row, list | tuple | np.ndarray) and getattr(row, "ndim", 1) > 0
+    return len(row) if rows else -1
+
+
+def rows_as_array(rows: Any) -> np.ndarray:
+    """Return a list of rows of one length as an array of objects, in which a cell is anything."""
+    array = np.empty((len(rows), len(rows[0])), dtype=object)
+    for i, row in enumerate(rows):
+        for j, cell in enumerate(row):
+            array[i, j] = cell
+    return array
+
+
+def column_dtypes(X: Any) -> list[Any]:
+    """Return the types of the columns of a table; no cell is looked at."""
+    if hasattr(X, "dtypes"):
+        return list(X.dtypes)
+    if hasattr(X, "shape"):
+        return [getattr(X, "dtype", np.dtype(object))] * X.shape[1]
+    return [np.dtype(object)] * len(X[0])
+
+
+def column_arrays(X: Any) -> list[np.ndarray]:
+    """Return the columns of a table, each as an array whose cells do not depend on each other."""
+    if hasattr(X, "iloc"):
+        return [series_cells(X.iloc[:, j]) for j in range(X.shape[1])]
+    if hasattr(X, "get_columns"):
+        return [series_cells(column) for column in X.get_columns()]
+    if hasattr(X, "shape"):
+        return list(np.asarray(X).T)
+    return [_objects(column) for column in zip(*X, strict=True)]
+
+
+def series_cells(series: Any) -> np.ndarray:
+    """Return one column of a frame as an array whose cells do not depend on each other.
+
+    Of objects where a missing cell would change the type of the others.
+    """
+    if not hasattr(series, "iloc"):  # polars turns integers with a null into floats
+        return series.to_numpy() if series.dtype.is_float() else _objects(series.to_list())
+    if isinstance(series.dtype, np.dtype):
+        return np.asarray(series)
+    if hasattr(series.dtype, "numpy_dtype") and series.dtype.kind in "biuf" and not series.hasnans:
+        return np.asarray(series.to_numpy(dtype=series.dtype.numpy_dtype))
+    if hasattr(series, "cat"):  # pandas turns integer categories with a null into floats
+        categories = [*series.cat.categories.astype(object), None]
+        return _objects(categories)[series.cat.codes.to_numpy()]
+    return np.asarray(series.to_numpy(dtype=object))
+
+
+def _objects(cells: Iterable[Any]) -> np.ndarray:
+    """Return cells as an array of objects, also where they are sequences."""
+    return np.fromiter(cells, dtype=object)
 
 
 def column_types(frame: Any) -> list[tuple[str, Any]]:
@@ -27,11 +138,8 @@ def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
     """Compare a frame with a schema; no cell is looked at."""
     types = column_types(frame)
     names = Counter(name for name, _ in types)
-    parts = {part.name: part for part in schema.columns}
-    needed = list(schema.features)
-    if schema.label is not None:
-        parts[schema.label.name] = schema.label
-        needed += [schema.label.name] if label else []
+    parts = {part.name: part for part in schema._parts}
+    needed = [*schema.features, *([schema.label.name] if schema.label and label else [])]
     problems = [f"column {name!r} is missing." for name in needed if name not in names]
     for name, count in names.items():
         if count > 1:
@@ -44,7 +152,88 @@ def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
     refuse_misfits(((parts[name], dtype) for name, dtype in types if name in parts), problems)
 
 
-def draft_columns(table: Any) -> list[Column]:
+def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
+    """Return the columns of features of a table, its labels, and ids of units where wanted."""
+    if schema.label is None:
+        raise schema._fail("label", "is not described, so that there is nothing to split off.")
+    check_frame(schema, frame, label=True)
+    if groups and schema.unit.column not in list(frame.columns):
+        raise schema._fail("unit", "its column is not declared or not in the table.")
+    wanted = [(schema.label.name, schema.label.encode)]
+    if groups:
+        wanted.append((str(schema.unit.column), np.asarray))
+    read = [(name, partial(_read_cells, name, encode)) for name, encode in wanted]
+    X, columns = _split_columns(frame, schema.features, read)
+    return X, *columns
+
+
+def _split_columns(frame: Any, names: list[str], read: list[tuple[str, Any]]) -> tuple[Any, Any]:
+    """Return named columns, and those of functions of one column, of a table that lies anywhere."""
+    if is_of_dask(frame):
+        used = frame[list(dict.fromkeys((*names, *(name for name, _ in read))))]
+        return split_partitions(used, names, [cells for _, cells in read])
+    return frame[names], [in_blocks(cells, frame[[name]]) for name, cells in read]
+
+
+def is_read_later(table: Any) -> bool:
+    """Tell whether the rows of a table lie on disk or at workers."""
+    return isinstance(table, BlockTable) or is_of_dask(table)
+
+
+def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:
+    return read(series_cells(rows[name]))
+
+
+def fields_from_bounds(
+    bounds: Mapping[str, Any], label: str | None, missing: ListedMissing
+) -> dict[str, Any]:
+    """Return columns and label of a schema from bounds and lists by column."""
+    if not isinstance(bounds, Mapping):
+        raise TypeError(f"bounds must be a mapping by column, got {type(bounds).__name__}.")
+    _refuse_no_column(label, list(bounds))
+    columns = [_column_of(key, given, missing) for key, given in bounds.items() if key != label]
+    if label is not None and isinstance(bounds[label], Set):
+        raise ValueError(f"label {label!r}: give classes as a list: a set has no order.")
+    found = None if label is None else _label_of(label, bounds[label])
+    return {"columns": tuple(columns), "label": found}
+
+
+def _label_of(name: str, given: Any) -> LabelColumn | NumericLabel:
+    """Return the label: a tuple of two numbers is bounds, as for columns."""
+    label: LabelColumn | NumericLabel
+    if isinstance(given, tuple) and len(given) == 2 and not any(isinstance(v, str) for v in given):
+        label = NumericLabel(name, *given)
+    else:
+        label = LabelColumn(name, given)
+    label.refuse_open()
+    return label
+
+
+def _column_of(name: str, given: Any, missing: ListedMissing) -> Column:
+    if isinstance(given, tuple) and len(given) == 2:
+        column = NumericColumn(name, *given, encoding="waves", missing=missing)
+        column.refuse_open()
+        return column
+    if not isinstance(given, Iterable) or isinstance(given, str | tuple | Set | Mapping):
+        raise ValueError(
+            f"column {name!r}: needs (lower, upper), public bounds, or the list of all its values; "
+            f"got {given!r}."
+        )
+    values = tuple(given)
+    kind = BooleanColumn if len(values) == 2 else CategoricalColumn
+    return kind(name, values, missing=missing)
+
+
+def fields_of_draft(table: Any, dtypes: Any, label: str | None) -> dict[str, Any]:
+    """Return columns and label, left open, of a frame, a mapping to kinds, or names and types."""
+    columns = _draft_columns(table if dtypes is None else _typed(table, dtypes))
+    _refuse_no_column(label, [column.name for column in columns])
+    numeric = isinstance(table, Mapping) and table.get(label) == NumericLabel.kind
+    found = None if label is None else (NumericLabel if numeric else LabelColumn)(label)
+    return {"columns": tuple(c for c in columns if c.name != label), "label": found}
+
+
+def _draft_columns(table: Any) -> list[Column]:
     """Return columns with names and kinds, of a frame, mapping or list of (name, type)."""
     if isinstance(table, Mapping):
         kinds = list(table.items())
@@ -68,6 +257,104 @@ def draft_columns(table: Any) -> list[Column]:
         if kind not in KINDS:
             raise ValueError(f"column {name!r}: kind: must be one of {', '.join(KINDS)}.")
     return [KINDS[kind](name) for name, kind in kinds]
+
+
+def _typed(names: Any, dtypes: Any) -> list[tuple[str, Any]]:
+    if isinstance(names, str | Mapping) or hasattr(names, "dtypes") or isinstance(dtypes, Mapping):
+        raise TypeError("dtypes is a list that goes with a list of names; a table needs none.")
+    pairs = list(names), list(dtypes)
+    if len(pairs[0]) != len(pairs[1]):
+        raise ValueError(f"dtypes: needs one type a name, {len(pairs[0])}; got {len(pairs[1])}.")
+    return list(zip(*pairs, strict=True))
+
+
+def _refuse_no_column(label: str | None, names: list[str]) -> None:
+    if label is not None and label not in names:
+        raise ValueError(f"label: {label!r} is no column of the table.")
+
+
+def read_csv(schema: Any, path: Any, options: dict[str, Any]) -> Any:
+    """Return a file as a pandas frame, each cell read by the description of its column."""
+    if refused := [name for name in options if name not in _LAYOUT]:
+        raise TypeError(
+            f"read_csv does not take {', '.join(refused)}: cells are read as text, and then by "
+            f"the schema. It takes {', '.join(_LAYOUT)}."
+        )
+    pandas = import_pandas()
+    frame = pandas.read_csv(path, dtype=str, na_filter=False, index_col=False, **options)
+    for part in schema._parts:
+        if part.name in frame.columns:
+            cells = _cells_of_texts(part, frame[part.name].to_list())
+            frame[part.name] = pandas.Series(cells, frame.index, cells.dtype)
+    return frame
+
+
+def read_parquet(path: Any, options: dict[str, Any]) -> Any:
+    """Return a file as a pandas frame in the types of pyarrow."""
+    pandas = import_pandas()
+    if importlib.util.find_spec("pyarrow") is None:
+        raise ImportError("Parquet files need pyarrow: pip install 'skdp[parquet]'.")
+    return pandas.read_parquet(path, engine="pyarrow", dtype_backend="pyarrow", **options)
+
+
+def _cells_of_texts(part: Any, texts: list[str]) -> np.ndarray:
+    """Return the cells that texts of a file stand for by a description, each by itself."""
+    found = np.array(texts, dtype=object)
+    if isinstance(part, NumericColumn | NumericLabel):
+        return as_numbers(found, ())
+    listed = part.listed() or ("",)
+    words = {"true": True, "false": False} if any(isinstance(v, bool) for v in listed) else {}
+    numeric = not any(isinstance(value, str) for value in listed)
+    kept = (*listed, *getattr(part, "missing_codes", ()))
+
+    def read(text: str) -> Any:
+        if text in kept:
+            return text
+        rest = _exact_number(text) if numeric else text or None
+        return words.get(text.casefold(), rest)
+
+    found[:] = [read(text) for text in texts]
+    return found
+
+
+def _exact_number(text: str) -> Any:
+    """Return a text as the number that it spells, itself if it spells none, None if it is empty."""
+    if spelled := _NUMBER.fullmatch(text):
+        with contextlib.suppress(ValueError):  # Python reads no integer of more than 4300 digits
+            return float(text) if spelled[1] or spelled[2] else int(text)
+    return text or None
+
+
+def sample_rows(schema: Any, n: int, marginals: Any, random_state: Any) -> Any:
+    """Return a frame of rows that the description allows; None for marginals is uniform."""
+    n = check_integer("n", n, at_least=1)
+    given = dict(marginals or {})
+    refuse_unknown("marginals", given, schema.features)
+    rng = check_random_state(random_state)
+    columns = [schema[name] for name in schema.features]
+    return import_pandas().DataFrame(
+        {column.name: _draw(column, given.get(column.name), n, rng) for column in columns}
+    )
+
+
+def _draw(column: FeatureColumn, marginal: Any, n: int, rng: Any) -> Any:
+    """Draw cells of one column; None for a marginal is uniform."""
+    column.refuse_open()
+    try:
+        if not isinstance(column, NumericColumn):
+            # Not an array of the list, which would give all its values one type.
+            listed = list(column.listed() or ())
+            return [listed[place] for place in rng.choice(len(listed), n, p=marginal)]
+        edges = np.asarray([column.lower, column.upper] if marginal is None else marginal, float)
+        inside = edges.ndim == 1 and edges.size > 1 and np.all(np.diff(edges) >= 0.0)
+        if not (inside and column.lower <= edges[0] and edges[-1] <= column.upper):
+            raise ValueError(
+                "edges must be two or more numbers within the bounds that do not fall."
+            )
+        place = rng.randint(edges.size - 1, size=n)
+        return edges[place] + rng.uniform(size=n) * np.diff(edges)[place]
+    except (TypeError, ValueError) as error:
+        raise column._fail("marginals", f"give what fits the column. {error}") from error
 
 
 def import_pandas() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -11,8 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdp.exceptions import PrivacyWarning
-from skdp.preprocessing.schema.base import CellPart, SchemaPart, refuse_misfits
-from skdp.preprocessing.schema.values import (
+from skdp.preprocessing.schema.base import (
+    CellPart,
+    SchemaPart,
     as_numbers,
     listing_problem,
     number_problem,
@@ -20,8 +22,43 @@ from skdp.preprocessing.schema.values import (
 )
 
 
+class _Label(CellPart, ABC):
+    """The column to predict."""
+
+    name: str
+
+    def _place(self) -> str:
+        return f"label {self.name!r}"
+
+    def encode(self, cells: np.ndarray) -> np.ndarray:
+        """Return the class of each cell, or its number within the bounds.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_samples,)
+            Cells of the column.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes or numbers.
+
+        Raises
+        ------
+        ValueError
+            If the array's type cannot hold these, or a cell is missing, not listed or no number;
+            the message does not quote it.
+        """
+        self._admit(cells)
+        return self._read(cells)
+
+    @abstractmethod
+    def _read(self, cells: np.ndarray) -> np.ndarray:
+        """Return what cells of a type that fits stand for."""
+
+
 @dataclass(frozen=True, repr=False)
-class LabelColumn(CellPart):
+class LabelColumn(_Label):
     """The column to predict, with its public classes; cells are read like a `CategoricalColumn`'s.
 
     Parameters
@@ -93,38 +130,15 @@ class LabelColumn(CellPart):
             raise self._fail("prevalence", f"must be positive and add up to 1, got {given!r}.")
         return found
 
-    def _place(self) -> str:
-        return f"label {self.name!r}"
-
     def listed(self) -> tuple[Any, ...]:
         """Return the values that a cell may hold."""
         return tuple(cell for cells in self._cells() for cell in cells)
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Say what is wrong with the type of a table's column, if anything is."""
+        """Return the problem of a table's column of this type and its remedy, if there is one."""
         return listing_problem(dtype, self.listed())
 
-    def encode(self, cells: np.ndarray) -> np.ndarray:
-        """Return the class of each cell.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_samples,)
-            Cells of the column.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Classes.
-
-        Raises
-        ------
-        ValueError
-            If the array's type cannot hold the classes, or a cell is missing or not listed; the
-            message does not quote it.
-        """
-        self.refuse_open()
-        refuse_misfits([(self, cells.dtype)])
+    def _read(self, cells: np.ndarray) -> np.ndarray:
         position = {cell: place for place, group in enumerate(self._cells()) for cell in group}
         found = positions_in(cells, position, ())
         if np.any(found < 0):
@@ -142,7 +156,7 @@ class LabelColumn(CellPart):
 
 
 @dataclass(frozen=True, repr=False)
-class NumericLabel(CellPart):
+class NumericLabel(_Label):
     """The column to predict if it is a number, with public bounds.
 
     Parameters
@@ -176,47 +190,22 @@ class NumericLabel(CellPart):
 
     def __post_init__(self) -> None:
         self._check_text("name", "unit", "description", "source")
-        for name in self.needed:
-            if (value := getattr(self, name)) is not None:
-                self._set(name, self._plain_number(name, value, "Write down a public bound."))
+        self._check_numbers(*self.needed)
         if self.lower is not None and self.upper is not None:
             if not math.isfinite(self.upper - self.lower):
                 raise self._fail("upper", "is too far from lower for floats to tell how far.")
             if not self.lower < self.upper:
                 raise self._fail("upper", f"must exceed lower={self.lower:g}, got {self.upper:g}.")
 
-    def _place(self) -> str:
-        return f"label {self.name!r}"
-
     def listed(self) -> tuple[Any, ...]:
-        """Return the values that a cell may hold: none are listed for numbers."""
+        """Return an empty list, as of numbers."""
         return ()
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Say what is wrong with the type of a table's column, if anything is."""
+        """Return the problem of a table's column of this type and its remedy, if there is one."""
         return number_problem(dtype)
 
-    def encode(self, cells: np.ndarray) -> np.ndarray:
-        """Return the number of each cell, within the bounds.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_samples,)
-            Cells of the column.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Numbers.
-
-        Raises
-        ------
-        ValueError
-            If the array's type holds no numbers, or a cell is missing or no number; the message
-            does not quote it.
-        """
-        self.refuse_open()
-        refuse_misfits([(self, cells.dtype)])
+    def _read(self, cells: np.ndarray) -> np.ndarray:
         found = as_numbers(cells, ())
         if np.isnan(found).any():
             raise self._fail(
@@ -272,13 +261,7 @@ class PrivacyUnit(SchemaPart):
         return "unit"
 
     def warn_of_rows(self, stacklevel: int = 2) -> None:
-        """Warn if a unit may have several rows, where one row may be all that is protected.
-
-        Parameters
-        ----------
-        stacklevel : int, default=2
-            As for `warnings.warn`.
-        """
+        """Warn if a unit may have several rows, where one row may be all that is protected."""
         if self.max_rows > 1:
             warnings.warn(
                 f"one {self.name} may have {self.max_rows} rows, while statistics, and fits "

@@ -11,8 +11,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdp.choices import CategoryEncoding, Unknown
-from skdp.preprocessing.schema.base import FeatureColumn, centre, one_hot
-from skdp.preprocessing.schema.values import MISSING, UNKNOWN, listing_problem, positions_in
+from skdp.preprocessing.schema.base import (
+    MISSING,
+    UNKNOWN,
+    Column,
+    FeatureColumn,
+    centre,
+    listing_problem,
+    one_hot,
+    positions_in,
+)
+from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
 
 _UNKNOWN_POLICIES = ("refuse", "ignore", "indicator")
 
@@ -47,7 +56,7 @@ class _ListedColumn(FeatureColumn):
             raise self._fail("missing_codes", f"must not be among {field}.")
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Say what is wrong with the type of a table's column, if anything is."""
+        """Return the problem of a table's column of this type and its remedy, if there is one."""
         return listing_problem(dtype, self.listed() or (), self.missing_codes)
 
     def _read(self, cells: np.ndarray) -> np.ndarray:
@@ -251,3 +260,9 @@ class BooleanColumn(_ListedColumn):
 
     def _block(self, found: np.ndarray) -> np.ndarray:
         return np.where(found == 1, 1.0, -1.0)[:, None]
+
+
+KINDS: dict[str, type[Column]] = {
+    cls.kind: cls
+    for cls in (NumericColumn, CategoricalColumn, OrdinalColumn, BooleanColumn, IgnoredColumn)
+}

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
-from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 
-from skdp.choices import SchemaEncoding
-from skdp.dask_tables import is_of_dask, split_partitions
-from skdp.pipelines import behind_others
-from skdp.preprocessing.schema.base import Column
-from skdp.preprocessing.schema.changes import SchemaChanges
-from skdp.preprocessing.schema.display import SchemaDisplay
-from skdp.preprocessing.schema.drafts import SchemaDrafts
-from skdp.preprocessing.schema.encoder import SchemaEncoder, norm_of
-from skdp.preprocessing.schema.files import SchemaFiles
-from skdp.preprocessing.schema.frames import check_frame
-from skdp.preprocessing.schema.io import KINDS
-from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
-from skdp.preprocessing.schema.preprocessor import SchemaPipeline, SchemaPreprocessor
-from skdp.preprocessing.schema.sampling import SchemaSampling
-from skdp.preprocessing.schema.values import series_cells
-from skdp.row_sources import in_blocks
+from skdp.choices import ListedMissing, SchemaEncoding
+from skdp.preprocessing.schema import frames
+from skdp.preprocessing.schema.description import TableDescription
+from skdp.preprocessing.schema.display import show_table, show_text
+from skdp.preprocessing.schema.encoder import make_preprocessor, make_schema_pipeline
 
 
 @dataclass(frozen=True, repr=False)
-class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, SchemaChanges):
+class TableSchema(TableDescription):
     """A public description of a table: its columns, their bounds, its label, its unit of privacy.
 
     Everything in it comes from a code book, a device or physiology; nothing is read off the rows.
@@ -82,131 +66,105 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
     True
     """
 
-    columns: Sequence[Column]
-    label: LabelColumn | NumericLabel | None = None
-    unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - it is immutable
-    name: str = ""
-    description: str = ""
-    source: str = ""
-    clip_norm: float | None = None
-    interactions: Sequence[Sequence[str]] = ()
+    def __repr__(self) -> str:
+        return show_text(self)
 
-    def __post_init__(self) -> None:
-        self._check_text("name", "description", "source")
-        columns = self.columns
-        if isinstance(columns, str | Mapping) or not isinstance(columns, Iterable):
-            raise self._fail("columns", f"must be a list of columns, got {columns!r}.")
-        columns = tuple(columns)
-        for column in columns:
-            if not isinstance(column, Column):
-                raise self._fail("columns", f"must hold columns such as NumericColumn: {column!r}.")
-        self._set("columns", columns)
-        if not isinstance(self.label, LabelColumn | NumericLabel | None):
-            raise self._fail(
-                "label", f"must be a LabelColumn, a NumericLabel or None, got {self.label!r}."
-            )
-        if not isinstance(self.unit, PrivacyUnit):
-            raise self._fail("unit", f"must be a PrivacyUnit, got {self.unit!r}.")
-        if self.clip_norm is not None:
-            norm = self._plain_number("clip_norm", self.clip_norm)
-            if norm <= 0.0:
-                raise self._fail("clip_norm", f"must be positive or None, got {norm:g}.")
-            self._set("clip_norm", norm)
-        self._check_interactions()
-        self._check_names()
+    def _repr_html_(self) -> str:
+        return show_table(self)
 
-    def _check_interactions(self) -> None:
-        groups = self.interactions
-        if isinstance(groups, str) or not isinstance(groups, Iterable):
-            raise self._fail("interactions", f"must be a list of tuples of names, got {groups!r}.")
-        found = tuple(self._plain_values("interactions", names) for names in groups)
-        for names in found:
-            if len(names) < 2 or not set(names) <= set(self.features):
-                raise self._fail(
-                    "interactions", f"needs two or more features in each, got {list(names)!r}."
-                )
-        if len({frozenset(names) for names in found}) < len(found):
-            raise self._fail("interactions", "names the same columns twice.")
-        self._set("interactions", found)
+    # Schemas from bounds, lists, names and types.
 
-    def _check_names(self) -> None:
-        names = [column.name for column in self.columns]
-        if self.label is not None:
-            names.append(self.label.name)
-        names += [" * ".join(group) for group in self.interactions]
-        if twice := _repeated(names):
-            raise self._fail("columns", f"these names occur twice: {twice}.")
-        if self.unit.column in {column.name for column in self._features}:
-            raise self._fail(
-                "unit", f"its column {self.unit.column!r} is a feature; make it an IgnoredColumn."
-            )
-        outputs = [name for column in self._features for name in column.feature_names()]
-        if twice := _repeated(outputs):
-            raise self._fail(
-                "columns", f"two columns give features of one name: {twice}; rename one."
-            )
+    @classmethod
+    def from_bounds(
+        cls,
+        bounds: Mapping[str, Any],
+        *,
+        label: str | None = None,
+        name: str = "",
+        missing: ListedMissing = "indicator",
+    ) -> Self:
+        """Return a schema from a pair of bounds or a list of values for each column.
 
-    # What the description says.
+        Bounds and lists must be public. Columns of numbers become waves between their bounds
+        (``encoding="waves"`` of `NumericColumn`), lists of two values one feature, longer ones
+        categories.
 
-    @property
-    def norm_bound(self) -> float:
-        """Largest norm of a row: the root of the sum of squared weights, 1 an interaction."""
-        return math.hypot(norm_of(self._features), math.sqrt(len(self.interactions)))
+        Parameters
+        ----------
+        bounds : mapping
+            By the name of a column a tuple ``(lower, upper)``, or a list of all its values.
+        label : str or None, default=None
+            The column to predict, whose list in `bounds` holds its classes, or its bounds.
+        name : str, default=""
+            Name of the table.
+        missing : {"indicator", "ignore", "refuse"}, default="indicator"
+            What becomes of missing cells in all columns; see `NumericColumn`.
 
-    @property
-    def data_norm(self) -> float:
-        """What to give to a private estimator: `clip_norm`, or `norm_bound` if that is smaller."""
-        return self.norm_bound if self.clip_norm is None else min(self.clip_norm, self.norm_bound)
+        Raises
+        ------
+        ValueError
+            If a column has neither bounds nor values; the message names it.
 
-    def left_open(self) -> dict[str, tuple[str, ...]]:
-        """Return what a draft leaves to be filled in.
-
-        Returns
-        -------
-        dict
-            Names of fields by the name of the column; empty for a complete schema.
+        Examples
+        --------
+        >>> from skdp.preprocessing import TableSchema
+        >>> schema = TableSchema.from_bounds(
+        ...     {"age": (18, 100), "ward": ["A", "B", "C"], "ill": [0, 1]}, label="ill"
+        ... )
+        >>> schema.features, schema.label.classes
+        (['age', 'ward'], (0, 1))
         """
-        parts: list[Any] = [*self._features, *([] if self.label is None else [self.label])]
-        return {part.name: part.left_open() for part in parts if part.left_open()}
+        return cls(name=name, **frames.fields_from_bounds(bounds, label, missing))
+
+    @classmethod
+    def draft(
+        cls, table: Any, dtypes: Any = None, *, label: str | None = None, name: str = ""
+    ) -> Self:
+        """Return a schema with the columns of a table and everything else left open.
+
+        Only names and types are read: bounds and lists are for you to fill in from public
+        sources, and `preprocessor` refuses until they are. `left_open` names them.
+
+        Parameters
+        ----------
+        table : DataFrame, mapping or sequence of str
+            A frame, or a kind of column (such as "numeric") for each name; or names alone, with
+            `dtypes`.
+        dtypes : sequence or None, default=None
+            The type of each column, such as ``frame.dtypes``, where `table` holds names.
+        label : str or None, default=None
+            Name of the column to predict: its classes are left open, or its bounds if a mapping
+            gives it the kind "numeric".
+        name : str, default=""
+            Name of the table.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import TableSchema
+        >>> TableSchema.draft(["age", "ward"], ["float64", "object"]).left_open()
+        {'age': ('lower', 'upper'), 'ward': ('categories',)}
+        """
+        return cls(name=name, **frames.fields_of_draft(table, dtypes, label))
 
     # Preprocessing.
 
     def preprocessor(self, *, positions: bool = False) -> ColumnTransformer:
         """Return the scikit-learn transformer that the description determines.
 
-        Its fit learns nothing from rows, and its output rows have norm at most `norm_bound`.
+        It has one `SchemaEncoder` for each kind of column and each interaction. Its fit learns
+        nothing from rows, and its output rows have norm at most `norm_bound`.
 
         Parameters
         ----------
         positions : bool, default=False
             Take an array whose columns are `features`, in that order, instead of a frame.
 
-        Returns
-        -------
-        ColumnTransformer
-            One `SchemaEncoder` for each kind of column and each interaction.
-
         Raises
         ------
         ValueError
             If no column is a feature, or bounds or categories are left open.
         """
-        features = self._features
-        if not features:
-            raise self._fail("columns", "no column is a feature.")
-        for column in features:
-            column.refuse_open()
-        groups: list[tuple[str, SchemaEncoder, list[Any]]] = []
-        for kind in KINDS:
-            chosen = [(j, column) for j, column in enumerate(features) if column.kind == kind]
-            if chosen:
-                keys = [j if positions else column.name for j, column in chosen]
-                groups.append((kind, SchemaEncoder(tuple(c for _, c in chosen)), keys))
-        for number, names in enumerate(self.interactions, 1):
-            places = [self.features.index(name) for name in names]
-            encoder = SchemaEncoder(tuple(features[j] for j in places), product=True)
-            groups.append((f"interaction {number}", encoder, places if positions else list(names)))
-        return SchemaPreprocessor(groups, remainder="drop", verbose_feature_names_out=False)
+        return make_preprocessor(self, positions)
 
     def pipeline(
         self,
@@ -257,26 +215,7 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         schema = self.with_encoding(encoding)
         if interactions is not None:
             schema = schema.replace(interactions=interactions)
-        estimator = clone(estimator)
-        found = estimator.get_params(deep=True)
-        of_label = {} if schema.label is None else _label_parameters(schema.label, estimator)
-        elsewhere = behind_others(estimator)
-        for key, value in found.items():
-            last = key.rpartition("__")[2]
-            if last == "data_norm" and key.startswith(elsewhere):
-                continue
-            if last == "data_norm" and value is None:
-                estimator.set_params(**{key: schema.data_norm})
-            elif last == "data_norm" and value != schema.data_norm:
-                raise ValueError(
-                    f"{key}={value!r} was given, while the schema's rows are bounded by data_norm="
-                    f"{schema.data_norm!r}. Leave it out; for shorter rows, give the schema a "
-                    "clip_norm: schema.replace(clip_norm=...)."
-                )
-            elif last in of_label and value is None:
-                estimator.set_params(**{key: of_label[last]})
-        steps = make_pipeline(schema.preprocessor(positions=positions), estimator).steps
-        return SchemaPipeline(steps, schema=schema)
+        return make_schema_pipeline(schema, estimator, positions)
 
     # Tables.
 
@@ -307,7 +246,7 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         skdp.exceptions.SchemaError: the table does not fit the schema:
         - column 'height' is missing.
         """
-        check_frame(self, frame, label=label)
+        frames.check_frame(self, frame, label=label)
 
     def split(self, frame: Any, *, groups: bool = False) -> tuple[Any, ...]:
         """Return the feature columns of a table and its labels.
@@ -343,45 +282,88 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         >>> list(X.columns), list(y) == [1, 0]
         (['age'], True)
         """
-        if self.label is None:
-            raise self._fail("label", "is not described, so that there is nothing to split off.")
-        self.check(frame)
-        if groups and self.unit.column not in list(frame.columns):
-            raise self._fail("unit", "its column is not declared or not in the table.")
+        return frames.split_frame(self, frame, groups=groups)
 
-        names, read = [self.label.name], [partial(_read_cells, self.label.name, self.label.encode)]
-        if groups:
-            names.append(str(self.unit.column))
-            read.append(partial(_read_cells, names[-1], np.asarray))
-        if is_of_dask(frame):
-            used = frame[list(dict.fromkeys((*self.features, *names)))]
-            X, columns = split_partitions(used, self.features, read)
-            return X, *columns
-        pairs = zip(names, read, strict=True)
-        return frame[self.features], *(in_blocks(cells, frame[[name]]) for name, cells in pairs)
+    def read_csv(self, path: Any, **options: Any) -> Any:
+        """Read a table, each cell by the description of its column and by itself.
 
+        pandas alone decides a column's type by all of its cells, so that one row can change what
+        the others mean.
 
-def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:
-    return read(series_cells(rows[name]))
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        **options : dict
+            Given to `pandas.read_csv`, if they are about the layout of the file, such as ``sep``
+            or ``encoding``; what cells mean is the schema's to say.
 
+        Returns
+        -------
+        DataFrame
+            Numeric columns as float64, NaN where a cell is no number. Where only numbers are
+            listed, objects: integers exactly, other numbers as floats, other cells as text; a
+            number is what JSON writes as one, so that 01 is none. Where False or True is listed,
+            true and false in small or large letters are these. All else is text. An empty cell is
+            missing unless it is listed; other words that stand for a missing one, such as NA,
+            belong into `missing_codes`.
 
-def _label_parameters(label: LabelColumn | NumericLabel, estimator: Any) -> dict[str, Any]:
-    """Return what an estimator is told of the label; one that predicts something else is refused.
+        Raises
+        ------
+        TypeError
+            If an option is not about the layout, such as ``dtype`` or ``decimal``.
+        """
+        return frames.read_csv(self, path, options)
 
-    A search or pipeline is what it holds. What is neither classifier nor regressor is told all.
-    """
-    numeric, known = isinstance(label, NumericLabel), hasattr(estimator, "__sklearn_tags__")
-    if known and (is_classifier if numeric else is_regressor)(estimator):
-        holds, wanted = ("a number", "regressor") if numeric else ("one of classes", "classifier")
-        name = type(estimator).__name__
-        raise label._fail("kind", f"it is {holds}, which {name} does not predict: take a {wanted}.")
-    if isinstance(label, NumericLabel):
-        label.refuse_open()
-        return {"target_bounds": (label.lower, label.upper)}
-    if label.classes is None:
-        return {}
-    return {"classes": list(label.classes), "prevalence": label.prevalence}
+    def read_parquet(self, path: Any, **options: Any) -> Any:
+        """Read a table in the types that the file declares, which a missing cell does not change.
 
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        **options : dict
+            Given to `pandas.read_parquet`, such as ``columns``; the frame is backed by pyarrow.
+        """
+        return frames.read_parquet(path, options)
 
-def _repeated(names: list[str]) -> str:
-    return ", ".join(sorted(name for name, count in Counter(names).items() if count > 1))
+    def sample_public(
+        self, n: int, *, marginals: Mapping[str, Any] | None = None, random_state: Any = None
+    ) -> Any:
+        """Return rows drawn from the description alone, which cost no privacy.
+
+        Columns are independent of each other. They can stand in for public rows, for example as
+        `X_public` of `PATEClassifier`; the less they look like real rows, the less a student learns
+        from them.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows, at least 1.
+        marginals : mapping or None, default=None
+            By the name of a column: of a listed one a probability for each value; of numbers the
+            edges of intervals that are equally likely, such as published deciles, where an edge may
+            be repeated. They must be public. Other columns are uniform: on the list, or between the
+            bounds.
+        random_state : None, int or RandomState, default=None
+            Source of the rows, which need no secret randomness.
+
+        Returns
+        -------
+        DataFrame of shape (n, n_features)
+            A pandas frame of the columns `features`, as `preprocessor` takes it.
+
+        Raises
+        ------
+        ValueError
+            If bounds or lists are left open, or a marginal does not fit its column.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema, published = TableSchema([NumericColumn("age", 0, 120)]), [18, 40, 60, 75, 100]
+        >>> rows = schema.sample_public(100, marginals={"age": published}, random_state=0)
+        >>> rows.shape, bool((rows["age"] >= 18).all())
+        ((100, 1), True)
+        """
+        return frames.sample_rows(self, n, marginals, random_state)

@@ -1,0 +1,281 @@
+"""The description of a table as a value: checked, changed, written and read again."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from skdp.choices import SchemaEncoding
+from skdp.preprocessing.schema import files
+from skdp.preprocessing.schema.base import Column, FeatureColumn, SchemaPart, norm_of
+from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
+from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
+from skdp.preprocessing.schema.lists import KINDS
+
+
+@dataclass(frozen=True, repr=False)
+class TableDescription(SchemaPart):
+    """A public description of a table; `TableSchema` is one that also works on tables."""
+
+    columns: Sequence[Column]
+    label: LabelColumn | NumericLabel | None = None
+    unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - it is immutable
+    name: str = ""
+    description: str = ""
+    source: str = ""
+    clip_norm: float | None = None
+    interactions: Sequence[Sequence[str]] = ()
+
+    def __post_init__(self) -> None:
+        self._check_text("name", "description", "source")
+        columns = self.columns
+        if isinstance(columns, str | Mapping) or not isinstance(columns, Iterable):
+            raise self._fail("columns", f"must be a list of columns, got {columns!r}.")
+        columns = tuple(columns)
+        for column in columns:
+            if not isinstance(column, Column):
+                raise self._fail("columns", f"must hold columns such as NumericColumn: {column!r}.")
+        self._set("columns", columns)
+        if not isinstance(self.label, LabelColumn | NumericLabel | None):
+            raise self._fail(
+                "label", f"must be a LabelColumn, a NumericLabel or None, got {self.label!r}."
+            )
+        if not isinstance(self.unit, PrivacyUnit):
+            raise self._fail("unit", f"must be a PrivacyUnit, got {self.unit!r}.")
+        if self.clip_norm is not None:
+            norm = self._plain_number("clip_norm", self.clip_norm)
+            if norm <= 0.0:
+                raise self._fail("clip_norm", f"must be positive or None, got {norm:g}.")
+            self._set("clip_norm", norm)
+        self._check_interactions()
+        self._check_names()
+
+    def _check_interactions(self) -> None:
+        groups = self.interactions
+        if isinstance(groups, str) or not isinstance(groups, Iterable):
+            raise self._fail("interactions", f"must be a list of tuples of names, got {groups!r}.")
+        found = tuple(self._plain_values("interactions", names) for names in groups)
+        for names in found:
+            if len(names) < 2 or not set(names) <= set(self.features):
+                raise self._fail(
+                    "interactions", f"needs two or more features in each, got {list(names)!r}."
+                )
+        if len({frozenset(names) for names in found}) < len(found):
+            raise self._fail("interactions", "names the same columns twice.")
+        self._set("interactions", found)
+
+    def _check_names(self) -> None:
+        names = [column.name for column in self.columns]
+        if self.label is not None:
+            names.append(self.label.name)
+        names += [" * ".join(group) for group in self.interactions]
+        if twice := _repeated(names):
+            raise self._fail("columns", f"these names occur twice: {twice}.")
+        if self.unit.column in {column.name for column in self._features}:
+            raise self._fail(
+                "unit", f"its column {self.unit.column!r} is a feature; make it an IgnoredColumn."
+            )
+        outputs = [name for column in self._features for name in column.feature_names()]
+        if twice := _repeated(outputs):
+            raise self._fail(
+                "columns", f"two columns give features of one name: {twice}; rename one."
+            )
+
+    # What it says.
+
+    @property
+    def _features(self) -> tuple[FeatureColumn, ...]:
+        return tuple(column for column in self.columns if isinstance(column, FeatureColumn))
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the columns that become features."""
+        return [column.name for column in self._features]
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"{name!r} is no column of the schema: {[c.name for c in self.columns]}.")
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        """The columns and the label."""
+        return (*self.columns, *([] if self.label is None else [self.label]))
+
+    @property
+    def norm_bound(self) -> float:
+        """Largest norm of a row: the root of the sum of squared weights, 1 an interaction."""
+        return math.hypot(norm_of(self._features), math.sqrt(len(self.interactions)))
+
+    @property
+    def data_norm(self) -> float:
+        """What to give to a private estimator: `clip_norm`, or `norm_bound` if that is smaller."""
+        return self.norm_bound if self.clip_norm is None else min(self.clip_norm, self.norm_bound)
+
+    def left_open(self) -> dict[str, tuple[str, ...]]:
+        """Return the fields that a draft leaves to be filled in, by the name of the column."""
+        return {part.name: part.left_open() for part in self._parts if part.left_open()}
+
+    # Others made of it.
+
+    def replace(self, *columns: Column, **fields: Any) -> Self:
+        """Return a schema with some columns replaced by name, or other fields changed.
+
+        Parameters
+        ----------
+        *columns : Column
+            Columns to put in the place of those of the same name.
+        **fields : dict
+            Other fields, such as ``label`` or ``clip_norm``.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120), NumericColumn("height", 50, 250)])
+        >>> schema.replace(NumericColumn("age", 18, 100), clip_norm=1.0)["age"].lower
+        18.0
+        """
+        new = {self[column.name].name: column for column in columns}
+        changed = tuple(new.get(column.name, column) for column in self.columns)
+        return dataclasses.replace(self, **{"columns": changed, **fields})
+
+    def select(self, names: Iterable[str]) -> Self:
+        """Return a schema that uses only some columns as features and ignores the others.
+
+        Choose by public knowledge: a choice that looks at the rows is a release.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Columns to keep.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120), NumericColumn("height", 50, 250)])
+        >>> smaller = schema.select(["age"])
+        >>> smaller.features, smaller.data_norm
+        (['age'], 1.0)
+        """
+        kept = {self[name].name for name in names}
+        dropped = [
+            IgnoredColumn(column.name)
+            for column in self.columns
+            if column.is_feature and column.name not in kept
+        ]
+        interactions = tuple(names for names in self.interactions if kept.issuperset(names))
+        return self.replace(*dropped, interactions=interactions)
+
+    def with_weights(self, **weights: float) -> Self:
+        """Return a schema with other weights, by column or by kind, and so of another `data_norm`.
+
+        A column's weight is the share of the row norm that it may take: ``numeric=2.0`` doubles
+        the features of all numeric columns beside the others.
+
+        Parameters
+        ----------
+        **weights : float
+            Weights by column name or by kind: numeric, categorical, ordinal, boolean. A column's
+            own name comes first.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120), NumericColumn("height", 50, 250)])
+        >>> round(schema.with_weights(age=2.0).data_norm, 4)
+        2.2361
+        """
+        kinds = [kind for kind in KINDS if kind != IgnoredColumn.kind]
+        files.refuse_unknown("weights", weights, [*self.features, *kinds])
+        return self.replace(
+            *(
+                dataclasses.replace(column, weight=weights[key])
+                for column in self._features
+                for key in [column.name if column.name in weights else column.kind]
+                if key in weights
+            )
+        )
+
+    def with_encoding(self, encoding: SchemaEncoding = "auto") -> Self:
+        """Return a schema of the same `data_norm` whose numbers are encoded by a rule.
+
+        Parameters
+        ----------
+        encoding : {"auto", "declared"}, default="auto"
+            ``"auto"`` gives waves to columns of numbers with bounds and ``encoding="auto"``;
+            ``"declared"`` changes nothing.
+        """
+        if encoding not in ("auto", "declared"):
+            raise ValueError(f"encoding must be 'auto' or 'declared', got {encoding!r}.")
+        if encoding == "declared":
+            return self
+        changed = (
+            dataclasses.replace(column, encoding="waves")
+            for column in self._features
+            if isinstance(column, NumericColumn) and column.encoding == "auto"
+            if None not in (column.lower, column.upper)
+        )
+        return self.replace(*changed)
+
+    # As plain values, and in files.
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as plain values; `from_dict` gives an equal schema back."""
+        return files.schema_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, tree: Any) -> Self:
+        """Return the schema that a mapping of plain values describes; see `to_dict`.
+
+        Raises
+        ------
+        SchemaError
+            If a field is unknown, missing or wrong; the message names column, field and remedy.
+        """
+        schema: Self = files.schema_from_dict(cls, tree)
+        return schema
+
+    def to_json(self) -> str:
+        """Return the schema as JSON, indented."""
+        return files.write_json(self.to_dict()) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the schema that a JSON text describes; errors are those of `from_dict`.
+
+        Examples
+        --------
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 0, 120, source="range of the form")])
+        >>> TableSchema.from_json(schema.to_json()) == schema
+        True
+        """
+        return cls.from_dict(files.parse_json(text))
+
+    def to_yaml(self) -> str:
+        """Return the schema as YAML; needs PyYAML (``pip install 'skdp[schema]'``)."""
+        return files.write_yaml(self.to_dict())
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Self:
+        """Return the schema that a YAML text describes; needs PyYAML."""
+        return cls.from_dict(files.parse_yaml(text))
+
+    def save(self, path: Any) -> None:
+        """Write the schema to a file, as YAML if its name ends in .yaml or .yml, else as JSON."""
+        files.write_file(self, path)
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """Read a schema from a file; see `save`."""
+        schema: Self = files.read_file(cls, path)
+        return schema
+
+
+def _repeated(names: list[str]) -> str:
+    return ", ".join(sorted(name for name, count in Counter(names).items() if count > 1))
