@@ -143,9 +143,9 @@ def test_upper_bounds_are_positive_where_delta_underflows():
 @pytest.mark.parametrize("kind", ["remove", "poisson-replace-one", "uniform-replace-one"])
 def test_what_is_cut_off_counts_against_us(kind):
     pair, count = gaussian_pair(kind, 0.05, 1.0), 50
-    whole = bound_delta(ComposedLoss([(pair, count)]), 1.5, 1e-6, Effort())
+    whole = bound_delta(ComposedLoss([(pair.transforms(0.0)[0], count)]), 1.5, 1e-6, Effort())
     # So much is cut off that it shows: about a fiftieth of the losses that matter.
-    cut = ComposedLoss([(pair.truncated(0.02 * whole[1] / count), count)])
+    cut = ComposedLoss([(pair.transforms(0.02 * whole[1] / count)[0], count)])
     lower, upper = bound_delta(cut, 1.5, 1e-6, Effort())
     assert lower < whole[0] <= whole[1] <= upper
     assert upper - cut.outside[1] < whole[0]  # without it, the bound would be too low
@@ -156,7 +156,7 @@ def test_what_is_cut_off_counts_against_us(kind):
 @pytest.mark.parametrize("neglected", [0.9, 0.3, 0.01])
 def test_short_sums_are_still_bounds(kind, neglected):
     """Aliases and the sum's tail are counted where they are not small."""
-    loss = ComposedLoss([(gaussian_pair(kind, 0.02, 0.8), 3000)])
+    loss = ComposedLoss([(gaussian_pair(kind, 0.02, 0.8).transforms(0.0)[0], 3000)])
     for epsilon in (1.0, 3.0):
         truth = bound_delta(loss, epsilon, 1e-6, Effort())
         saddle = find_saddle(loss, epsilon=epsilon)
@@ -169,7 +169,7 @@ def test_short_sums_are_still_bounds(kind, neglected):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("reach", [0.5, 1.0, 1.5, 2.5])
 def test_sums_that_end_early_are_still_bounds(kind, reach, monkeypatch):
-    loss = ComposedLoss([(gaussian_pair(kind, 0.02, 0.8), 3000)])
+    loss = ComposedLoss([(gaussian_pair(kind, 0.02, 0.8).transforms(0.0)[0], 3000)])
     epsilon = 2.0
     truth = bound_delta(loss, epsilon, 1e-6, Effort())
     saddle = find_saddle(loss, epsilon=epsilon)

@@ -1,8 +1,7 @@
-"""Sampled Laplace releases with little noise: many moments at once, and narrow intervals."""
+"""Sampled Laplace releases with little noise: narrow intervals."""
 
 import math
 
-import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,64 +12,6 @@ from skdp.accounting.pld.grid.bounds import delta_interval
 from skdp.accounting.pld.inversion_bounds import with_gaussian
 from skdp.accounting.pld.pairs.laplace import laplace_pair
 from skdp.accounting.pld.transforms.fourier_sums import equidistant_sums
-from skdp.accounting.pld.transforms.laplace import _many_moments
-
-CASES = [  # kind, rate, shift, theta, largest frequency
-    ("remove", 0.0028, 0.75, 0.13, 11.0),
-    ("add", 0.048, 6.0, 3.3, 500.0),
-    ("poisson-replace-one", 6e-4, 6.4, 11.0, 2000.0),
-    ("remove", 0.098, 5.0, 0.7, 400.0),
-    ("add", 0.7, 2.0, 1.5, 500.0),
-    ("poisson-replace-one", 1.6e-7, 4.2, 5.0, 300.0),
-    ("remove", 3.9e-7, 4.6, 6e4, 3e6),
-    ("poisson-replace-one", 0.3, 3.0, 4.0, 350.0),
-    ("add", 6e-3, 20.0, 0.4, 100.0),
-]
-
-
-def exact_moment(kind, rate, shift, z):
-    """E[e^(zL)] by adaptive quadrature of the definition."""
-    q, s, z = mp.mpf(rate), mp.mpf(shift), mp.mpc(z)
-
-    def ratio(u):
-        return 1 - q + q * mp.exp(2 * u - s)
-
-    def mean(f):
-        turns = float(abs(z.imag) * mp.log(ratio(s) / ratio(0)))
-        # Panels are equal in the loss, as that is what the integrand turns with.
-        count = int(turns / 6) + 12
-        first, last = mp.log(ratio(0)), mp.log(ratio(s))
-        inner = [first + (last - first) * k / count for k in range(1, count)]
-        points = [((mp.log((mp.exp(x) - 1 + q) / q)) + s) / 2 for x in inner]
-        points = sorted([*points, *(s * k / 12 for k in range(13))])
-        return (
-            f(mp.mpf(0)) / 2
-            + mp.exp(-s) / 2 * f(s)
-            + mp.quad(lambda u: mp.exp(-u) / 2 * f(u), points)
-        )
-
-    if kind == "remove":
-        return mean(lambda u: ratio(u) ** (z + 1))
-    if kind == "add":
-        return mean(lambda u: ratio(u) ** -z)
-    c = ratio(0)
-    return c * (mean(lambda u: (ratio(u) / c) ** (z + 1) + (ratio(u) / c) ** -z) - 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_many_moments_at_once(case):
-    kind, rate, shift, theta, largest = case
-    z = theta + 1j * largest / 2000 * np.arange(2001)
-    values, errors = _many_moments(kind != "add", kind != "remove", rate, shift, z)
-    for k in (1, 700, 2000):
-        with mp.workdps(26):
-            exact = exact_moment(kind, rate, shift, complex(z[k]))
-            wrong = float(abs(mp.exp(mp.mpc(values[k])) / exact - 1))
-            size = float(abs(mp.log(exact)))
-        assert wrong <= errors[k]
-        if size < 0.1:
-            assert errors[k] <= 1e-9 * size + 1e-15
 
 
 def test_equidistant_sums():

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from skdp.accounting.intervals import Interval, Proved, is_narrow, meet, provers
 from skdp.accounting.pld.grid.targets import Target
 from skdp.accounting.pld.inversion import LARGEST_COUNT, Inversion
-from skdp.accounting.pld.pairs.base import Pair, Transformable
-from skdp.accounting.pld.pairs.gaussian import GaussianMixturePair, gaussian_pair
+from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 from skdp.accounting.pld.pairs.profile import ListedPair
 from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle, find_saddle
 
 Pairs = Sequence[tuple[Pair, int]]
-Releases = Sequence[tuple[Transformable, int]]
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,6 @@ class Limits:
     effort: float = 40.0
     """Sums over frequencies of single releases, and of compositions, that may be tried."""
     frequencies: float = 15_000.0  # So many frequencies count as one more
-    listed: int = 4  # So many releases count one whose losses are a list, which is long
     rounds: int = 6  # Sums for one composition, each with a smoothing that suits better
     shares: tuple[float, ...] = (0.003, 0.3)
     """Of the allowed gap, what the smoothing is meant to use, the first if that is cheap."""
@@ -52,8 +50,7 @@ class Effort:
     def spend(self, inversion: Inversion, loss: ComposedLoss) -> None:
         """Count a sum over frequencies for a composition."""
         frequencies = inversion.count if inversion.feasible else 0
-        kinds = len(loss.pairs) + (_LIMITS.listed - 1) * _count_listed(loss)
-        self._left -= 1.0 + kinds * (1.0 + frequencies / _LIMITS.frequencies)
+        self._left -= 1.0 + len(loss.pairs) * (1.0 + frequencies / _LIMITS.frequencies)
 
     @property
     def is_spent(self) -> bool:
@@ -69,14 +66,16 @@ def invert_delta(
     The lower bound is 0 and the upper one ``known`` where the method does not apply.
     """
     effort = Effort()
-    best = meet_proved(
-        pairs, (0.0, known), bound_delta(ComposedLoss(pairs, mu), epsilon, rtol, effort)
-    )
-    if not is_narrow(best, rtol) and any(map(_is_cut, pairs)):
+
+    def solve(loss: ComposedLoss) -> Interval:
+        return bound_delta(loss, epsilon, rtol, effort)
+
+    best = meet_proved(pairs, (0.0, known), _on_both_sides(pairs, mu, 0.0, solve))
+    if not is_narrow(best, rtol):
         # How much may be cut off depends on the delta to be found: an estimate descends to it.
         guess = min(Target.estimated(with_gaussian(pairs, mu), epsilon).delta, best[1])
-        loss = _truncated(pairs, mu, _LIMITS.neglected * rtol * guess)
-        best = meet_proved(pairs, best, bound_delta(loss, epsilon, rtol, effort))
+        tail = _LIMITS.neglected * rtol * guess
+        best = meet_proved(pairs, best, _on_both_sides(pairs, mu, tail, solve))
     return best
 
 
@@ -85,15 +84,39 @@ def invert_epsilon(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
 
     In nats; 0 and infinity where the method does not apply.
     """
-    effort = Effort()
-    best = _epsilon(ComposedLoss(pairs, mu), delta, rtol, effort)
+    effort, best = Effort(), Proved((0.0, math.inf), ("", ""))
+
+    def solve(loss: ComposedLoss) -> Interval:
+        return _epsilon(loss, delta, rtol, effort, best[1])
+
+    best = meet_proved(pairs, best, _on_both_sides(pairs, mu, 0.0, solve))
     if best[1] > _LIMITS.smallest_epsilon and not is_narrow(best, rtol):
-        loss = _truncated(pairs, mu, _LIMITS.neglected * rtol * delta)
-        best = meet_proved(pairs, best, _epsilon(loss, delta, rtol, effort, best[1]))
+        tail = _LIMITS.neglected * rtol * delta
+        best = meet_proved(pairs, best, _on_both_sides(pairs, mu, tail, solve))
     return best
 
 
-def meet_proved(pairs: Releases, known: Interval, found: Interval) -> Proved:
+def _on_both_sides(
+    pairs: Pairs, mu: float, tail: float, solve: Callable[[ComposedLoss], Interval]
+) -> Interval:
+    """Bound a composition from above by larger losses, and from below by smaller ones.
+
+    Losses so large that they are rare may be cut off: the moments of a Gaussian mixture may be
+    governed by values that are never seen; without these they are not.
+    """
+    share = tail / sum(count for _, count in pairs)
+    share = max(share, _LIMITS.smallest_delta) if tail > 0.0 else 0.0
+    sides = list(zip(*(pair.transforms(share) for pair, _ in pairs), strict=True))
+    above, below = (
+        ComposedLoss(list(zip(side, (count for _, count in pairs), strict=True)), mu)
+        for side in sides
+    )
+    upper = solve(above)
+    same = all(one is other for one, other in zip(*sides, strict=True))
+    return upper if same else (solve(below)[0], upper[1])
+
+
+def meet_proved(pairs: Pairs, known: Interval, found: Interval) -> Proved:
     """Return what two bounds prove; of pairs that only dominate, they need not meet.
 
     Probabilities of listed losses, rounded up, may be more than one in all, so no law has them.
@@ -104,30 +127,6 @@ def meet_proved(pairs: Releases, known: Interval, found: Interval) -> Proved:
             Proved((min(each[0], most), each[1]), provers(each)) for each in (known, found)
         )
     return meet(known, found)
-
-
-def _count_listed(loss: ComposedLoss) -> int:
-    return sum(isinstance(pair, ListedPair) for pair, _ in loss.pairs)
-
-
-def _is_cut(release: tuple[Pair, int]) -> bool:
-    return isinstance(release[0], GaussianMixturePair)
-
-
-def _truncated(pairs: Pairs, mu: float, tail: float) -> ComposedLoss:
-    """Return the composition with losses cut off that are so large that they are rare.
-
-    The moments of a Gaussian mixture may be governed by values that are never seen; without these
-    they are not.
-    """
-    share = max(tail / sum(count for _, count in pairs), _LIMITS.smallest_delta)
-    return ComposedLoss(
-        [
-            (pair.truncated(share) if isinstance(pair, GaussianMixturePair) else pair, count)
-            for pair, count in pairs
-        ],
-        mu,
-    )
 
 
 def with_gaussian(pairs: Pairs, mu: float) -> Pairs:
@@ -152,7 +151,7 @@ def bound_delta(loss: ComposedLoss, epsilon: float, rtol: float, effort: Effort)
         if inversion is None:
             break
         found = inversion.delta_bounds(epsilon)
-        best = meet_proved(loss.pairs, best, found)
+        best = meet(best, found)
         if is_narrow(best, rtol) or not found[1] > 0.0:
             break
         gap *= 0.25 * min(rtol * best[1] / (best[1] - best[0]), 1.0)
@@ -183,7 +182,7 @@ def _epsilon(
         found = None if inversion is None else _solve(inversion, epsilon, delta, inner)
         if found is None:
             break
-        before, best = best, meet_proved(loss.pairs, best, found)
+        before, best = best, meet(best, found)
         width = best[1] - best[0]
         if is_narrow(best, rtol) or not _LIMITS.smallest_epsilon < best[1] < math.inf:
             break
@@ -203,8 +202,7 @@ def _prepare(
     loss: ComposedLoss, at: Saddle, eta: float, log_neglected: float, effort: Effort
 ) -> Inversion | None:
     """Smooth less than necessary where that costs nothing; None where it costs too much."""
-    largest = LARGEST_COUNT // (_LIMITS.listed if _count_listed(loss) else 1)
-    counts = [_LIMITS.many] * len(_LIMITS.shares) + [largest]
+    counts = [_LIMITS.many] * len(_LIMITS.shares) + [LARGEST_COUNT]
     for share, count in zip((*_LIMITS.shares, _LIMITS.shares[-1]), counts, strict=True):
         if effort.is_spent:
             break

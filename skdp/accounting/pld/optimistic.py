@@ -94,10 +94,9 @@ def _changes_of_slope(
 
 
 def _lowering(step: float, falling: Array, rising: Array) -> Array:
-    """Return by how much to lower the curve at each node, nothing at the last one.
+    """Return by how much to lower the curve at each node, nothing at the first and the last one.
 
-    The curve ends at zero there, so an atom at the largest loss is kept, and the node before has
-    the last cell's triangle to itself.
+    So atoms there are kept, and all of P's mass; the nodes beside have triangles to themselves.
     """
     growth = math.expm1(step)
     total = falling * (1.0 + growth) + rising
@@ -109,6 +108,8 @@ def _lowering(step: float, falling: Array, rising: Array) -> Array:
     lowering[1:-1] = np.maximum(height[:-1], height[1:])
     if falling[-1] > 0.0:
         lowering[-2] = max(lowering[-2], rising[-1] * -math.expm1(-step))
+    if len(lowering) > 2:
+        lowering[0], lowering[1] = 0.0, max(lowering[1], falling[0] * growth)
     return lowering * (1.0 + _ROUNDING)
 
 

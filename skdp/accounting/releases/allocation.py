@@ -73,12 +73,13 @@ class Allocation(Analysis):
         if pairs is None or self.mu() is not None:
             return super().log_moments()
         found = [pairs.of(direction) for direction in ("remove", "add")[: 1 + pairs.directed]]
+        losses = [pair.transforms(0.0)[0] for pair in found if pair is not None]
 
         def moment(order: float) -> float:
-            largest = max(pair.cumulants(order - 1.0)[0] for pair in found if pair is not None)
+            largest = max(loss.cumulants(order - 1.0)[0] for loss in losses)
             return max(largest, 0.0) + _ROUNDING * order
 
-        kept = min(math.log1p(-pair.failure) for pair in found if pair is not None)
+        kept = min(math.log1p(-loss.failure) for loss in losses)
         return LogMoments(moment, log_kept=kept, quick=False)
 
     def of_two(self) -> Event | None:

@@ -12,8 +12,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
-
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 Indices = NDArray[np.int64]
@@ -37,7 +35,7 @@ class NodeMasses(NamedTuple):
 
 
 class Transformable(Protocol):
-    """What the inversion asks of the loss of one release.
+    """The loss of one release as the inversion asks for it.
 
     ``failure`` is P's probability of an infinite loss, ``cut_mass`` that of losses left out, both
     not contained in the moments. At ``largest_tilt`` moments are not yet out of reach.
@@ -66,15 +64,16 @@ class Transformable(Protocol):
         """Bound log |phi(theta + iv)| - log phi(theta) for all ``v >= frequency``."""
 
 
-class Pair(Transformable, Protocol):
-    """A dominating pair of one release: what the inversion asks, and what grids ask.
+class Pair(Protocol):
+    """A dominating pair of one release.
 
-    For both, ``largest_loss`` is the supremum of the finite losses (or above it by roundings) and
-    ``variation`` bounds the total variation distance. For grids alone: ``atomic`` says that all
-    losses are atoms. Atoms are at ``origin`` plus multiples of ``lattice``, which is 0 if there
-    are none; a grid is aligned if it starts from there.
+    ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the finite
+    ones (or above it by roundings); ``variation`` bounds the total variation distance. For grids,
+    ``atomic`` says that all losses are atoms. Atoms are at ``origin`` plus multiples of
+    ``lattice``, which is 0 if there are none; a grid is aligned if it starts from there.
     """
 
+    failure: float
     atomic: bool
     lattice: float
     origin: float
@@ -86,6 +85,12 @@ class Pair(Transformable, Protocol):
     @property
     def variation(self) -> float:
         """A bound on the total variation distance."""
+
+    def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
+        """Return losses for the inversion, of a pair above this one and of one below it.
+
+        The two may be one object. Large losses may lack, of a probability of about ``tail``.
+        """
 
     def profile(self, epsilon: float) -> tuple[float, float] | None:
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``, where known closely."""
@@ -141,17 +146,6 @@ def place(losses: Array, masses: Array, step: float) -> tuple[Indices, NodeMasse
     nodes = falling.copy()
     nodes[1:] += rising[:-1]  # both ends of a cell that holds an atom are in the list
     return indices, NodeMasses(nodes, 0.0, falling[:-1], rising[:-1])
-
-
-def atoms_transform(losses: Array, masses: Array, z: Complex) -> tuple[Complex, Array]:
-    """Return ``log_transform`` of a short list of atoms whose masses sum to one."""
-    exponents = z[:, None] * losses
-    top = float(np.max(z[0].real * losses))
-    terms = masses * np.exp(exponents - top)
-    value = np.sum(terms, axis=1)
-    size = np.sum(masses * np.exp(z[0].real * losses - top) * (4.0 + np.abs(exponents)), axis=1)
-    modulus = np.maximum(np.abs(value), 1e-300)
-    return np.log(value + 0.0) + top, 4.0 * UNIT_ROUNDOFF * (size / modulus + abs(top))
 
 
 def log_one_plus(u: Complex) -> Complex:

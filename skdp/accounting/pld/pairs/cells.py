@@ -24,7 +24,6 @@ class CellPair(ABC):
     """A pair that knows its masses between any losses."""
 
     failure = 0.0
-    cut_mass = 0.0
     atomic = False
     lattice = 0.0
     origin = 0.0

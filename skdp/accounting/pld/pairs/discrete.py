@@ -14,20 +14,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.accounting.numerics.floats import SMALLEST_TAIL, UNIT_ROUNDOFF
-from skdp.accounting.pld.grid.estimates import atoms_cumulants
+from skdp.accounting.numerics.floats import SMALLEST_TAIL
+from skdp.accounting.pld.grid.targets import LIMITS
 from skdp.accounting.pld.optimistic import lowered
 from skdp.accounting.pld.pairs.base import (
     Array,
-    Complex,
     Indices,
     NodeMasses,
-    atoms_transform,
-    log_one_plus,
+    Transformable,
     place,
     subdivision,
 )
-from skdp.accounting.pld.transforms.laplace import randomised_response_transform
+from skdp.accounting.pld.transforms.atoms import AtomsLoss
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,6 @@ class _Limits:
 
     sketched: int = 2000  # losses of a sketch
     profile_rounding: float = 1e-12  # relative error of a profile in closed form, generously
-    listed: int = 64  # atoms, above which their sum is evaluated as a geometric one
 
 
 _LIMITS = _Limits()
@@ -47,7 +44,6 @@ class AtomicPair(ABC):
 
     failure = 0.0
     largest_loss = math.inf
-    cut_mass = 0.0
     atomic = True
     lattice: float
     origin: float
@@ -115,18 +111,12 @@ class AtomicPair(ABC):
         losses = self.lattice * numbers
         return losses if aligned else losses + self.origin
 
-    def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment of the loss and its first two derivatives, estimated."""
-        return atoms_cumulants(*self.sketch(1e-100), theta)
-
-    @property
-    def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach: that of one unlikely loss."""
-        return 1e6 / max(self.span(1e-12)[1], 1e-12)
-
-    def decay(self, theta: float, frequency: float) -> float:
-        """Return 0: transforms of atoms come back to their full size."""
-        return 0.0
+    def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
+        """Return the losses for the inversion; see `Pair`."""
+        numbers, masses, _ = self.atoms(0.0)
+        doubt = LIMITS.cell_error * self.roundings(0.0)
+        loss = AtomsLoss(self._losses(numbers, False), masses, self.failure, doubt)
+        return loss, loss
 
 
 class DiscreteLaplacePair(AtomicPair):
@@ -162,39 +152,3 @@ class DiscreteLaplacePair(AtomicPair):
         value += rest * math.expm1(min(epsilon - above, 0.0)) / math.expm1(-self.lattice)
         error = _LIMITS.profile_rounding * (value + min(self.shift + epsilon, 1.0))
         return max(0.0, value - error), min(1.0, value + error)
-
-    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`."""
-        if self.sensitivity == 1:
-            return randomised_response_transform(self.shift, z)
-        numbers, masses, _ = self.atoms(0.0)
-        losses = self.origin + self.lattice * numbers
-        if (float(np.max(np.abs(z))) + 1.0) * self.shift > 1.0:
-            if self.sensitivity <= _LIMITS.listed:
-                return atoms_transform(losses, masses, z)
-            return self._geometric_sum(z)
-        # Symmetric in s = z + 1/2, and 1 at s = 1/2: pairs of sinh have the difference.
-        scale = self.shift / self.sensitivity
-        weights = np.full(len(losses), -math.expm1(-scale))
-        weights[0] = weights[-1] = 1.0
-        weights *= math.exp(-0.5 * self.shift) / (1.0 + math.exp(-scale))
-        half = 0.5 * losses[None, :]
-        terms = np.sinh((z[:, None] + 1.0) * half) * np.sinh(z[:, None] * half)
-        added = 2.0 * np.sum(weights * terms, axis=1)
-        return log_one_plus(added), 64.0 * UNIT_ROUNDOFF * np.abs(added)
-
-    def _geometric_sum(self, z: Complex) -> tuple[Complex, Array]:
-        """Return the transform in closed form, relative to its largest term."""
-        scale = self.shift / self.sensitivity
-        twice = np.asarray(2.0 * (z + 0.5) * scale, dtype=np.complex128)
-        ends = np.exp(-self.sensitivity * twice)
-        divisor = -np.expm1(-twice)
-        inner = -math.expm1(-scale) * (np.exp(-twice) - ends) / divisor
-        total = 1.0 + ends + inner
-        values = z * self.shift + np.log(total) - math.log1p(math.exp(-scale))
-        exponent = np.abs(twice) * self.sensitivity + 1.0
-        doubt = (1.0 + np.abs(ends)) * exponent
-        doubt = doubt + np.abs(inner) * (2.0 * exponent + np.abs(twice) / np.abs(divisor) + 8.0)
-        doubt = doubt + 2.0 * -math.expm1(-scale) * exponent / np.abs(divisor)
-        errors = 8.0 * UNIT_ROUNDOFF * (doubt / np.maximum(np.abs(total), 1e-300) + exponent)
-        return values, errors

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skdp.accounting.numerics.floats import LARGEST_EXPONENT, SMALLEST_TAIL, UNIT_ROUNDOFF
-from skdp.accounting.pld.pairs.base import Array, Complex, NodeMasses, log_one_plus
+from skdp.accounting.pld.grid.estimates import atoms_cumulants
+from skdp.accounting.pld.pairs.base import Array, Complex, NodeMasses, Transformable, log_one_plus
 from skdp.accounting.pld.pairs.cells import CellPair, spread
 from skdp.accounting.pld.pairs.discrete import AtomicPair
 from skdp.once import cached_property
@@ -24,7 +25,7 @@ class _Limits:
     sketched: int = 1000  # losses of a sketch of wide noise
     # of sigma, up to which a shift is followed by what it moves, not by differences
     small_shift: float = 1e-4
-    narrow: float = 0.5  # sigma up to which theta functions are summed directly
+    narrow: float = 0.5  # sigma up to which losses are few
     digits: float = 44.0  # nats, below which terms of a theta function are left out
 
 
@@ -33,6 +34,8 @@ _LIMITS = _Limits()
 
 class DiscreteGaussianPair(AtomicPair):
     """Discrete Gaussian noise: ``P(X = x)`` is proportional to ``e^(-x^2 / (2 sigma^2))``."""
+
+    cut_mass = 0.0
 
     def __init__(self, sensitivity: int, sigma: float) -> None:
         self.sensitivity = sensitivity
@@ -96,6 +99,23 @@ class DiscreteGaussianPair(AtomicPair):
         error = _LIMITS.profile_rounding * value + rounding * float(np.sum(kept))
         return max(0.0, value - error), min(1.0, value + error + above)
 
+    def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
+        """Return the pair itself, or a list of losses, which is short where noise is narrow."""
+        return super().transforms(tail) if self.sigma < _LIMITS.narrow else (self, self)
+
+    def cumulants(self, theta: float) -> tuple[float, float, float]:
+        """Return the log moment of the loss and its first two derivatives, estimated."""
+        return atoms_cumulants(*self.sketch(1e-100), theta)
+
+    @property
+    def largest_tilt(self) -> float:
+        """A tilt at which moments are not yet out of reach: that of one unlikely loss."""
+        return 1e6 / max(self.span(1e-12)[1], 1e-12)
+
+    def decay(self, theta: float, frequency: float) -> float:
+        """Return 0: transforms of atoms come back to their full size."""
+        return 0.0
+
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
         """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`.
 
@@ -109,10 +129,7 @@ class DiscreteGaussianPair(AtomicPair):
         # Over a period the loss makes a turn or, if an odd number of half lattices, half of one.
         values = 0.5 * square * w * (w + 1.0) + 1j * math.pi * turns * (self.sensitivity % 2)
         centre = np.asarray((w + 1.0) * self.sensitivity, dtype=np.complex128)
-        if self.sigma < _LIMITS.narrow:
-            ratio, errors = self._direct_sum(centre)
-        else:
-            ratio, errors = self._dual_sum(centre)
+        ratio, errors = self._dual_sum(centre)
         sizes = np.abs(values) + np.abs(turns) * 4.0 + square * np.abs(w) * np.abs(z)
         return values + ratio, errors + 16.0 * UNIT_ROUNDOFF * sizes
 
@@ -134,20 +151,6 @@ class DiscreteGaussianPair(AtomicPair):
         modulus = np.maximum(np.abs(1.0 + added), 1e-300)
         errors = 4.0 * UNIT_ROUNDOFF * (size / modulus + base)
         return log_one_plus(added) - math.log1p(base), errors
-
-    def _direct_sum(self, centre: Complex) -> tuple[Complex, Array]:
-        """Return the log ratio of the theta functions, by their definition."""
-        reach = math.ceil(math.sqrt(2.0 * _LIMITS.digits) * self.sigma) + 1
-        nearest = np.round(centre.real)
-        offsets = np.arange(-reach, reach + 1.0)
-        distance = (nearest - centre)[:, None] + offsets[None, :]
-        exponents = -0.5 * (distance / self.sigma) ** 2
-        top = np.max(exponents.real, axis=1)
-        terms = np.exp(exponents - top[:, None])
-        total = np.sum(terms, axis=1)
-        size = np.sum(np.abs(terms) * (4.0 + 4.0 * np.abs(exponents)), axis=1)
-        errors = 4.0 * UNIT_ROUNDOFF * (size / np.maximum(np.abs(total), 1e-300) + np.abs(top))
-        return np.log(total) + top - self._log_total, errors + 4.0 * UNIT_ROUNDOFF
 
 
 class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):

@@ -64,7 +64,6 @@ class GaussianMixturePair(CellPair):
         distance = self.farthest * mu
         self.variation = min(1.0, rate * math.erf(0.5 * distance / math.sqrt(2.0)) * _ROUNDED)
         self._mixture = self.mixture_type(rate, mu)
-        self._loss = GaussianMixtureLoss(self._mixture)
 
     @abstractmethod
     def losses_at(self, x: Array) -> Array:
@@ -93,26 +92,11 @@ class GaussianMixturePair(CellPair):
         edges = np.concatenate([[edges[0] - margin], edges, [edges[-1] + margin]])
         return edges, self.node_masses(edges).masses
 
-    def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment of the loss and its first two derivatives, estimated."""
-        return self._loss.cumulants(theta)
-
-    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E_P[e^(z L)] and bounds on its absolute error; see `Pair`."""
-        return self._loss.log_transform(z)
-
-    @property
-    def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach."""
-        return self._loss.largest_tilt
-
-    def decay(self, theta: float, frequency: float) -> float:
-        """Bound how much smaller the moments are at all frequencies from a given one on."""
-        return self._loss.decay(theta, frequency)
-
-    def truncated(self, tail: float) -> Transformable:
-        """Return the loss with all but about ``tail`` of its mass, the largest values cut off."""
-        return GaussianMixtureLoss(replace(self._mixture, cut=self._support(tail)[1]))
+    def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
+        """Return the loss for the inversion; see `Pair`."""
+        cut = self._support(tail)[1] if tail > 0.0 and self._mixture.rises else math.inf
+        loss = GaussianMixtureLoss(replace(self._mixture, cut=cut))
+        return loss, loss
 
     def profile(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``; see `Pair`."""
@@ -197,6 +181,7 @@ class GaussianPair(RemovalPair):
     """N(mu) against N(0)."""
 
     largest_tilt = math.inf
+    cut_mass = 0.0
 
     def __init__(self, mu: float) -> None:
         super().__init__(1.0, mu)
@@ -215,9 +200,9 @@ class GaussianPair(RemovalPair):
         """Bound how much smaller the moments are at all frequencies from a given one on."""
         return -0.5 * (self.mu * frequency) ** 2
 
-    def truncated(self, tail: float) -> Transformable:
+    def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
         """Return the pair itself: its largest losses are no hindrance."""
-        return self
+        return self, self
 
     def profile(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
@@ -244,10 +229,6 @@ class AdditionPair(GaussianMixturePair):
     def node_masses(self, edges: Array) -> NodeMasses:
         """Spread P's mass over increasing losses, dominating the pair."""
         return self._spread_down(edges)
-
-    def truncated(self, tail: float) -> Transformable:
-        """Return the whole loss, which is bounded."""
-        return self._loss
 
     def profile(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``; see `Pair`."""

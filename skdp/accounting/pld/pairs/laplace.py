@@ -16,18 +16,18 @@ shift)`` with ``u = x`` cut to [0, shift]. The pairs are
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import numpy as np
 
 from skdp.accounting.numerics.floats import LARGEST_EXPONENT, log_mixture
-from skdp.accounting.pld.grid.estimates import atoms_cumulants
-from skdp.accounting.pld.pairs.base import Array, Complex, NodeMasses
+from skdp.accounting.pld.grid.targets import LIMITS
+from skdp.accounting.pld.pairs.base import Array, Indices, NodeMasses, Transformable
 from skdp.accounting.pld.pairs.cells import CellPair, invert_mixture, join_at_zero, spread
-from skdp.accounting.pld.transforms.laplace import mixture_transform, plain_transform
+from skdp.accounting.pld.transforms.atoms import AtomsLoss
 
 _PROFILE_ROUNDING = 1e-13
 _SKETCHED = 400
+_LISTED = (2**12, 2**15)  # losses that stand for all others in transforms, and in closer ones
 
 
 class LaplaceMixturePair(CellPair):
@@ -35,9 +35,6 @@ class LaplaceMixturePair(CellPair):
 
     The rate lies in (0, 1), but for `LaplacePair`.
     """
-
-    rises: ClassVar[bool] = True  # a positive power of M has the moments
-    falls: ClassVar[bool] = False  # a negative power has them, or has a part in them
 
     def __init__(self, rate: float, shift: float) -> None:
         self.rate, self.shift = rate, shift
@@ -75,22 +72,18 @@ class LaplaceMixturePair(CellPair):
         edges = np.unique(np.concatenate([edges, low + ends, high - ends, middle]))
         return edges, self.node_masses(edges).masses
 
-    def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment of the loss and its first two derivatives, estimated."""
-        return atoms_cumulants(*self.sketch(1e-100), theta)
+    def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
+        """Return lists of losses, rounded to either side; see section 6 of the page."""
+        step = self.lattice / _LISTED[tail > 0.0]
+        doubt = LIMITS.cell_error * self.roundings(0.0)
+        moved, up = doubt * min(self.lattice, 1.0), math.exp(doubt)
+        indices, masses, infinite = self.grid(step, 0.0, aligned=True)
+        above = AtomsLoss(self._losses(indices, step) + moved, masses * up, infinite * up)
+        indices, masses, _ = self.optimistic_grid(step, 0.0, aligned=True)
+        return above, AtomsLoss(self._losses(indices, step) - moved, masses / up)
 
-    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`."""
-        return mixture_transform(self.rises, self.falls, self.rate, self.shift, z)
-
-    @property
-    def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach."""
-        return 500.0 / self.shift
-
-    def decay(self, theta: float, frequency: float) -> float:
-        """Return 0: transforms of atoms come back to their full size."""
-        return 0.0
+    def _losses(self, indices: Indices, step: float) -> Array:
+        return np.asarray(self.origin + step * indices, dtype=np.float64)
 
     def profile(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
@@ -180,15 +173,9 @@ class LaplacePair(RemovalPair):
         low = max(self._lowest, self.shift + 2.0 * math.log(max(tail, 1e-300)))
         return low, self._highest
 
-    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`."""
-        return plain_transform(self.shift, z)
-
 
 class AdditionPair(LaplaceMixturePair):
     """Q0 against (1-q) Q0 + q S."""
-
-    rises, falls = False, True
 
     def __init__(self, rate: float, shift: float) -> None:
         super().__init__(rate, shift)
@@ -218,7 +205,6 @@ class AdditionPair(LaplaceMixturePair):
 class ReplacementPair(LaplaceMixturePair):
     """(1-q) Q0 + q S against (1-q) Q0 + q S'."""
 
-    rises, falls = True, True
     needs_zero = True
 
     def __init__(self, rate: float, shift: float) -> None:

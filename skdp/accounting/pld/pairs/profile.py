@@ -27,8 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdp.accounting.pld.grid.estimates import atoms_cumulants
-from skdp.accounting.pld.pairs.base import Array, Complex, atoms_transform
+from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.pairs.discrete import AtomicPair
 from skdp.once import cached_property
 
@@ -52,8 +51,6 @@ class _Limits:
     raised: float = 1e-9  # share by which masses at positive losses are raised
     lowered: float = 2.0**-50  # share of mirrored masses, so that Q has no more mass than P
     shifted: float = 1e-12  # mass added at a loss of zero, above all rounding of the total
-    block: int = 2**21  # terms of transforms at once
-    largest_work: int = 2**24  # terms of transforms in all
 
 
 _LIMITS = _Limits()
@@ -96,25 +93,6 @@ class ListedPair(AtomicPair):
 
     def _losses(self, numbers: Array, aligned: bool) -> Array:
         return numbers
-
-    def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment of the loss and its first two derivatives, estimated."""
-        return atoms_cumulants(self._atoms.losses, self._atoms.masses, theta)
-
-    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] over finite losses, and bounds on its absolute error; see `Pair`."""
-        losses, masses, _ = self._atoms
-        if len(z) * len(losses) > _LIMITS.largest_work:
-            real = z[:1].real.astype(np.complex128)
-            value, error = atoms_transform(losses, masses, real)
-            largest = float(value[0].real + error[0])
-            return np.full(len(z), largest, dtype=np.complex128), np.full(len(z), math.inf)
-        size = max(1, _LIMITS.block // len(losses))
-        blocks = [
-            atoms_transform(losses, masses, z[start : start + size])
-            for start in range(0, len(z), size)
-        ]
-        return np.concatenate([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
 
 
 class ProfilePair(ListedPair):

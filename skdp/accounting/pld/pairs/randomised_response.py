@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from skdp.accounting.pld.pairs.base import Array, Complex
+from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.pairs.discrete import AtomicPair
-from skdp.accounting.pld.transforms.laplace import randomised_response_transform
 
 _PROFILE_ROUNDING = 1e-14
 
@@ -31,11 +30,6 @@ class RandomisedResponsePair(AtomicPair):
         if self.largest_loss == 0.0:
             return np.zeros(1), np.array([kept]), 0.0
         return np.array([-1.0, 0.0]), np.array([down, up]), 0.0
-
-    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`."""
-        values, errors = randomised_response_transform(self.largest_loss, z)
-        return values + math.log1p(-self.failure), errors + 2.0**-52 * self.failure
 
     def profile(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""

@@ -66,11 +66,11 @@ def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float
         if rule is None or (panels is not None and len(panels.points) < len(rule.points)):
             rule = panels
     if rule is None:
-        return _UNKNOWN
+        return UNKNOWN
     with np.errstate(over="ignore", invalid="ignore"):
         nodes = _tilt(mixture, theta, rule)
     if not math.isfinite(nodes.rounding[0] + nodes.rounding[1] + nodes.error):
-        return _UNKNOWN
+        return UNKNOWN
     return nodes
 
 
@@ -112,7 +112,7 @@ def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
     )
 
 
-_UNKNOWN = TiltedNodes(np.zeros(1), np.ones(1), math.inf, 0.0, math.inf, (math.inf, math.inf))
+UNKNOWN = TiltedNodes(np.zeros(1), np.ones(1), math.inf, 0.0, math.inf, (math.inf, math.inf))
 
 
 def transform(
