@@ -25,6 +25,15 @@ ESTIMATORS = (
     VariationalLogisticRegression,
 )
 
+# One of each method, and both kinds of losses of margins.
+FAMILIES = (
+    OperaLogisticRegression,
+    GrpuaSVC,
+    ObjectivePerturbationLogisticRegression,
+    DPSGDClassifier,
+    VariationalLogisticRegression,
+)
+
 
 class WithPublicRows(PATEClassifier):
     """PATE for checks that know of rows and labels alone: it brings public rows along."""

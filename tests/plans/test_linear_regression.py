@@ -228,18 +228,6 @@ def test_no_smaller_mu_holds_for_all_tables():
         assert np.linalg.norm(gap) == pytest.approx(plan.mu, rel=1e-6)
 
 
-@pytest.mark.slow
-def test_an_attack_on_whole_fits_reaches_mu():
-    """Log-likelihood ratios have mean mu^2 / 2 and deviation mu: false alarm 2e-7."""
-    plan, tables = audited(12.0)
-    runs = 2_500
-    ratios = [gap @ noise + gap @ gap / 2.0 for noise, gap in transcripts(plan, tables, runs)]
-    allowed = 5.2 * plan.mu / math.sqrt(runs)
-    assert 0.95**2 * plan.mu**2 / 2.0 - allowed < np.mean(ratios) < plan.mu**2 / 2.0 + allowed
-    assert 5.2 * plan.mu / math.sqrt(runs) < 0.1 * plan.mu**2 / 2.0  # sharp enough to fail
-    assert np.std(ratios) == pytest.approx(plan.mu, rel=0.06)
-
-
 def test_a_unit_counts_as_one_row():
     """Whatever rows a patient has, and however many, the means of their parts are a record's."""
     rng = np.random.default_rng(2)
@@ -271,8 +259,7 @@ def test_a_careless_target_weight_or_number_is_refused():
         plan.bind(np.ones((3, 1)), np.zeros(3))
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1e-2, 50.0])
-@pytest.mark.parametrize("d", [1, 40])
+@pytest.mark.parametrize(("epsilon", "d"), [(1e-6, 40), (1e-2, 1), (50.0, 40)])
 def test_what_noise_hides_stays_finite(epsilon, d):
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((20, d)), np.full(20, 3.0)
@@ -308,17 +295,6 @@ def test_bins_are_joined_until_their_counts_tell(noise, bins):
     assert middle == pytest.approx(0.0, abs=0.04)
     assert scale == pytest.approx(0.9 / 3.29, abs=0.01)
     assert skew == pytest.approx(0.0, abs=0.1)
-
-
-def test_where_few_targets_are_large_less_is_cut():
-    plan = plan_for(1000, 3, "add-remove")
-    counts = np.zeros(32)
-    counts[[16, 31]] = 900.0, 100.0
-    middle, scale, skew = plan._summarise(counts)
-    assert middle == pytest.approx(1.0 / 32.0, abs=1.0 / 32.0)
-    mean = (0.9 * 33.0 + 0.1 * 63.0 - 32.0) / 32.0
-    assert skew == pytest.approx((mean - middle) / scale, rel=1e-9)
-    assert plan._clip_of(2.0, skew) == pytest.approx((1.0 + skew) * plan._clip_of(2.0, 0.0))
 
 
 def test_steps_are_stable_where_noise_hides_most_directions():
