@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdp import DPSGDClassifier, OperaSVC
+from skdp import DPSGDClassifier, GrpuaSVC, OperaSVC
 from skdp.accounting import ApproxDPEvent, RepeatedEvent
 from skdp.audit import audit_epsilon
 
@@ -116,6 +116,19 @@ class DividesByTheLot(DPSGDClassifier):
     def _carry_out(self, plan, problems, *rest):
         sums = [SumOverSize(problem, plan.lots.size) for problem in problems]
         return super()._carry_out(plan, sums, *rest)
+
+
+class PrintedNoise(GrpuaSVC):
+    """The algorithm as printed: noise of one gradient's norm on n times the sampled gradient."""
+
+    def _build_plan(self, *public):
+        # The step of the printed query is that of the mean, and so is its noise.
+        self._sound = super()._build_plan(*public)
+        return replace(self._sound, sigma=17.404396 / self._sound.lots.n_rows)
+
+    def _account(self, plan):
+        claim = ApproxDPEvent(0.970447, 0.05)
+        return replace(super()._account(self._sound), epsilon=0.970447, delta=0.05, event=claim)
 
 
 class PrintedAccountant(DPSGDClassifier):
@@ -255,6 +268,24 @@ def test_scaling_by_the_rows_is_flagged(cls):
     settings = OUTPUT | {"classes": [0, 1]}
     assert flagged(cls(**settings), 200, tables, neighbour=neighbour)
     assert not flagged(OperaSVC(**settings), 200, tables, neighbour=neighbour)
+
+
+def printed(cls, **settings):
+    return cls(
+        **{"epsilon": 8.0, "delta": 0.05, "data_norm": 1.0, "fit_intercept": False},
+        **{"classes": [0, 1], "alpha": 0.0, "sampling": "uniform", "batch_size": 1},
+        **{"max_iter": 2499, "learning_rate_init": 1e-5, "average": False},
+        **settings,
+    )
+
+
+@pytest.mark.slow
+def test_printed_gradient_perturbation_is_flagged():
+    """Fifty equal records on the straight part of the hinge; one is turned round."""
+    tables = np.ones((50, 1)), np.ones(50, dtype=int)
+    neighbour = np.vstack([np.ones((49, 1)), [[-1.0]]]), tables[1]
+    assert flagged(printed(PrintedNoise), 400, tables, neighbour=neighbour)
+    assert not flagged(printed(GrpuaSVC), 100, tables, neighbour=neighbour)
 
 
 @pytest.mark.slow

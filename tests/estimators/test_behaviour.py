@@ -131,11 +131,7 @@ def test_noise_is_fresh_without_a_seed(estimator, table):
 
 
 def test_one_seed_never_shares_noise_between_different_fits(estimator, table):
-    """With shared noise, two fits with one seed would show the private weights.
-
-    A change of the data too small to matter to the model must change the noise altogether, and
-    so must a change of epsilon, also between clones.
-    """
+    """A change too small to matter to the model must change the noise altogether."""
     X, y = table
     base = estimator(random_state=5)
     reference = base.fit(X, y).coef_

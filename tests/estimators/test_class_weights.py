@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_class_weight_classifiers
-from support import ESTIMATORS, rows
+from support import ESTIMATORS, Untouchable, rows
 
 from skdp import (
     DPSGDClassifier,
@@ -162,15 +162,6 @@ def test_weights_of_one_are_no_weights(cls):
     moved = cls(class_weight={0: 1.0, 1: 1e-3}, **settings).privacy_plan(300, 4)
     assert moved.event == plain.event
     assert ones.fit(X, y).coef_.shape == (1, 4)
-
-
-class Untouchable:
-    """A budget that fails the test if anything is charged."""
-
-    def charge(self, *args, **named):
-        raise AssertionError("charged before validation")
-
-    reserve = remaining = charge
 
 
 MISTAKES = [

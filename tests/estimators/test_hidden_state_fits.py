@@ -9,7 +9,7 @@ import pytest
 from covering import pairs
 from scipy.optimize import minimize
 from scipy.special import log_expit
-from support import distance, rows
+from support import Untouchable, distance, neighbour, rows, worst_pair
 
 from skdp import GrpuaLogisticRegression, GrpuaSVC
 from skdp.accounting import HiddenStateAccountant, LastIterateEvent
@@ -30,16 +30,7 @@ def hidden(cls, epsilon=1.0, delta=1e-6, **settings):
     return cls(epsilon, delta, calibration="hidden-state", **settings)
 
 
-def neighbour(X, y, rng, n_classes):
-    other, labels = X.copy(), y.copy()
-    direction = rng.standard_normal(X.shape[1])
-    X[0] = direction / np.linalg.norm(direction)
-    other[0] = -X[0] if rng.random() < 0.5 else X[0]
-    labels[0] = rng.integers(n_classes)
-    return X, y, other, labels
-
-
-@pytest.mark.daily(2)
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("settings", "cls", "n_classes"), pairs(LOTS, BOTH, [2, 3]))
 def test_replay_on_replaced_records(cls, settings, n_classes):
     rng = np.random.default_rng(0)
@@ -117,11 +108,6 @@ def test_the_default_fit_still_pays_for_every_iterate():
     assert spent.accountant == "pld" and "every iterate is paid for" in " ".join(spent.assumptions)
 
 
-class Untouchable:
-    def reserve(self, *args, **kwargs):
-        raise AssertionError("charged before validation")
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -154,12 +140,6 @@ def test_a_fit_with_negligible_noise_minimises_the_objective():
     best = minimize(value, np.zeros(5), tol=1e-12)
     found = value(np.append(model.coef_[0], model.intercept_))
     assert best.fun <= found + 1e-12 <= best.fun + 1e-3
-
-
-def worst_pair():
-    X, y = np.zeros((60, 4)), np.ones(60, dtype=int)
-    X[0, 0] = 1.0
-    return X, y, -X, y
 
 
 @pytest.mark.parametrize(

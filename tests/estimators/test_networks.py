@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.neural_network import MLPClassifier
-from support import rows
+from support import Untouchable, rows
 from threadpoolctl import threadpool_limits
 
 from skdp import DPSGDClassifier, GrpuaMLPClassifier
@@ -98,13 +98,6 @@ def test_public_weights_are_where_training_starts(table, data_norm):
     told = " ".join(model.privacy_spent_.assumptions)
     assert "coefs_init= and intercepts_init=, from which training starts, are public" in told
     assert "coefs_init" not in " ".join(network(3).fit(X, y).privacy_spent_.assumptions)
-
-
-class Untouchable:
-    """A budget that fails the test if anything is charged."""
-
-    def reserve(self, *args, **kwargs):
-        raise AssertionError("charged before validation")
 
 
 WRONG = [
@@ -288,8 +281,9 @@ SHARED_OUT = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", SHARED_OUT)
+@pytest.mark.parametrize(
+    ("kind", "dtype"), zip(SHARED_OUT, (np.float64, np.float32, np.float32), strict=True)
+)
 def test_weights_do_not_depend_on_threads(kind, dtype):
     model, shape = SHARED_OUT[kind]
     X, y = rows(*shape)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from support import Untouchable
 
 from skdp import (
     DPSGDClassifier,
@@ -13,13 +14,6 @@ from skdp import (
 )
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
-
-
-class Untouchable:
-    """A budget that fails the test if anything is charged."""
-
-    def reserve(self, *args, **kwargs):
-        raise AssertionError("charged before validation")
 
 
 def own_name(estimator, name):

@@ -21,7 +21,6 @@ OF_NUMBERS = frozenset(
         "check_classifiers_train",
         "check_decision_proba_consistency",
         "check_estimator_sparse_array",
-        "check_estimator_sparse_matrix",
         "check_estimators_pickle",
         "check_fit_idempotent",
         "check_methods_sample_order_invariance",

@@ -161,16 +161,6 @@ def test_without_a_penalty_a_ball_is_chosen():
     assert endless.diameter is None and endless.event.diameter is None
 
 
-def test_default_steps_run_to_the_limit_where_that_is_affordable():
-    plan = hidden_plan()
-    assert plan.steps >= 150
-    assert (1 - plan.event.contraction_gap) ** plan.steps < 0.06
-    slow = hidden_plan(make_model(n=10**6), penalty=1e-9)
-    assert slow.steps <= 400
-    lots = hidden_plan(batch_size=10, penalty=0.01)
-    assert lots.steps >= 500
-
-
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
@@ -218,18 +208,6 @@ def test_the_step_a_message_offers_is_accepted(sizes):
             penalty=0.01,
             **sizes,
         )
-
-
-def test_the_step_offered_for_poisson_lots_is_of_use():
-    """At the longest step the chance of large lots costs a hundredth of delta."""
-    with pytest.raises(ValueError, match="take at most") as caught:
-        hidden_plan(initial_step=1e3, penalty=0.05, batch_size=30)
-    offered = float(str(caught.value).split("take at most ")[1].split(",")[0])
-    plan = hidden_plan(initial_step=offered, penalty=0.05, batch_size=30)
-    plain = hidden_plan(
-        initial_step=offered * 1e-3, penalty=0.05, batch_size=30, max_iter=plan.steps
-    )
-    assert plan.sigma < 0.9 * plain.sigma
 
 
 def test_a_plan_that_breaks_the_conditions_cannot_be_made():
