@@ -67,7 +67,7 @@ def test_public_classes_may_be_absent_from_the_rows(estimator, table):
     assert "label set classes= is public" in " ".join(only.privacy_spent_.assumptions)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize(("estimator", "n_classes"), zip(FAMILIES, (4, 2, 4, 2, 4), strict=True))
 def test_multi_class(estimator, n_classes):
     X, y = rows(n=2000, n_classes=n_classes)
     model = estimator(epsilon=1e4).fit(X, y)

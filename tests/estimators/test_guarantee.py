@@ -58,7 +58,7 @@ def test_replay_on_removed_records(cls):
     rng = np.random.default_rng(1)
     settings = {} if cls.__name__.startswith("O") else {"max_iter": 10, "batch_size": 20}
     estimator = cls(adjacency="add-remove", fit_intercept=False, classes=[0, 1], **settings)
-    for seed in range(4):
+    for seed in range(2):
         X, y, other, _ = neighbour(*rows(n=60, seed=seed), rng, 2)
         other[0] = 0.0
         replay_on_neighbour(estimator, X, y, other, y, seed=seed)

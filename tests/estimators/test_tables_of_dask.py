@@ -61,7 +61,7 @@ def by_hand(X, *sizes, declared=None, dtype=float):
     )
 
 
-@pytest.mark.daily(7)
+@pytest.mark.daily(5)
 @pytest.mark.parametrize("count", [7, 200])
 @pytest.mark.parametrize("name", MODELS)
 def test_any_number_of_partitions_gives_what_memory_gives(table, name, count):

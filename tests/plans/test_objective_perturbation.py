@@ -262,7 +262,7 @@ def test_released_weights_have_the_density_of_the_theorem(loss):
     signs = np.where(y == 0, 1.0, -1.0)
     draws = [
         carry_out_objective_perturbation(plan, rows, RandomStream.from_entropy())[0]
-        for _ in range(1500)
+        for _ in range(800)
     ]
     cap = getattr(model.loss, "clip", np.inf) / np.abs(X[:, 0])
 
