@@ -100,6 +100,16 @@ def test_answers_have_the_exact_law_and_no_other(monotone):
             check_noise(found, law(wrong))
 
 
+def test_the_noise_of_the_threshold_has_its_law_and_no_other():
+    stream = RandomStream.from_seed(3)
+    drawn = [SparseVector(1.5, 2.0, stream, max_positives=3) for _ in range(500)]
+    noise = np.array([float(each._threshold_noise * each._grid) for each in drawn])
+    scale = 2.0 * oracle.right(1.5, 3).threshold
+    check_noise(noise, stats.laplace(scale=scale))
+    with pytest.raises(AssertionError, match="follow the law"):
+        check_noise(noise, stats.laplace(scale=1.5 * scale))
+
+
 def sparse(**options):
     return SparseVector(1.0, 1.0, RandomStream.from_seed(0), **options)
 
