@@ -208,10 +208,8 @@ def test_without_intercept(estimator, table):
 
 
 def test_progress_callbacks_see_no_rows(table):
-    estimator, callback = (
-        DPSGDClassifier,
-        pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9"),
-    )
+    callback = pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
+    estimator = DPSGDClassifier
 
     class Spy:
         seen = ()

@@ -144,7 +144,7 @@ def test_statement_and_record(cls):
 )
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
-        BOTH[len(parameters) - 1](**parameters).fit(*rows())
+        ObjectivePerturbationSVC(**parameters).fit(*rows())
 
 
 def test_neither_the_tilt_nor_a_gradient_leaves_the_fit():
