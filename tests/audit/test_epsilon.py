@@ -13,7 +13,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from support import ESTIMATORS, rows
+from support import FAMILIES, rows
 
 from skdp import (
     DPSGDClassifier,
@@ -29,7 +29,6 @@ from skdp.audit.neighbours import Table, given_pair, worst_case
 from skdp.audit.runs import AuditedTable, claim_of
 from skdp.budget import BudgetAccountant
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import DPPCA, DPQuantileClipper, DPStandardScaler
 from skdp.testing import FrozenStream
 
@@ -49,7 +48,7 @@ def estimator(cls, **settings):
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", FAMILIES)
 def test_a_run_is_the_fit_bit_for_bit(cls, adjacency):
     table, labels = rows(n=40)
     model = estimator(cls, adjacency=adjacency)
@@ -65,7 +64,7 @@ def test_a_run_is_the_fit_bit_for_bit(cls, adjacency):
 
 @pytest.mark.daily(2)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize("cls", FAMILIES)
 def test_sound_classifiers_are_not_disproved(cls, adjacency):
     model = estimator(cls, adjacency=adjacency, epsilon=40.0)
     result = audit_epsilon(model, X, Y, n_trials=200, confidence=SURE, random_state=0)
@@ -82,29 +81,10 @@ def test_sound_classifiers_are_not_disproved(cls, adjacency):
     "model",
     [
         estimator(OperaSVC, solver="gd", max_iter=5),
-        estimator(GrpuaSVC, batch_size=11),
-        estimator(DPSGDClassifier, batch_size=11, max_grad_norm=0.1),
-        pytest.param(
-            estimator(DPSGDClassifier, batch_size=5, max_iter=8, max_grad_norm=0.1),
-            marks=pytest.mark.slow,
-        ),
         estimator(GrpuaSVC, batch_size=8, max_iter=3, sampling="uniform"),
-        estimator(
-            DPSGDClassifier,
-            batch_size=5,
-            max_iter=8,
-            adjacency="replace-one",
-            max_grad_norm=0.1,
-        ),
+        estimator(DPSGDClassifier, batch_size=5, max_iter=8, max_grad_norm=0.1),
     ],
-    ids=[
-        "output",
-        "full lots",
-        "full lots, clipped",
-        "Poisson lots",
-        "fixed size",
-        "Poisson, replace-one",
-    ],
+    ids=["output", "fixed size", "Poisson lots"],
 )
 def test_transcripts_do_not_disprove_what_is_sound(model):
     result = audit_epsilon(
@@ -124,14 +104,11 @@ def test_transcripts_do_not_disprove_what_is_sound(model):
     ("model", "release"),
     [
         (estimator(OperaSVC, solver="gd", max_iter=5), "model"),
-        (estimator(OperaSVC), "model"),
         (estimator(ObjectivePerturbationSVC), "model"),
         (
             estimator(GrpuaSVC, batch_size=11, calibration="hidden-state", alpha=1.0),
             "model",
         ),
-        (estimator(GrpuaSVC, batch_size=11, max_iter=1), "all"),
-        (estimator(GrpuaSVC, batch_size=11), "all"),
         (estimator(DPSGDClassifier, batch_size=11, max_grad_norm=0.1), "all"),
     ],
 )
@@ -140,16 +117,6 @@ def test_bounds_are_tight_at_the_worst_pair(model, release):
     model.set_params(epsilon=16.0)
     result = audit_epsilon(model, X, Y, n_trials=16_000, release=release, random_state=0)
     assert 0.89 < result.tightness < 1.0 and not result.violated
-
-
-@pytest.mark.slow
-def test_seeds_repeat_audits_and_change_them():
-    results = [
-        audit_epsilon(estimator(OperaSVC, solver="gd"), X, Y, n_trials=100, random_state=seed)
-        for seed in (1, 1, 2, None)
-    ]
-    assert results[0] == results[1] and results[0].mu_lower > 0.0
-    assert len({result.mu_lower for result in results}) > 1
 
 
 def test_nothing_is_charged_and_the_estimator_is_not_changed():
@@ -236,16 +203,6 @@ def test_bounds_of_transformers_are_tight(model):
     model = clone(model).set_params(epsilon=16.0)
     result = audit_epsilon(model, X, n_trials=2000, release="all", random_state=0)
     assert 0.75 < result.tightness < 1.0 and not result.violated
-
-
-@pytest.mark.slow
-def test_searches_are_run_as_they_are():
-    model = PrivateGridSearchCV(
-        OperaSVC(data_norm=1.0), {"alpha": [10.0, 20.0]}, epsilon=30.0, method="holdout"
-    )
-    results = [audit_epsilon(model, X, Y, n_trials=20, random_state=0) for _ in range(2)]
-    assert results[0] == results[1] and not results[0].violated
-    assert results[0].claimed == pytest.approx(30.0, rel=0.01)
 
 
 class Quiet(DPStandardScaler):

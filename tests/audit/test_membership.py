@@ -117,13 +117,6 @@ def test_binomial_bounds_hold_without_replacement(rows, failure):
         assert law[bound < rate].sum() <= failure
 
 
-def test_without_replacement_a_plain_binomial_bound_fails():
-    """Of 135 rows one is not marked. Who draws it, in 30 of 135 cases, believes in fewer marks."""
-    law = hypergeom.pmf(np.arange(31), 135, 134, 30)
-    plain, paid = (rate_upper(np.arange(31), 30, f) < 134 / 135 for f in (0.2, level(0.2)))
-    assert law[plain].sum() > 0.22 and law[paid].sum() <= 0.2
-
-
 @pytest.mark.parametrize(("rate", "sizes"), [(0.05, (60, 300)), (0.2, (200, 100))])
 def test_intervals_cover_the_curve_of_gaussian_scores(rate, sizes):
     """The truth is norm.sf(norm.isf(rate) - 1); 400 tables, false alarm below 1e-6."""
@@ -203,13 +196,6 @@ def test_bounds_of_randomised_response_are_attained():
     assert result.auc_bound == pytest.approx(truth, rel=1e-12)
     assert result.advantage_bound == pytest.approx(2 * truth - 1, rel=1e-12)
     assert float(result.tpr_bound(1 - truth)) == pytest.approx(truth, rel=1e-12)
-
-
-def test_two_neighbours_apart_is_attained_under_add_remove():
-    """The table is one of two rows, v or -v, and N(v, 1) is shown: v and -v are 2 mu apart."""
-    mu, cut = 0.8, 0.3
-    bound = result_with(gaussian_claim(mu, "add-remove")).tpr_bound(norm.sf(cut + mu))
-    assert bound == pytest.approx(norm.sf(cut - mu), abs=1e-3) and bound >= norm.sf(cut - mu)
 
 
 def test_claims_are_of_the_whole():

@@ -1,7 +1,7 @@
 """Fixtures of the estimator tests."""
 
 import pytest
-from support import ESTIMATORS, rows
+from support import FAMILIES, rows
 
 
 @pytest.fixture
@@ -9,7 +9,7 @@ def table():
     return rows()
 
 
-@pytest.fixture(params=ESTIMATORS, ids=lambda estimator: estimator.__name__)
+@pytest.fixture(params=FAMILIES, ids=lambda estimator: estimator.__name__)
 def estimator(request):
     return request.param
 

@@ -6,7 +6,6 @@ import pytest
 from scikit_checks import OF_NUMBERS, check_settings
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import estimator_checks
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import WithPublicRows
 
 from skdp import (
@@ -96,8 +95,14 @@ def expected_failures(estimator):
     return reasons
 
 
-@parametrize_with_checks(
-    list(instances()), expected_failed_checks=expected_failures, xfail_strict=True
+@check_settings(
+    list(instances()),
+    numbers_elsewhere=(
+        *(OperaSVC, ObjectivePerturbationLogisticRegression, GrpuaLogisticRegression, GrpuaSVC),
+        *(GrpuaMLPClassifier, PrivateRidge),
+    ),
+    expected_failed_checks=expected_failures,
+    xfail_strict=True,
 )
 def test_scikit_learn_checks(estimator, check):
     run(check, estimator)

@@ -1,25 +1,18 @@
 """Classifiers with hidden layers: what they publish, where they start, and what they refuse."""
 
 import json
-import pickle
-import re
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from support import rows
+from support import Untouchable, rows
 from threadpoolctl import threadpool_limits
 
 from skdp import DPSGDClassifier, GrpuaMLPClassifier
 from skdp.audit import audit_epsilon
-from skdp.budget import BudgetAccountant, BudgetExceededError
-from skdp.model_selection import PrivateGridSearchCV
-from skdp.preprocessing import BoundedScaler
 from skdp.reporting import PrivacySpent, privacy_statement
 from skdp.testing import FrozenStream, check_private_estimator, replay_on_neighbour
 from skdp.testing.frozen import fit_both
@@ -80,11 +73,6 @@ def test_a_fit_with_other_layers_leaves_nothing_of_the_last_one_behind(table):
         assert model.predict(table[0]).shape == table[1].shape
 
 
-def test_sizes_are_lists_of_numbers_or_a_number(table):
-    for sizes in (3, np.int64(3), (3,), [3], np.array([3]), np.array(3)):
-        assert network(hidden_layer_sizes=sizes, max_iter=1).fit(*table).coefs_[0].shape == (4, 3)
-
-
 def test_training_learns(table):
     X, _ = table
     bent = (np.abs(X[:, 0]) > 0.4).astype(int)
@@ -92,17 +80,6 @@ def test_training_learns(table):
     assert model.fit(X, bent).score(X, bent) > 0.85
     line = DPSGDClassifier(1e5, data_norm=1.0).fit(X, bent)
     assert line.score(X, bent) < 0.8
-
-
-def test_clipping_is_worth_more_than_a_bound_in_a_ball():
-    X, _ = rows(n=2000)
-    bent = (np.abs(X[:, 0]) > 0.4).astype(int)
-    settings = {"cls": GrpuaMLPClassifier, "epsilon": 2.0, "max_iter": 60, "random_state": 0}
-    ball, clipped = (
-        network(16, max_grad_norm=norm, **settings).fit(X, bent).score(X, bent)
-        for norm in (None, 1.0)
-    )
-    assert clipped > ball + 0.05
 
 
 @pytest.mark.parametrize("data_norm", [1.0, 5.0])
@@ -121,38 +98,6 @@ def test_public_weights_are_where_training_starts(table, data_norm):
     told = " ".join(model.privacy_spent_.assumptions)
     assert "coefs_init= and intercepts_init=, from which training starts, are public" in told
     assert "coefs_init" not in " ".join(network(3).fit(X, y).privacy_spent_.assumptions)
-
-
-def test_either_kind_of_public_weights_may_be_left_out(table):
-    coefs, intercepts = public_weights(4, 3, 1)
-    plain = network(3, **STANDING).fit(*table)
-    one = network(3, coefs_init=coefs, **STANDING).fit(*table)
-    np.testing.assert_allclose(one.coefs_[0], coefs[0])
-    np.testing.assert_allclose(np.concatenate(one.intercepts_), 0.0, atol=1e-100)
-    other = network(3, intercepts_init=intercepts, **STANDING).fit(*table)
-    np.testing.assert_allclose(other.intercepts_[0], intercepts[0])
-    np.testing.assert_array_equal(other.coefs_[0], plain.coefs_[0])
-
-
-def test_units_of_the_rows_do_not_matter(table):
-    X, y = table
-    one, other = (
-        network(data_norm=norm, random_state=FrozenStream.from_seed(1)).fit(norm * X, y)
-        for norm in (1.0, 40.0)
-    )
-    np.testing.assert_allclose(one.decision_function(X), other.decision_function(40.0 * X))
-
-
-def test_without_biases(table):
-    model = network(3, fit_intercept=False).fit(*table)
-    assert not np.concatenate(model.intercepts_).any()
-
-
-class Untouchable:
-    """A budget that fails the test if anything is charged."""
-
-    def reserve(self, *args, **kwargs):
-        raise AssertionError("charged before validation")
 
 
 WRONG = [
@@ -211,19 +156,6 @@ def test_a_plan_needs_no_rows(table):
     assert PrivacySpent.from_dict(json.loads(spent.to_json())) == spent
 
 
-def test_layers_change_nothing_of_what_is_spent(table):
-    """Noise is relative to the clipping norm, whatever is clipped."""
-    line, *networks = (
-        DPSGDClassifier(hidden_layer_sizes=sizes, max_iter=7, clipping=clipping)
-        .privacy_plan(300, 4)
-        .event
-        for sizes, clipping in (((), "flat"), ((9,), "flat"), ((9, 9), "normalize"))
-    )
-    for event in networks:
-        assert event.count == line.count == 7
-        assert event.event.noise_multiplier == pytest.approx(line.event.noise_multiplier)
-
-
 CLIPPING = {
     "flat": {"max_grad_norm": 0.05},
     "per-layer": {"max_grad_norm": 0.05, "clipping": "per-layer"},
@@ -275,6 +207,7 @@ def test_nothing_reachable_tells_neighbours_apart(adjacency, hostile):
     assert privacy_statement(fitted[0]).to_dict()["holds_for_the_whole"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clipping", ["flat", "gradient perturbation", "inside a ball"])
 def test_it_passes_what_third_parties_must_pass(clipping):
     model = network(3, max_iter=2, **CLIPPING[clipping])
@@ -312,16 +245,6 @@ def test_what_bounds_the_gradients_is_told(table):
     assert np.linalg.norm(np.concatenate([part.ravel() for part in moved])) <= 0.3 * (1 + 1e-9)
 
 
-def test_the_default_norm_grows_with_the_signal():
-    model = network(cls=GrpuaMLPClassifier, classes=[0, 1])
-    reasons = [
-        model.set_params(epsilon=epsilon).privacy_plan(300, 4).assumptions[-1]
-        for epsilon in (0.5, 5.0, 5000.0)
-    ]
-    norms = [float(re.search(r"clipped to norm ([0-9.]+)", text)[1]) for text in reasons]
-    assert 0.5 < norms[0] < norms[1] < norms[2] < 5.7
-
-
 def test_lots_of_fixed_size(table):
     X, y = table
     model = network(3, cls=GrpuaMLPClassifier, sampling="uniform", batch_size=20, classes=[0, 1])
@@ -348,29 +271,6 @@ def test_mistakes_of_gradient_perturbation(table, parameters, error, message):
         network(3, **settings).fit(*table)
 
 
-BOUNDS = {1.0: "gradient is clipped to norm 1 ", None: "at weights in the ball of radius 1 "}
-
-
-@pytest.mark.parametrize("clip", BOUNDS)
-def test_every_container_tells_what_bounds_the_gradients(table, clip):
-    model = network(3, cls=GrpuaMLPClassifier, max_iter=2, max_grad_norm=clip)
-    pipeline = make_pipeline(BoundedScaler(), clone(model).set_params(data_norm=None))
-    search = PrivateGridSearchCV(
-        clone(model).set_params(max_grad_norm=2.0), {"max_grad_norm": [clip]}, epsilon=8.0
-    )
-    for each in (model, pipeline, search):
-        statement = privacy_statement(each.fit(*table)).to_dict()
-        for other, words in BOUNDS.items():
-            assert any(words in text for text in statement["assumptions"]) == (other == clip)
-        assert "null row stands in the place" in statement["arithmetic"]
-
-
-def test_composition_takes_more_noise(table):
-    settings = {"epsilon": 1.0, "batch_size": 30, "hidden_layer_sizes": (3,)}
-    composed = GrpuaMLPClassifier(calibration="composition", **settings).privacy_plan(300, 4)
-    assert composed.epsilon < GrpuaMLPClassifier(**settings).privacy_plan(300, 4).epsilon
-
-
 # Several blocks of rows, and draws of noise that are shared out; the line's 10 x 2,101 weights are
 # added up by the BLAS.
 SHARED_OUT = {
@@ -380,8 +280,9 @@ SHARED_OUT = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", SHARED_OUT)
+@pytest.mark.parametrize(
+    ("kind", "dtype"), zip(SHARED_OUT, (np.float64, np.float32, np.float32), strict=True)
+)
 def test_weights_do_not_depend_on_threads(kind, dtype):
     model, shape = SHARED_OUT[kind]
     X, y = rows(*shape)
@@ -406,51 +307,3 @@ def test_sparse_rows_and_single_precision(table, make):
             np.testing.assert_allclose(own, known, tolerance, tolerance)
         scores = model.decision_function(other)
         np.testing.assert_allclose(scores, dense.decision_function(X), tolerance, tolerance)
-
-
-def test_charges(table):
-    budget = BudgetAccountant(1.5, 1e-3, adjacency="add-remove", composition="basic")
-    model = network(accountant=budget).fit(*table)
-    (entry,) = budget.entries()
-    assert entry["label"] == "DPSGDClassifier.fit"
-    before = model.coefs_
-    with pytest.raises(BudgetExceededError):
-        model.set_params(hidden_layer_sizes=()).fit(*table)
-    assert model.coefs_ is before and not hasattr(model, "coef_")
-
-
-def test_seeds_pickles_and_clones(table):
-    X, y = table
-    coefs, intercepts = public_weights(4, 3, 1)
-    given = {"coefs_init": [each.astype(np.float32) for each in coefs]}
-    model = network(3, random_state=5, batch_size=100, **given).fit(X, y)
-    again = clone(model).fit(X, y)
-    assert model.privacy_spent_.seeded and differences(model, again) == []
-    other = clone(model).set_params(intercepts_init=intercepts).fit(X, y)
-    assert not np.any(other.coefs_[0] == model.coefs_[0])
-    kept = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(kept.predict_proba(X), model.predict_proba(X))
-
-
-def test_pipelines_of_frames_and_their_statement(table):
-    X, y = table
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    model = make_pipeline(BoundedScaler(), network(3, data_norm=None))
-    model.set_output(transform="pandas").fit(frame, y)
-    assert model[-1].feature_names_in_.tolist() == list("abcd")
-    statement = privacy_statement(model)
-    assert statement.to_dict()["holds_for_the_whole"] and "add-remove" in statement
-
-
-def test_private_searches_over_layers(table):
-    search = PrivateGridSearchCV(
-        network(), {"hidden_layer_sizes": [(), (3,), (2, 2)]}, method="fixed", random_state=0
-    ).fit(*table)
-    best = search.best_estimator_
-    assert hasattr(best, "coefs_") == bool(search.best_params_["hidden_layer_sizes"])
-    assert search.privacy_spent_.epsilon <= 1.0 and search.predict(table[0]).shape == (300,)
-
-
-def test_verbose_prints_public_numbers_only(table, capsys):
-    network(verbose=1).fit(*table)
-    assert len(capsys.readouterr().out.splitlines()) == 1

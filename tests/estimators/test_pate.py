@@ -26,8 +26,7 @@ from skdp.audit import audit_epsilon
 from skdp.budget import BudgetExceededError
 from skdp.estimators._school import assign_rows
 from skdp.mechanisms.trace import record_releases
-from skdp.model_selection import PrivateGridSearchCV
-from skdp.plans.votes import AGGREGATIONS, VotePlan
+from skdp.plans.votes import AGGREGATIONS
 from skdp.preprocessing import BoundedScaler
 from skdp.reporting import privacy_statement
 from skdp.silence import around_runs
@@ -362,15 +361,6 @@ def test_teachers_of_one_name_share_no_noise():
     assert np.array_equal(noise(1), noise(1)) and not np.isin(noise(0), noise(1)).any()
 
 
-@pytest.mark.slow
-def test_processes_train_the_same_teachers():
-    one, other = (
-        counts_of(pate(DecisionTreeClassifier(max_features=1), n_jobs=jobs), X, Y)
-        for jobs in (None, 2)
-    )
-    np.testing.assert_array_equal(one, other)
-
-
 def test_public_rows_go_through_a_pipeline():
     steps = [("scale", BoundedScaler(lower=-1.0, upper=1.0)), ("pate", exact())]
     with sklearn.config_context(enable_metadata_routing=True):
@@ -380,36 +370,6 @@ def test_public_rows_go_through_a_pipeline():
     statement = privacy_statement(model)
     assert statement.to_dict()["holds_for_the_whole"]
     assert "teachers and exact votes are dropped" in str(statement.to_dict())
-
-
-@pytest.mark.slow
-def test_searches_leave_public_rows_as_they_are():
-    """Also if there are as many as private ones, of which each run has fewer."""
-    model = pate(n_queries=190, epsilon=4.0)
-    search = PrivateGridSearchCV(model, {"n_teachers": [5, 10]}, epsilon=50.0, delta=1e-3)
-    search.fit(X, Y, X_public=np.resize(PUBLIC, X.shape))
-    assert search.best_estimator_.n_answered_ == 190
-
-
-@pytest.mark.slow
-def test_seeded_searches_share_no_noise_where_public_rows_differ(monkeypatch):
-    seen, release = [set()], VotePlan._release
-
-    def noted(plan, counts, stream):
-        noisy = release(plan, counts, stream)
-        seen[-1].update(np.round(noisy - counts, 6).ravel().tolist())
-        return noisy
-
-    monkeypatch.setattr(VotePlan, "_release", noted)
-    for public in (PUBLIC, PUBLIC + 0.01):
-        model = pate(n_queries=20)
-        search = PrivateGridSearchCV(
-            model, {"n_teachers": [10]}, epsilon=9.0, delta=1e-3, random_state=0
-        )
-        search.fit(X, Y, X_public=public)
-        assert "a record is one row" in str(search.privacy_spent_.assumptions)
-        seen.append(set())
-    assert seen[0] and seen[1] and not seen[0] & seen[1]
 
 
 def test_nothing_of_teachers_is_left():

@@ -27,13 +27,11 @@ from skdp import (
     PATEClassifier,
     VariationalLogisticRegression,
 )
-from skdp.audit.bounds import distance_lower
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import PrivacyWarning
-from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
+from skdp.losses import LogisticLoss
 from skdp.mechanisms.trace import record_releases
 from skdp.models import LinearModel
-from skdp.plans import carry_out as module
 from skdp.preprocessing import DPStandardScaler, RowNormClipper
 from skdp.reporting import PrivacySpent, privacy_statement
 from skdp.testing.frozen import FrozenStream, fit_both, fit_frozen
@@ -214,19 +212,6 @@ def test_patients_sums_of_clipped_rows_are_those_of_each_patient():
     assert np.linalg.norm(by_hand, axis=1).max() <= 2.0 * clip
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [LogisticLoss(), SmoothedHingeLoss(0.3), SoftmaxLoss(4), OneVsRestLoss(LogisticLoss(), 3)],
-    ids=lambda loss: type(loss).__name__,
-)
-def test_two_records_are_never_nearer_than_a_record_and_none(loss):
-    """What sums of less than the largest weight rest on (docs/proofs/units.md, Theorem 1)."""
-    for heaviest in (1.0, 3.0):
-        model = LinearModel(loss, 10, 3, loss.n_outputs, 0.2, heaviest=heaviest)
-        for reach in (1e-6, 0.1, 1.0, 30.0, None):
-            assert model.gradient_gap(reach) >= model.zero_out_gap(reach)
-
-
 @pytest.mark.parametrize(("cls", "settings"), CASES)
 def test_nothing_tells_how_many_rows_there_are(cls, settings, capsys):
     estimator = cls(classes=[0, 1], data_norm=1.0, verbose=1, **settings)
@@ -282,10 +267,6 @@ def test_minimisers_are_priced_for_units_of_any_number_of_rows(cls):
         for by_unit in (True, False)
     ]
     assert pure[0] > 1.005 * pure[1]
-
-
-def mean(estimator):
-    return clone(estimator).set_params(**MEAN, max_unit_rows=None)
 
 
 def test_all_noise_is_for_the_largest_sum():
@@ -445,14 +426,6 @@ def test_rows_and_units_have_no_common_figure():
     assert "There is no common figure" in statement
 
 
-def test_pate_speaks_of_ids_too():
-    X, y, ids = patients(n_units=100)
-    model = PATEClassifier(LogisticRegression(), n_teachers=10, n_queries=5, epsilon=3.0)
-    model.fit(X, y, X_public=X[:20], groups=ids)
-    assert model.privacy_spent_.unit == "group"
-    assert model.fit(X, y, X_public=X[:20]).privacy_spent_.unit == "row"
-
-
 def test_pate_takes_ids_that_look_the_same_for_one_and_counts_them():
     X, y = rows(n=400)
     ids = np.repeat([f"p{number}" for number in range(40)], 10).astype(object)
@@ -470,61 +443,7 @@ def test_pate_takes_ids_that_look_the_same_for_one_and_counts_them():
     np.testing.assert_array_equal(*votes)
 
 
-def test_the_default_penalty_leaves_room_for_units_of_many_rows():
-    sure = {"half_width": 0.1, "data_norm": 1.0}
-    for epsilon in (1.0, 15.0, 20.0):
-        plans = [
-            ObjectivePerturbationSVC(epsilon, **sure).privacy_plan(30_000, 20, groups=by_unit)
-            for by_unit in (False, True)
-        ]
-        multipliers = [plan.event.noise_multiplier for plan in plans]
-        assert multipliers[1] < 2.0 * multipliers[0]
-
-
 def test_weights_are_not_taken_for_ids():
     X, y = rows(n=60)
     with pytest.raises(TypeError, match="positional"):
         OperaLogisticRegression(classes=[0, 1]).fit(X, y, np.ones(60))
-
-
-def test_lots_stay_within_memory_of_the_table(monkeypatch):
-    """Rows drawn ahead are about those of the table, however many a patient has."""
-    X, y, ids = patients(n_units=30, most=50)
-    drawn = []
-    original = module._run_at_once
-
-    def run(plan, loops, *rest):
-        def noting(loop):
-            def call(state, rule, indices, offsets, *more, **options):
-                drawn.append(indices.size)
-                return loop(state, rule, indices, offsets, *more, **options)
-
-            return call
-
-        return original(plan, [noting(loop) for loop in loops], *rest)
-
-    monkeypatch.setattr(module, "_run_at_once", run)
-    model = DPSGDClassifier(batch_size=3, max_iter=200, data_norm=1.0, delta=1e-3, classes=[0, 1])
-    model.fit(X, y, groups=ids)
-    assert len(drawn) == 20 and max(drawn) < 4 * len(ids)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("weighting", [MEAN, RANDOM, SUM], ids=lambda each: each["unit_weighting"])
-def test_an_audit_by_patients_comes_near_the_claim_and_not_beyond(weighting):
-    """The law of scores is known: each bound is wrong, or that far from the truth, in 1e-7."""
-    settings = {"alpha": 5.0, "data_norm": 1.0, "fit_intercept": False, "classes": [0, 1]}
-    model = OperaSVC(20.0, 1e-5, **settings, **weighting)
-    tables = opposite(3, 5)
-
-    def shown(chosen):
-        scores = [
-            np.array([model.fit(X, y, groups=chosen(ids)).coef_[0, 0] for _ in range(300)])
-            for X, y, ids in tables
-        ]
-        claimed = 1.0 / model.privacy_spent_.event.noise_multiplier
-        return distance_lower(*scores, 1e-7) / claimed
-
-    assert 0.5 < shown(lambda ids: ids) <= 1.0
-    if weighting is MEAN:
-        assert shown(lambda ids: None) > 1.0  # a fit by rows does not protect a patient

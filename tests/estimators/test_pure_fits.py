@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scikit_checks import check_settings
+from covering import pairs
 from support import rows
 
 from skdp import (
@@ -20,7 +20,7 @@ from skdp import (
 from skdp.accounting import DiscreteLaplaceEvent, NormExponentialEvent, PureDPEvent
 from skdp.audit import audit_epsilon
 from skdp.budget import BudgetAccountant
-from skdp.exceptions import BudgetExceededError, PrivacyWarning
+from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms import record_releases
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import DPStandardScaler
@@ -35,9 +35,7 @@ ADJACENCIES = ("replace-one", "add-remove")
 NAMES = r"delta=0 is offered by ObjectivePerturbationLogistic.*OperaSVC"
 
 
-@pytest.mark.parametrize("cls", KINDS)
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 2.0])
+@pytest.mark.parametrize(("cls", "epsilon", "n_classes"), pairs(KINDS, [1 / 3, 2.0], [2, 3]))
 def test_a_fit_spends_exactly_epsilon_and_no_delta(cls, n_classes, epsilon):
     X, y = rows(60, n_classes=n_classes)
     model = cls(epsilon, 0, data_norm=1.0, classes=range(n_classes))
@@ -116,13 +114,12 @@ def test_what_a_plan_refuses_is_not_charged(cls):
     assert budget.spent() == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(
-    ("cls", "settings"),
-    [*((cls, {}) for cls in KINDS), *((cls, {"numerics": "discrete"}) for cls in OPERA)],
-)
-def test_replay_on_neighbours(cls, settings, n_classes, adjacency):
+OFFERED = [*((cls, {}) for cls in KINDS), *((cls, {"numerics": "discrete"}) for cls in OPERA)]
+
+
+@pytest.mark.parametrize(("case", "adjacency", "n_classes"), pairs(OFFERED, ADJACENCIES, [2, 3]))
+def test_replay_on_neighbours(case, n_classes, adjacency):
+    cls, settings = case
     X, y = rows(60, n_classes=n_classes)
     other = X.copy()
     X[0] = [1.0, 0.0, 0.0, 0.0]
@@ -133,8 +130,7 @@ def test_replay_on_neighbours(cls, settings, n_classes, adjacency):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("cls", KINDS)
+@pytest.mark.parametrize(("cls", "adjacency"), zip(KINDS, 2 * ADJACENCIES, strict=True))
 def test_audits_come_close_to_the_claim_and_do_not_disprove_it(cls, adjacency):
     """With one weight and much penalty there is little that one record cannot attain."""
     X, y = np.ones((8, 1)), np.array([0, 1] * 4)
@@ -171,18 +167,3 @@ def test_more_dimensions_take_more_noise_than_gaussian_noise_does():
 )
 def test_what_third_parties_must_pass(estimator):
     check_private_estimator(estimator)
-
-
-@pytest.mark.slow
-@check_settings(
-    [cls(epsilon=1e6, delta=0.0, data_norm=60.0) for cls in KINDS],
-    elsewhere=KINDS,  # with the usual delta
-    expected_failed_checks=lambda estimator: {
-        "check_non_transformer_estimators_n_iter": "n_iter_ would tell of private rows"
-    },
-    xfail_strict=True,
-)
-def test_scikit_learn_checks(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
-        check(estimator)

@@ -1,5 +1,6 @@
 """Tables in files give what the same tables in memory give, block by block and without a copy."""
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -54,9 +55,8 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.daily(8)
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.daily(6)
+@pytest.mark.parametrize(("name", "layout"), zip(MODELS, itertools.cycle(LAYOUTS), strict=False))
 def test_blocks_of_any_size_give_what_memory_gives(monkeypatch, table, on_disk, name, layout):
     X, y = LAYOUTS[layout](table[0]), table[1]
     expected = fit_frozen(clone(MODELS[name]), X, y).fitted

@@ -116,10 +116,10 @@ def refuses(use, y):
     assert raised.value.__cause__ is None and raised.value.__context__ is None
 
 
-@pytest.mark.parametrize("kind", [*REFUSED, "arrow null"])
-def test_all_others_are_refused_before_any_charge_and_not_quoted(kind):
+@pytest.mark.parametrize(("number", "kind"), enumerate((*REFUSED, "arrow null")))
+def test_all_others_are_refused_before_any_charge_and_not_quoted(number, kind):
     y = arrow([None, *Y[1:]]) if kind == "arrow null" else REFUSED[kind]
-    for cls in ALL:
+    for cls in (ALL[number % 6], ALL[(number + 2) % 6]):
         refuses(fit_of(cls), y)
     refuses(lambda y: PrivateGridSearchCV(skdp.PrivateRidge(**OPTIONS), {}).fit(X, y), y)
     evaluation = PrivateRegressionEvaluation(delta=1e-3, target_bounds=(0, 1))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from support import Untouchable
 
 from skdp import (
     DPSGDClassifier,
@@ -13,14 +14,6 @@ from skdp import (
 )
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
-from skdp.testing import FrozenStream
-
-
-class Untouchable:
-    """A budget that fails the test if anything is charged."""
-
-    def reserve(self, *args, **kwargs):
-        raise AssertionError("charged before validation")
 
 
 def own_name(estimator, name):
@@ -144,26 +137,6 @@ def test_sample_weight_is_refused_with_the_reason(estimator, table):
     refuses(estimator, X, y, "takes X, y and groups", TypeError, {"weights": 1})
 
 
-def test_accountant_must_be_a_budget(estimator, table):
-    with pytest.raises(TypeError, match="accountant must be None or a budget"):
-        estimator(accountant=object()).fit(*table)
-
-
-def test_delta_above_one_over_n_warns(estimator, table):
-    X, y = table
-    with pytest.warns(PrivacyWarning, match="not below 1/n"):
-        estimator(delta=1 / len(y)).fit(X, y)
-
-
-def test_refused_fit_leaves_the_budget_alone(estimator, table):
-    X, y = table
-    budget = BudgetAccountant(10.0, 1e-3, adjacency=estimator().adjacency)
-    for parameters in ({"epsilon": -1.0}, {"classes": [5, 6]}):
-        with pytest.raises(ValueError, match=r"epsilon|classes"):
-            estimator(accountant=budget, **parameters).fit(X, y)
-    assert budget.entries() == []
-
-
 def test_a_refused_fit_leaves_the_last_one_as_it_was(estimator, table):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(table[0]).rename(columns=str)
@@ -196,14 +169,6 @@ def test_messages_quote_no_row(estimator, table):
         assert "[" not in message.replace("categories=[...]", "")
 
 
-def test_missing_values_get_a_private_remedy(estimator, table):
-    X, y = table
-    X[0, 0] = np.nan
-    with pytest.raises(ValueError, match="public rule") as caught:
-        estimator().fit(X, y)
-    assert "HistGradientBoosting" not in str(caught.value)
-
-
 def test_finite_entries_may_not_add_up_to_infinity(estimator, table):
     X, y = table
     rows = sparse.csr_array(X)
@@ -211,20 +176,6 @@ def test_finite_entries_may_not_add_up_to_infinity(estimator, table):
     data[:2], indices[:2] = 1.7e308, 0
     bad = sparse.csr_array((data, indices, rows.indptr), shape=X.shape)
     refuses(estimator, bad, y, "contains infinity, as the sum")
-
-
-def test_entries_stored_twice_count_as_their_sum_whatever_the_flag_says(estimator, table):
-    X, y = table
-    rows = sparse.csr_array(X)
-    split = sparse.csr_array(
-        (np.repeat(rows.data / 4, 4), np.repeat(rows.indices, 4), 4 * rows.indptr), shape=X.shape
-    )
-    split.has_canonical_format = True
-    one, other = (
-        estimator(random_state=FrozenStream.from_seed(0)).fit(table, y) for table in (rows, split)
-    )
-    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-8, atol=1e-9)
-    assert split.nnz == 4 * rows.nnz, "the caller's matrix was changed"
 
 
 @pytest.mark.parametrize(
@@ -270,11 +221,6 @@ def test_labels_that_cannot_be_compared(estimator, table):
     refuses(estimator, X, mixed, "cannot be compared|Unknown label type")
     refuses(estimator, X, y, "one kind", classes=[0, "a"])
     refuses(estimator, X, y, "one kind", classes=[None, "a"])
-
-
-def test_numpy_scalars_are_as_good_as_python_ones(estimator, table):
-    parameters = {"fit_intercept": np.True_, "adjacency": np.str_("add-remove"), "verbose": False}
-    estimator(epsilon=np.float32(1.0), **parameters).fit(*table)
 
 
 def test_warning_points_at_the_call_of_fit(estimator, table):

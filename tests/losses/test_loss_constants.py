@@ -19,25 +19,6 @@ MARGIN_LOSSES = [
 margin_losses = pytest.mark.parametrize("loss", MARGIN_LOSSES, ids=repr)
 
 
-@margin_losses
-@settings(max_examples=60, deadline=None)
-@given(a=st.floats(-50, 50), b=st.floats(-50, 50))
-def test_slopes_respect_both_constants(loss, a, b):
-    slopes = loss.derivative([a, b])
-    assert np.abs(slopes).max() <= loss.lipschitz(1.0)
-    assert abs(slopes[0] - slopes[1]) <= loss.smoothness(1.0) * abs(a - b) + 1e-15
-    assert loss.second_derivative(a) <= loss.smoothness(1.0) * (1 + 1e-15)
-
-
-@margin_losses
-@pytest.mark.parametrize("row_norm", [0.3, 1.0, 2.0])
-def test_constants_are_attained_and_scale_with_the_row_norm(loss, row_norm):
-    grid = np.linspace(-40, 40, 80_001)
-    assert np.abs(loss.derivative(grid)).max() * row_norm >= loss.lipschitz(row_norm) * (1 - 1e-9)
-    curvature = loss.second_derivative(grid).max() * row_norm**2
-    assert curvature == pytest.approx(loss.smoothness(row_norm), rel=1e-6)
-
-
 @settings(max_examples=100, deadline=None)
 @given(st.integers(2, 6), st.integers(0, 2**32 - 1))
 def test_softmax_slopes_respect_both_constants(n_classes, seed):
@@ -64,26 +45,6 @@ def test_softmax_constants_are_attained():
     assert loss.smoothness(3.0) == 4.5
 
 
-# kappa = W_0(1/e) and the gaps at W = sqrt(kappa / lambda), worked out independently.
-TABLE = [
-    (1e-4, 52.7697, 1.98214692),
-    (1e-3, 16.6873, 1.90710700),
-    (1e-2, 5.27697, 1.63665531),
-    (1e-1, 1.66873, 1.21362190),
-    (1.0, 0.527697, 1.03218691),
-]
-
-
-@pytest.mark.parametrize("penalty, weight_norm, gap", TABLE)
-def test_logistic_gap_reproduces_the_table(penalty, weight_norm, gap):
-    loss = LogisticLoss()
-    bound = loss.minimiser_norm_bound(1.0, penalty)
-    assert bound == pytest.approx(min(weight_norm, 1 / penalty), rel=4e-6)
-    assert loss.gradient_gap(1.0, math.sqrt(0.278464542761074 / penalty)) == pytest.approx(
-        gap, abs=2e-8
-    )
-
-
 @pytest.mark.parametrize("weight_norm", [0.0, 1e-6, 0.3, 1.0, 5.0, 60.0, 5e3, 1e8])
 def test_logistic_gap_is_an_upper_bound_of_its_formula_and_tight(weight_norm):
     def negative(t):
@@ -99,7 +60,7 @@ def test_logistic_gap_is_an_upper_bound_of_its_formula_and_tight(weight_norm):
     assert attained <= gap <= attained * (1 + 1e-7)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 50), st.floats(0.2, 3))
 def test_logistic_gaps_hold_for_random_records(seed, weight_norm, row_norm):
     rng = np.random.default_rng(seed)
@@ -124,7 +85,7 @@ def test_gaps_without_a_bound_on_the_weights():
     np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 5))
 def test_softmax_gap_holds_for_random_records(seed, weight_norm):
     rng = np.random.default_rng(seed)

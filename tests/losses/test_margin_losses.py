@@ -72,17 +72,6 @@ def test_logistic_derivatives_have_full_relative_accuracy_in_both_tails():
     np.testing.assert_allclose(loss.second_derivative(MARGINS), second, rtol=2e-15, atol=1e-300)
 
 
-@pytest.mark.parametrize("loss, exact", CASES)
-def test_shapes_and_types(loss, exact):
-    margins = np.arange(-6, 6, dtype=np.int64).reshape(3, 4)
-    for function in (loss.value, loss.derivative, loss.second_derivative):
-        out = function(margins)
-        assert out.shape == (3, 4) and out.dtype == np.float64
-        assert function(2.0).shape == ()
-        np.testing.assert_array_equal(out.T, function(margins.T))
-    assert loss.n_outputs == 1
-
-
 @pytest.mark.parametrize("width", [0.0, -1.0, np.inf, np.nan])
 def test_half_width_must_be_positive_and_finite(width):
     with pytest.raises(ValueError, match="half_width"):

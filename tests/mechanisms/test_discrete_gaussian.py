@@ -7,6 +7,7 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
+from covering import pairs
 from scipy import stats
 
 from skdp.accounting import DiscreteGaussianEvent, GaussianEvent, PLDAccountant
@@ -98,26 +99,6 @@ def test_uniform_integers_are_exactly_uniform(bound):
     assert counts.size == bound and len(set(counts)) == 1
 
 
-@pytest.mark.parametrize("scale", [1, 3])
-def test_small_scales_have_the_exact_law_and_no_other(scale):
-    draws = np.array(discrete_gaussians(RandomStream.from_seed(1), scale, 10_000))
-    reach = 4 * scale
-    observed = np.bincount(np.clip(draws, -reach, reach) + reach, minlength=2 * reach + 1)
-
-    def pvalue(width):
-        x = np.arange(-40 * scale, 40 * scale + 1)
-        law = np.exp(-0.5 * (x / width) ** 2)
-        law = np.bincount(np.clip(x, -reach, reach) + reach, weights=law / law.sum())
-        keep = law * draws.size > 5
-        groups = np.where(keep, np.cumsum(keep), 0)  # rare values are one group
-        seen, expected = (np.bincount(groups, weights=v) for v in (observed, law * draws.size))
-        some = expected > 0
-        return stats.chisquare(seen[some], expected[some]).pvalue
-
-    assert pvalue(scale) > FALSE_ALARM
-    assert pvalue(1.15 * scale) < 1e-12 and pvalue(scale / 1.15) < 1e-12
-
-
 @pytest.mark.parametrize("scale", [2**21 + 1, 3 * 2**90])
 def test_large_scales_are_normal_down_to_their_last_digits(scale):
     draws = discrete_gaussians(RandomStream.from_seed(2), scale, 10_000)
@@ -126,24 +107,6 @@ def test_large_scales_are_normal_down_to_their_last_digits(scale):
     assert stats.kstest(normal / 1.2, "norm").pvalue < 1e-12
     digits = np.bincount([x % 64 for x in draws], minlength=64)
     assert stats.chisquare(digits).pvalue > FALSE_ALARM
-
-
-@pytest.mark.parametrize("r", [0.5, 0.9])
-def test_random_rounding_of_a_normal_is_a_discrete_gaussian(r):
-    """Lemma 1 of the proof, with r so small that its error is above that of doubles."""
-    s = 2.0
-    eta = 2.0 * math.log(1.0 + 2.2 * math.exp(-2.0 * math.pi**2 * r * r))
-    x, k = np.linspace(-20.0, 20.0, 4001)[:, None], np.arange(-30.0, 31.0)
-    kernel = np.exp(-0.5 * ((k - x) / r) ** 2)
-    kernel /= kernel.sum(axis=1, keepdims=True)
-    wanted = np.exp(-0.5 * (k / s) ** 2)
-
-    def error(t):
-        # Sums over a grid are as good as integrals for functions as smooth as these.
-        rounded = np.exp(-0.5 * (x / t) ** 2).T @ kernel * (0.01 / t / math.sqrt(2.0 * math.pi))
-        return np.max(np.abs(np.log(rounded[0] * wanted.sum() / wanted))[20:41])
-
-    assert error(math.sqrt(s * s - r * r)) <= eta < error(s)
 
 
 def exact_profile(scale, moved, epsilon):
@@ -173,9 +136,10 @@ def test_fine_grids_cost_what_continuous_noise_costs(moved):
         assert lower <= float(priced.delta(epsilon)) <= upper * (1.0 + 1e-5)
 
 
-@pytest.mark.parametrize("count", [1, 7, 10**5])
-@pytest.mark.parametrize("multiplier", [1e-4, 0.3, 4.0, 1e8])
-@pytest.mark.parametrize("sensitivity", [1e-12, 0.77, 1e6])
+@pytest.mark.parametrize(
+    ("multiplier", "sensitivity", "count"),
+    pairs([1e-4, 0.3, 4.0, 1e8], [1e-12, 0.77, 1e6], [1, 7, 10**5]),
+)
 def test_noise_on_a_grid_is_worth_what_is_asked(sensitivity, multiplier, count):
     noise = noise_on_grid(sensitivity, multiplier, count)
     assert math.frexp(noise.grid)[0] == 0.5, "a power of two"

@@ -33,7 +33,7 @@ def within(error, rate, k, discrete):
         return (1 - tail) ** k
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     epsilon=st.floats(1e-3, 50.0),
     beta=st.one_of(st.floats(1e-30, 0.999999), st.floats(1e-3, 0.5)),

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from covering import pairs
 from scipy import integrate, stats
 
 from skdp.accounting import (
@@ -85,9 +86,10 @@ def test_no_noise_is_longer_than_is_promised():
     assert 0.99 * 5 * LARGEST_LENGTH < longest <= 5 * LARGEST_LENGTH
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.3, 1.0, 0.7, 3.0, 1e-6, 1e6])
-@pytest.mark.parametrize("sensitivity", [1.0, 0.3, 7.1e-9])
-@pytest.mark.parametrize("count", [0, 1, 12])
+@pytest.mark.parametrize(
+    ("epsilon", "sensitivity", "count"),
+    pairs([0.1, 1 / 3, 0.7, 1e-6, 1e6], [1.0, 0.3, 7.1e-9], [0, 1, 12]),
+)
 def test_scale_and_event_meet_the_target_exactly(epsilon, sensitivity, count):
     noise = pure_noise(sensitivity, epsilon, count, discrete=count > 0)
     if count:

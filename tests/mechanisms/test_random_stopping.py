@@ -82,13 +82,7 @@ class Law:
 
 
 @pytest.mark.daily(1)
-@pytest.mark.parametrize(
-    ("mean", "shape"),
-    [
-        pytest.param(*case, marks=[] if j % 3 == 0 else pytest.mark.slow)
-        for j, case in enumerate(CASES)
-    ],
-)
+@pytest.mark.parametrize(("mean", "shape"), CASES[::3])
 def test_draws_have_the_distribution_and_no_other(mean, shape):
     stream = RandomStream.from_seed(5)
     runs = RandomStopping(mean, shape)

@@ -22,14 +22,6 @@ from skdp.testing import check_noise
 # Every statistical test below fails a right implementation with probability below this.
 FALSE_ALARM = 1e-7
 SCORES = (90, 88, 85, 80, 60)
-FLIP = {
-    1.0: (0.78267424, 0.17851064, 0.03593437, 0.00288062, 1.3e-7),
-    0.1: (0.30492139, 0.26400992, 0.21699811, 0.16035051, 0.05372007),
-}
-EXPONENTIAL = {
-    1.0: (0.68648188, 0.25254257, 0.05634986, 0.00462548, 2.1e-7),
-    0.1: (0.28463276, 0.25754637, 0.22167222, 0.1726385, 0.06351015),
-}
 
 
 def flip_chances(scores, epsilon, sensitivity=1.0, monotone=False):
@@ -72,14 +64,6 @@ def draws(select, count, *args, **options):
 
 def law(chances):
     return stats.rv_discrete(values=(range(len(SCORES)), chances))
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0])
-def test_reference_probabilities(epsilon):
-    assert flip_chances(SCORES, epsilon) == pytest.approx(FLIP[epsilon], rel=1e-6, abs=1e-8)
-    assert exponential_chances(SCORES, epsilon) == pytest.approx(
-        EXPONENTIAL[epsilon], rel=1e-6, abs=1e-8
-    )
 
 
 @pytest.mark.parametrize(
@@ -132,7 +116,7 @@ def test_privacy_by_enumeration(chances, near, monotone):
     assert (widest <= epsilon * (1.0 + 1e-12)) == (chances is exponential_chances)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     pairs=st.lists(st.tuples(st.floats(-9, 9), st.floats(-1, 1)), min_size=2, max_size=5),
     epsilon=st.floats(0.01, 5.0),
@@ -146,27 +130,11 @@ def test_no_scores_have_a_ratio_above_e_to_the_epsilon(pairs, epsilon, monotone)
         assert np.max(np.abs(np.log(np.divide(*both)))) <= epsilon * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("chances", LAWS)
-def test_a_monotone_claim_that_is_wrong_would_be_noticed(chances):
-    """A vote that moves from one candidate to another: counts, but under replace-one."""
-    both = [chances(scores, 0.7, monotone=True) for scores in ([9, 1], [8, 2])]
-    assert np.max(np.abs(np.log(np.divide(*both)))) > 0.7
-
-
-@pytest.mark.parametrize("size", [2, 4])
-def test_never_worse_than_the_exponential_mechanism(size):
-    rng = np.random.default_rng(1)
-    for _ in range(50):
-        scores = rng.normal(size=size) * 5.0
-        gain = (flip_chances(scores, 1.0) - exponential_chances(scores, 1.0)) @ scores
-        assert gain >= -1e-12
-
-
 FINITE = st.floats(-1e308, 1e308)
 POSITIVE = st.floats(1e-300, 1e300)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     scores=st.lists(FINITE, min_size=1, max_size=6),
     epsilon=POSITIVE,

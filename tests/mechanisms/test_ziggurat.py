@@ -331,10 +331,3 @@ def test_numbers_do_not_depend_on_threads(draw):
             found.append(getattr(RandomStream.from_seed(4), draw)(count))
     assert np.array_equal(*found)
     assert np.unique(found[0]).size == count
-
-
-@pytest.mark.parametrize("shape", [(), 0, 1, (3, 5), (2, 0, 4), (129, 128)])
-def test_shapes(shape):
-    normals = RandomStream.from_seed(0).standard_normal(shape)
-    assert normals.shape == np.empty(shape).shape and normals.dtype == np.float64
-    assert np.isfinite(normals).all() and np.unique(normals).size == normals.size

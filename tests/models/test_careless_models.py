@@ -11,7 +11,7 @@ from scipy import sparse
 
 from skdp import OperaLogisticRegression
 from skdp.budget import BudgetAccountant
-from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
+from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses.base import Loss
 from skdp.losses.scalar import SOFTMAX, ScalarFunctions
 from skdp.mechanisms import RandomStream, record_releases
@@ -298,15 +298,6 @@ def test_noise_is_for_as_many_rows_as_were_declared(build, carry_out):
     with record_releases() as trace, pytest.raises(ValueError, match="n_rows=60"):
         carry_out(build(model), model.bind(X[:9], codes[:9]), RandomStream.from_seed(0))
     assert trace.releases == []
-
-
-def test_shipped_losses_pass():
-    losses = (
-        *(LogisticLoss(), SmoothedHingeLoss(), SoftmaxLoss(4)),
-        *(ClippedLoss(LogisticLoss(), 0.1), OneVsRestLoss(ClippedLoss(LogisticLoss(), 0.1), 3)),
-    )
-    for loss in losses:
-        assert model_of(loss).n_outputs == loss.n_outputs
 
 
 class ChangesWeights(Odd):

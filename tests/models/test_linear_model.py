@@ -1,6 +1,5 @@
 """The linear model keeps the contract that plans rest on; plans need nothing else of a model."""
 
-import math
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -10,13 +9,11 @@ import pytest
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import LinearModel, ScaledUnits
-from skdp.plans import carry_out
 from skdp.plans.carry_out import carry_out_noisy_gradient
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
 from skdp.plans.noisy_gradient import Execution, Lots
-from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
@@ -63,21 +60,6 @@ def test_clipped_sums_are_those_of_single_rows(loss):
         problem.sum_clipped(weights, None, np.inf, slope)
         change = problem.sum_losses(weights + step) - problem.sum_losses(weights - step)
         assert change == pytest.approx(2.0 * step @ slope, rel=1e-6)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
-def test_plans_that_differ_in_execution_alone_are_one_plan(loss, monkeypatch):
-    X, codes = table()
-    monkeypatch.setattr(carry_out, "_INDICES_AHEAD", 1)  # so that both draw lots one by one
-    monkeypatch.setattr(carry_out, "_SMALLEST_PIECE", 1)
-    plan = build_dpsgd(make_model(loss), NUMBERS, CHOICES)
-    pieces = replace(plan, execution=Execution(physical_batch_size=3))
-    assert pieces == plan and pieces.event == plan.event
-    released = [
-        carry_out_noisy_gradient(each, plan.model.bind(X, codes), RandomStream.from_seed(3))
-        for each in (plan, pieces)
-    ]
-    np.testing.assert_allclose(*released, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("step_by_step", [False, True])
@@ -136,21 +118,3 @@ def test_noisy_gradients_train_whatever_keeps_the_protocol():
     plan = build_dpsgd(Mean(4), NUMBERS, choices)
     weights = carry_out_noisy_gradient(plan, plan.model.bind(X, None), RandomStream.from_seed(0))
     np.testing.assert_allclose(weights, X.mean(axis=0), atol=1e-3)
-
-
-def test_clipped_descent_has_defaults_for_models_without_constants():
-    unproved = type("Unproved", (Mean,), {"lipschitz": math.inf, "smoothness": math.inf})
-    choices = replace(CHOICES, penalty=None, max_grad_norm=None, batch_size=None, max_iter=None)
-    for numbers in (NUMBERS, replace(NUMBERS, epsilon=1.0)):
-        plan = build_dpsgd(unproved(4), numbers, choices)
-        sizes = (plan.bound.norm, plan.schedule.initial, plan.steps, plan.lots.size)
-        assert all(0.0 < size < math.inf for size in sizes)
-
-
-def test_theorems_on_linear_models_refuse_others():
-    with pytest.raises(ValueError, match=r"for linear models .* Mean is not linear"):
-        OutputPerturbationPlan.build(
-            Mean(4),
-            **{"penalty": 0.1, "adjacency": "replace-one", "epsilon": 1.0, "delta": 1e-5},
-            **{"solver": "newton", "max_iter": 9},
-        )

@@ -95,8 +95,6 @@ LOGISTIC, SOFTMAX = LogisticLoss(), SoftmaxLoss(3)
         (LOGISTIC, (3,), "identity", 1.0, 1.02),
         (LOGISTIC, (3,), "tanh", 1.0, 1.6),
         pytest.param(SOFTMAX, (3,), "relu", 1.0, 1.05, marks=pytest.mark.slow),
-        pytest.param(SOFTMAX, (4,), "tanh", 0.3, 1.5, marks=pytest.mark.slow),
-        pytest.param(LOGISTIC, (4, 4), "relu", 1.0, 1.06, marks=pytest.mark.slow),
         pytest.param(LOGISTIC, (3, 3), "tanh", 3.0, 1.5, marks=pytest.mark.slow),
     ],
 )

@@ -11,6 +11,7 @@ from itertools import product
 import numpy as np
 import plain_networks
 import pytest
+from covering import pairs
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
@@ -19,6 +20,8 @@ from skdp.models import NetworkModel
 from skdp.solvers import Layers, layer_sums
 
 DEPTHS = [(), (6,), (6, 5), (4, 6, 5)]
+ACTIVATIONS = ["relu", "tanh", "identity"]
+CLIPPINGS = ["flat", "per-layer", "normalize"]
 
 
 def network(n, d, n_outputs=3, hidden=(6, 5), **options):
@@ -44,10 +47,9 @@ def summed(problem, weights, clip, index=None):
     return out, problem.sum_clipped(weights, index, clip, out)
 
 
-@pytest.mark.daily(7)
-@pytest.mark.parametrize("activation", ["relu", "tanh", "identity"])
-@pytest.mark.parametrize("clipping", ["flat", "per-layer", "normalize"])
-@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize(
+    ("activation", "clipping", "n_outputs"), pairs(ACTIVATIONS, CLIPPINGS, [1, 3])
+)
 def test_sums_equal_a_plain_loop_over_records(activation, clipping, n_outputs):
     X, y = table(25, 4, n_outputs)
     X[3] = 0.0
@@ -151,9 +153,10 @@ def overflowing(dtype, clipping, activation="identity"):
     return model, X, y, weights, bad
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("clipping", ["flat", "per-layer", "normalize"])
-@pytest.mark.parametrize("activation", ["relu", "identity"])
+@pytest.mark.parametrize(
+    ("clipping", "dtype", "activation"),
+    pairs(CLIPPINGS, [np.float32, np.float64], ["relu", "identity"]),
+)
 def test_records_that_overflow_count_for_nothing_and_spoil_no_others(dtype, clipping, activation):
     model, X, y, weights, bad = overflowing(dtype, clipping, activation)
     problem, others = model.bind(X, y)[0], np.setdiff1d(np.arange(len(X)), bad)
@@ -169,8 +172,8 @@ def test_records_that_overflow_count_for_nothing_and_spoil_no_others(dtype, clip
     np.testing.assert_allclose(everything, rest, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("large", [1e10, 1e18, 1e30])
-@pytest.mark.parametrize("clipping", ["flat", "per-layer", "normalize"])
+@pytest.mark.parametrize("large", [1e10, 1e30])
+@pytest.mark.parametrize("clipping", CLIPPINGS)
 def test_huge_gradients_of_single_precision_are_cut(large, clipping):
     X, y = table(20, 4, dtype=np.float32)
     model = network(*X.shape, clipping=clipping, hidden=(6,), activation="identity")

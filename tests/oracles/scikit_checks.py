@@ -21,7 +21,6 @@ OF_NUMBERS = frozenset(
         "check_classifiers_train",
         "check_decision_proba_consistency",
         "check_estimator_sparse_array",
-        "check_estimator_sparse_matrix",
         "check_estimators_pickle",
         "check_fit_idempotent",
         "check_methods_sample_order_invariance",
@@ -38,21 +37,26 @@ OF_NUMBERS = frozenset(
 )
 
 
-def check_settings(estimators, elsewhere=(), **options):
+def check_settings(estimators, elsewhere=(), numbers_elsewhere=(), **options):
     """Parametrize with all checks of a class's first setting, and those of numbers of others.
 
-    A class that has its first setting `elsewhere` has none here; options are scikit-learn's.
+    A class that has its first setting `elsewhere` has none here, and one of `numbers_elsewhere`
+    has the checks of numbers nearly without noise alone; options are scikit-learn's.
     """
     first = dict.fromkeys(elsewhere)
     for estimator in estimators:
         first.setdefault(type(estimator), estimator)
     every = parametrize_with_checks(estimators, **options)
     names, cases = every.args
-    kept = [case for case in cases if _is_kept(*getattr(case, "values", case), first)]
+    kept = [
+        case for case in cases if _is_kept(*getattr(case, "values", case), first, numbers_elsewhere)
+    ]
     return pytest.mark.parametrize(names, kept, **every.kwargs)
 
 
-def _is_kept(estimator, check, first):
+def _is_kept(estimator, check, first, numbers_elsewhere):
     while isinstance(check, functools.partial):
         check = check.func
-    return first[type(estimator)] is estimator or check.__name__ in OF_NUMBERS
+    if check.__name__ in OF_NUMBERS:
+        return type(estimator) not in numbers_elsewhere
+    return first[type(estimator)] is estimator

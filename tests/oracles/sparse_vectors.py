@@ -42,11 +42,6 @@ def chen(epsilon):
     return Variant(2.0 / epsilon, 2.0 / epsilon)
 
 
-def roth(epsilon, most):
-    """Algorithm 3: releases the very noisy value that was compared, and the factor is 1."""
-    return Variant(2.0 / epsilon, 2.0 * most / epsilon, most)
-
-
 def forgets_two(epsilon, most):
     """The noise for monotone queries, on queries that are not."""
     return right(epsilon, most, monotone=True)
@@ -73,15 +68,3 @@ def chance(variant, values, answers):
         inside = laplace_cdf((at[:, None] - below) / variant.query).prod(1)
         inside *= laplace_cdf((above - at[:, None]) / variant.query).prod(1)
     return float(np.sum(density * inside * (half * WEIGHTS).ravel()))
-
-
-def runs(variant, values, count, rng):
-    """Return the answers of many runs, one a row, with 0 also where a run had ended.
-
-    Also returned are the noisy values of the queries.
-    """
-    noisy = np.asarray(values, dtype=float) + np.zeros((count, 1))
-    if variant.query > 0.0:
-        noisy += rng.laplace(scale=variant.query, size=noisy.shape)
-    answers = noisy >= rng.laplace(scale=variant.threshold, size=(count, 1))
-    return answers & (np.cumsum(answers, axis=1) <= variant.most), noisy

@@ -25,6 +25,24 @@ ESTIMATORS = (
     VariationalLogisticRegression,
 )
 
+# One of each method, and both kinds of losses of margins.
+FAMILIES = (
+    OperaLogisticRegression,
+    GrpuaSVC,
+    ObjectivePerturbationLogisticRegression,
+    DPSGDClassifier,
+    VariationalLogisticRegression,
+)
+
+
+class Untouchable:
+    """A budget that fails the test if anything is charged."""
+
+    def charge(self, *args, **named):
+        raise AssertionError("charged before validation")
+
+    reserve = remaining = charge
+
 
 class WithPublicRows(PATEClassifier):
     """PATE for checks that know of rows and labels alone: it brings public rows along."""
@@ -49,6 +67,23 @@ def rows(n=300, d=4, n_classes=2, seed=0):
     X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
     scores = X @ rng.standard_normal((d, n_classes)) + 0.1 * rng.standard_normal((n, n_classes))
     return X, scores.argmax(axis=1)
+
+
+def neighbour(X, y, rng, n_classes):
+    """Replace the first record by one at the norm bound, opposite or random, perhaps relabelled."""
+    other, labels = X.copy(), y.copy()
+    direction = rng.standard_normal(X.shape[1])
+    X[0] = direction / np.linalg.norm(direction)
+    other[0] = -X[0] if rng.random() < 0.5 else X[0]
+    labels[0] = rng.integers(n_classes)
+    return X, y, other, labels
+
+
+def worst_pair():
+    """Return neighbours of which one record speaks, to both sides."""
+    X, y = np.zeros((60, 4)), np.ones(60, dtype=int)
+    X[0, 0] = 1.0
+    return X, y, -X, y
 
 
 def distance(one, other):

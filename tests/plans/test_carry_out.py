@@ -34,15 +34,13 @@ CASES = [
 ]
 
 
-@pytest.mark.daily(4)
 @pytest.mark.parametrize(
     ("cls", "settings", "n_classes", "convert"),
-    # Each case with two of the four kinds of tables.
     [
-        pytest.param(*case, k, convert, marks=[] if (i + j + k) % 2 else pytest.mark.slow)
-        for i, case in enumerate(CASES)
-        for j, convert in enumerate([np.asarray, sparse.csr_array])
-        for k in (2, 3)
+        (*case, *kind)
+        for case, kind in zip(
+            CASES, 2 * [(2, sparse.csr_array), (3, np.asarray), (3, sparse.csr_array)], strict=True
+        )
     ],
 )
 def test_compiled_and_stepwise_runs_agree(cls, settings, n_classes, convert, monkeypatch):

@@ -15,7 +15,6 @@ from skdp import (
 )
 from skdp.accounting import GaussianEvent, ObjectivePerturbationEvent, PLDAccountant
 from skdp.mechanisms import RandomStream, analytic_gaussian_sigma, record_releases
-from skdp.model_selection import PrivateGridSearchCV
 from skdp.plans.beside import together
 from skdp.plans.carry_out import carry_out
 from skdp.plans.label_counts import LabelCountPlan
@@ -71,9 +70,7 @@ def test_gaussians_beside_each_other_add_squares():
     [
         (*CASES[0], False),
         (*CASES[0], True),
-        pytest.param(*CASES[1], True, marks=pytest.mark.slow),
         (*CASES[2], False),
-        pytest.param(*CASES[3], True, marks=pytest.mark.slow),
     ],
 )
 def test_a_fit_weighs_labels_by_what_it_released(cls, settings, by_unit):
@@ -126,14 +123,6 @@ def test_replays_stay_within_the_declared_sensitivities():
     fit = OperaLogisticRegression(classes=[0, 1], fit_intercept=False, **PRIVATE)
     assert 0.99 < replay_on_neighbour(fit, X, y, X, labels).largest_ratio <= 1.0  # the count
     assert replay_on_neighbour(fit, X, y, other, y).largest_ratio <= 1.0
-
-
-@pytest.mark.slow
-def test_searches_pay_for_counts():
-    X, y = rows(n=300)
-    fit = OperaLogisticRegression(**PRIVATE, classes=[0, 1])
-    search = PrivateGridSearchCV(fit, {"alpha": [0.1, 1.0]}, random_state=0).fit(X, y)
-    assert search.privacy_spent_.epsilon <= 1.0
 
 
 def test_what_makes_no_sense_is_refused():

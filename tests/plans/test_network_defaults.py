@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from skdp import DPSGDClassifier
 from skdp.losses import LogisticLoss, SoftmaxLoss
@@ -19,8 +19,9 @@ AUTO = DPSGDChoices(
 )
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-@pytest.mark.parametrize("n_rows", [300, 10_000, 1_000_000])
+@pytest.mark.parametrize(
+    ("epsilon", "n_rows"), [(0.1, 300), (8.0, 300), (1.0, 10_000), (0.1, 10**6), (8.0, 10**6)]
+)
 def test_the_noise_of_a_weight_does_not_grow_with_the_table(n_rows, epsilon):
     """After T steps of size eta with momentum m it is T eta / (1 - m) times C / SNR."""
     model = NetworkModel(LogisticLoss(), n_rows, 20, 1, (64, 64))
@@ -59,19 +60,6 @@ def test_each_hidden_layer_has_its_share_of_the_noise():
     assert travels[0] == pytest.approx(2.0 * travels[1])
 
 
-@pytest.mark.parametrize("options", [{}, {"max_grad_norm": "adaptive"}, {"solver": "adam"}])
-def test_probabilities_are_not_far_worse_than_without_features(options):
-    """Where labels are noisy; gradients that are cut too short make them far worse than 0.69."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, (6000, 4))
-    y = rng.random(6000) < 0.5 + 0.25 * X[:, 0]
-    model = DPSGDClassifier(
-        2.0, 1e-6, data_norm=2.0, hidden_layer_sizes=(16,), random_state=0, **options
-    )
-    chances = model.fit(X[:3000], y[:3000]).predict_proba(X[3000:])[:, 1]
-    assert log_loss(y[3000:], chances) < 0.72
-
-
 def test_lots_of_wide_networks_are_smaller():
     numbers = PublicNumbers(100_000, 100, 10, 1.0, 1e-6, "add-remove")
     line = LinearModel(SoftmaxLoss(10), 100_000, 100, 10, 0.2)
@@ -84,14 +72,13 @@ def test_lots_of_wide_networks_are_smaller():
     assert 200 * sizes[2] * wide.n_weights == pytest.approx(1e11, rel=1e-3)
 
 
-@pytest.mark.parametrize("hidden", [(32,), (16, 16)])
-def test_networks_learn_a_product_and_not_less_than_the_line(hidden):
+def test_networks_learn_a_product_and_not_less_than_the_line():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (6000, 4))
     for truth, least in ((X[:, 0] * X[:, 1], 0.9), (X.sum(axis=1), 0.95)):
         y = truth > 0.0
         model = DPSGDClassifier(
-            2.0, 1e-6, data_norm=2.0, hidden_layer_sizes=hidden, max_iter=150, random_state=0
+            2.0, 1e-6, data_norm=2.0, hidden_layer_sizes=(16, 16), max_iter=150, random_state=0
         )
         scores = model.fit(X[:3000], y[:3000]).predict_proba(X[3000:])[:, 1]
         assert roc_auc_score(y[3000:], scores) > least

@@ -3,10 +3,8 @@
 import itertools
 import math
 
-import dp_accounting
 import numpy as np
 import pytest
-from dp_accounting.pld import PLDAccountant as PeerPLD
 from scipy import stats
 
 from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent, UniformSampledEvent
@@ -106,9 +104,7 @@ def test_full_batches_compose_exactly(adjacency, factor, steps):
 # composition with the best split. Columns: n, steps, epsilon, delta, composed, closed form.
 REPAIRED_NOISE = [
     (1000, 1000, 0.1, 1e-3, 0.96809, 4.25493),
-    (1000, 1000, 1.0, 1e-6, 0.69952, 2.37174),
     (1000, 10_000, 1.0, 1e-3, 0.67706, 2.72894),
-    (30_000, 30_000, 1.0, 1e-3, 0.38450, 0.883347),
 ]
 
 
@@ -120,36 +116,6 @@ def test_repaired_noise_of_single_row_lots(n, steps, epsilon, delta, composed, c
     assert 0.999 * composed <= plan.sigma / (2 * B) <= 1.002 * composed
     paper = gradient_plan(make_model(n=n), numbers, calibration="composition", **arguments)
     assert paper.sigma / (2 * B) == pytest.approx(closed, rel=1e-3)
-
-
-def test_noise_is_not_the_printed_one():
-    """The printed noise of the paper is calibrated to L where one record moves the sum by 2nL."""
-    n = 50
-    plan = gradient_plan(
-        make_model(n=n),
-        public(n, 0.9704, 0.05),
-        batch_size=1,
-        max_iter=n * n - 1,
-        sampling="uniform",
-    )
-    # In the paper's units the query is n times the gradient of one row.
-    assert plan.sigma * n / B == pytest.approx(175.287, rel=5e-3)
-    assert plan.sigma * n / B > 10 * 17.404
-
-
-@pytest.mark.slow
-def test_poisson_event_costs_what_a_peer_says():
-    for adjacency, relation in (
-        ("add-remove", dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE),
-        ("replace-one", dp_accounting.NeighboringRelation.REPLACE_ONE),
-    ):
-        numbers = public(5000, 2.0, 1e-5, adjacency)
-        plan = dpsgd_plan(make_model(n=5000), numbers, batch_size=100, max_iter=300)
-        step = dp_accounting.PoissonSampledDpEvent(
-            100 / 5000, dp_accounting.GaussianDpEvent(plan.sigma / plan.clip)
-        )
-        peer = PeerPLD(neighboring_relation=relation).compose(step, 300)
-        assert peer.get_epsilon(1e-5) == pytest.approx(2.0, rel=2e-3)
 
 
 def test_events_say_what_runs():

@@ -5,9 +5,9 @@ import math
 import re
 from dataclasses import replace
 
-import mpmath
 import numpy as np
 import pytest
+from covering import pairs
 from scipy.special import ndtr
 from scipy.stats import kstest
 
@@ -85,10 +85,12 @@ def test_losses_of_any_sign_need_the_reference_noise(n, penalty, epsilon, delta,
     assert event.noise_multiplier == pytest.approx(expected, rel=6e-8)
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-6), (1.0, 1e-3), (8.0, 1e-9)])
-def test_plans_meet_their_target_and_approximation_costs_little(loss, adjacency, epsilon, delta):
+@pytest.mark.parametrize(
+    ("loss", "adjacency", "target"),
+    pairs(list(LOSSES), ADJACENCIES, [(0.3, 1e-6), (8.0, 1e-9)]),
+)
+def test_plans_meet_their_target_and_approximation_costs_little(loss, adjacency, target):
+    epsilon, delta = target
     model = make_model(loss, intercept_value=0.2)
     plan = make_plan(model, 0.1, adjacency, epsilon, delta)
     bound = plan.event.profile_bound(epsilon, adjacency)
@@ -128,19 +130,12 @@ def test_replace_one_needs_twice_the_noise_of_add_remove():
     assert noises[1] == pytest.approx(2.0 * noises[0], rel=1e-5)
 
 
-def test_clipping_lowers_the_noise():
-    wide, narrow = (
-        make_plan(make_model(ClippedLoss(LogisticLoss(), c))).tilt_sigma for c in (0.5, 0.25)
-    )
-    assert narrow < 0.51 * wide
-
-
 # Side conditions.
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("epsilon", [0.05, 1.0])
+@pytest.mark.parametrize(
+    ("loss", "adjacency", "epsilon"), pairs(list(LOSSES), ADJACENCIES, [0.05, 1.0])
+)
 def test_error_says_how_much_larger_alpha_must_be(loss, adjacency, epsilon):
     model = make_model(loss, data_norm=7.0)
     least = smallest_penalty(model, epsilon)
@@ -166,7 +161,7 @@ def test_zero_and_vanishing_penalties_are_refused():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("penalty", [1e-6, 1e-2, 10.0])
+@pytest.mark.parametrize("penalty", [1e-6, 10.0])
 def test_tolerance_is_one_the_solver_accepts(loss, penalty):
     """Neither the rows nor the secret tilt may make the solver refuse after the charge."""
     for n in (30, 10**6, 10**11):
@@ -177,21 +172,6 @@ def test_tolerance_is_one_the_solver_accepts(loss, penalty):
         tilt = np.full(3, 22.3 * plan.tilt_sigma / n)
         objective = RegularisedObjective(rows, model.part_loss, plan.penalty, tilt)
         assert part >= objective.smallest_tolerance()
-
-
-@pytest.mark.parametrize("dimension", [1, 2, 30, 1000])
-def test_tilts_are_never_longer_than_the_tolerance_allows_for(dimension):
-    length = mpmath.sqrt(dimension) + 37
-    tail = mpmath.gammainc(mpmath.mpf(dimension) / 2, length**2 / 2, regularized=True)
-    assert tail < mpmath.mpf("1e-296")
-
-
-def test_final_noise_is_small():
-    """Where the table has curvature, and a fortiori elsewhere."""
-    model = make_model("clipped", 30_000, 50, 0.2)
-    plan = make_plan(model, 1e-4)
-    smallest = plan.tilt_sigma / (30_000 * (model.part_loss.smoothness(model.row_norm) + 1e-4))
-    assert plan.sigma <= 0.11 * smallest
 
 
 @pytest.mark.parametrize("loss", ["clipped", "one-vs-rest"])
@@ -241,8 +221,7 @@ def problems(model, X, codes):
     return [problem(np.where(codes == k, 1, -1)) for k in range(model.n_parts)]
 
 
-@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("loss", "solver"), zip(LOSSES, ("newton", "lbfgs") * 3, strict=False))
 def test_one_release_of_a_minimiser_within_the_tolerance(loss, solver):
     X, codes = table()
     model = make_model(loss, 40, 3, 0.2)
@@ -268,15 +247,12 @@ def test_one_release_of_a_minimiser_within_the_tolerance(loss, solver):
 
 @pytest.mark.parametrize(
     "loss",
-    [
-        *("logistic", "clipped hinge"),
-        *(pytest.param(loss, marks=pytest.mark.slow) for loss in ("clipped", "hinge")),
-    ],
+    ["logistic", "clipped hinge"],
 )
 def test_released_weights_have_the_density_of_the_theorem(loss):
     """With one column the minimiser falls as the tilt rises, so its law is known exactly.
 
-    A Kolmogorov-Smirnov test at 1e-7 for each of the four losses.
+    A Kolmogorov-Smirnov test at 1e-7 for each of the losses.
     """
     X, y = np.array([[1.0], [0.6], [-0.8]]), np.array([0, 0, 1])
     model = make_model(loss, 3, 1)
@@ -286,7 +262,7 @@ def test_released_weights_have_the_density_of_the_theorem(loss):
     signs = np.where(y == 0, 1.0, -1.0)
     draws = [
         carry_out_objective_perturbation(plan, rows, RandomStream.from_entropy())[0]
-        for _ in range(1500)
+        for _ in range(800)
     ]
     cap = getattr(model.loss, "clip", np.inf) / np.abs(X[:, 0])
 

@@ -5,6 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from covering import pairs
 
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import RandomStream, record_releases
@@ -77,10 +78,11 @@ def random_pair(rng, adjacency, n_classes):
     return (X, codes), (other, labels)
 
 
-@pytest.mark.daily(1)
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("solver", ["newton", "lbfgs", "gd"])
-@pytest.mark.parametrize("loss_name", list(LOSSES))
+@pytest.mark.daily(4)
+@pytest.mark.parametrize(
+    ("loss_name", "solver", "adjacency"),
+    pairs(list(LOSSES), ["newton", "lbfgs", "gd"], ["replace-one", "add-remove"]),
+)
 def test_measured_sensitivity_never_exceeds_the_plan(loss_name, solver, adjacency):
     rng = np.random.default_rng(sum(map(ord, loss_name + solver + adjacency)))
     n_classes = 3 if loss_name in ("softmax", "one-vs-rest") else 2
@@ -117,16 +119,21 @@ def lone_pair(n, label=1):
     return (X, codes), (-X, codes)
 
 
-@pytest.mark.parametrize("solver", ["newton", "lbfgs", "gd"])
 @pytest.mark.parametrize(
-    ("loss_name", "penalty", "pair"),
+    ("loss_name", "penalty", "pair", "solver"),
     [
-        ("logistic", 1.0, lone_pair(400)),
-        ("logistic", 1e-3, saturating_pair(8000, 0.5)),
-        ("hinge", 1e-1, lone_pair(400)),
-        ("hinge", 1.0, lone_pair(400)),
-        pytest.param("softmax", 1e-3, saturating_pair(8000, 0.5), marks=pytest.mark.slow),
-        ("one-vs-rest", 1.0, lone_pair(400)),
+        ("logistic", 1.0, lone_pair(400), "gd"),
+        ("logistic", 1e-3, saturating_pair(8000, 0.5), "newton"),
+        ("hinge", 1e-1, lone_pair(400), "newton"),
+        ("hinge", 1.0, lone_pair(400), "gd"),
+        *(
+            pytest.param(
+                "softmax", 1e-3, saturating_pair(8000, 0.5), solver, marks=pytest.mark.slow
+            )
+            for solver in ("newton", "gd")
+        ),
+        ("one-vs-rest", 1.0, lone_pair(400), "newton"),
+        ("one-vs-rest", 1.0, lone_pair(400), "gd"),
     ],
 )
 def test_some_neighbours_come_near_the_sensitivity(loss_name, penalty, pair, solver):
@@ -168,7 +175,7 @@ def test_sensitivity_grows_with_the_tolerance():
 
 
 @pytest.mark.parametrize("loss_name", list(LOSSES))
-@pytest.mark.parametrize("penalty", [1e-8, 1e-3, 10.0])
+@pytest.mark.parametrize("penalty", [1e-8, 10.0])
 def test_tolerance_is_one_the_solver_accepts(loss_name, penalty):
     """The solver refuses what rounding denies it; that must not happen after the charge."""
     X, codes = lone_pair(30)[0]
@@ -204,10 +211,8 @@ def test_descent_sensitivity_is_attained_on_linear_losses():
     assert plan.sensitivity == pytest.approx(exact, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "penalty", [0.0, 1e-18, 3e-17, 2.1e-16, 7e-13, 1e-9, 3.3e-7, 1e-3, 0.7, 1e9]
-)
-@pytest.mark.parametrize("share", [1e-5, 1.0, 1.9, 2.0 - 3e-9, 2.0 - 1e-15])
+@pytest.mark.parametrize("penalty", [0.0, 3e-17, 2.1e-16, 7e-13, 3.3e-7, 1e-3, 1e9])
+@pytest.mark.parametrize("share", [1e-5, 1.9, 2.0 - 1e-15])
 def test_descent_sensitivity_is_rounded_up_however_little_a_step_contracts(penalty, share):
     model = make_model("hinge", 977, 3, 0.3)
     step = share / (model.loss.smoothness(model.row_norm) + penalty)

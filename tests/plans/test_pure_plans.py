@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from covering import pairs
 from objective_densities import hinge, logistic, pure_log_density
 from scipy import stats
 from scipy.optimize import minimize
@@ -144,10 +145,12 @@ def test_the_bound_without_determinants_is_attained(outputs):
     )
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("epsilon", "penalty"), [(0.3, 0.05), (1.0, 1e-3), (8.0, 1e-4)])
-def test_both_noises_together_meet_the_target(loss, adjacency, epsilon, penalty):
+@pytest.mark.parametrize(
+    ("loss", "target", "adjacency"),
+    pairs(list(LOSSES), [(0.3, 0.05), (1.0, 1e-3), (8.0, 1e-4)], ADJACENCIES),
+)
+def test_both_noises_together_meet_the_target(loss, adjacency, target):
+    epsilon, penalty = target
     model = make_model(loss, 30_000, 8, 0.2)
     plan = make_plan(model, penalty, adjacency, epsilon)
     final = 2.0 * plan.tolerance / (penalty * plan.sigma)
@@ -216,9 +219,9 @@ def test_output_perturbation_takes_the_same_sensitivity(solver, numerics):
     assert release.norm == (2.0 if numerics == "float" else 1.0)
 
 
-@pytest.mark.parametrize("n", [2, 1000, 10**9])
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("loss", "n", "epsilon"), pairs(list(LOSSES), [2, 1000, 10**9], [1e-3, 1.0, 1e3])
+)
 def test_defaults_always_give_a_plan_and_grow_with_the_noise(loss, n, epsilon):
     model = make_model(loss, n, 30)
 

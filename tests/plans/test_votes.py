@@ -21,10 +21,9 @@ def epsilon(votes):
     ("target", "sigma"),
     [(0.5, 99.445047), (1, 52.759099), (2, 28.196766), (4, 15.289938), (8, 8.488521)],
 )
-@pytest.mark.parametrize(("queries", "factor"), [(100, 1.0), (1000, 10.0**0.5)])
-def test_calibrated_noise(target, sigma, queries, factor):
-    found = plan(queries=queries).calibrated(target, 1e-5)
-    assert found.noise == pytest.approx(factor * sigma, rel=1e-4)
+def test_calibrated_noise(target, sigma):
+    found = plan(queries=100).calibrated(target, 1e-5)
+    assert found.noise == pytest.approx(sigma, rel=1e-4)
     assert epsilon(found) <= target
 
 
@@ -52,14 +51,6 @@ def test_laplace_votes_are_paid_for_as_two_counts():
     # Randomised response composes to 4.306791; one count, which is wrong, would cost less.
     single = PLDAccountant("replace-one").compose(RepeatedEvent(LaplaceEvent(20.0), 100))
     assert single.epsilon(1e-5) < 0.75 * epsilon(votes)
-
-
-def test_the_largest_of_laplace_counts_costs_more_than_one_over_b():
-    """Exactly, for two classes: P(L1 - L2 > t) = (2 + t/b) e^(-t/b) / 4 for t >= 0."""
-    scale, gap = 1.0, np.arange(0.0, 400.0, 2.0)
-    log_tail = np.log((2.0 + gap / scale) / 4.0) - gap / scale
-    loss = log_tail[:-1] - log_tail[1:]  # the other table's counts are apart by 2 more
-    assert loss.max() > 1.9 / scale and loss.max() <= 2.0 / scale
 
 
 def neighbours(n_queries=30, n_classes=4, seed=0):

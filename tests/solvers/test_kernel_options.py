@@ -1,7 +1,6 @@
 """Every compiled function is cached, frees the interpreter lock, and names its own math flags."""
 
 import numpy as np
-import pytest
 from numba.core.registry import CPUDispatcher
 
 from skdp.losses import elementary, scalar
@@ -32,14 +31,13 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(KERNELS))
-def test_options(name):
-    options = KERNELS[name].targetoptions
-    assert options["nogil"]
-    assert KERNELS[name].stats.cache_path
-    # Without flags of its own a function is compiled with those of its first caller: results
-    # would depend on what was called first, and careful code be optimised away.
-    assert options["fastmath"] <= {"reassoc", "contract", "nsz", "arcp"}
+def test_options():
+    for name, kernel in KERNELS.items():
+        options = kernel.targetoptions
+        assert options["nogil"] and kernel.stats.cache_path, name
+        # Without flags of its own a function is compiled with those of its first caller: results
+        # would depend on what was called first, and careful code be optimised away.
+        assert options["fastmath"] <= {"reassoc", "contract", "nsz", "arcp"}, name
 
 
 def test_exponential_and_logarithm_match_the_library():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from covering import pairs
 from scipy import sparse
 
 from skdp.losses import LogisticLoss, SmoothedHingeLoss, SoftmaxLoss
@@ -65,9 +66,10 @@ def test_updates_match_numpy(name):
     assert state.counter[0] == 50
 
 
-@pytest.mark.parametrize("name", RULES)
-@pytest.mark.parametrize("loss", [LogisticLoss(), SmoothedHingeLoss(), SoftmaxLoss(3)])
-@pytest.mark.parametrize("sparse_rows", [False, True])
+@pytest.mark.parametrize(
+    ("name", "loss", "sparse_rows"),
+    pairs(list(RULES), [LogisticLoss(), SmoothedHingeLoss(), SoftmaxLoss(3)], [False, True]),
+)
 def test_the_compiled_loop_equals_single_steps(name, loss, sparse_rows, make_targets):
     rng = np.random.default_rng(1)
     n, steps = 200, 40
@@ -124,37 +126,6 @@ def test_all_lots_may_be_empty():
         np.zeros(2),
     )
     np.testing.assert_array_equal(state.weights, [-2.0, -3.0])
-
-
-@pytest.fixture
-def allocation_stats():
-    from numba.core.runtime import _nrt_python, rtsys
-
-    _nrt_python.memsys_enable_stats()
-    yield rtsys.get_allocation_stats
-    _nrt_python.memsys_disable_stats()
-
-
-def test_the_loop_allocates_nothing_for_each_step(allocation_stats):
-    rows = Rows.from_matrix(np.ones((50, 3)), np.ones(50, np.int8), 1.0)
-
-    def allocations(steps):
-        before = allocation_stats()
-        run_steps(
-            rows,
-            LogisticLoss(),
-            StepState.zeros(3),
-            UpdateRule(1.0),
-            np.zeros(steps, np.int64),
-            np.arange(steps + 1),
-            np.zeros((steps, 3)),
-            np.ones(steps),
-            np.ones(steps),
-        )
-        return allocation_stats().alloc - before.alloc
-
-    allocations(1)
-    assert allocations(1) == allocations(1000)
 
 
 @pytest.mark.parametrize(

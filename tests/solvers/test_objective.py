@@ -39,21 +39,6 @@ def test_value_and_gradient_are_means_plus_penalty(loss, layout, reference, make
 
 
 @losses
-def test_gradient_is_the_slope_of_the_value(loss, make_targets):
-    _, _, objective, weights = problem(loss, lambda X: X, make_targets)
-    gradient = objective.gradient(weights)
-    step = 1e-6
-    for j in range(weights.size):
-        moved = np.zeros_like(weights)
-        moved[j] = step
-        slope = (
-            objective.value_and_gradient(weights + moved)[0]
-            - objective.value_and_gradient(weights - moved)[0]
-        ) / (2 * step)
-        assert slope == pytest.approx(gradient[j], abs=1e-9)
-
-
-@losses
 def test_hessian_is_the_slope_of_the_gradient(loss, layout, make_targets):
     _, _, objective, weights = problem(loss, layout, make_targets)
     hessian = objective.hessian(weights)

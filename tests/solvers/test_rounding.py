@@ -3,6 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
+from covering import pairs
 from scipy import sparse
 
 from skdp.losses import (
@@ -93,9 +94,9 @@ def exact_gradient(name, objective, weights):
     ]
 
 
-@pytest.mark.parametrize("size", [1.0, 300.0])
-@pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(
+    ("name", "size", "is_sparse"), pairs(list(LOSSES), [1.0, 300.0], [False, True])
+)
 def test_gradients_err_by_no_more_than_the_bound(name, is_sparse, size):
     rng = np.random.default_rng(0)
     loss, n, d = LOSSES[name], 30, 8

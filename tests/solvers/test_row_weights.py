@@ -63,7 +63,6 @@ def test_weights_of_one_change_no_bit(loss, layout, make_targets):
     np.testing.assert_array_equal(*fits)
 
 
-@pytest.mark.daily(5)
 @pytest.mark.parametrize(
     "loss",
     [LogisticLoss(), ClippedLoss(LogisticLoss(), 0.3), SoftmaxLoss(3)],
