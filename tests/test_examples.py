@@ -39,23 +39,19 @@ def adult():
         pytest.skip(str(missing))
 
 
+ADULT = [
+    *((cls, 1.0, 0.815) for cls in (OperaLogisticRegression, OperaSVC)),
+    *((cls, 1.0, 0.84) for cls in (GrpuaLogisticRegression, GrpuaSVC, ObjectivePerturbationSVC)),
+    *((DPSGDClassifier, epsilon, least) for epsilon, least in ((0.1, 0.83), (1.0, 0.845))),
+    *(
+        (ObjectivePerturbationLogisticRegression, epsilon, least)
+        for epsilon, least in ((0.1, 0.818), (0.5, 0.831), (1.0, 0.845), (3.0, 0.845))
+    ),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("cls", "epsilon", "least"),
-    [
-        pytest.param(OperaLogisticRegression, 1.0, 0.815, marks=pytest.mark.slow),
-        pytest.param(OperaSVC, 1.0, 0.815, marks=pytest.mark.slow),
-        pytest.param(GrpuaLogisticRegression, 1.0, 0.84, marks=pytest.mark.slow),
-        pytest.param(GrpuaSVC, 1.0, 0.84, marks=pytest.mark.slow),
-        (DPSGDClassifier, 1.0, 0.845),
-        pytest.param(DPSGDClassifier, 0.1, 0.83, marks=pytest.mark.slow),
-        pytest.param(ObjectivePerturbationLogisticRegression, 0.1, 0.818, marks=pytest.mark.slow),
-        pytest.param(ObjectivePerturbationLogisticRegression, 0.5, 0.831, marks=pytest.mark.slow),
-        pytest.param(ObjectivePerturbationLogisticRegression, 1.0, 0.845, marks=pytest.mark.slow),
-        pytest.param(ObjectivePerturbationLogisticRegression, 3.0, 0.845, marks=pytest.mark.slow),
-        pytest.param(ObjectivePerturbationSVC, 1.0, 0.84, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("cls", "epsilon", "least"), ADULT)
 def test_adult(cls, epsilon, least):
     table = adult()
     scores = [

@@ -1,7 +1,6 @@
 """The reproductions run on small images, and their page says what they print."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import abadi
 import abadi_mnist
@@ -12,8 +11,6 @@ import reproductions
 import scattering
 import triastcyn
 import triastcyn_variational
-from scipy.sparse import csr_array
-from scipy.special import log_softmax
 
 from skdp.accounting import GaussianEvent, PoissonSampledEvent, RepeatedEvent
 
@@ -37,43 +34,6 @@ def test_printed_figures_of_table_one():
 def test_a_record_that_no_pair_holds_is_no_loss_to_the_diagnostic():
     diagnostic, truth = triastcyn_variational.unseen_record()
     assert diagnostic < 0.1 and truth > 30.0
-
-
-def test_distances_are_those_of_clipped_gradients(monkeypatch):
-    """Against differences of the loss of single rows, weight by weight."""
-    monkeypatch.setattr(triastcyn, "CLIP", 1.5)
-    rng = np.random.default_rng(1)
-    X, y = rng.random((20, 7)), rng.integers(10, size=20)
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    shapes = [(7, 5), (5, 4), (4, 10)]
-    first = [rng.normal(size=shape) / 4.0 for shape in shapes]
-    model = SimpleNamespace(coefs_=first, intercepts_=[rng.normal(size=b) for _, b in shapes])
-    parts = [*model.coefs_, *model.intercepts_]
-
-    def losses():
-        values = X
-        for k, (coef, intercept) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
-            values = (values if k == 0 else np.maximum(0.0, values)) @ coef + intercept
-        return -log_softmax(values, axis=1)[np.arange(20), y]
-
-    columns = []
-    for number, part in enumerate(parts):
-        step = 1e-6 * (4.0 if number == 0 else 1.0)  # rows have norm 4 inside
-        for place in np.ndindex(part.shape):
-            middle = part[place]
-            ends = []
-            for part[place] in (middle - step, middle + step):
-                ends.append(losses())
-            part[place] = middle
-            columns.append((ends[1] - ends[0]) / 2e-6)
-    gradients = np.column_stack(columns)
-    length = np.linalg.norm(gradients, axis=1, keepdims=True)
-    assert length.min() < 1.5 < length.max()
-    gradients *= np.minimum(1.0, 1.5 / length) / 1.5
-    found = triastcyn.squared_distances(csr_array(X), y, model, np.random.default_rng(0))
-    pairs = np.random.default_rng(0).integers(20, size=(2, triastcyn.PAIRS))
-    expected = ((gradients[pairs[0]] - gradients[pairs[1]]) ** 2).sum(axis=1)
-    np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
 def test_components_are_paid_for():

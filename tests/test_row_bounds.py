@@ -14,7 +14,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 from support import ESTIMATORS, rows
 
-from skdp import DPSGDClassifier, OperaLogisticRegression, row_bounds
+from skdp import OperaLogisticRegression, row_bounds
 from skdp.exceptions import PrivacyWarning
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
@@ -95,7 +95,7 @@ BOUNDED = {
 
 
 @pytest.mark.parametrize("name", BOUNDED)
-@pytest.mark.parametrize("cls", [OperaLogisticRegression, DPSGDClassifier, DPPCA])
+@pytest.mark.parametrize("cls", [OperaLogisticRegression, DPPCA])
 def test_steps_that_bound_rows_keep_the_fit_silent(name, cls):
     step = BOUNDED[name]
     for table in (X, X.astype(np.float32), np.asfortranarray(X)):

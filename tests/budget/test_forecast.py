@@ -1,7 +1,5 @@
 """What a budget tells beforehand comes true, and telling it charges nothing."""
 
-import math
-
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
@@ -85,12 +83,6 @@ def test_the_price_of_a_refit_is_that_of_the_dearest_candidate():
     assert plan_fits(alike, **SHAPE)[-1].delta == 1e-7
 
 
-def test_rounding_of_noise_is_no_price_of_columns():
-    planned = [plan_fits(pipeline(), n_samples=60, n_features=columns) for columns in (3, 9)]
-    assert planned[0][0].event != planned[1][0].event  # in the last digit of its noise
-    assert planned[0][1].event == planned[1][1].event
-
-
 @pytest.mark.parametrize(
     ("estimator", "shape", "message"),
     [
@@ -167,22 +159,6 @@ def test_epsilons_for_an_estimator_are_granted_and_nearly_the_largest(compositio
         assert budget.fits(estimator, epsilon=epsilon, **SHAPE) >= 3
         assert budget.fits(estimator, epsilon=1.01 * epsilon, **SHAPE) < 3
     assert len(budget.entries()) == 1
-
-
-@pytest.mark.slow
-def test_an_allocation_for_a_search_lets_it_run():
-    budget = BudgetAccountant(1.0, 1e-5)
-    search = grid(opera(accountant=budget), error_score="raise")
-    epsilon, _ = budget.allocate(1, search, **SHAPE)
-    search.set_params(estimator__epsilon=epsilon).fit(X, Y)
-    assert budget.fits(search, **SHAPE) == 0 and len(budget.entries()) == 5
-
-
-def test_forecasts_of_what_has_no_end():
-    budget = BudgetAccountant(math.inf, 1e-5, composition="gdp")
-    assert budget.fits(GaussianEvent(1.0)) == math.inf
-    with pytest.raises(ValueError, match="infinite"):
-        budget.allocate(2, opera(), **SHAPE)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import contextlib
 import json
 import multiprocessing
 import os
-import pickle
 import re
 import signal
 import threading
@@ -18,7 +17,7 @@ from ledger_workers import charge_by_clients, charge_many, charge_with_evidence,
 from support import rows
 
 from skdp import OperaLogisticRegression, cli
-from skdp.accounting import ApproxDPEvent, GaussianEvent, PureDPEvent
+from skdp.accounting import GaussianEvent, PureDPEvent
 from skdp.budget import (
     BudgetAccountant,
     BudgetExceededError,
@@ -510,17 +509,6 @@ def test_the_command_line_takes_addresses(server, budget, schema, capsys, tmp_pa
     assert cli.main(["ledger", "copy", where, str(tmp_path / "copy")]) == 3
     assert "pg_dump" in capsys.readouterr().err
     assert "ss:word" not in said + out and "ss%3Aword" not in said + out
-
-
-def test_a_file_pays_for_the_server_that_takes_over(server, schema, tmp_path):
-    old = BudgetAccountant(3.0, 1e-5, ledger=tmp_path / "old.sqlite")
-    old.reserve(GaussianEvent(10.0))
-    left = old.allocate(1, mechanism="any")
-    old.reserve(ApproxDPEvent(*left), label="all that is left, moved to the server")
-    assert left[0] > 2.0 and old.remaining()[0] < 0.1 * left[0]
-    new = BudgetAccountant(*left, ledger=server.address(schema))
-    new.reserve(GaussianEvent(10.0))
-    assert pickle.loads(pickle.dumps(new)).spent() == new.spent()
 
 
 def test_the_guide_runs(server, monkeypatch, tmp_path, capsys):

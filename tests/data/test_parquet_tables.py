@@ -357,17 +357,6 @@ def test_no_row_counts_twice_and_no_file_is_left_out(table, stored, tmp_path):
         open_parquet(folder)
 
 
-def test_files_that_change_after_they_were_opened_are_refused(table, stored):
-    found = stored(400)
-    X, y = SCHEMA.split(found)
-    for path in found._paths:
-        pq.write_table(table.slice(0, N // 2), path)
-    with pytest.raises(ValueError, match="changed in use"):
-        SCHEMA.pipeline(OperaSVC(**PUBLIC)).fit(X, y)
-    with pytest.raises(ValueError, match="changed in use"):
-        found[["age"]]
-
-
 def test_ids_reach_all_that_learns_from_rows_or_the_table_is_refused(table, stored):
     found, budget = stored(400), BudgetAccountant(9.0, 0.1)
     private = OperaSVC(**PUBLIC, accountant=budget)

@@ -7,7 +7,6 @@ import pytest
 from declared_columns import fitted, rows
 from scipy.optimize import isotonic_regression
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 
 from skdp import OperaLogisticRegression
 from skdp.inspection import reshape_functions, shape_functions
@@ -153,16 +152,6 @@ def test_a_search_is_changed_in_a_copy():
 def test_what_cannot_be_changed_is_refused_by_name(changes, error, message):
     with pytest.raises(error, match=message):
         reshape_functions(fitted(), changes)
-
-
-def test_a_frozen_model_is_changed_in_a_copy():
-    pipeline = fitted()
-    frozen = FrozenEstimator(pipeline)
-    changed = reshape_functions(frozen, {"lab": "increasing", "stage": "decreasing"})
-    _, table = rows(200)
-    wanted = reshape_functions(pipeline, {"lab": "increasing", "stage": "decreasing"})
-    np.testing.assert_array_equal(changed.predict_proba(table), wanted.predict_proba(table))
-    np.testing.assert_array_equal(frozen.predict_proba(table), pipeline.predict_proba(table))
 
 
 @pytest.mark.parametrize(("scale", "lower"), [("log", 0.01), ("auto", 0.0)])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.mechanisms import PoissonSampler, RandomStream
+from skdp.mechanisms import RandomStream
 from skdp.testing import check_noise, check_sampler
 
 LAWS = [
@@ -175,10 +175,3 @@ def test_shuffled_batches_are_no_independent_subsets():
         check_sampler(shuffle_into_batches, 20, batch_size=4)
     with pytest.raises(AssertionError, match="Not every choice is of 5"):
         check_sampler(shuffle_into_batches, 20, batch_size=5)
-
-
-def test_one_law_is_given():
-    draw = PoissonSampler(9, 0.5, RandomStream.from_seed(0)).draw
-    for given in ({}, {"sample_rate": 0.5, "batch_size": 3}):
-        with pytest.raises(ValueError, match="Give one of"):
-            check_sampler(draw, 9, **given)
