@@ -1,12 +1,10 @@
 """Baselines of the papers' experiments: noise by the formulas, and lazy noise of the right law."""
 
-import json
 import math
 import subprocess
 import sys
 from pathlib import Path
 
-import ding
 import ding_networks
 import numpy as np
 import pytest
@@ -117,40 +115,6 @@ def test_printed_grpua_is_refused_but_can_be_simulated():
 def test_classical_noise_is_refused_where_it_does_not_suffice():
     with pytest.raises(ValueError, match=r"not \(100, 0.001\)-private"):
         OutPert(100.0, 1e-3).noise_scale(1000)
-
-
-def test_experiments_fall_back_on_a_table_at_hand(monkeypatch):
-    """NonPriv is best; at epsilon 1e-9 OPERA is useless and the printed GRPUA hardly noisy."""
-    monkeypatch.delenv("SKDP_DATA", raising=False)
-    records = ding.measure_sample("hinge")
-    assert {record["table"] for record in records} == {"breast cancer, 398 rows"}
-    assert {record["method"] for record in records} == set(ding.METHODS)
-    best = ding.find(records, ding.NONPRIV, None, "objective")[0]
-    assert all(record["objective"][0] > best - 1e-6 for record in records)
-    assert ding.find(records, ding.GRPUA, 1e-9, "objective")[0] < 1.0
-    assert ding.find(records, ding.OPERA, 1e-9, "objective")[0] > 100.0
-
-
-def test_rows_of_the_page_cover_figures_and_table():
-    rows = ding.rows()
-    assert all(len(row) == 4 and all(isinstance(cell, str) for cell in row) for row in rows)
-    heads = {row[0].split(":")[0] for row in rows}
-    assert heads == {"Figure 2", "Figure 3", "Figure 4", "Figure 5", "Table I"}
-    records = json.loads(ding.RESULTS.read_text())["figures"]
-    assert {record["runs"] for record in records if record["epsilon"]} == {30}
-
-
-def test_baselines_of_networks_have_the_printed_noise_over_a_run(monkeypatch):
-    """With n^2 steps of one row it is that of the formula over n; fewer and larger get as much."""
-    n, epsilon = 100, 0.1
-    for baseline in (SgdPert, PrintedGrpua):
-        printed = baseline(epsilon, 1e-3).noise_scale(n) / n
-        signals = []
-        for steps, lot in ((n * n, 1), (25, n), (300, 64)):
-            monkeypatch.setattr(ding_networks, "STEPS", steps)
-            noise = ding_networks.noise_multiplier(baseline, epsilon, n, lot)
-            signals.append(lot * math.sqrt(steps) / noise)
-        np.testing.assert_allclose(signals, n / printed, rtol=1e-12)
 
 
 def test_noise_of_sgdpert_is_certified_for_networks(monkeypatch):

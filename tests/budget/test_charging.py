@@ -14,13 +14,7 @@ from sklearn.base import BaseEstimator, clone
 
 from skdp import OperaLogisticRegression, config_context
 from skdp.accounting import PureDPEvent
-from skdp.budget.charging import (
-    ChargesBudget,
-    charge_fit,
-    close_block,
-    find_accountant,
-    open_block,
-)
+from skdp.budget.charging import ChargesBudget, charge_fit, close_block, find_accountant, open_block
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.reporting import PrivacySpent
 

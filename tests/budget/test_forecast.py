@@ -204,17 +204,6 @@ def test_a_search_that_a_budget_ends_is_named(n_jobs):
     assert caught.value.search is None
 
 
-def test_the_refit_that_is_rehearsed_leaves_the_budget_least():
-    """Of two candidates that state the same, the one whose noise is no Gaussian costs more here."""
-    gaussian, pure = opera(epsilon=0.2), opera(epsilon=0.2, delta=0.0)
-    budget = BudgetAccountant(3.0, 1e-5, composition="zcdp")
-    search = GridSearchCV(gaussian, {"delta": [1e-7, 0.0]}, cv=2)
-    charges = plan_fits(search, **SHAPE)[:-1]
-    last = [plan_fits(model, **SHAPE) for model in (gaussian, pure)]
-    left = [budget.check(charges + refit) for refit in last]
-    assert left[0] != left[1] and budget.check(search, **SHAPE) == min(left)
-
-
 def test_no_number_of_splits_is_named_ahead_of_them_and_parts_of_fits_are_no_fits():
     pytest.importorskip("sklearn.callback")
     budget = BudgetAccountant(0.75, 1e-4, composition="basic")

@@ -5,8 +5,6 @@ import os
 import pickle
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -23,7 +21,7 @@ from support import rows
 
 from skdp import OperaLogisticRegression
 from skdp.accounting import GaussianEvent, PureDPEvent
-from skdp.budget import BudgetAccountant, BudgetExceededError, LedgerMissingError
+from skdp.budget import BudgetAccountant, LedgerMissingError
 
 METHODS = [m for m in ("fork", "spawn") if m in multiprocessing.get_all_start_methods()]
 needs_fork = pytest.mark.skipif("fork" not in METHODS, reason="needs fork")
@@ -213,26 +211,3 @@ def kill_rounds(tmp_path, rounds, seed):
 @pytest.mark.slow
 def test_killed_processes_lose_no_charge(tmp_path):
     kill_rounds(tmp_path, rounds=100, seed=1)
-
-
-@pytest.mark.slow
-def test_ledgers_are_continued_after_a_restart(tmp_path):
-    path = tmp_path / "ledger.sqlite"
-    code = (
-        "import sys\n"
-        "from skdp.accounting import GaussianEvent, PureDPEvent\n"
-        "from skdp.budget import BudgetAccountant\n"
-        "budget = BudgetAccountant(1.0, 0.0, ledger=sys.argv[1], name='study')\n"
-        "budget.reserve(PureDPEvent(0.25), label='first')\n"
-        "plan = budget.plan([PureDPEvent(0.125)] * 2)\n"
-        "plan.reserve(PureDPEvent(0.125))\n"
-    )
-    subprocess.run([sys.executable, "-c", code, path], check=True)
-    budget = BudgetAccountant(1.0, 0.0, ledger=path)
-    assert budget.name == "study" and budget.spent() == (0.5, 0.0)
-    plan = budget.redeem(2)
-    plan.reserve(PureDPEvent(0.125))
-    with pytest.raises(BudgetExceededError, match="all 2 of that kind are redeemed"):
-        plan.reserve(PureDPEvent(0.125))
-    with pytest.raises(BudgetExceededError):
-        budget.reserve(PureDPEvent(0.6))

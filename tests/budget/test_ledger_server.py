@@ -13,7 +13,7 @@ from pathlib import Path
 
 import _postgres
 import pytest
-from ledger_workers import charge_by_clients, charge_many, charge_with_evidence, redeem_all
+from ledger_workers import charge_many, charge_with_evidence, redeem_all
 from support import rows
 
 from skdp import OperaLogisticRegression, cli
@@ -62,28 +62,6 @@ def test_a_server_keeps_what_a_file_keeps(server, schema, tmp_path):
         with pytest.raises(LedgerMismatchError, match="never change"):
             BudgetAccountant(4.0, 1e-5, ledger=ledger)
     assert kept[0] == kept[1]
-
-
-@pytest.mark.slow
-def test_eight_clients_of_two_processes_are_granted_exactly_what_fits(server, schema, monkeypatch):
-    monkeypatch.setenv("PGPASSWORD", _postgres.PASSWORD)  # pickles do not bring it
-    budget = BudgetAccountant(10.0, 0.0, ledger=server.address(schema))
-    context = multiprocessing.get_context("spawn")
-    queue, barrier = context.Queue(), context.Barrier(2)
-    processes = [
-        context.Process(target=charge_by_clients, args=(budget, 4, 200, barrier, queue))
-        for _ in range(2)
-    ]
-    for process in processes:
-        process.start()
-    granted = [queue.get(timeout=300) for _ in processes]
-    for process in processes:
-        process.join()
-    assert sum(map(sum, granted)) == 1000 == budget.verify().entries
-    assert budget.spent() == (10.0, 0.0)
-    assert min(map(sum, granted)) >= 400, granted  # those who wait are served in turn
-    raw = budget.desk.file.rows()
-    assert len({row["charge"] for row in raw}) == 1000
 
 
 def test_plans_are_redeemed_once_by_forked_processes(server, schema):
@@ -335,8 +313,7 @@ def test_two_ledgers_of_one_database_do_not_mix(server, budget, schema):
     charge_many(other, 2)
     assert len(budget.entries()) == 3 and other.verify().entries == 2
     server.sql(
-        f"ALTER SCHEMA {schema} RENAME TO aside",
-        f"ALTER SCHEMA {schema}_b RENAME TO {schema}",
+        f"ALTER SCHEMA {schema} RENAME TO aside", f"ALTER SCHEMA {schema}_b RENAME TO {schema}"
     )
     with pytest.raises(LedgerMismatchError, match="replaced"):
         budget.reserve(EVENT)

@@ -143,8 +143,7 @@ def test_ledgers_of_before_are_read_and_say_what_is_not_known(tmp_path):
 def test_an_event_of_a_newer_version_is_named(tmp_path):
     budget = fill(tmp_path / "ledger", "mixed")
     write_anew(
-        budget,
-        lambda row: row.update(event={"type": "NewEvent"}) if row["index"] == 2 else None,
+        budget, lambda row: row.update(event={"type": "NewEvent"}) if row["index"] == 2 else None
     )
     with pytest.warns(PrivacyWarning, match=r"1 entries could not be priced again \(2\)"):
         budget.verify()

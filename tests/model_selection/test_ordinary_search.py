@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from search_toys import fit_once
 from sklearn.exceptions import FitFailedWarning
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    cross_val_score,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from support import rows
@@ -44,11 +39,7 @@ def private(accountant, **options):
 
 @pytest.mark.parametrize(
     ("backend", "jobs"),
-    [
-        ("sequential", 1),
-        pytest.param("loky", 2, marks=pytest.mark.slow),
-        ("threading", 2),
-    ],
+    [("sequential", 1), pytest.param("loky", 2, marks=pytest.mark.slow), ("threading", 2)],
 )
 def test_a_grid_search_charges_every_candidate_fold_and_the_refit(backend, jobs, table):
     accountant = budget()

@@ -12,7 +12,6 @@ import sklearn
 from scipy import sparse
 from search_toys import NoisyCount, Tally
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from support import rows
@@ -20,11 +19,7 @@ from support import rows
 from skdp import OperaLogisticRegression
 from skdp.exceptions import SkdpError
 from skdp.mechanisms import RandomStopping
-from skdp.model_selection import (
-    PrivateGridSearchCV,
-    PrivateRandomizedSearchCV,
-    make_row_scorer,
-)
+from skdp.model_selection import PrivateGridSearchCV, PrivateRandomizedSearchCV, make_row_scorer
 from skdp.reporting import privacy_statement
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
@@ -288,20 +283,6 @@ def test_a_class_that_a_part_lacks_is_still_known():
     y[:3] = 2
     search = grid_search("cv").set_params(cv=30).fit(X, y)
     assert list(search.best_estimator_.classes_) == [0, 1, 2]
-
-
-@pytest.mark.slow
-def test_a_search_inside_scikit_learn(table):
-    X, y = table
-    tally = Tally()
-    search = grid_search(accountant=tally)
-    scores = cross_val_score(search, X, y, cv=3)
-    assert len(scores) == len(tally.charges) == 3
-    outer = GridSearchCV(search, {"epsilon": [0.5, 1.0]}, cv=2).fit(X, y)
-    assert outer.best_estimator_.privacy_spent_.epsilon <= 1.0
-    assert len(tally.charges) == 3 + 5
-    nested = PrivateGridSearchCV(grid_search(), {"holdout_fraction": [0.2, 0.4]}, method="holdout")
-    assert nested.fit(X, y).privacy_spent_.epsilon <= 1.0
 
 
 def test_randomised_candidates_do_not_depend_on_the_rows(table):

@@ -103,11 +103,7 @@ def loud_search(method, **options):
 
 @pytest.mark.parametrize(
     ("backend", "n_jobs"),
-    [
-        ("threading", None),
-        ("threading", 2),
-        pytest.param("loky", 2, marks=pytest.mark.slow),
-    ],
+    [("threading", None), ("threading", 2), pytest.param("loky", 2, marks=pytest.mark.slow)],
 )
 def test_the_number_of_runs_is_not_heard(backend, n_jobs, capfd, monkeypatch):
     """All that a fit emits is the same for 1 run and for 40."""

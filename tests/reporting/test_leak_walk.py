@@ -9,11 +9,7 @@ import pytest
 from covering import pairs
 from scipy import sparse
 from scipy.stats import loguniform
-from sklearn.compose import (
-    ColumnTransformer,
-    make_column_selector,
-    make_column_transformer,
-)
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_extraction import FeatureHasher
@@ -266,11 +262,9 @@ STRANGE = {
 def tables(kind):
     """Return a table, hostile neighbours of equal size, and the table without one row."""
     X, y = rows(60)
-    base = {
-        "numbers": X,
-        "counts": np.abs(X),
-        "frames": pd.DataFrame(X, columns=list("abcd")),
-    }.get(kind)
+    base = {"numbers": X, "counts": np.abs(X), "frames": pd.DataFrame(X, columns=list("abcd"))}.get(
+        kind
+    )
     if kind in STRANGE:
         base = [["word and more", {"a": 1, "b": 2}][kind == "records"]] * 60
         if kind == "objects":

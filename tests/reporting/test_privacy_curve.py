@@ -9,15 +9,7 @@ from scipy.stats import norm
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPSGDClassifier, OperaLogisticRegression
-from skdp.accounting import (
-    Accountant,
-    ApproxDPEvent,
-    GaussianEvent,
-    GDPAccountant,
-    PLDAccountant,
-    PureDPEvent,
-    RDPAccountant,
-)
+from skdp.accounting import Accountant, GaussianEvent, GDPAccountant, PLDAccountant, PureDPEvent
 from skdp.accounting.numerics.trade_off import trade_off_lower, trade_off_upper
 from skdp.mechanisms import analytic_gaussian_epsilon
 from skdp.preprocessing import BoundedScaler
@@ -94,13 +86,6 @@ def test_trade_off_of_randomised_response_is_exact():
     assert np.allclose(display.lower, exact, rtol=0, atol=1e-6)
 
 
-def test_trade_off_never_promises_more_than_failure_allows():
-    accountant = PLDAccountant().compose(ApproxDPEvent(0.5, 0.1))
-    display = PrivacyCurveDisplay.from_accountant(accountant, kind="trade-off", grid=[0.0, 0.5])
-    assert display.lower[0] == pytest.approx(0.9, abs=1e-6)
-    assert display.lower[-1] == 0.0
-
-
 def test_epsilon_against_delta():
     deltas = [1e-9, 1e-6, 1e-3]
     accountant = GDPAccountant().compose(GaussianEvent(2.0))
@@ -125,17 +110,6 @@ def test_epsilon_against_steps_adds_to_the_history_and_leaves_it_alone():
     assert np.allclose(display.upper, exact, rtol=1e-9)
     assert legend_of(display) == ["phase two (replace-one)"]
     assert display.ax_.get_xlabel() == "steps"
-
-
-def test_intervals_are_drawn_where_they_are_known():
-    bounds = {"x": [1e-6, 1e-3], "upper": [2.0, 1.0]}
-    with_band = PrivacyCurveDisplay(lower=[1.9, 0.95], **bounds).plot()
-    heights = with_band.band_.get_paths()[0].vertices[:, 1]
-    assert heights.min() == 0.95 and heights.max() == 2.0
-    assert PrivacyCurveDisplay(lower=None, **bounds).plot().band_ is None
-    accountant = RDPAccountant().compose(GaussianEvent(1.0))
-    display = PrivacyCurveDisplay.from_accountant(accountant, grid=[1e-5])
-    assert display.lower is None and display.band_ is None
 
 
 @pytest.mark.parametrize(

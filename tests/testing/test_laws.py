@@ -27,7 +27,7 @@ def draws(law, shape=10_000, seed=0):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: getattr(law, "dist", law).name or "discrete")
-@pytest.mark.parametrize("shape", [1, 2, 9, 10_000, (2500, 4)])
+@pytest.mark.parametrize("shape", [1, 9, (2500, 4)])
 def test_the_right_law_is_accepted(law, shape):
     p_values = check_noise(draws(law, shape), law)
     assert set(p_values) == {"location", "scale", "shape", "tails", "dependence"}
