@@ -62,6 +62,7 @@ def test_adult(cls, epsilon, least):
     assert np.mean(scores) >= least
 
 
+@pytest.mark.daily(3)
 @pytest.mark.parametrize(
     ("cls", "least"),
     [

@@ -32,6 +32,7 @@ def test_a_record_that_no_pair_holds_is_no_loss_to_the_diagnostic():
     assert diagnostic < 0.1 and truth > 30.0
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     "module", [triastcyn, abadi, abadi_mnist, pytest.param(scattering, marks=pytest.mark.slow)]
 )

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from ledger_workers import in_child
 
 from skdp.accounting import PureDPEvent
 from skdp.budget import (
@@ -295,23 +296,6 @@ def test_locked_ledgers_refuse_after_a_while(budget, monkeypatch):
         with pytest.raises(LedgerLockedError):
             budget.spent()
     budget.reserve(PureDPEvent(0.125))
-
-
-def in_child(act):
-    """Run something in a forked process; return what it returns, as text."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            text = str(act())
-        except BaseException as error:
-            text = f"{type(error).__name__}: {error}"
-        os.write(writing, text.encode())
-        os._exit(0)
-    os.close(writing)
-    os.waitpid(child, 0)
-    with os.fdopen(reading) as pipe:
-        return pipe.read()
 
 
 def as_nobody(act):

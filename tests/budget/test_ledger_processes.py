@@ -16,6 +16,7 @@ from ledger_workers import (
     charge_together,
     charge_with_evidence,
     redeem_all,
+    run_processes,
 )
 from support import rows
 
@@ -25,20 +26,6 @@ from skdp.budget import BudgetAccountant, LedgerMissingError
 
 METHODS = [m for m in ("fork", "spawn") if m in multiprocessing.get_all_start_methods()]
 needs_fork = pytest.mark.skipif("fork" not in METHODS, reason="needs fork")
-
-
-def run_processes(method, count, target, *arguments):
-    """Run processes that report on a queue; return the reports."""
-    context = multiprocessing.get_context(method)
-    queue = context.Queue()
-    processes = [context.Process(target=target, args=(*arguments, queue)) for _ in range(count)]
-    for process in processes:
-        process.start()
-    reports = [queue.get(timeout=300) for _ in processes]
-    for process in processes:
-        process.join()
-        assert process.exitcode == 0
-    return reports
 
 
 @needs_fork

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import _postgres
 import pytest
-from ledger_workers import charge_many, charge_with_evidence, redeem_all
+from ledger_workers import charge_many, charge_with_evidence, redeem_all, run_processes
 from support import rows
 
 from skdp import OperaLogisticRegression, cli
@@ -67,15 +67,8 @@ def test_a_server_keeps_what_a_file_keeps(server, schema, tmp_path):
 def test_plans_are_redeemed_once_by_forked_processes(server, schema):
     budget = BudgetAccountant(3.0, 1e-5, ledger=server.address(schema))
     plan = budget.plan([GaussianEvent(20.0)] * 5)
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    arguments = (plan, GaussianEvent(20.0), 4, queue)
-    processes = [context.Process(target=redeem_all, args=arguments) for _ in range(2)]
-    for process in processes:
-        process.start()
-    assert sum(queue.get(timeout=120) for _ in processes) == 5 and plan.left() == []
-    for process in processes:
-        process.join()
+    granted = run_processes("fork", 2, redeem_all, plan, GaussianEvent(20.0), 4)
+    assert sum(granted) == 5 and plan.left() == []
 
 
 @pytest.mark.parametrize(
@@ -452,19 +445,13 @@ def test_locked_ledgers_refuse_after_a_while(server, budget, schema, monkeypatch
 
 def test_makers_of_one_ledger_at_once_share_it(server, schema):
     where = server.address(schema)
-    context = multiprocessing.get_context("fork")
-    queue, gate = context.Queue(), context.Barrier(3)
+    gate = multiprocessing.get_context("fork").Barrier(3)
 
-    def make_elsewhere():
+    def make_elsewhere(queue):
         gate.wait()
         queue.put(BudgetAccountant(1.0, 0.0, ledger=where).desk.file.identity)
 
-    processes = [context.Process(target=make_elsewhere) for _ in range(3)]
-    for process in processes:
-        process.start()
-    identities = {queue.get(timeout=60) for _ in processes}
-    for process in processes:
-        process.join()
+    identities = set(run_processes("fork", 3, make_elsewhere))
     assert identities == {BudgetAccountant.open(where).desk.file.identity}
 
 

@@ -240,7 +240,7 @@ HARD = {
 }  # fmt: skip
 
 
-@pytest.mark.daily(4)
+@pytest.mark.daily(3)
 @pytest.mark.parametrize("kind", HARD)
 def test_intervals_hold_where_scores_are_hard_to_count(kind, monkeypatch):
     """With a coverage of .94 fewer than 78 of 100 draws hold once in 10^8."""

@@ -1,4 +1,4 @@
-"""Covering arrays: few cases in which every pair of values of any two settings meets once at least."""
+"""Covering arrays: few cases in which each pair of values of any two settings meets."""
 
 import itertools
 
