@@ -208,9 +208,8 @@ def check_loky(budget, before):
     with budget:
         reports = run_loky(6)
     assert {pid for pid, _ in reports} <= before if before else True
-    assert sorted(str(refused) for _, refused in reports) == 4 * ["BudgetExceededError"] + 2 * [
-        "None"
-    ]
+    found = sorted(str(refused) for _, refused in reports)
+    assert found == [*["BudgetExceededError"] * 4, *["None"] * 2]
     assert charges(budget) == (2,)
 
 
@@ -240,18 +239,10 @@ def test_other_backends_of_joblib(budget, backend):
 
 def run_script(**environment):
     code = "import sys; sys.path.insert(0, sys.argv[1])\nfrom ledger_workers import fit_own\n"
-    return subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            code + "print(fit_own()[1])",
-            str(Path(__file__).parents[1] / "oracles"),
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    ).stdout.strip()
+    oracles = str(Path(__file__).parents[1] / "oracles")
+    command = [sys.executable, "-c", code + "print(fit_own()[1])", oracles]
+    own = {**os.environ, **environment}
+    return subprocess.check_output(command, text=True, env=own).strip()
 
 
 @pytest.mark.slow

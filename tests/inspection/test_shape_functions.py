@@ -159,8 +159,6 @@ def test_pictures():
 
 
 def test_columns_that_act_together_are_one_part():
-    reason = "interactions are not there yet"
-    pytest.importorskip("skdp.preprocessing.schema.interaction", reason=reason)
     model = fitted(interactions=[("age", "ward"), ("stage", "smoker", "lab")])
     functions = shape_functions(model)
     cells, table = rows(200)

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from scipy.stats import loguniform
 from search_toys import NoisyCentre, NoisyCount, Tally
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -26,7 +25,7 @@ from skdp.accounting.events import leaf_counts
 from skdp.exceptions import BudgetExceededError, CalibrationError
 from skdp.mechanisms import analytic_gaussian_epsilon
 from skdp.mechanisms.trace import record_releases
-from skdp.model_selection import PrivateGridSearchCV, PrivateRandomizedSearchCV
+from skdp.model_selection import PrivateGridSearchCV
 from skdp.model_selection._escrow import Escrow, costs_no_more
 
 GRID = {"alpha": [0.01, 0.1, 1.0]}
@@ -330,12 +329,3 @@ def test_what_no_inner_epsilon_makes_affordable_is_refused():
     search = PrivateGridSearchCV(Costly(), {"threshold": [0.0, 1.0]}, method="holdout")
     with pytest.raises(CalibrationError, match="fewer candidates"):
         search.privacy_plan(1000, 5)
-
-
-def test_randomised_search_costs_what_a_grid_of_its_candidates_costs():
-    options = {"method": "holdout", "epsilon": 0.7}
-    drawn = PrivateRandomizedSearchCV(
-        OperaLogisticRegression(), {"alpha": loguniform(1e-3, 1.0)}, n_iter=3, **options
-    ).privacy_plan(*TABLE)
-    listed = PrivateGridSearchCV(OperaLogisticRegression(), GRID, **options).privacy_plan(*TABLE)
-    assert mu_of(drawn.event.events[0]) == pytest.approx(mu_of(listed.event.events[0]), rel=1e-9)
