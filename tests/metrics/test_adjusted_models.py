@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scikit_checks import check_settings
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
@@ -13,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import rows
 
 from skdp import DPSGDClassifier, OperaLogisticRegression, OperaSVC
@@ -310,8 +310,9 @@ def exceptions(adjusted):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
+@check_settings(
     [AnyCalibrator(OperaLogisticRegression()), AnyThreshold(OperaLogisticRegression())],
+    elsewhere=[AnyThreshold],  # whose names, tags and errors are those of their base
     expected_failed_checks=exceptions,
     xfail_strict=False,  # with some types of rows both agree
 )
