@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from skdp import cli
-from skdp.accounting import ApproxDPEvent, Event, GaussianEvent
+from skdp.accounting import ApproxDPEvent, GaussianEvent
 from skdp.budget import BudgetAccountant
 from skdp.budget.ledger.chain import canonical, digest
 
@@ -65,15 +65,6 @@ def test_show_as_json(budget, capsys):
     assert code == 0 and len(shown["entries"]) == 4
     assert shown["budget"]["spent"] == dict(zip(("epsilon", "delta"), budget.spent(), strict=True))
     assert shown["entries"][0]["parameters"] == {"alpha": "inf"}
-
-
-def test_an_empty_and_an_unlimited_ledger(tmp_path, capsys):
-    budget = BudgetAccountant(float("inf"), 1e-5, ledger=tmp_path / "ledger.sqlite")
-    code, out, _ = run(capsys, "show", budget.ledger)
-    assert code == 0 and "epsilon inf" in out and "entries" in out
-    _, out, _ = run(capsys, "show", budget.ledger, "--json")
-    assert strict(out)["budget"]["total"]["epsilon"] == "inf"
-    assert run(capsys, "export", budget.ledger)[0] == 0
 
 
 def test_verify(budget, capsys):
@@ -170,13 +161,6 @@ def test_wrong_calls(arguments, capsys):
     assert caught.value.code == 2 and "usage" in capsys.readouterr().err
 
 
-def test_events_of_classes_that_are_not_loaded_here(budget, capsys, monkeypatch):
-    monkeypatch.delitem(Event._types, "GaussianEvent")
-    code, out, _ = run(capsys, "show", budget.ledger)
-    assert code == 0 and "GaussianEvent" in out
-    assert run(capsys, "export", budget.ledger)[0] == 0
-
-
 def test_the_command_is_installed():
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     module, _, function = project["scripts"]["skdp"].partition(":")
@@ -241,6 +225,7 @@ def test_no_label_steers_a_terminal_or_a_spreadsheet(tmp_path, capsys, label):
         assert not any(cell.strip()[:1] in tuple("=+-@\uff1d") for cell in row if cell)
 
 
+@pytest.mark.slow
 def test_a_terminal_without_the_letters_gets_escapes(tmp_path):
     path = tmp_path / "ledger.sqlite"
     BudgetAccountant(3.0, 1e-5, ledger=path).reserve(GaussianEvent(5.0), label="M\u00fcller \ud800")

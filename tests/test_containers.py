@@ -60,17 +60,22 @@ FITS = [
 ]
 
 
-@pytest.mark.parametrize("estimator", FITS, ids=lambda each: type(each).__name__)
-@pytest.mark.parametrize("X", OTHERS, ids=lambda each: type(each).__name__)
-def test_other_tables_are_refused(estimator, X):
+def refuses(estimator, tables, words):
+    """Each table is refused before any charge, and no cell is quoted."""
     public = {"X_public": np.eye(2)} if isinstance(estimator, skdp.PATEClassifier) else {}
-    with (
-        BudgetAccountant(1e3, 0.5) as budget,
-        pytest.raises((TypeError, ValueError), match="frame") as raised,
-    ):
-        clone(estimator).fit(X, Y, **public)
-    assert len(budget.entries()) == 0
-    assert str(CELL) not in str(raised.value) and raised.value.__cause__ is None
+    for X, y in tables:
+        with (
+            BudgetAccountant(1e3, 0.5) as budget,
+            pytest.raises((TypeError, ValueError), match=words) as raised,
+        ):
+            clone(estimator).fit(X, y, **public)
+        assert len(budget.entries()) == 0
+        assert str(CELL) not in str(raised.value) and raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize("estimator", FITS, ids=lambda each: type(each).__name__)
+def test_other_tables_are_refused(estimator):
+    refuses(estimator, [(X, Y) for X in OTHERS], "frame")
 
 
 MASKED = np.ma.array(np.column_stack(list(CELLS.values())), mask=[[1, 0], [0, 0]] * 2)
@@ -95,18 +100,8 @@ MASKED_FITS = [
 
 @pytest.mark.parametrize("estimator", MASKED_FITS, ids=lambda each: type(each).__name__)
 def test_masked_arrays_are_refused_before_any_charge(estimator):
-    public = {"X_public": np.eye(2)} if isinstance(estimator, skdp.PATEClassifier) else {}
-    tables = [(MASKED, Y), (list(MASKED), Y)]
-    if not hasattr(estimator, "transform"):
-        tables.append((MASKED.data, MASKED_Y))
-    for X, y in tables:
-        with (
-            BudgetAccountant(1e3, 0.5) as budget,
-            pytest.raises(ValueError, match="is a masked array") as raised,
-        ):
-            clone(estimator).fit(X, y, **public)
-        assert len(budget.entries()) == 0
-        assert str(CELL) not in str(raised.value) and raised.value.__cause__ is None
+    of_labels = [] if hasattr(estimator, "transform") else [(MASKED.data, MASKED_Y)]
+    refuses(estimator, [(MASKED, Y), (list(MASKED), Y), *of_labels], "is a masked array")
 
 
 @pytest.mark.parametrize(

@@ -302,7 +302,8 @@ def test_private_searches_take_tables_into_memory(frame):
     X, y = SCHEMA.split(frame)
     pipeline = SCHEMA.pipeline(OperaLogisticRegression(epsilon=1.0))
     alphas = {"operalogisticregression__alpha": [0.1, 1.0]}
-    search = PrivateGridSearchCV(pipeline, alphas, epsilon=5.0, delta=1e-5, random_state=0)
+    options = {"epsilon": 5.0, "delta": 1e-5, "method": "holdout", "random_state": 0}
+    search = PrivateGridSearchCV(pipeline, alphas, **options)
     expected = search.fit(X, y).best_estimator_[-1].coef_
     lazy, labels = SCHEMA.split(dd.from_pandas(frame, npartitions=4))
     np.testing.assert_array_equal(search.fit(lazy, labels).best_estimator_[-1].coef_, expected)

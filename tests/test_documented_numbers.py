@@ -11,6 +11,7 @@ from pathlib import Path
 
 import mpmath as mp
 import numpy as np
+import pytest
 from scipy.stats import beta, norm
 
 from skdp import accounting, budget, exceptions, reporting
@@ -166,6 +167,7 @@ def test_attacks():
     compare("Attacks on the last iterate", rows)
 
 
+@pytest.mark.slow
 def test_an_attack_runs():
     """The first logistic attack with a tenth of the runs; false alarms below 1e-6."""
     n, runs, sigma = 50, 4000, gaussian_sigma(0.1, 1e-3)

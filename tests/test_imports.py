@@ -299,12 +299,20 @@ def check_lengths(path):
             assert length <= 60, f"{path}: {node.name} has {length} lines"
 
 
-def test_import_loads_neither_numba_nor_extras():
+def test_imports_reach_everything_and_load_little():
+    """A bare one loads nothing, all of them no extras, and none reads the sources for a digest."""
     code = (
-        "import sys, skdp, skdp.accounting, skdp.mechanisms, skdp.budget, skdp.reporting, "
+        "import sys, skdp\n"
+        "print(*[m for m in ('sklearn', 'scipy', 'numpy') if m in sys.modules])\n"
+        "skdp.preprocessing.TableSchema, skdp.OperaSVC\n"
+        "assert {'budget', 'DPSGDClassifier'} <= set(dir(skdp)) and not hasattr(skdp, 'unknown')\n"
+        "from skdp import *\n"
+        "assert OperaSVC is skdp.estimators.OperaSVC\n"
+        "import skdp.accounting, skdp.mechanisms, skdp.budget, skdp.reporting, "
         "skdp.preprocessing, skdp.losses, skdp.solvers, skdp.testing, skdp.model_selection, "
         "skdp.data, skdp.datasets, skdp.audit, skdp.statistics, skdp.metrics, "
         "skdp.inspection\n"
+        "from skdp import identity\nassert identity.code_digest.cache_info().currsize == 0\n"
         "print(*[m for m in ('numba', 'llvmlite', 'matplotlib', 'dp_accounting', 'mpmath', 'yaml')"
         " if m in sys.modules])"
     )
@@ -323,66 +331,3 @@ def test_accounting_loads_neither_scikit_learn_nor_numba():
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
     assert found == []
-
-
-def test_a_bare_import_reaches_everything_and_loads_little():
-    code = (
-        "import sys, skdp\n"
-        "print(*[m for m in ('sklearn', 'scipy', 'numpy') if m in sys.modules])\n"
-        "skdp.preprocessing.TableSchema, skdp.OperaSVC\n"
-        "assert {'budget', 'DPSGDClassifier'} <= set(dir(skdp)) and not hasattr(skdp, 'unknown')\n"
-        "from skdp import *\n"
-        "assert OperaSVC is skdp.estimators.OperaSVC"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout.split()
-    assert found == []
-
-
-def test_public_names():
-    from skdp import (
-        accounting,
-        audit,
-        budget,
-        mechanisms,
-        metrics,
-        model_selection,
-        preprocessing,
-        reporting,
-        statistics,
-        testing,
-    )
-
-    wanted = {
-        skdp: "OperaLogisticRegression OperaSVC GrpuaLogisticRegression GrpuaSVC DPSGDClassifier "
-        "GrpuaMLPClassifier "
-        "ObjectivePerturbationLogisticRegression ObjectivePerturbationSVC "
-        "config_context get_config set_config",
-        accounting: "GaussianEvent PoissonSampledEvent UniformSampledEvent ComposedEvent "
-        "RandomAllocationEvent "
-        "RepeatedEvent PureDPEvent ApproxDPEvent LaplaceEvent DiscreteGaussianEvent "
-        "DiscreteLaplaceEvent PLDAccountant RDPAccountant GDPAccountant "
-        "LastIterateEvent HiddenStateAccountant MomentsAccountant GenericAccountant RenyiEvent "
-        "ObjectivePerturbationEvent "
-        "BayesianAccountant BasicCompositionAccountant AdvancedCompositionAccountant "
-        "OptimalCompositionAccountant group_privacy group_delta group_epsilon renyi_divergence "
-        "calibrate_noise_multiplier calibrate_steps calibrate_sample_rate dpsgd_epsilon",
-        mechanisms: "analytic_gaussian_sigma analytic_gaussian_epsilon analytic_gaussian_delta "
-        "classical_gaussian_sigma gaussian_mechanism",
-        budget: "BudgetAccountant BudgetExceededError",
-        model_selection: "PrivateGridSearchCV PrivateRandomizedSearchCV make_row_scorer",
-        preprocessing: "BoundedScaler RowNormClipper DPStandardScaler DPQuantileClipper DPPCA "
-        "TableSchema SchemaEncoder NumericColumn CategoricalColumn OrdinalColumn BooleanColumn "
-        "IgnoredColumn LabelColumn NumericLabel PrivacyUnit ScatteringTransform PublicPatches",
-        reporting: "PrivacyCurveDisplay PrivacySpent PrivacyStatement privacy_statement",
-        testing: "check_noise check_private_estimator check_sampler replay_on_neighbour",
-        audit: "AuditDisplay AuditResult MembershipDisplay MembershipResult audit_epsilon "
-        "audit_in_one_run membership_inference",
-        metrics: "PrivateEvaluation PrivateEvaluationResult",
-        statistics: "private_count private_histogram private_contingency_table private_mean "
-        "private_variance private_quantile private_top_k private_table_one",
-    }
-    for module, names in wanted.items():
-        for name in names.split():
-            assert getattr(module, name).__doc__

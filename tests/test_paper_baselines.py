@@ -1,21 +1,17 @@
 """Baselines of the papers' experiments: noise by the formulas, and lazy noise of the right law."""
 
-import json
 import math
 import subprocess
 import sys
 from pathlib import Path
 
-import ding
 import ding_networks
 import numpy as np
 import pytest
 from _baselines import OutPert, PrintedGrpua, PrintedOpera, SgdPert, gradient_descent, make_loss
-from _ding_tables import Table, load_ipums
+from _ding_tables import Table
 from scipy.sparse import csr_array
 from scipy.stats import norm
-from sklearn.base import clone
-from sklearn.datasets import make_blobs
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "examples" / "paper"
 # Three rows that share one column, and a column that no row touches.
@@ -119,77 +115,6 @@ def test_printed_grpua_is_refused_but_can_be_simulated():
 def test_classical_noise_is_refused_where_it_does_not_suffice():
     with pytest.raises(ValueError, match=r"not \(100, 0.001\)-private"):
         OutPert(100.0, 1e-3).noise_scale(1000)
-
-
-@pytest.mark.parametrize("cls", [OutPert, PrintedOpera, SgdPert])
-def test_baselines_are_classifiers(cls):
-    X, codes = make_blobs(500, centers=[[-3, 0], [3, 0]], cluster_std=0.3, random_state=0)
-    y = np.array(["no", "yes"])[codes]
-    model = clone(cls(1.0, 1e-3, loss="hinge", penalty=0.5, random_state=0)).fit(X, y)
-    assert model.score(X, y) > 0.95
-    # Long rows were shortened, so that their length is no information.
-    again = clone(model).fit(csr_array(100.0 * X), y)
-    np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-9)
-    with pytest.raises(ValueError, match="two classes"):
-        clone(model).fit(X, np.arange(500) % 3)
-
-
-def test_runs_of_20_n_steps_stand_for_n_squared():
-    """Where noise decides, as in the figures, mean objectives agree within four deviations."""
-    rng = np.random.default_rng(0)
-    X = csr_array(np.eye(10)[rng.integers(10, size=200)])
-    table = Table("ten columns", X, rng.choice([-1.0, 1.0], 200), X, np.ones(200))
-    method = SgdPert(1.0, 1e-3, loss="hinge", penalty=0.01, random_state=0)
-    short = ding.simulate(method, table, 200)
-    long = method.simulate(X, table.signs, 30, method.steps(200), method.noise_scale(200))
-    values = [ding.evaluate_runs(weights, "hinge", table)[1] for weights in (short, long)]
-    error = math.hypot(*(own.std() / math.sqrt(len(own)) for own in values))
-    assert abs(values[0].mean() - values[1].mean()) < 4.0 * error < 0.5 * values[1].mean()
-
-
-def test_experiments_fall_back_on_a_table_at_hand(monkeypatch):
-    """NonPriv is best; at epsilon 1e-9 OPERA is useless and the printed GRPUA hardly noisy."""
-    monkeypatch.delenv("SKDP_DATA", raising=False)
-    records = ding.measure_sample("hinge")
-    assert {record["table"] for record in records} == {"breast cancer, 398 rows"}
-    assert {record["method"] for record in records} == set(ding.METHODS)
-    best = ding.find(records, ding.NONPRIV, None, "objective")[0]
-    assert all(record["objective"][0] > best - 1e-6 for record in records)
-    assert ding.find(records, ding.GRPUA, 1e-9, "objective")[0] < 1.0
-    assert ding.find(records, ding.OPERA, 1e-9, "objective")[0] > 100.0
-
-
-def test_own_extract_of_ipums_is_read(tmp_path):
-    pytest.importorskip("pandas", reason="needs the datasets extra")
-    path = tmp_path / "own.csv"
-    lines = [f"{k},{'yes' if k % 3 else 'no'},{100 + 400 * (k % 2)}" for k in range(20)]
-    path.write_text("\n".join(["age,phone,income", *lines, "7,,100"]))
-    table = load_ipums(path)
-    assert table.X.shape == (14, 3) and table.X_test.shape == (6, 3)
-    np.testing.assert_allclose(table.X.multiply(table.X).sum(axis=1), 1.0)
-    assert set(table.signs) == {-1.0, 1.0}
-
-
-def test_rows_of_the_page_cover_figures_and_table():
-    rows = ding.rows()
-    assert all(len(row) == 4 and all(isinstance(cell, str) for cell in row) for row in rows)
-    heads = {row[0].split(":")[0] for row in rows}
-    assert heads == {"Figure 2", "Figure 3", "Figure 4", "Figure 5", "Table I"}
-    records = json.loads(ding.RESULTS.read_text())["figures"]
-    assert {record["runs"] for record in records if record["epsilon"]} == {30}
-
-
-def test_baselines_of_networks_have_the_printed_noise_over_a_run(monkeypatch):
-    """With n^2 steps of one row it is that of the formula over n; fewer and larger get as much."""
-    n, epsilon = 100, 0.1
-    for baseline in (SgdPert, PrintedGrpua):
-        printed = baseline(epsilon, 1e-3).noise_scale(n) / n
-        signals = []
-        for steps, lot in ((n * n, 1), (25, n), (300, 64)):
-            monkeypatch.setattr(ding_networks, "STEPS", steps)
-            noise = ding_networks.noise_multiplier(baseline, epsilon, n, lot)
-            signals.append(lot * math.sqrt(steps) / noise)
-        np.testing.assert_allclose(signals, n / printed, rtol=1e-12)
 
 
 def test_noise_of_sgdpert_is_certified_for_networks(monkeypatch):

@@ -51,13 +51,6 @@ def test_searches_show_public_numbers_of_runs(monkeypatch):
     assert "runs of the search" in screen.getvalue() and "2/2" in screen.getvalue()
 
 
-def test_callbacks_take_the_place_of_the_bar(monkeypatch):
-    screen = watch(monkeypatch)
-    callback = pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
-    search("fixed").set_callbacks(callback.ScoringMonitor(scoring="accuracy")).fit(X, Y)
-    assert not screen.getvalue()
-
-
 def test_audits_show_their_runs(monkeypatch):
     screen = watch(monkeypatch)
     audit_epsilon(OperaSVC(8.0, 1e-5, data_norm=1.0), X[:20], Y[:20], n_trials=20)
@@ -73,22 +66,6 @@ def test_audits_show_their_runs(monkeypatch):
         model.set_params(max_iter=7), X[:10, :1], Y[:10], n_canaries=100, release="all"
     )
     assert "21/21" in screen.getvalue()
-
-
-def test_what_is_printed_meanwhile_stays_on_standard_output(monkeypatch, capsys):
-    watch(monkeypatch)
-    with shown("runs", 3):
-        print("kept")
-    assert capsys.readouterr().out == "kept\n"
-
-
-def test_streams_are_nobody_elses_while_a_bar_is_shown(monkeypatch):
-    """Or two threads could put back each other's."""
-    stream = watch(monkeypatch)
-    with shown("runs", 3) as done:
-        done(1)
-        assert sys.stderr is stream
-    assert "runs" in stream.getvalue()
 
 
 def count_three():

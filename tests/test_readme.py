@@ -28,7 +28,17 @@ def test_readme_example_is_short():
     assert len(code) <= 10
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda p: p.name)
+PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if blocks(path, "python")]
+SLOW = ("membership.md",)  # attacks, which tests of audits try as well
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(page, id=page.name, marks=[pytest.mark.slow] * (page.name in SLOW))
+        for page in PAGES
+    ],
+)
 def test_docs_python_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some of it writes files
     namespace = {}
@@ -36,15 +46,6 @@ def test_docs_python_runs(path, tmp_path, monkeypatch):
         if "open_parquet" in block:
             pytest.importorskip("pyarrow", reason="needs pyarrow")
         exec(compile(block, path.name, "exec"), namespace)
-
-
-@pytest.mark.parametrize(
-    "path", sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]), ids=lambda p: p.name
-)
-def test_links_lead_somewhere(path):
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
-        if not target.startswith(("http:", "https:")):
-            assert (path.parent / target).exists(), target
 
 
 def test_the_security_page_names_tests_that_exist():

@@ -21,11 +21,6 @@ def test_pages_that_code_names_exist():
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
-def test_no_page_is_named_over_two_lines():
-    broken = re.compile(r"docs/[\w/]*\n[ #]*[\w/]+\.md")
-    assert [path.name for path, text in MODULES.items() if broken.search(text)] == []
-
-
 def test_references_lead_to_the_statements_that_they_name():
     labels = dict(anchors())
     found = [reference for text in MODULES.values() for reference in REFERENCE.findall(text)]

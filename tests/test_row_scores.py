@@ -166,10 +166,9 @@ CONTAINED = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names")
-def test_containers_and_where_their_parts_end_are_irrelevant(kind, dtype, tmp_path):
-    generator = np.random.default_rng(3)
+def test_containers_and_where_their_parts_end_are_irrelevant(kind, tmp_path):
+    generator, dtype = np.random.default_rng(3), (np.float64, np.float32)[len(kind) % 2]
     table = generator.normal(size=(BLOCK_ROWS + 402, D)).astype(dtype)
     table[generator.random(table.shape) < 0.3] = 0.0
     table[[0, 399, 400, 900, -2, -1]] = X[5].astype(dtype)
@@ -177,7 +176,7 @@ def test_containers_and_where_their_parts_end_are_irrelevant(kind, dtype, tmp_pa
         whole = scores(KINDS[kind](table, tmp_path))
         if "C" not in kind:  # sums of sparse rows are others, row by row
             np.testing.assert_array_equal(whole, scores(table))
-        for n in (1, 3, 4, 400, 401, 1201):
+        for n in (1, 4, 401, 1201):
             np.testing.assert_array_equal(scores(KINDS[kind](table[:n], tmp_path)), whole[:n])
         np.testing.assert_array_equal(scores(KINDS[kind](table[1:], tmp_path)), whole[1:])
 
@@ -324,7 +323,7 @@ def test_a_row_that_is_alone_in_its_block_has_the_score_that_it_has_among_others
     """Frames of one row do not say in which order their numbers lie."""
     name = "predict_proba" if hasattr(learner, "predict_proba") else "decision_function"
     scores = asked(EVALUATION, learner.fit(FRAMES[kind](X), Y), name)
-    for table in np.random.default_rng(5).normal(size=(5, BLOCK_ROWS + 2, D)):
+    for table in np.random.default_rng(5).normal(size=(2, BLOCK_ROWS + 2, D)):
         whole = scores(FRAMES[kind](table))
         np.testing.assert_array_equal(scores(FRAMES[kind](table[:-1])), whole[:-1])
         np.testing.assert_array_equal(scores(FRAMES[kind](table[:1])), whole[:1])

@@ -10,16 +10,6 @@ from skdp.budget.currencies import COMPOSITIONS
 GUIDE = (Path(__file__).parents[2] / "docs" / "budget.md").read_text()
 
 
-def test_examples_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for code in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL):
-        exec(code, names)
-    out = capsys.readouterr().out.splitlines()
-    assert len(out) == 3 and out[-1] == "3 events of the plan are left"
-    assert len(BudgetAccountant.open("study.sqlite").entries()) == 4
-
-
 def test_tables_name_what_there_is():
     assert set(re.findall(r'\| `"(\w+)"', GUIDE)) == set(COMPOSITIONS) - {"auto"}
     listed = re.search(r"composition : \{(.*?)\}", BudgetAccountant.__doc__)[1]

@@ -18,12 +18,7 @@ from skdp.preprocessing import CategoricalColumn, NumericColumn, TableSchema
 X, Y = rows(60)
 TARGETS = np.clip(X @ [0.5, -0.5, 0.2, 0.0], -1.0, 1.0)
 FRAME = pd.DataFrame({"age": np.arange(60.0), "ward": np.array(["A", "B"])[Y]})
-SCHEMA = TableSchema(
-    [
-        NumericColumn("age", 0, 100),
-        CategoricalColumn("ward", ["A", "B"]),
-    ]
-)
+SCHEMA = TableSchema([NumericColumn("age", 0, 100), CategoricalColumn("ward", ["A", "B"])])
 CLASSIFIER, REGRESSOR = LogisticRegression().fit(X, Y), LinearRegression().fit(X, TARGETS)
 PUBLIC = {"classes": [0, 1], "data_norm": 1.0}
 ADDING = {"adjacency": "add-remove"}

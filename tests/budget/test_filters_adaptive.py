@@ -4,7 +4,6 @@ import math
 
 import pytest
 from adaptive_trees import (
-    divergence,
     randomised_response,
     rounded_gaussian,
     rounded_laplace,
@@ -117,19 +116,6 @@ def test_what_was_granted_before_any_amount_was_exceeded_has_its_guarantee(name)
     assert found <= delta + ROUNDING
 
 
-def test_a_gaussian_adversary_comes_near_the_budget():
-    # Fine cells, and noise that uses the budget up: the bound above is no empty one.
-    budget = make_filter("gdp", 1.0, 0.05, "replace-one")
-    z = math.sqrt(2.0 / budget.limits[0]) * (1 + 1e-12)
-    mu = 1.0 / z
-    cuts = tuple(mu / 2 + k * 0.25 for k in range(-14, 15))
-    found = worst_case(
-        grant_of(budget), budget.nothing, [rounded_gaussian(z, cuts)], math.e, depth=2
-    )
-    curve = 0.05 - float(budget.limits[1])
-    assert 0.97 * curve <= found <= curve + ROUNDING
-
-
 def test_stopping_by_privacy_loss_distributions_is_not_a_filter():
     """What fits by joint composition of the list so far: each list is fine, choosing is not."""
     epsilon = 0.5
@@ -156,31 +142,3 @@ def test_stopping_by_privacy_loss_distributions_is_not_a_filter():
             grant_of(budget), budget.nothing, [first, flat, steep], math.exp(epsilon), depth=4
         )
         assert found <= delta + ROUNDING
-
-
-def test_trading_slack_for_curve_on_the_way_is_not_a_filter():
-    """Why delta is split at creation: the trade below keeps delta on every path, and fails."""
-    epsilon, delta = 1.0, 0.05
-    opening = rounded_gaussian(3.5, tuple(0.25 * k for k in range(-12, 14)))
-    mu = 1.0 / 3.5
-
-    def left_for_curve(failure):
-        whole = gaussian_profile.mu(epsilon, delta - failure) ** 2
-        return math.sqrt(whole - mu * mu)
-
-    failing = randomised_response(0.0, 0.045)
-    smooth = rounded_gaussian(1.0 / left_for_curve(0.0), tuple(0.25 * k for k in range(-12, 14)))
-
-    def traded(spent, mechanism):
-        square, failure = spent
-        if mechanism is failing:
-            failure += 0.045
-        else:
-            square += 1.0 / mechanism.event.noise_multiplier**2
-        curve = gaussian_profile.delta(math.sqrt(square), epsilon) if square else 0.0
-        return (square, failure) if curve + failure <= delta * (1 + 1e-9) else None
-
-    library = [opening, failing, smooth]
-    assert divergence(opening.left, opening.right, math.e) < delta
-    found = worst_case(traded, (0.0, 0.0), library, math.exp(epsilon), depth=2)
-    assert found > 1.02 * delta

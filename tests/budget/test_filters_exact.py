@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import mpmath as mp
 import pytest
+from covering import pairs
 from exact_profiles import gaussian_delta
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -182,11 +183,15 @@ def test_subnormal_and_huge_costs_count(name):
         assert not budget.fits(left, tuple(8 * part for part in small))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("fits", [1, 2, 7, 100])
-@pytest.mark.parametrize("mechanism", ["gaussian", "any"])
-@pytest.mark.parametrize("epsilon, delta", [(1.0, 1e-5), (0.05, 1e-9), (12.0, 1e-3)])
-def test_allocations_are_granted_and_use_everything_up(name, fits, mechanism, epsilon, delta):
+LIMITS = [(1.0, 1e-5), (0.05, 1e-9), (12.0, 1e-3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "fits", "mechanism", "limits"),
+    pairs(NAMES, [1, 2, 7, 100], ["gaussian", "any"], LIMITS),
+)
+def test_allocations_are_granted_and_use_everything_up(name, fits, mechanism, limits):
+    epsilon, delta = limits
     budget = make_filter(name, epsilon, delta, "replace-one")
     for start in (budget.nothing, tuple(limit / 3 for limit in budget.limits)):
         each = budget.allocate(start, fits, mechanism)

@@ -1,7 +1,6 @@
 """One file at all times: synced at every charge, and nothing lost to copies, forks and kills."""
 
 import ctypes
-import multiprocessing
 import os
 import shutil
 import sqlite3
@@ -10,7 +9,7 @@ import sys
 from contextlib import closing
 
 import pytest
-from ledger_workers import charge_and_report, charge_many
+from ledger_workers import charge_many
 
 from skdp import cli
 from skdp.accounting import PureDPEvent
@@ -86,24 +85,6 @@ def test_a_ledger_is_one_file_in_use_and_at_rest(elsewhere, budget):
     assert beside(budget) == ["ledger.sqlite"] and budget.verify().entries == 5
     budget.close()
     budget.reserve(EVENT)  # closing takes nothing away
-
-
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
-def test_workers_leave_one_file(budget, method):
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"needs {method}")
-    context = multiprocessing.get_context(method)
-    queue = context.Queue()
-    processes = [
-        context.Process(target=charge_and_report, args=(budget, 3, queue)) for _ in range(2)
-    ]
-    for process in processes:
-        process.start()
-    assert [queue.get(timeout=120) for _ in processes] == [3, 3]
-    for process in processes:
-        process.join()
-    assert beside(budget) == ["ledger.sqlite"]
-    assert budget.verify().entries == 9
 
 
 @needs_fork
@@ -229,18 +210,6 @@ def test_makers_of_one_ledger_at_once_share_it(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "fill_file", slow)
     budget = BudgetAccountant(1.0, 0.0, ledger=path)
     assert budget.desk.file is made[1].desk.file and budget.spent() == (0.01, 0.0)
-
-
-@pytest.mark.slow
-def test_files_deleted_between_charges_are_missed(budget, tmp_path):
-    aside = tmp_path / "aside"
-    os.rename(budget.ledger, aside)
-    for _ in range(2):
-        with pytest.raises(LedgerMissingError):
-            budget.reserve(EVENT)
-    os.rename(aside, budget.ledger)
-    budget.reserve(EVENT)
-    assert budget.verify().entries == 4
 
 
 @pytest.mark.slow

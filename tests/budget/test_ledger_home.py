@@ -1,6 +1,5 @@
 """Ledgers that Dask's workers ask for over the cluster: no charge is lost, or made twice."""
 
-import contextlib
 import os
 import pickle
 import sys
@@ -12,6 +11,7 @@ import joblib
 import numpy as np
 import pytest
 from cluster_workers import leave_the_machine, reserve
+from ledger_workers import in_child
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skdp import ObjectivePerturbationLogisticRegression
@@ -91,13 +91,7 @@ def test_a_worker_charges_the_ledger_of_its_home(cluster):
 def test_a_fork_has_no_cluster_to_ask(cluster):
     budget = BudgetAccountant(1.0, 0.0)
     moved = at_worker(budget)
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(Exception):
-            reserve(moved, 0.25)
-            os._exit(len(calls(cluster)))
-        os._exit(77)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert in_child(lambda: (reserve(moved, 0.25), len(calls(cluster)))[1]) == "0"
     assert budget.spent() == (0.25, 0.0) and not calls(cluster)
 
 
@@ -108,15 +102,14 @@ def test_a_fork_that_becomes_a_worker_is_not_the_home_of_its_parents_ledgers(clu
     moved, parent = at_worker(budget), home._own_name()
     moved.desk.home = parent
     monkeypatch.delitem(sys.modules, "distributed")  # neither process has met the cluster yet
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(Exception):
-            sys.modules["distributed"] = module
-            cluster.handlers[parent] = cluster.handlers[HOME]
-            reserve(moved, 0.25)
-            os._exit(len(calls(cluster)))
-        os._exit(77)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+    def charge():
+        sys.modules["distributed"] = module
+        cluster.handlers[parent] = cluster.handlers[HOME]
+        reserve(moved, 0.25)
+        return len(calls(cluster))
+
+    assert in_child(charge) == "1"
     assert budget.spent() == (0.25, 0.0)
 
 

@@ -4,7 +4,6 @@ import contextlib
 import json
 import multiprocessing
 import os
-import pickle
 import re
 import signal
 import threading
@@ -14,11 +13,11 @@ from pathlib import Path
 
 import _postgres
 import pytest
-from ledger_workers import charge_by_clients, charge_many, charge_with_evidence, redeem_all
+from ledger_workers import charge_many, charge_with_evidence, redeem_all, run_processes
 from support import rows
 
 from skdp import OperaLogisticRegression, cli
-from skdp.accounting import ApproxDPEvent, GaussianEvent, PureDPEvent
+from skdp.accounting import GaussianEvent, PureDPEvent
 from skdp.budget import (
     BudgetAccountant,
     BudgetExceededError,
@@ -65,40 +64,11 @@ def test_a_server_keeps_what_a_file_keeps(server, schema, tmp_path):
     assert kept[0] == kept[1]
 
 
-@pytest.mark.slow
-def test_eight_clients_of_two_processes_are_granted_exactly_what_fits(server, schema, monkeypatch):
-    monkeypatch.setenv("PGPASSWORD", _postgres.PASSWORD)  # pickles do not bring it
-    budget = BudgetAccountant(10.0, 0.0, ledger=server.address(schema))
-    context = multiprocessing.get_context("spawn")
-    queue, barrier = context.Queue(), context.Barrier(2)
-    processes = [
-        context.Process(target=charge_by_clients, args=(budget, 4, 200, barrier, queue))
-        for _ in range(2)
-    ]
-    for process in processes:
-        process.start()
-    granted = [queue.get(timeout=300) for _ in processes]
-    for process in processes:
-        process.join()
-    assert sum(map(sum, granted)) == 1000 == budget.verify().entries
-    assert budget.spent() == (10.0, 0.0)
-    assert min(map(sum, granted)) >= 400, granted  # those who wait are served in turn
-    raw = budget.desk.file.rows()
-    assert len({row["charge"] for row in raw}) == 1000
-
-
 def test_plans_are_redeemed_once_by_forked_processes(server, schema):
     budget = BudgetAccountant(3.0, 1e-5, ledger=server.address(schema))
     plan = budget.plan([GaussianEvent(20.0)] * 5)
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    arguments = (plan, GaussianEvent(20.0), 4, queue)
-    processes = [context.Process(target=redeem_all, args=arguments) for _ in range(2)]
-    for process in processes:
-        process.start()
-    assert sum(queue.get(timeout=120) for _ in processes) == 5 and plan.left() == []
-    for process in processes:
-        process.join()
+    granted = run_processes("fork", 2, redeem_all, plan, GaussianEvent(20.0), 4)
+    assert sum(granted) == 5 and plan.left() == []
 
 
 @pytest.mark.parametrize(
@@ -336,8 +306,7 @@ def test_two_ledgers_of_one_database_do_not_mix(server, budget, schema):
     charge_many(other, 2)
     assert len(budget.entries()) == 3 and other.verify().entries == 2
     server.sql(
-        f"ALTER SCHEMA {schema} RENAME TO aside",
-        f"ALTER SCHEMA {schema}_b RENAME TO {schema}",
+        f"ALTER SCHEMA {schema} RENAME TO aside", f"ALTER SCHEMA {schema}_b RENAME TO {schema}"
     )
     with pytest.raises(LedgerMismatchError, match="replaced"):
         budget.reserve(EVENT)
@@ -476,19 +445,13 @@ def test_locked_ledgers_refuse_after_a_while(server, budget, schema, monkeypatch
 
 def test_makers_of_one_ledger_at_once_share_it(server, schema):
     where = server.address(schema)
-    context = multiprocessing.get_context("fork")
-    queue, gate = context.Queue(), context.Barrier(3)
+    gate = multiprocessing.get_context("fork").Barrier(3)
 
-    def make_elsewhere():
+    def make_elsewhere(queue):
         gate.wait()
         queue.put(BudgetAccountant(1.0, 0.0, ledger=where).desk.file.identity)
 
-    processes = [context.Process(target=make_elsewhere) for _ in range(3)]
-    for process in processes:
-        process.start()
-    identities = {queue.get(timeout=60) for _ in processes}
-    for process in processes:
-        process.join()
+    identities = set(run_processes("fork", 3, make_elsewhere))
     assert identities == {BudgetAccountant.open(where).desk.file.identity}
 
 
@@ -510,17 +473,6 @@ def test_the_command_line_takes_addresses(server, budget, schema, capsys, tmp_pa
     assert cli.main(["ledger", "copy", where, str(tmp_path / "copy")]) == 3
     assert "pg_dump" in capsys.readouterr().err
     assert "ss:word" not in said + out and "ss%3Aword" not in said + out
-
-
-def test_a_file_pays_for_the_server_that_takes_over(server, schema, tmp_path):
-    old = BudgetAccountant(3.0, 1e-5, ledger=tmp_path / "old.sqlite")
-    old.reserve(GaussianEvent(10.0))
-    left = old.allocate(1, mechanism="any")
-    old.reserve(ApproxDPEvent(*left), label="all that is left, moved to the server")
-    assert left[0] > 2.0 and old.remaining()[0] < 0.1 * left[0]
-    new = BudgetAccountant(*left, ledger=server.address(schema))
-    new.reserve(GaussianEvent(10.0))
-    assert pickle.loads(pickle.dumps(new)).spent() == new.spent()
 
 
 def test_the_guide_runs(server, monkeypatch, tmp_path, capsys):

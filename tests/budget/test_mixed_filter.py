@@ -17,8 +17,8 @@ from adaptive_trees import (
     rounded_sampled_gaussian,
     worst_case,
 )
+from covering import pairs
 from exact_profiles import gaussian_delta
-from scipy.special import ndtr
 
 from skdp.accounting import (
     ApproxDPEvent,
@@ -71,6 +71,9 @@ def spend(budget, charges, spent=None):
         assert budget.fits(spent, cost), charge
         spent = tuple(a + b for a, b in zip(spent, cost, strict=True))
     return spent
+
+
+LIMITS = [(1.0, 1e-5), (0.05, 1e-9), (12.0, 1e-3)]
 
 
 def gaussian(epsilon, delta=1e-6):
@@ -137,48 +140,6 @@ def test_boxes_share_delta(stated, delta):
     assert used <= mp.mpf(delta)
     if stated != 3.0:  # where nothing is left for Gaussian releases
         assert used >= 0.999 * delta
-
-
-def test_what_a_study_of_one_kind_loses():
-    """Gaussian fits only, in epsilon at the same delta; stated epsilons only; both."""
-    for epsilon, delta in ((0.5, 1e-6), (1.0, 1e-5), (3.0, 1e-5), (3.0, 1e-6), (10.0, 1e-5)):
-        mixed, gdp, fixed = (
-            make_filter(name, epsilon, delta, "replace-one", *more)
-            for name, *more in (("mixed",), ("gdp",), ("mixed", epsilon / 3))
-        )
-        curve = delta - float(gdp.limits[1])
-
-        def epsilon_of(square, curve=curve):
-            return gaussian_profile.epsilon(math.sqrt(square), curve)
-
-        lost = 1 - epsilon_of(mixed.boxes[0][0]) / epsilon
-        third = math.sqrt(mixed.boxes[2][0] / fixed.boxes[0][0])
-        alone = 1 - epsilon_of(fixed.boxes[0][0]) / epsilon
-        print(f"({epsilon:g}, {delta:g}): {lost:.1%}, one split {alone:.1%}, {third:.2f} of its mu")
-        assert 0.02 < lost < 0.05 < 0.25 < alone
-        assert 0.85 < third < 1.0
-        # Pure releases lose nothing, except that the smallest ones are booked as Gaussian.
-        share = epsilon / 8
-        spent = spend(mixed, [Charge(PureDPEvent(share))] * 8)
-        assert mixed.guarantee(spent) == (epsilon, 0.0) or mixed.is_spent(spent)
-
-
-def test_a_search_and_fits_under_one_budget():
-    """A search of epsilon 1, then as many Gaussian fits of 0.5 as there is room for, of 3."""
-    search = Charge(RepeatAndSelectEvent(GaussianEvent(6.1), 10.0, 1.0), 1.0, 1e-6)
-    found = {}
-    for name in ("gdp", "basic", "mixed"):
-        budget = make_filter(name, 3.0, 1e-5, "replace-one")
-        spent = spend(budget, [search])
-        first, fits = budget.guarantee(spent)[0], 0
-        while budget.fits(spent, cost := budget.price(gaussian(0.5), spent)):
-            spent = tuple(a + b for a, b in zip(spent, cost, strict=True))
-            fits += 1
-        found[name] = first, fits
-        print(f"{name}: {first:.3f} of 3 spent by the search, {fits} fits after it")
-    assert found["mixed"][0] == found["basic"][0] == 1.0
-    assert found["gdp"][0] > 2.5
-    assert found["mixed"][1] > 2 * max(found["gdp"][1], found["basic"][1])
 
 
 def test_a_plan_of_a_search_and_fits_leaves_as_much_as_its_parts():
@@ -270,48 +231,6 @@ def test_random_trees_keep_below_the_budget_and_below_what_is_spent(seed):
         assert truth <= failure + bound + 1e-12
 
 
-def composed_profile(mu, response, gamma):
-    """``H_gamma`` of a Gaussian release, or of pure randomised response, at an array of gamma."""
-    gamma = np.asarray(gamma)
-    if mu:
-        log = np.log(gamma)
-        return ndtr(mu / 2 - log / mu) - gamma * ndtr(-mu / 2 - log / mu)
-    up = 1 / (1 + math.exp(-response))
-    return np.maximum(up - gamma * (1 - up), 0) + np.maximum(1 - up - gamma * up, 0)
-
-
-def choosing_by_the_outcome(first, mu, response, epsilon):
-    """Delta of a Gaussian release after which the worse of two others is chosen by its outcome."""
-    z = np.linspace(-40, 40, 400_001)
-    loss = first * first / 2 + first * z
-    gamma = np.exp(epsilon - loss)
-    best = np.maximum(composed_profile(mu, None, gamma), composed_profile(None, response, gamma))
-    return float(np.sum(best * np.exp(-z * z / 2)) / math.sqrt(2 * math.pi) * (z[1] - z[0]))
-
-
-def test_keeping_the_profile_below_delta_is_no_filter_and_boxes_are():
-    epsilon, first, second, response = 1.5, 0.1, 0.4046913, 1.2
-    target = 3.408559e-5
-    # Each list that may come about is fine by itself, and fits the region of fine profiles.
-    with mp.workdps(30):
-        assert gaussian_delta(mp.sqrt(first**2 + second**2), epsilon) <= target * (1 + 1e-5)
-        assert exact_delta(epsilon, first, response) <= target * (1 + 1e-5)
-    # Choosing between them is not.
-    assert choosing_by_the_outcome(first, second, response, epsilon) > 1.98 * target
-    # The filter admits no such choice: at this delta, and by as much as is needed.
-    for stated in (None, 1.2, 0.6):
-        budget = make_filter("mixed", epsilon, target, "add-remove", stated)
-        spent = spend(budget, [Charge(GaussianEvent(1 / first))])
-        square, most, _ = (a - b for a, b in zip(budget.reachable(spent), spent, strict=True))
-        allowed = choosing_by_the_outcome(first, math.sqrt(square), float(most), epsilon)
-        assert allowed <= target
-        both = [
-            budget.fits(spent, budget.price(Charge(event), spent))
-            for event in (GaussianEvent(1 / second), PureDPEvent(response))
-        ]
-        assert not all(both)
-
-
 WINDOW = RepeatedEvent(PoissonSampledEvent(0.02, GaussianEvent(2.0)), 50)
 KINDS = {
     "gaussian": (lambda u: GaussianEvent(1.5 + 8 * u), "any"),
@@ -393,11 +312,12 @@ def test_where_releases_are_booked():
     assert both == (1 / 64, 1.0, 0.0)
 
 
-@pytest.mark.parametrize("fits", [1, 2, 7, 40])
-@pytest.mark.parametrize("mechanism", ["gaussian", "any"])
-@pytest.mark.parametrize("epsilon, delta", [(1.0, 1e-5), (0.05, 1e-9), (12.0, 1e-3)])
-@pytest.mark.parametrize("stated", [False, True])
-def test_allocations_are_granted(fits, mechanism, epsilon, delta, stated):
+@pytest.mark.parametrize(
+    ("fits", "mechanism", "limits", "stated"),
+    pairs([1, 2, 7, 40], ["gaussian", "any"], LIMITS, [False, True]),
+)
+def test_allocations_are_granted(fits, mechanism, limits, stated):
+    epsilon, delta = limits
     budget = make_filter("mixed", epsilon, delta, "replace-one", epsilon / 3 if stated else None)
     some = tuple(amount / 4 for amount in budget.boxes[len(budget.boxes) // 2])
     for spent in (budget.nothing, some, (Fraction(0), budget.limits[1] / 2, Fraction(0))):
@@ -524,29 +444,6 @@ def test_limits_of_the_creation_count(tmp_path):
         BudgetAccountant.open(path).spent()
 
 
-def test_where_delta_is_scarcest_a_pair_costs_its_epsilon():
-    budget = BudgetAccountant(3.0, 1e-5)
-    budget.reserve(ApproxDPEvent(0.3, 1e-6))
-    assert budget.spent()[0] == pytest.approx(0.3)
-
-
-def test_a_search_costs_no_more_for_going_without_numbers():
-    search = RepeatAndSelectEvent(GaussianEvent(12.0), 10.0, 1.0)
-    bare, named = (BudgetAccountant(3.0, 1e-5) for _ in range(2))
-    bare.reserve(search)
-    epsilon = float(PLDAccountant(adjacency="replace-one").compose(search).epsilon(1e-6))
-    named.reserve(search, epsilon=epsilon, delta=1e-6)
-    assert bare.spent()[0] <= 1.2 * named.spent()[0]
-
-
-@pytest.mark.parametrize("part", [np.float32(0.5), np.int64(1), Fraction(1, 2)])
-def test_splits_are_numbers_of_any_kind(part):
-    budgets = [BudgetAccountant(3.0, 1e-5, stated_epsilon=each) for each in (part, float(part))]
-    for budget in budgets:
-        budget.reserve(PureDPEvent(0.25))
-    assert budgets[0].spent() == budgets[1].spent()
-
-
 @pytest.mark.parametrize("name", ["mixed", "gdp", "zcdp", "rdp", "approx"])
 def test_epsilons_that_no_curve_reaches_are_refused_by_name(name):
     for epsilon in (1e21, np.float64(1e100), 1e308, 10**60, Fraction(10**300)):
@@ -591,3 +488,45 @@ def test_a_plan_whose_deltas_add_up_to_certainty_is_refused(epsilon, part):
     with pytest.raises(BudgetExceededError):
         budget.plan([part] * 4)
     assert budget.entries() == []
+
+
+def test_what_a_study_of_one_kind_loses():
+    """Gaussian fits only, in epsilon at the same delta; stated epsilons only; both."""
+    for epsilon, delta in ((0.5, 1e-6), (1.0, 1e-5), (3.0, 1e-5), (3.0, 1e-6), (10.0, 1e-5)):
+        mixed, gdp, fixed = (
+            make_filter(name, epsilon, delta, "replace-one", *more)
+            for name, *more in (("mixed",), ("gdp",), ("mixed", epsilon / 3))
+        )
+        curve = delta - float(gdp.limits[1])
+
+        def epsilon_of(square, curve=curve):
+            return gaussian_profile.epsilon(math.sqrt(square), curve)
+
+        lost = 1 - epsilon_of(mixed.boxes[0][0]) / epsilon
+        third = math.sqrt(mixed.boxes[2][0] / fixed.boxes[0][0])
+        alone = 1 - epsilon_of(fixed.boxes[0][0]) / epsilon
+        print(f"({epsilon:g}, {delta:g}): {lost:.1%}, one split {alone:.1%}, {third:.2f} of its mu")
+        assert 0.02 < lost < 0.05 < 0.25 < alone
+        assert 0.85 < third < 1.0
+        # Pure releases lose nothing, except that the smallest ones are booked as Gaussian.
+        share = epsilon / 8
+        spent = spend(mixed, [Charge(PureDPEvent(share))] * 8)
+        assert mixed.guarantee(spent) == (epsilon, 0.0) or mixed.is_spent(spent)
+
+
+def test_a_search_and_fits_under_one_budget():
+    """A search of epsilon 1, then as many Gaussian fits of 0.5 as there is room for, of 3."""
+    search = Charge(RepeatAndSelectEvent(GaussianEvent(6.1), 10.0, 1.0), 1.0, 1e-6)
+    found = {}
+    for name in ("gdp", "basic", "mixed"):
+        budget = make_filter(name, 3.0, 1e-5, "replace-one")
+        spent = spend(budget, [search])
+        first, fits = budget.guarantee(spent)[0], 0
+        while budget.fits(spent, cost := budget.price(gaussian(0.5), spent)):
+            spent = tuple(a + b for a, b in zip(spent, cost, strict=True))
+            fits += 1
+        found[name] = first, fits
+        print(f"{name}: {first:.3f} of 3 spent by the search, {fits} fits after it")
+    assert found["mixed"][0] == found["basic"][0] == 1.0
+    assert found["gdp"][0] > 2.5
+    assert found["mixed"][1] > 2 * max(found["gdp"][1], found["basic"][1])

@@ -1,6 +1,7 @@
 """Whoever writes a whole ledger anew has to pay for its events, or needs no receipt to be found."""
 
 import json
+import shutil
 from fractions import Fraction
 
 import pytest
@@ -71,17 +72,17 @@ def cheaper(row, share):
 
 @pytest.mark.parametrize("composition", COMPOSITIONS)
 def test_a_chain_written_anew_with_less_cost_is_found(tmp_path, composition):
-    for victim in range(1, 20):
-        budget = fill(tmp_path / str(victim), composition)
-        if victim > len(budget.entries()):
-            break
+    entries = fill(tmp_path / "whole", composition).entries()
+    for victim, entry in enumerate(entries, start=1):
+        if entry["kind"] == "planned":  # costs nothing
+            continue
+        path = shutil.copy(tmp_path / "whole", tmp_path / str(victim))
+        budget = BudgetAccountant.open(path)
 
         def change(row, victim=victim):
             if row["index"] == victim:
                 cheaper(row, Fraction(999, 1000))
 
-        if budget.entries()[victim - 1]["kind"] == "planned":  # costs nothing
-            continue
         write_anew(budget, change)
         with pytest.raises(LedgerDamagedError, match=f"entry {victim}, charged by skdp"):
             BudgetAccountant.open(budget.ledger).verify()
@@ -142,8 +143,7 @@ def test_ledgers_of_before_are_read_and_say_what_is_not_known(tmp_path):
 def test_an_event_of_a_newer_version_is_named(tmp_path):
     budget = fill(tmp_path / "ledger", "mixed")
     write_anew(
-        budget,
-        lambda row: row.update(event={"type": "NewEvent"}) if row["index"] == 2 else None,
+        budget, lambda row: row.update(event={"type": "NewEvent"}) if row["index"] == 2 else None
     )
     with pytest.warns(PrivacyWarning, match=r"1 entries could not be priced again \(2\)"):
         budget.verify()

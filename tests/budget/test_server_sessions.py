@@ -1,9 +1,7 @@
 """What the sessions of a ledger on a server promise, asked of the connections that charges use."""
 
-import multiprocessing
-
 import pytest
-from ledger_workers import charge_and_report
+from ledger_workers import charge_and_report, run_processes
 
 from skdp.accounting import PureDPEvent
 from skdp.budget import (
@@ -46,16 +44,8 @@ def test_a_charge_excludes_every_other_change_from_its_start(server, on_server, 
 
 def test_forked_clients_are_granted_exactly_what_fits(server, schema):
     budget = BudgetAccountant(0.3, 0.0, ledger=server.address(schema))
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    processes = [
-        context.Process(target=charge_and_report, args=(budget, 20, queue)) for _ in range(2)
-    ]
-    for process in processes:
-        process.start()
-    assert sum(queue.get(timeout=120) for _ in processes) == 30 == budget.verify().entries
-    for process in processes:
-        process.join()
+    granted = run_processes("fork", 2, charge_and_report, budget, 20)
+    assert sum(granted) == 30 == budget.verify().entries
     assert budget.spent() == (0.3, 0.0)
 
 

@@ -7,12 +7,9 @@ import pytest
 from declared_columns import fitted, rows
 from scipy.optimize import isotonic_regression
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 
-from skdp import OperaLogisticRegression
 from skdp.inspection import reshape_functions, shape_functions
-from skdp.model_selection import PrivateGridSearchCV
-from skdp.preprocessing import BoundedScaler, LabelColumn, NumericColumn, TableSchema
+from skdp.preprocessing import BoundedScaler
 from skdp.reporting import coefficient_table, privacy_statement
 
 RISING = dict.fromkeys(["age", "dose", "lab", "score", "stage", "smoker"], "increasing")
@@ -121,25 +118,6 @@ def test_the_record_is_the_same_and_the_statement_says_what_was_done():
     assert "afterwards" not in str(privacy_statement(refitted))
 
 
-@pytest.mark.slow
-def test_a_search_is_changed_in_a_copy():
-    model = fitted()
-    grid = {"alpha": [0.1, 1.0]}
-    estimator = OperaLogisticRegression(data_norm=3.0)
-    search = PrivateGridSearchCV(estimator, grid, epsilon=2.0, random_state=0)
-    _, table = rows(300)
-    model.steps[-1] = ("search", search.fit(model[0].transform(table), np.arange(300) % 2))
-    functions = shape_functions(model)
-    assert functions["age"].half_width is None and "was chosen" in functions.about_band
-    changed = reshape_functions(model, {"age": "decreasing"})
-    assert changed[-1].privacy_spent_ is model[-1].privacy_spent_
-    assert np.diff(shape_functions(changed)["age"].values[:, 0]).max() < 1e-10
-    assert "costs nothing" in " ".join(str(privacy_statement(changed)).split())
-    assert "afterwards" not in str(privacy_statement(model))
-    model[-1].set_params(refit=True).fit(model[0].transform(table), np.arange(300) % 2)
-    assert shape_functions(model)["age"].half_width is not None
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
@@ -153,25 +131,3 @@ def test_a_search_is_changed_in_a_copy():
 def test_what_cannot_be_changed_is_refused_by_name(changes, error, message):
     with pytest.raises(error, match=message):
         reshape_functions(fitted(), changes)
-
-
-def test_a_frozen_model_is_changed_in_a_copy():
-    pipeline = fitted()
-    frozen = FrozenEstimator(pipeline)
-    changed = reshape_functions(frozen, {"lab": "increasing", "stage": "decreasing"})
-    _, table = rows(200)
-    wanted = reshape_functions(pipeline, {"lab": "increasing", "stage": "decreasing"})
-    np.testing.assert_array_equal(changed.predict_proba(table), wanted.predict_proba(table))
-    np.testing.assert_array_equal(frozen.predict_proba(table), pipeline.predict_proba(table))
-
-
-@pytest.mark.parametrize(("scale", "lower"), [("log", 0.01), ("auto", 0.0)])
-def test_waves_are_monotone_on_their_own_scale(scale, lower):
-    column = NumericColumn("bili", lower, 1e4, scale=scale, encoding="waves")
-    schema = TableSchema([column], label=LabelColumn("y", [0, 1]))
-    X = np.geomspace(0.01, 1e4, 300)[:, None]
-    model = schema.pipeline(OperaLogisticRegression(epsilon=0.5), positions=True)
-    model.fit(X, np.arange(300) % 2)
-    rising = shape_functions(reshape_functions(model, {"bili": "increasing"}))["bili"]
-    values = rising.evaluate(column.spaced(101))[:, 0]
-    assert (np.diff(values) > -1e-9).all() and np.ptp(shape_functions(model)["bili"].values) > 0.01

@@ -7,7 +7,6 @@ import pytest
 from declared_columns import COLUMNS, fitted, rows, schema
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -80,15 +79,6 @@ def test_functions_are_centred_on_the_declared_range_and_list_all_cells():
     assert grid[[0, -1]].tolist() == [5.0, 15.0]
 
 
-def test_the_law_is_uniform_on_the_range_and_exact_for_steps_and_lines():
-    function = shape_functions(fitted())["dose"]
-    even = np.random.default_rng(0).uniform(0, 10, 200_000)
-    seen = function.evaluate(even)[:, 0]
-    spread = seen.std()
-    assert abs(seen.mean()) < 6 * spread / np.sqrt(even.size)
-    assert abs(spread / function.importance[0] - 1) < 0.01
-
-
 def test_nothing_of_a_row_but_the_released_coefficients_is_in_them():
     one, other = fitted(), fitted()
     other[-1].coef_ = one[-1].coef_ * 0.0
@@ -115,14 +105,6 @@ def test_they_can_be_pickled_and_a_clone_of_the_model_has_none():
     assert same["age"].half_width.tolist() == functions["age"].half_width.tolist()
     with pytest.raises(ValueError, match="not fitted"):
         shape_functions(clone(model))
-
-
-def test_a_search_is_read_through():
-    linear = fitted()[-1]
-    search = GridSearchCV(OperaLogisticRegression(), {"alpha": [0.1, 1.0]})
-    search.best_estimator_ = linear
-    model = Pipeline([("encode", fitted()[0]), ("search", search)])
-    assert len(shape_functions(model)) == N_COLUMNS
 
 
 @pytest.mark.parametrize(
@@ -197,16 +179,3 @@ def test_columns_that_act_together_are_one_part():
     assert display.axes_[0].get_ylabel() == "ward"
     with pytest.raises(ValueError, match="more than two columns"):
         ShapeFunctionDisplay.from_estimator(model, ["stage * smoker * lab"])
-
-
-def test_smooth_encodings_have_functions_that_can_be_reshaped():
-    if not hasattr(NumericColumn("x", 0, 1), "spikes"):
-        pytest.skip("waves are not there yet")
-    waves = NumericColumn("age", 0, 100, encoding="waves", spikes=[30.0, 60.0])
-    model = fitted(columns=(waves, *COLUMNS[1:]))
-    cells, table = rows(100)
-    functions = shape_functions(reshape_functions(model, {"age": "decreasing"}))
-    assert np.diff(functions["age"].values[:, 0]).max() < 1e-9
-    before = shape_functions(model)
-    total = before.intercept + sum(before[name].evaluate(cells[name]) for name in before)
-    np.testing.assert_allclose(total[:, 0], model.decision_function(table), atol=1e-12)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from covering import pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,9 +61,9 @@ def moved_by(plan, of):
     return np.array(moves)
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("largest", [10.0, 3.0])
-@pytest.mark.parametrize("subgroups", [None, ("a", "b", "c")])
+@pytest.mark.parametrize(
+    ("adjacency", "largest", "subgroups"), pairs(ADJACENCIES, [10.0, 3.0], [None, ("a", "b", "c")])
+)
 def test_the_covariance_of_sums_and_counts_is_what_brute_force_finds(adjacency, largest, subgroups):
     plan = plan_of(largest=largest, subgroups=subgroups, adjacency=adjacency, bins=10)
     shape = (3, 10, plan.nodes.size)
@@ -122,8 +123,7 @@ def test_ends_of_intervals_are_where_the_noise_of_brute_force_has_them(largest, 
         assert -gap == pytest.approx(Z * deviation, rel=0.06), name
 
 
-@pytest.mark.parametrize("largest", [10.0, 3.1])
-@pytest.mark.parametrize("subgroup", [None, "a"])
+@pytest.mark.parametrize(("largest", "subgroup"), [(10.0, "a"), (3.1, None)])
 def test_ends_of_curves_are_where_the_noise_of_brute_force_has_them(largest, subgroup):
     """All predictions are right: nothing is drawn at other nodes, and little in cells."""
     rng, subgroups = np.random.default_rng(2), subgroup and ("a", "b")
@@ -296,8 +296,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "epsilon"), zip(KINDS, [1.0, 8.0] * 4, strict=False))
 def test_intervals_hold_for_populations_that_are_hard(kind, epsilon):
     """Of 60 draws at .94 fewer than 44 hold with probability 1e-7 for one figure."""
     rng = np.random.default_rng(0)

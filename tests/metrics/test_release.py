@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from covering import pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
@@ -53,13 +54,13 @@ def worth(plan):
     return math.sqrt(sum(squares))
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+OTHERS = [{}, {"score_values": [0.2, 0.7]}, {"probabilities": False}, {"subgroups": ("a", "b")}]
+
+
 @pytest.mark.parametrize(
-    "others",
-    [{}, {"score_values": [0.2, 0.7]}, {"probabilities": False}, {"subgroups": ("a", "b")}],
+    ("adjacency", "n_classes", "others", "epsilon"),
+    pairs(ADJACENCIES, [2, 4], OTHERS, [0.1, 1.0, 8.0]),
 )
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_plan_keeps_its_target(adjacency, n_classes, others, epsilon):
     plan = plan_of(epsilon, adjacency, n_classes, **others)
     found = PLDAccountant(adjacency).compose(plan.event)
@@ -103,10 +104,10 @@ def extreme_rows(plan, people, high):
     return [np.full((people, plan.shape()[1]), score), zero + code, zero, zero + int(high)]
 
 
-@pytest.mark.parametrize("people", [1, 3])
-@pytest.mark.parametrize("subgroups", [None, ("a", "b")])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    ("adjacency", "n_classes", "subgroups", "people"),
+    pairs(ADJACENCIES, [2, 3], [None, ("a", "b")], [1, 3]),
+)
 def test_neighbours_are_as_near_as_declared_and_no_nearer(adjacency, n_classes, subgroups, people):
     """Of every vector that is released, wherever the search has put the bins."""
     rng = np.random.default_rng(0)
@@ -150,9 +151,7 @@ def test_neighbours_are_as_near_as_declared_and_no_nearer(adjacency, n_classes, 
     assert offsets > (1.0 if adjacency == "add-remove" else 2.0) - 1e-6
 
 
-@pytest.mark.parametrize("people", [1, 3])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(("adjacency", "n_classes", "people"), pairs(ADJACENCIES, [2, 3], [1, 3]))
 def test_counts_of_the_search_move_by_one(adjacency, n_classes, people):
     """A person more, or another one: every noisy count of the search, replayed."""
     plan = plan_of(1.0, adjacency, n_classes)

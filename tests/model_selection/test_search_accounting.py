@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from scipy.stats import loguniform, norm
 from search_toys import NoisyCentre, NoisyCount, Tally
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -26,7 +25,7 @@ from skdp.accounting.events import leaf_counts
 from skdp.exceptions import BudgetExceededError, CalibrationError
 from skdp.mechanisms import analytic_gaussian_epsilon
 from skdp.mechanisms.trace import record_releases
-from skdp.model_selection import PrivateGridSearchCV, PrivateRandomizedSearchCV
+from skdp.model_selection import PrivateGridSearchCV
 from skdp.model_selection._escrow import Escrow, costs_no_more
 
 GRID = {"alpha": [0.01, 0.1, 1.0]}
@@ -122,24 +121,6 @@ def test_holdout_is_the_larger_of_training_and_choosing():
     assert 0.99e-6 < gaussian_delta(1.0, mu_of(trained)) <= 1e-6
 
 
-def test_fixed_runs_cost_the_square_root_of_their_number():
-    """Ten runs of mu = 1/4 cost 3.747218 at delta = 1e-6, by the closed form."""
-    grid = {"threshold": [0.0, 1.0]}
-    search = PrivateGridSearchCV(
-        LessCostly(), grid, method="fixed", expected_candidates=10, epsilon=3.7473
-    )
-    spent = search.privacy_plan(*TABLE)
-    trained, scored = spent.event.events
-    assert sum(multipliers(trained).values()) == 10
-    assert mu_of(trained) == pytest.approx(math.sqrt(10) / 4, rel=1e-8)
-    assert gaussian_delta(3.747218, mu_of(trained)) == pytest.approx(1e-6, rel=1e-5)
-    assert PLDAccountant("replace-one").compose(trained).epsilon(1e-6) == pytest.approx(
-        3.747218, abs=2e-6
-    )
-    # All noisy scores together cost what the search may cost, and no more.
-    assert 0.999e-6 < gaussian_delta(3.7473, mu_of(scored)) <= 1e-6
-
-
 @pytest.mark.parametrize("refit", [False, True])
 def test_fixed_runs_compose_exactly(refit):
     search = PrivateGridSearchCV(
@@ -220,56 +201,6 @@ def test_random_stopping_hides_training_and_score_in_one_run():
     assert np.ptp(list(zs)) < 3e-9 * max(zs)
 
 
-def test_random_stopping_lies_between_a_real_mechanism_and_the_simple_bound():
-    """Both are computed here: the best of geometrically many Gaussians, in the most telling order.
-
-    The simple bound is: delta <= m delta_1(eps - (1 + eta) log(e^e + (1/gamma - 1) delta_1(e))).
-    """
-    search = PrivateGridSearchCV(
-        OperaLogisticRegression(), GRID, expected_candidates=10, stopping_shape=1.0, epsilon=2.0
-    )
-    event = search.privacy_plan(*TABLE).event
-    mu = 1.0 / min(multipliers(ComposedEvent(getattr(event.event, "events", (event.event,)))))
-    simple = min(
-        10 * gaussian_delta(2.0 - 2 * mp.log(mp.exp(e) + 9 * gaussian_delta(e, mu)), mu)
-        for e in np.linspace(0.0, 1.5, 200)
-    )
-    assert simple > 1e-6  # what is charged is less
-    x = np.linspace(-12.0, 12.0, 400_001)
-
-    def best_of(shift):
-        chances = 0.1 / (0.1 + 0.9 * norm.sf(x - shift))
-        return 10.0 * norm.pdf(x - shift) * chances**2
-
-    excess = np.maximum(best_of(mu) - math.exp(2.0) * best_of(0.0), 0.0)
-    real = np.sum(excess) * (x[1] - x[0])
-    assert 1e-13 < real < 1e-6
-
-
-@pytest.mark.slow
-def test_price_of_more_candidates():
-    """Random stopping hardly feels them, composition does."""
-
-    def inner(method, count):
-        grid = {"alpha": np.geomspace(0.001, 1.0, count).tolist()}
-        search = PrivateGridSearchCV(
-            OperaLogisticRegression(), grid, method=method, expected_candidates=10
-        )
-        return mu_of_one(search)
-
-    def mu_of_one(search):
-        return 1.0 / max(all_multipliers(search.privacy_plan(*TABLE).event))
-
-    def all_multipliers(event):
-        if isinstance(event, GaussianEvent):
-            return [event.noise_multiplier]
-        parts = getattr(event, "events", None) or ([event.event] if hasattr(event, "event") else [])
-        return [z for part in parts for z in all_multipliers(part)]
-
-    assert inner("random-stopping", 12) == pytest.approx(inner("random-stopping", 3), rel=1e-2)
-    assert inner("holdout", 12) == pytest.approx(inner("holdout", 3) / 2.0, rel=2e-2)
-
-
 def test_a_refit_chosen_afterwards_is_covered_whichever_it_is():
     """Profiles that cross must not be replaced by the largest of their compositions."""
     search = PrivateGridSearchCV(
@@ -339,11 +270,7 @@ def test_charged_once_and_before_rows_are_used(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"charged": 0.5}, "planned and paid for"),
-        ({"charges": 2}, "twice"),
-    ],
+    ("parameters", "words"), [({"charged": 0.5}, "planned and paid for"), ({"charges": 2}, "twice")]
 )
 def test_inner_fits_cannot_spend_what_was_not_planned(parameters, words):
     X, y = rows(60)
@@ -398,20 +325,7 @@ class Costly(NoisyCount):
         return dataclasses.replace(super()._spent(charged), event=event, epsilon=own)
 
 
-class LessCostly(Costly):
-    multiplier = 4.0
-
-
 def test_what_no_inner_epsilon_makes_affordable_is_refused():
     search = PrivateGridSearchCV(Costly(), {"threshold": [0.0, 1.0]}, method="holdout")
     with pytest.raises(CalibrationError, match="fewer candidates"):
         search.privacy_plan(1000, 5)
-
-
-def test_randomised_search_costs_what_a_grid_of_its_candidates_costs():
-    options = {"method": "holdout", "epsilon": 0.7}
-    drawn = PrivateRandomizedSearchCV(
-        OperaLogisticRegression(), {"alpha": loguniform(1e-3, 1.0)}, n_iter=3, **options
-    ).privacy_plan(*TABLE)
-    listed = PrivateGridSearchCV(OperaLogisticRegression(), GRID, **options).privacy_plan(*TABLE)
-    assert mu_of(drawn.event.events[0]) == pytest.approx(mu_of(listed.event.events[0]), rel=1e-9)

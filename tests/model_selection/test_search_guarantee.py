@@ -59,7 +59,7 @@ def test_replay_on_neighbours(method, noisy_scores):
         assert 0.0 < largest <= 1.0 + 1e-9
 
 
-@pytest.mark.parametrize("row", range(0, 24, 5))
+@pytest.mark.parametrize("row", [0, 20])
 def test_replay_of_fixed_runs(row):
     """Each run and all noisy scores together stay within what they declare."""
     X, y = rows(24)

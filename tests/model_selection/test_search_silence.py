@@ -9,7 +9,7 @@ import warnings
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_toys import Loud, NoisyCount, Tally, speak
 from sklearn.kernel_approximation import RBFSampler
@@ -103,11 +103,7 @@ def loud_search(method, **options):
 
 @pytest.mark.parametrize(
     ("backend", "n_jobs"),
-    [
-        ("threading", None),
-        ("threading", 2),
-        pytest.param("loky", 2, marks=pytest.mark.slow),
-    ],
+    [("threading", None), ("threading", 2), pytest.param("loky", 2, marks=pytest.mark.slow)],
 )
 def test_the_number_of_runs_is_not_heard(backend, n_jobs, capfd, monkeypatch):
     """All that a fit emits is the same for 1 run and for 40."""
@@ -140,8 +136,7 @@ def test_what_all_fits_would_warn_of_is_said_once(method):
     assert [warning.category for warning in warned] == [PrivacyWarning]
 
 
-@pytest.mark.parametrize("method", ["fixed", "holdout", "cv"])
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize(("method", "n_jobs"), [("fixed", 2), ("holdout", None), ("cv", 2)])
 def test_runs_are_silent_where_their_number_is_public(method, n_jobs, capfd):
     """Their warnings and messages still depend on rows."""
     search = loud_search(method, n_jobs=n_jobs)
@@ -305,6 +300,7 @@ class Leaving(Fragile):
 
 
 @pytest.mark.parametrize("kind", [Fragile, Leaving])
+@settings(max_examples=25)
 @given(spoiled=st.sets(st.integers(0, ROWS - 1), max_size=ROWS - 1))
 def test_a_row_that_cannot_be_scored_counts_as_the_worst(kind, spoiled):
     """So it moves the sum by 1 at most, and moves no other row's value."""

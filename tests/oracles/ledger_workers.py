@@ -1,5 +1,6 @@
 """What other processes do with a budget; importable by workers that were spawned."""
 
+import multiprocessing
 import os
 
 import numpy as np
@@ -72,10 +73,32 @@ def fit_and_report(queue):
     queue.put(fit_own())
 
 
-def charge_by_clients(budget, clients, times, barrier, queue):
-    """As `charge_together`, by several threads; report what each was granted."""
-    from concurrent.futures import ThreadPoolExecutor
+def run_processes(method, count, target, *arguments):
+    """Run processes that report on a queue; return the reports."""
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    processes = [context.Process(target=target, args=(*arguments, queue)) for _ in range(count)]
+    for process in processes:
+        process.start()
+    reports = [queue.get(timeout=300) for _ in processes]
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    return reports
 
-    barrier.wait()
-    with ThreadPoolExecutor(clients) as pool:
-        queue.put(list(pool.map(lambda _: charge_many(budget, times), range(clients))))
+
+def in_child(act):
+    """Run something in a forked process; return what it returns, as text."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            text = str(act())
+        except BaseException as error:
+            text = f"{type(error).__name__}: {error}"
+        os.write(writing, text.encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as pipe:
+        return pipe.read()

@@ -6,13 +6,10 @@ the part leaking: the second half shows that the walk finds what leaks.
 
 import numpy as np
 import pytest
+from covering import pairs
 from scipy import sparse
 from scipy.stats import loguniform
-from sklearn.compose import (
-    ColumnTransformer,
-    make_column_selector,
-    make_column_transformer,
-)
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_extraction import FeatureHasher
@@ -77,10 +74,10 @@ def neighbours(hostile, n=60, make=np.asarray):
     return (make(X), y), (make(other), labels)
 
 
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
-@pytest.mark.parametrize("hostile", HOSTILE)
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    ("kind", "adjacency", "hostile", "make"),
+    pairs(ESTIMATORS, ADJACENCIES, list(HOSTILE), [np.asarray, sparse.csr_matrix]),
+)
 def test_estimators(kind, adjacency, hostile, make):
     options = {"max_iter": 5} if kind is DPSGDClassifier else {}
     model = kind(adjacency=adjacency, classes=[0, 1], **options)
@@ -106,13 +103,10 @@ def test_other_ways_of_training_and_three_labels(model):
     assert differences(*fitted) == []
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize(
-    "step",
-    [DPPCA(), DPStandardScaler(), DPQuantileClipper(), BoundedScaler(), RowNormClipper()],
-    ids=lambda step: type(step).__name__,
-)
+STEPS = [DPPCA(), DPStandardScaler(), DPQuantileClipper(), BoundedScaler(), RowNormClipper()]
+
+
+@pytest.mark.parametrize(("step", "adjacency", "hostile"), pairs(STEPS, ADJACENCIES, list(HOSTILE)))
 def test_transformers(step, adjacency, hostile):
     if hasattr(step, "adjacency"):
         step.set_params(adjacency=adjacency)
@@ -149,11 +143,11 @@ def test_searches(method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hostile", HOSTILE)
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("kind", [PrivateGridSearchCV, PrivateRandomizedSearchCV])
-def test_all_searches(kind, adjacency, method, hostile):
+@pytest.mark.parametrize(
+    ("kind", "method", "adjacency", "hostile"),
+    pairs((PrivateGridSearchCV, PrivateRandomizedSearchCV), METHODS, ADJACENCIES, list(HOSTILE)),
+)
+def test_all_searches(kind, method, adjacency, hostile):
     _search(kind, method, adjacency, hostile)
 
 
@@ -268,11 +262,9 @@ STRANGE = {
 def tables(kind):
     """Return a table, hostile neighbours of equal size, and the table without one row."""
     X, y = rows(60)
-    base = {
-        "numbers": X,
-        "counts": np.abs(X),
-        "frames": pd.DataFrame(X, columns=list("abcd")),
-    }.get(kind)
+    base = {"numbers": X, "counts": np.abs(X), "frames": pd.DataFrame(X, columns=list("abcd"))}.get(
+        kind
+    )
     if kind in STRANGE:
         base = [["word and more", {"a": 1, "b": 2}][kind == "records"]] * 60
         if kind == "objects":

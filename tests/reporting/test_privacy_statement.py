@@ -274,15 +274,6 @@ def test_a_statement_does_not_need_the_ledger_that_the_fit_charged(table):
     assert "LedgerMissingError" in statement._repr_html_()
 
 
-def test_a_search_in_a_block_is_not_said_to_be_uncounted(table):
-    with BudgetAccountant(30.0, 1e-5):
-        search = GridSearchCV(OperaLogisticRegression(0.1), {"alpha": [0.1, 1.0]}, cv=2)
-        search.fit(*table)
-    statement = " ".join(privacy_statement(search).split())
-    assert "4 fits of 2 candidates on 2 folds: no ledger is attached" in statement
-    assert "which no ledger counted" not in statement
-
-
 def test_what_learned_nothing_is_not_said_to_leak(table):
     statement = privacy_statement(BoundedScaler().fit(table[0]))
     assert kinds(statement) == ["data-independent"]

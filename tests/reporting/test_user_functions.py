@@ -178,21 +178,6 @@ def test_the_inverse_that_fit_tries_is_taken_at_a_word():
     assert classify_step(step.set_params(check_inverse=False)).kind == "data-independent"
 
 
-def test_a_function_is_tried_once_however_many_ask():
-    calls = []
-
-    def noted(X):
-        calls.append(len(X))
-        print("and prints")
-        return 2.0 * X
-
-    first = classify_step(FunctionTransformer(noted))
-    count = len(calls)
-    assert count > 0
-    assert all(classify_step(FunctionTransformer(noted)) == first for _ in range(20))
-    assert len(calls) == count
-
-
 def test_arguments_that_print_alike_are_told_apart():
     def add(X, given):
         return X + (scale(X) if given[1000] else 0.0)

@@ -22,7 +22,6 @@ from skdp.statistics import (
 
 # With so much epsilon noise on the integers is 0 but with probability e^-100000.
 EXACT = {"epsilon": 1e5, "confidence": 1 - 1e-9}
-LITTLE = {"epsilon": 900.0, "delta": 1e-9, "mechanism": "gaussian", "confidence": 1 - 1e-9}
 ADJACENCIES = ["add-remove", "replace-one"]
 # Intervals that hold less often than they say are seen; right ones fail with less than this.
 FALSE_ALARM = 1e-7
@@ -106,30 +105,6 @@ def test_values_are_those_of_the_table_with_little_noise(adjacency, terms):
     assert found.interval[0] <= np.quantile(clipped, 0.25) <= found.interval[1]
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize(
-    ("release", "statistic"),
-    [
-        (private_mean, np.mean),
-        (private_variance, np.var),
-        (private_quantile, lambda x: np.quantile(x, 0.5, method="inverted_cdf")),
-    ],
-)
-def test_intervals_hold_as_often_as_they_say(adjacency, release, statistic):
-    """Also where noise is as large as the table."""
-    for size in (3, 60):
-        column = np.random.default_rng(size).beta(0.5, 1.0, size)
-        truth, runs = statistic(column), 60
-        hits = 0
-        for _ in range(runs):
-            low, high = release(
-                column, lower=0, upper=1, epsilon=1.0, adjacency=adjacency, confidence=0.8
-            ).interval
-            assert 0.0 <= low <= high <= 1.0
-            hits += low <= truth <= high
-        assert hits >= stats.binom.ppf(FALSE_ALARM, runs, 0.8)
-
-
 @pytest.mark.parametrize(("delta", "mechanism"), [(0.0, "laplace"), (1e-3, "gaussian")])
 def test_intervals_of_counts_hold_as_often_as_they_say_and_not_more(delta, mechanism):
     categories = [str(place) for place in range(2000)]
@@ -188,18 +163,6 @@ def test_the_most_frequent_come_first():
         assert "Emma" in found._repr_html_() and "'Emma', 'Anna'" in repr(found)
 
 
-def test_choices_fall_short_by_no_more_than_they_say():
-    sizes, runs = [30, 29, 20, 10, 0], 150
-    column, short = np.repeat(np.arange(5), sizes), 0
-    for _ in range(runs):
-        found = private_top_k(column, 2, categories=range(5), epsilon=0.2, confidence=0.8)
-        counts = [sizes[place] for place in found.categories]
-        left = max(size for place, size in enumerate(sizes) if place not in found.categories)
-        short += min(counts) < left - found.shortfall
-    assert short <= stats.binom.ppf(1 - FALSE_ALARM, runs, 0.2)
-    assert found.shortfall < 60
-
-
 SCHEMA = TableSchema(
     [
         NumericColumn("age", 0, 100, missing="ignore"),
@@ -241,19 +204,6 @@ def test_table_one_has_the_statistics_of_the_table(adjacency, library):
             assert row.value == pytest.approx(value, abs=1e-2)
     assert "unlisted" not in str(table) and "ward: B" in str(table)
     assert "<table>" in table._repr_html_() and len(table.to_frame()) == len(table.rows)
-
-
-def test_table_one_intervals_hold_as_often_as_they_say():
-    frame = pd.DataFrame({"age": [20.0, 50.0, 90.0] * 8, "ward": ["A", "B", "A"] * 8})
-    schema = SCHEMA.select(["age", "ward"])
-    truth = {"mean": 160 / 3, "sd": np.std([20, 50, 90]), "share": 2 / 3, "count": 16, "n": 24}
-    hits, runs = dict.fromkeys(truth, 0), 100
-    for _ in range(runs):
-        table = private_table_one(frame, schema, epsilon=2.0, confidence=0.8)
-        for row in table.rows:
-            if row.level != "B":
-                hits[row.statistic] += row.low <= truth[row.statistic] <= row.high
-    assert min(hits.values()) >= stats.binom.ppf(FALSE_ALARM, runs, 0.8)
 
 
 def test_table_one_takes_fewer_columns_and_no_arms():
@@ -306,12 +256,6 @@ def test_tables_without_rows_have_an_interval_whatever_the_noise(release):
         assert 0.0 <= low <= high <= 1.0
 
 
-def test_tables_of_one_column_are_printed():
-    frame = pd.DataFrame({"g": ["a", "b"]})
-    table = private_contingency_table(frame, categories={"g": ["a", "b"]}, **EXACT)
-    assert table.categories == ("a", "b") and "a:" in repr(table) and "<" in table._repr_html_()
-
-
 def test_tables_of_too_many_cells_are_refused():
     with pytest.raises(ValueError, match="too many"):
         private_contingency_table([[0, 1]] * 40, categories=[[0, 1]] * 40, epsilon=1.0)
@@ -335,10 +279,3 @@ def test_intervals_of_quantiles_are_in_order_where_noise_goes_too_far():
         )
         low, high = found.interval
         assert 0.0 <= low <= found.value <= high <= 1.0
-
-
-def test_quantiles_look_as_finely_as_floats_can():
-    found = private_quantile(
-        [0.0, 1.0, 2.0], lower=0.0, upper=1e300, resolution=1e-300, epsilon=1e7 / 10
-    )
-    assert found.interval[0] <= found.value <= found.interval[1]

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from covering import pairs
 from scipy import stats
 
 from skdp.preprocessing import BooleanColumn, CategoricalColumn, NumericColumn, TableSchema
@@ -143,9 +144,9 @@ def test_numbers_hold_up_to_the_exact_quantile_of_their_noise(name, law, adjacen
 ROWS = {1: ["n", "count"], 2: ["share of ill"], 3: ["share of ward", "mean", "sd"]}
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("together", ROWS)
+@pytest.mark.parametrize(
+    ("together", "law", "adjacency"), pairs(list(ROWS), list(LAWS), ADJACENCIES)
+)
 def test_table_one_holds_up_to_the_exact_quantile_of_its_noise(together, law, adjacency, push):
     terms = {"epsilon": 1.0, "confidence": 1.0 - FAILURE, "adjacency": adjacency, **LAWS[law]}
     for signs in SIGNS:
@@ -196,9 +197,9 @@ def test_choices_fall_short_as_seldom_as_they_say(adjacency, k, counts):
     assert chance(found.shortfall) <= FAILURE < chance(found.shortfall * 0.7)
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("unit", [1, 2**20, UNIT])
-@pytest.mark.parametrize("people", [0.7, 3.0, 41.5])
+@pytest.mark.parametrize(
+    ("people", "unit", "adjacency"), pairs([0.7, 3.0, 41.5], [1, 2**20, UNIT], ADJACENCIES)
+)
 def test_the_price_is_that_of_the_scale_that_is_drawn(people, unit, adjacency):
     query = Query.shares("x", adjacency, unit)
     laplace, gaussian = Noise.laplace(query, people), Noise.gaussian(query, people)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.mechanisms import PoissonSampler, RandomStream
+from skdp.mechanisms import RandomStream
 from skdp.testing import check_noise, check_sampler
 
 LAWS = [
@@ -27,7 +27,7 @@ def draws(law, shape=10_000, seed=0):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: getattr(law, "dist", law).name or "discrete")
-@pytest.mark.parametrize("shape", [1, 2, 9, 10_000, (2500, 4)])
+@pytest.mark.parametrize("shape", [1, 9, (2500, 4)])
 def test_the_right_law_is_accepted(law, shape):
     p_values = check_noise(draws(law, shape), law)
     assert set(p_values) == {"location", "scale", "shape", "tails", "dependence"}
@@ -175,10 +175,3 @@ def test_shuffled_batches_are_no_independent_subsets():
         check_sampler(shuffle_into_batches, 20, batch_size=4)
     with pytest.raises(AssertionError, match="Not every choice is of 5"):
         check_sampler(shuffle_into_batches, 20, batch_size=5)
-
-
-def test_one_law_is_given():
-    draw = PoissonSampler(9, 0.5, RandomStream.from_seed(0)).draw
-    for given in ({}, {"sample_rate": 0.5, "batch_size": 3}):
-        with pytest.raises(ValueError, match="Give one of"):
-            check_sampler(draw, 9, **given)

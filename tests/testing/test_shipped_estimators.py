@@ -86,8 +86,10 @@ def test_it_passes_as_well(estimator):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", [PrivateGridSearchCV, PrivateRandomizedSearchCV])
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [*((PrivateGridSearchCV, method) for method in METHODS), (PrivateRandomizedSearchCV, "cv")],
+)
 def test_searches_pass(kind, method):
     search = kind(
         make_pipeline(DPPCA(2), OperaSVC(classes=[0, 1])),  # to which a row of zeros adds nothing
@@ -100,10 +102,9 @@ def test_searches_pass(kind, method):
     passes(search, n_draws=60)
 
 
-@pytest.mark.parametrize("labels", [2, 3])
-def test_tables_and_neighbours_of_ones_own(labels):
+def test_tables_and_neighbours_of_ones_own():
     generator = np.random.default_rng(0)
-    X, y = generator.standard_normal((40, 3)), np.arange(40) % labels
+    X, y = generator.standard_normal((40, 3)), np.arange(40) % 3
     other = X.copy()
     other[9] *= -50.0
     passes(OperaSVC(), X, y, n_draws=60, neighbours=[((X, y), (other, y)), ((other, y), (X, y))])
