@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 from skdp import DPSGDClassifier, OperaLogisticRegression
 from skdp.exceptions import PrivacyWarning
@@ -24,6 +25,7 @@ from skdp.preprocessing import (
     NumericColumn,
     OrdinalColumn,
     PrivacyUnit,
+    RowNormClipper,
     SchemaEncoder,
     TableSchema,
 )
@@ -268,6 +270,8 @@ def test_the_norm_is_handed_on():
     search = GridSearchCV(OperaLogisticRegression(), {"alpha": [0.1, 1.0]})
     assert CLINIC.pipeline(search)[-1].estimator.data_norm == CLINIC.data_norm
     assert CLINIC.pipeline(LogisticRegression())[-1].get_params()["C"] == 1.0
+    behind = make_pipeline(RowNormClipper(), OperaLogisticRegression())
+    assert CLINIC.pipeline(behind)[-1][-1].data_norm is None  # its rows are others
 
 
 def test_weights_change_features_and_norm_together():

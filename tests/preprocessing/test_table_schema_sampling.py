@@ -49,6 +49,7 @@ def test_stated_marginals():
     [
         ({"agee": [20, 80]}, "Did you mean 'age'"),
         ({"age": [80, 20]}, "do not fall"),
+        ({"age": [10, 80]}, "within the bounds"),
         ({"age": "old"}, "'age'.*give what fits"),
         ({"ward": [0.5, 0.5]}, "'ward'.*give what fits"),
         ({"ward": [0.5, 0.5, 0.5]}, "'ward'.*give what fits"),
