@@ -192,7 +192,7 @@ def check_each(read, make, start):
     """Each odd cell beside usual ones of some kind, at the front and at one other place."""
     for number, odd in enumerate(filter(safe, ODD.values()), start):
         usual = list(USUAL.values())[number % len(USUAL)]
-        orders = [ROTATIONS[0], ROTATIONS[1 + number % (len(ROTATIONS) - 1)]]
+        orders = [ROTATIONS[0], ROTATIONS[1 + number // len(USUAL) % (len(ROTATIONS) - 1)]]
         check(read, make, [odd, *usual[1:]], orders, odd)
 
 

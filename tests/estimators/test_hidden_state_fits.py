@@ -30,8 +30,13 @@ def hidden(cls, epsilon=1.0, delta=1e-6, **settings):
     return cls(epsilon, delta, calibration="hidden-state", **settings)
 
 
-@pytest.mark.daily(1)
-@pytest.mark.parametrize(("settings", "cls", "n_classes"), pairs(LOTS, BOTH, [2, 3]))
+@pytest.mark.parametrize(
+    ("settings", "cls", "n_classes"),
+    [
+        pytest.param(*case, marks=pytest.mark.slow if number else [])  # plans of lots are dear
+        for number, case in enumerate(pairs(LOTS, BOTH, [2, 3]))
+    ],
+)
 def test_replay_on_replaced_records(cls, settings, n_classes):
     rng = np.random.default_rng(0)
     estimator = hidden(cls, classes=range(n_classes), radius=0.8, **settings)
