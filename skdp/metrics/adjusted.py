@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
@@ -13,11 +13,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.budget.charging import ChargesBudget
+from skdp.choices import Adjacency, Auto
+from skdp.fitting import FitProgress, PrivateRelease, ReleaseParameters
+from skdp.metrics.base import Judged
 from skdp.metrics.evaluation import PrivateEvaluation
 from skdp.metrics.examination import claims_of
-from skdp.metrics.release import ScoreTables
-from skdp.parameters import check_integer
+from skdp.metrics.release import ReleasePlan, ScoreTables
+from skdp.parameters import check_integer, parameter, released
 from skdp.reporting.privacy_spent import PrivacySpent, spending_of
 from skdp.scores.curve import log_odds
 
@@ -28,26 +30,74 @@ def _has_probabilities(adjusted: Any) -> bool:
     return adjusted._calibrates or bool(model.predict_proba)
 
 
-class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstimator):
+class _HasModel(MetaEstimatorMixin):
+    """What is known of rows by the model that is adjusted."""
+
+    estimator_: Any
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns that the model was fitted on."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the columns that the model was fitted on, if they had names."""
+        return self.estimator_.feature_names_in_
+
+
+class AdjustsModel(ReleaseParameters, ClassifierMixin, _HasModel, PrivateRelease, BaseEstimator):
     """Base of what adjusts a fitted model by one released table of its scores by label.
 
-    The table is an evaluation's, which keeps the order of check, plan, charge and use of rows; what
-    is learned of it is post-processing.
+    The table is an evaluation's, which fills in the order of a release; what is learned of it is
+    post-processing.
     """
 
-    estimator: Any
-    epsilon: Any
-    delta: Any
-    adjacency: Any
-    n_bins: Any
-    accountant: Any
-    random_state: Any
-    verbose: Any
+    _listed: ClassVar[tuple[str, ...]] = (
+        *("estimator", "epsilon", "delta", "method", "metric", "costs", "adjacency", "n_bins"),
+        *("accountant", "random_state", "verbose", "threshold_", "intercept_", "slope_"),
+        *("estimator_", "classes_", "n_features_in_", "feature_names_in_", "privacy_spent_"),
+    )
+
+    estimator: Any = parameter(
+        "fitted classifier",
+        """The model, best as ``sklearn.frozen.FrozenEstimator(model)``, so that clones keep it.
+        Margins of models without ``predict_proba`` count as log odds.""",
+        kw_only=False,
+    )
+    epsilon: float = parameter(
+        "float",
+        "Privacy parameter in nats, positive, of this fit alone.",
+        default=1.0,
+        kw_only=False,
+    )
+    delta: float = parameter(
+        "float", "Failure probability, in (0, 1), well below 1/n.", default=1e-6, kw_only=False
+    )
+    adjacency: Adjacency | None = parameter(
+        '{"add-remove", "replace-one"} or None',
+        "Which tables are neighbours; None takes the relation of the model.",
+        default=None,
+    )
+    n_bins: int | Auto = parameter(
+        'int or "auto"', "Number of bins of scores, as of `PrivateEvaluation`.", default="auto"
+    )
+    estimator_: Any = released("classifier", "The model.")
+    classes_: np.ndarray = released("ndarray of shape (n_classes,)", "Labels of the model.")
+    n_features_in_: int = released("int", "That of the model.")
+    feature_names_in_: np.ndarray = released(
+        "ndarray of shape (n_features,)", "Those of the model."
+    )
+    privacy_spent_: PrivacySpent = released(
+        "PrivacySpent",
+        """The guarantee of this fit. The model has its own record; `privacy_statement` adds both,
+        which holds whether or not they saw the same rows.""",
+    )
 
     # The statement counts what the model inside has cost as well.
     _stands_on = "estimator_"
-    _released: tuple[str, ...]
-    _threshold: float = 0.5
+    _released: ClassVar[tuple[str, ...]]
+    _threshold: ClassVar[Any] = 0.5
     _calibrates = False
 
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
@@ -78,14 +128,8 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
         BudgetExceededError
             If the budget cannot take the charge; the rows are not used then.
         """
-        self._check_model()
-        evaluation = self._evaluation().set_params(accountant=self.accountant, verbose=self.verbose)
-        evaluation._caller = (self, ".fit")
-        result = evaluation.evaluate(self.estimator, X, y, groups=groups)
-        self.estimator_, self.classes_ = self.estimator, result.tables.classes
-        self._learn(result.tables)
-        self.privacy_spent_ = replace(result.privacy_spent_, released=self._released)
-        return self
+        found: Self = self._release(X, y, {"groups": groups})
+        return found
 
     def privacy_plan(
         self, n_samples: int, n_features: int | None = None, groups: bool = False
@@ -106,15 +150,11 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
         PrivacySpent
             The record that `privacy_spent_` would be.
         """
-        self._check_model()
-        evaluation = self._evaluation()
-        evaluation._check_parameters()
+        self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
-        probabilities = hasattr(self.estimator, "predict_proba")
-        plan = evaluation._plan(n_samples, self.estimator.classes_, probabilities)
-        spent = evaluation._account(plan, groups)
-        assumptions = (*spent.assumptions, *claims_of(self.estimator))
-        return replace(spent, assumptions=assumptions, released=self._released)
+        about, _ = self._evaluation()._about(self.estimator)
+        table = Judged(n_samples, about, groups, claims_of(self.estimator))
+        return self._spent(self._plan(table), table)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels.
@@ -178,8 +218,7 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
     def _learn(self, tables: ScoreTables) -> None:
         """Set what follows from the released tables."""
 
-    def _check_model(self) -> None:
-        """Refuse what is no fitted classifier."""
+    def _check_parameters(self) -> None:
         try:
             check_is_fitted(self.estimator)
         except NotFittedError:
@@ -190,6 +229,9 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
             ) from None
         if not hasattr(self.estimator, "classes_"):
             raise TypeError(f"{type(self.estimator).__name__} has no classes_: give a classifier.")
+        self._evaluation()._check_parameters()
+
+    # The order of a release is filled in by the evaluation.
 
     def _evaluation(self) -> PrivateEvaluation:
         adjacency = self.adjacency
@@ -204,8 +246,30 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
             thresholds=(self._threshold,),
             n_bins=self.n_bins,
             adjacency=adjacency,
+            accountant=self.accountant,
             random_state=self.random_state,
         )
+
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
+        given = {"model": self.estimator, "subgroups": None, **params}
+        return self._evaluation()._read(X, y, given)
+
+    def _plan(self, table: Judged) -> ReleasePlan:
+        return self._evaluation()._plan(table)
+
+    def _account(self, plan: ReleasePlan) -> PrivacySpent:
+        return replace(self._evaluation()._account(plan), released=self._released)
+
+    def _use_rows(self, plan: ReleasePlan, table: Judged, progress: FitProgress) -> ScoreTables:
+        return self._evaluation()._use_rows(plan, table, progress)
+
+    def _result(
+        self, plan: ReleasePlan, table: Judged, released: ScoreTables, spent: PrivacySpent
+    ) -> Self:
+        self.estimator_, self.classes_ = self.estimator, released.classes
+        self._learn(released)
+        self.privacy_spent_ = spent
+        return self
 
     def _log_odds(self, X: Any) -> np.ndarray:
         """Return the model's log odds, or its margins; one column for each table."""
@@ -214,16 +278,6 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
             return margins.reshape(len(margins), -1)
         found = log_odds(np.asarray(self.estimator_.predict_proba(X), dtype=np.float64))
         return found if found.shape[1] > 2 else found[:, 1:]
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns that the model was fitted on."""
-        return int(self.estimator_.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the columns that the model was fitted on, if they had names."""
-        return self.estimator_.feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
