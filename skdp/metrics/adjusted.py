@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.choices import Adjacency, Auto
-from skdp.fitting import FitProgress, PrivateRelease, ReleaseParameters
+from skdp.choices import Adjacency
 from skdp.metrics.base import Judged
-from skdp.metrics.evaluation import PrivateEvaluation
+from skdp.metrics.evaluation import PrivateEvaluation, ScoresRows
 from skdp.metrics.examination import claims_of
 from skdp.metrics.release import ReleasePlan, ScoreTables
-from skdp.parameters import check_integer, parameter, released
+from skdp.parameters import DeclaredParameters, check_integer, parameter, released
 from skdp.reporting.privacy_spent import PrivacySpent, spending_of
 from skdp.scores.curve import log_odds
 
@@ -30,10 +28,16 @@ def _has_probabilities(adjusted: Any) -> bool:
     return adjusted._calibrates or bool(model.predict_proba)
 
 
-class _HasModel(MetaEstimatorMixin):
-    """What is known of rows by the model that is adjusted."""
+class _HasModel(MetaEstimatorMixin, DeclaredParameters):
+    """The model that is adjusted, and what it knows of rows."""
 
-    estimator_: Any
+    estimator: Any = parameter(
+        "fitted classifier",
+        """The model, best as ``sklearn.frozen.FrozenEstimator(model)``, so that clones keep it.
+        Margins of models without ``predict_proba`` count as log odds.""",
+        kw_only=False,
+    )
+    estimator_: Any = released("classifier", "The model.")
 
     @property
     def n_features_in_(self) -> int:
@@ -46,11 +50,10 @@ class _HasModel(MetaEstimatorMixin):
         return self.estimator_.feature_names_in_
 
 
-class AdjustsModel(ReleaseParameters, ClassifierMixin, _HasModel, PrivateRelease, BaseEstimator):
+class AdjustsModel(ClassifierMixin, ScoresRows, _HasModel):
     """Base of what adjusts a fitted model by one released table of its scores by label.
 
-    The table is an evaluation's, which fills in the order of a release; what is learned of it is
-    post-processing.
+    What is learned of the table is post-processing.
     """
 
     _listed: ClassVar[tuple[str, ...]] = (
@@ -58,31 +61,13 @@ class AdjustsModel(ReleaseParameters, ClassifierMixin, _HasModel, PrivateRelease
         *("accountant", "random_state", "verbose", "threshold_", "intercept_", "slope_"),
         *("estimator_", "classes_", "n_features_in_", "feature_names_in_", "privacy_spent_"),
     )
+    _added_texts: ClassVar[dict[str, str]] = {"epsilon": "It is of this fit alone."}
 
-    estimator: Any = parameter(
-        "fitted classifier",
-        """The model, best as ``sklearn.frozen.FrozenEstimator(model)``, so that clones keep it.
-        Margins of models without ``predict_proba`` count as log odds.""",
-        kw_only=False,
-    )
-    epsilon: float = parameter(
-        "float",
-        "Privacy parameter in nats, positive, of this fit alone.",
-        default=1.0,
-        kw_only=False,
-    )
-    delta: float = parameter(
-        "float", "Failure probability, in (0, 1), well below 1/n.", default=1e-6, kw_only=False
-    )
     adjacency: Adjacency | None = parameter(
         '{"add-remove", "replace-one"} or None',
         "Which tables are neighbours; None takes the relation of the model.",
         default=None,
     )
-    n_bins: int | Auto = parameter(
-        'int or "auto"', "Number of bins of scores, as of `PrivateEvaluation`.", default="auto"
-    )
-    estimator_: Any = released("classifier", "The model.")
     classes_: np.ndarray = released("ndarray of shape (n_classes,)", "Labels of the model.")
     n_features_in_: int = released("int", "That of the model.")
     feature_names_in_: np.ndarray = released(
@@ -96,8 +81,7 @@ class AdjustsModel(ReleaseParameters, ClassifierMixin, _HasModel, PrivateRelease
 
     # The statement counts what the model inside has cost as well.
     _stands_on = "estimator_"
-    _released: ClassVar[tuple[str, ...]]
-    _threshold: ClassVar[Any] = 0.5
+    _method = ".fit"
     _calibrates = False
 
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
@@ -128,7 +112,8 @@ class AdjustsModel(ReleaseParameters, ClassifierMixin, _HasModel, PrivateRelease
         BudgetExceededError
             If the budget cannot take the charge; the rows are not used then.
         """
-        found: Self = self._release(X, y, {"groups": groups})
+        beside = {"model": self.estimator, "subgroups": None, "groups": groups}
+        found: Self = self._release(X, y, beside)
         return found
 
     def privacy_plan(
@@ -152,7 +137,7 @@ class AdjustsModel(ReleaseParameters, ClassifierMixin, _HasModel, PrivateRelease
         """
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
-        about, _ = self._evaluation()._about(self.estimator)
+        about = self._about(self.estimator)[0]
         table = Judged(n_samples, about, groups, claims_of(self.estimator))
         return self._spent(self._plan(table), table)
 
@@ -229,39 +214,28 @@ class AdjustsModel(ReleaseParameters, ClassifierMixin, _HasModel, PrivateRelease
             ) from None
         if not hasattr(self.estimator, "classes_"):
             raise TypeError(f"{type(self.estimator).__name__} has no classes_: give a classifier.")
-        self._evaluation()._check_parameters()
+        super()._check_parameters()
 
-    # The order of a release is filled in by the evaluation.
-
-    def _evaluation(self) -> PrivateEvaluation:
-        adjacency = self.adjacency
-        if adjacency is None:
+    @property
+    def _relation(self) -> Any:
+        if self.adjacency is None:
             try:
-                adjacency = spending_of(self.estimator)[1].adjacency
+                return spending_of(self.estimator)[1].adjacency
             except TypeError:  # fitted without privacy, on public rows
-                adjacency = "replace-one"
+                return "replace-one"
+        return self.adjacency
+
+    def _thresholds(self) -> tuple[float, ...]:
+        return (0.5,)
+
+    def _of_seed(self) -> PrivateEvaluation:
         return PrivateEvaluation(
             self.epsilon,
             self.delta,
-            thresholds=(self._threshold,),
+            thresholds=self._thresholds(),
             n_bins=self.n_bins,
-            adjacency=adjacency,
-            accountant=self.accountant,
-            random_state=self.random_state,
+            adjacency=self._relation,
         )
-
-    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
-        given = {"model": self.estimator, "subgroups": None, **params}
-        return self._evaluation()._read(X, y, given)
-
-    def _plan(self, table: Judged) -> ReleasePlan:
-        return self._evaluation()._plan(table)
-
-    def _account(self, plan: ReleasePlan) -> PrivacySpent:
-        return replace(self._evaluation()._account(plan), released=self._released)
-
-    def _use_rows(self, plan: ReleasePlan, table: Judged, progress: FitProgress) -> ScoreTables:
-        return self._evaluation()._use_rows(plan, table, progress)
 
     def _result(
         self, plan: ReleasePlan, table: Judged, released: ScoreTables, spent: PrivacySpent

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,7 +20,7 @@ from skdp.exceptions import RowsChangedError
 from skdp.fitting import PrivateRelease, ReleaseParameters
 from skdp.inputs import refuse_masked, refuse_times, validate_column
 from skdp.metrics.examination import examine_model, numbers_of
-from skdp.parameters import check_integer, parameter
+from skdp.parameters import DeclaredParameters, check_integer, parameter
 from skdp.pipelines import first_step
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_scores import ask_rows
@@ -57,6 +57,17 @@ class Judged:
         return (f"the number of {who} is public", *self.claims)
 
 
+class HasSubgroups(DeclaredParameters):
+    """The list of subgroups of evaluations that have figures of each."""
+
+    subgroups: Any = parameter(
+        "sequence or None",
+        """The public list of subgroups that figures are wanted for, of which each row has one;
+        None and NaN are no subgroups.""",
+        default=None,
+    )
+
+
 class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
     """Base of what evaluates a public model on private rows by one charged release."""
 
@@ -84,12 +95,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         counts in, and add-remove where nothing is charged.""",
         default=None,
     )
-    subgroups: Any = parameter(
-        "sequence or None",
-        """The public list of subgroups that figures are wanted for, of which each row has one;
-        None and NaN are no subgroups.""",
-        default=None,
-    )
+    subgroups = cast(Any, None)  # of evaluations that have any
 
     _method = ".evaluate"
     # What is taken for granted beside the rows, and what is released.

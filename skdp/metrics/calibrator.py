@@ -55,7 +55,8 @@ class PrivateCalibrator(AdjustsModel):
         default="sigmoid",
     )
     intercept_: np.ndarray = released(
-        "ndarray of shape (n_tables,)", "One table for two classes, else one for each class."
+        "ndarray of shape (n_tables,)",
+        "Shifts of log odds: of one table for two classes, else of one for each class.",
     )
     slope_: np.ndarray = released("ndarray of shape (n_tables,)", "Slopes, which are positive.")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
@@ -11,7 +12,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import resolve_random_state
-from skdp.metrics.base import EvaluatesModel, Judged, ask_model
+from skdp.metrics.base import EvaluatesModel, HasSubgroups, Judged, ask_model
 from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan, ScoreTables
 from skdp.metrics.result import PrivateEvaluationResult
@@ -21,7 +22,77 @@ from skdp.seeding import fit_context
 from skdp.statistics.noise import UNIT
 
 
-class PrivateEvaluation(EvaluatesModel):
+class ScoresRows(EvaluatesModel):
+    """Base of what releases tables of a public classifier's scores by label."""
+
+    score_values = classes = cast(Any, None)
+
+    _assumptions = (
+        "the model is public: what it learned of private rows was paid for by its own fit",
+        "a row's score is a function of that row and the model alone",
+        "the label set, subgroups, thresholds and all parameters are public",
+    )
+
+    @abstractmethod
+    def _thresholds(self) -> tuple[float, ...]:
+        """Return the probabilities at which rows are counted most sharply."""
+
+    def _of_seed(self) -> Any:
+        """Return whose parameters the noise of a seed is tied to."""
+        return self
+
+    def _about(self, model: Any) -> tuple[tuple[np.ndarray, bool], Callable[..., Any]]:
+        """Return the label set, whether scores are probabilities, and what gives them."""
+        probabilities = hasattr(model, "predict_proba")
+        if not probabilities and not hasattr(model, "decision_function"):
+            raise TypeError(
+                f"{type(model).__name__} has neither predict_proba nor decision_function: give a "
+                "fitted classifier, or a regressor to PrivateRegressionEvaluation."
+            )
+        if not probabilities and getattr(model, "decision_function_shape", "ovr") == "ovo":
+            raise ValueError("decision_function_shape='ovo' has no score a class: take 'ovr'.")
+        known = getattr(model, "classes_", None)
+        given = known if self.classes is None else self.classes
+        if given is None:
+            raise ValueError("the model has no classes_: name the label set with classes=.")
+        classes, _ = encode_labels(np.asarray(given), given)
+        if known is not None and not np.array_equal(classes, known):
+            raise ValueError("classes= must be the classes that the model was fitted with.")
+        return (classes, probabilities), (
+            model.predict_proba if probabilities else model.decision_function
+        )
+
+    def _encode(self, truth: np.ndarray, about: Any) -> np.ndarray:
+        return encode_labels(truth, about[0])[1]
+
+    def _plan(self, table: Judged) -> ReleasePlan:
+        classes, probabilities = table.about
+        return ReleasePlan.build(
+            *(self.epsilon, self.delta, self._relation, table.n_rows, classes),
+            thresholds=self._thresholds(),
+            n_bins=self.n_bins,
+            score_values=self.score_values,
+            subgroups=None if self.subgroups is None else tuple(self.subgroups),
+            probabilities=probabilities,
+        )
+
+    def _use_rows(self, plan: ReleasePlan, table: Judged, progress: FitProgress) -> ScoreTables:
+        many = len(plan.classes) > 2
+        raw = ask_model(table, len(plan.classes) if many or plan.probabilities else 1)
+        # One column of scores for each table, and the class of the largest.
+        scores, predicted = raw if plan.probabilities else expit(raw), raw.argmax(axis=1)
+        scores = scores if many else scores[:, -1:]
+        used, units = [table.truth, table.members, predicted], table.units
+        weights = None if units is None else UNIT // units.counts[units.codes]
+        used += [] if weights is None else [weights]
+        stream = resolve_random_state(
+            self.random_state, fit_context(self._of_seed(), scores, *used)
+        )
+        plan = plan.locate(scores, weights, stream)
+        return plan.release(plan.count(scores, *used), stream)
+
+
+class PrivateEvaluation(HasSubgroups, ScoresRows):
     """Performance of a public model on private rows: every figure with an interval, one charge.
 
     The scores of the rows are counted in public bins, by label; noise is added to the counts, once.
@@ -85,11 +156,6 @@ class PrivateEvaluation(EvaluatesModel):
         default=None,
     )
 
-    _assumptions = (
-        "the model is public: what it learned of private rows was paid for by its own fit",
-        "a row's score is a function of that row and the model alone",
-        "the label set, subgroups, thresholds and all parameters are public",
-    )
     _released = ("noisy counts of scores by label", "all figures that follow from them")
 
     def evaluate(
@@ -200,53 +266,8 @@ class PrivateEvaluation(EvaluatesModel):
             if np.unique(given).size < given.size:
                 raise ValueError(f"{name} must be distinct, got {values!r}.")
 
-    def _about(self, model: Any) -> tuple[tuple[np.ndarray, bool], Callable[..., Any]]:
-        """Return the label set, whether scores are probabilities, and what gives them."""
-        probabilities = hasattr(model, "predict_proba")
-        if not probabilities and not hasattr(model, "decision_function"):
-            raise TypeError(
-                f"{type(model).__name__} has neither predict_proba nor decision_function: give a "
-                "fitted classifier, or a regressor to PrivateRegressionEvaluation."
-            )
-        if not probabilities and getattr(model, "decision_function_shape", "ovr") == "ovo":
-            raise ValueError("decision_function_shape='ovo' has no score a class: take 'ovr'.")
-        known = getattr(model, "classes_", None)
-        given = known if self.classes is None else self.classes
-        if given is None:
-            raise ValueError("the model has no classes_: name the label set with classes=.")
-        classes, _ = encode_labels(np.asarray(given), given)
-        if known is not None and not np.array_equal(classes, known):
-            raise ValueError("classes= must be the classes that the model was fitted with.")
-        return (classes, probabilities), (
-            model.predict_proba if probabilities else model.decision_function
-        )
-
-    def _encode(self, truth: np.ndarray, about: Any) -> np.ndarray:
-        return encode_labels(truth, about[0])[1]
-
-    def _plan(self, table: Judged) -> ReleasePlan:
-        classes, probabilities = table.about
-        return ReleasePlan.build(
-            *(self.epsilon, self.delta, self._relation, table.n_rows, classes),
-            thresholds=tuple(float(at) for at in self.thresholds),
-            n_bins=self.n_bins,
-            score_values=self.score_values,
-            subgroups=None if self.subgroups is None else tuple(self.subgroups),
-            probabilities=probabilities,
-        )
-
-    def _use_rows(self, plan: ReleasePlan, table: Judged, progress: FitProgress) -> ScoreTables:
-        many = len(plan.classes) > 2
-        raw = ask_model(table, len(plan.classes) if many or plan.probabilities else 1)
-        # One column of scores for each table, and the class of the largest.
-        scores, predicted = raw if plan.probabilities else expit(raw), raw.argmax(axis=1)
-        scores = scores if many else scores[:, -1:]
-        used, units = [table.truth, table.members, predicted], table.units
-        weights = None if units is None else UNIT // units.counts[units.codes]
-        used += [] if weights is None else [weights]
-        stream = resolve_random_state(self.random_state, fit_context(self, scores, *used))
-        plan = plan.locate(scores, weights, stream)
-        return plan.release(plan.count(scores, *used), stream)
+    def _thresholds(self) -> tuple[float, ...]:
+        return tuple(float(at) for at in self.thresholds)
 
     def _result(
         self, plan: ReleasePlan, table: Judged, released: ScoreTables, spent: PrivacySpent

@@ -13,7 +13,7 @@ from skdp.budget.charging import ChargesBudget
 from skdp.estimators.labels import read_numbers
 from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import resolve_random_state
-from skdp.metrics.base import EvaluatesModel, Judged, ask_model
+from skdp.metrics.base import EvaluatesModel, HasSubgroups, Judged, ask_model
 from skdp.metrics.errors import ErrorPlan, ErrorTables
 from skdp.metrics.regression_result import PrivateRegressionResult
 from skdp.parameters import check_bounds, check_integer, check_real, parameter
@@ -26,7 +26,7 @@ from skdp.statistics.noise import UNIT
 _GUESSES = 200
 
 
-class PrivateRegressionEvaluation(EvaluatesModel):
+class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
     """How well a public regressor predicts private rows: figures with intervals, one charge.
 
     Sums of errors and targets, and a table of errors by prediction, are released once, with noise.

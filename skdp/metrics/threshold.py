@@ -55,8 +55,8 @@ class PrivateThreshold(AdjustsModel):
 
     metric: ThresholdMetric = parameter(
         '{"youden", "f1", "cost"}',
-        """What to optimise: sensitivity + specificity - 1, the F1 score of ``classes_[1]``, or the
-        cost of errors.""",
+        """The aim: sensitivity + specificity - 1, the F1 score of ``classes_[1]``, or the cost of
+        errors.""",
         default="youden",
     )
     costs: tuple[float, float] = parameter(
@@ -74,10 +74,9 @@ class PrivateThreshold(AdjustsModel):
         own = hasattr(self.estimator_, "predict_proba")
         return found - (log_odds(np.array(self.threshold_)) if own else self.threshold_)
 
-    @property
-    def _threshold(self) -> float:
-        """Where a calibrated model would have it: that edge is released most sharply."""
-        return float(self.costs[0] / sum(self.costs)) if self.metric == "cost" else 0.5
+    def _thresholds(self) -> tuple[float, ...]:
+        """Return where a calibrated model would have it: that edge is released most sharply."""
+        return (float(self.costs[0] / sum(self.costs)) if self.metric == "cost" else 0.5,)
 
     def _check_parameters(self) -> None:
         check_choice("metric", self.metric, ("youden", "f1", "cost"))
