@@ -69,6 +69,7 @@ MAY_IMPORT = {
             "scores",
             "seeding",
             "silence",
+            "sklearn_bases",
             "units",
         ),
     },

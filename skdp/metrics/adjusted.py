@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -20,6 +19,7 @@ from skdp.metrics.release import ReleasePlan, ScoreTables
 from skdp.parameters import DeclaredParameters, check_integer, parameter, released
 from skdp.reporting.privacy_spent import PrivacySpent, spending_of
 from skdp.scores.curve import log_odds
+from skdp.sklearn_bases import ClassifierMixin, MetaEstimatorMixin
 
 
 def _has_probabilities(adjusted: Any) -> bool:

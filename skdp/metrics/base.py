@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +25,7 @@ from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_scores import ask_rows
 from skdp.row_sources import in_blocks, source_of
 from skdp.silence import around_runs
+from skdp.sklearn_bases import BaseEstimator
 from skdp.units import Units, units_of
 
 _ARITHMETIC = (
