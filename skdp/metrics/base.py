@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_consistent_length
@@ -95,7 +95,6 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         counts in, and add-remove where nothing is charged.""",
         default=None,
     )
-    subgroups = cast(Any, None)  # of evaluations that have any
 
     _method = ".evaluate"
     # What is taken for granted beside the rows, and what is released.
@@ -114,14 +113,19 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         super()._check_parameters()
         if self.n_bins != "auto":
             check_integer("n_bins", self.n_bins, at_least=10)
+        listed = self._given("subgroups")
         # A label that is not equal to itself, as NaN, is no label; pandas' NA does not say.
         if any(
             at is None or not isinstance(at == at, bool | np.bool_) or at != at
-            for at in (() if self.subgroups is None else self.subgroups)
+            for at in (() if listed is None else listed)
         ):
             raise ValueError("subgroups must be labels other than None and NaN.")
-        if self.subgroups is not None and len(set(self.subgroups)) < max(1, len(self.subgroups)):
-            raise ValueError(f"subgroups must be distinct labels, got {self.subgroups!r}.")
+        if listed is not None and len(set(listed)) < max(1, len(listed)):
+            raise ValueError(f"subgroups must be distinct labels, got {listed!r}.")
+
+    def _given(self, name: str) -> Any:
+        """Return a parameter that not all evaluations have; None without it."""
+        return self.get_params(deep=False).get(name)
 
     @property
     def _relation(self) -> Any:
@@ -159,7 +163,8 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
 
     def _members(self, given: Any, n_rows: int) -> np.ndarray:
         """Return the place of each row's subgroup on the declared list."""
-        if (given is None) != (self.subgroups is None):
+        listed = self._given("subgroups")
+        if (given is None) != (listed is None):
             raise ValueError(
                 f"declare the list of subgroups in {type(self).__name__}(subgroups=[...]), and "
                 "give each row's in evaluate(..., subgroups=...): both or neither."
@@ -167,7 +172,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         if given is None:
             return np.zeros(n_rows, dtype=np.int64)
         refuse_masked(given, "subgroups")
-        places = {label: place for place, label in enumerate(self.subgroups)}
+        places = {label: place for place, label in enumerate(listed)}
         try:
             if getattr(given, "ndim", 1) != 1:
                 raise TypeError

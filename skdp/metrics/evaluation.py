@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
@@ -24,8 +24,6 @@ from skdp.statistics.noise import UNIT
 
 class ScoresRows(EvaluatesModel):
     """Base of what releases tables of a public classifier's scores by label."""
-
-    score_values = classes = cast(Any, None)
 
     _assumptions = (
         "the model is public: what it learned of private rows was paid for by its own fit",
@@ -52,7 +50,8 @@ class ScoresRows(EvaluatesModel):
         if not probabilities and getattr(model, "decision_function_shape", "ovr") == "ovo":
             raise ValueError("decision_function_shape='ovo' has no score a class: take 'ovr'.")
         known = getattr(model, "classes_", None)
-        given = known if self.classes is None else self.classes
+        declared = self._given("classes")
+        given = known if declared is None else declared
         if given is None:
             raise ValueError("the model has no classes_: name the label set with classes=.")
         classes, _ = encode_labels(np.asarray(given), given)
@@ -66,13 +65,13 @@ class ScoresRows(EvaluatesModel):
         return encode_labels(truth, about[0])[1]
 
     def _plan(self, table: Judged) -> ReleasePlan:
-        classes, probabilities = table.about
+        (classes, probabilities), subgroups = table.about, self._given("subgroups")
         return ReleasePlan.build(
             *(self.epsilon, self.delta, self._relation, table.n_rows, classes),
             thresholds=self._thresholds(),
             n_bins=self.n_bins,
-            score_values=self.score_values,
-            subgroups=None if self.subgroups is None else tuple(self.subgroups),
+            score_values=self._given("score_values"),
+            subgroups=None if subgroups is None else tuple(subgroups),
             probabilities=probabilities,
         )
 
