@@ -1,12 +1,13 @@
-"""The order of every private fit, which stands here once: check, plan, charge, carry out, publish.
+"""The order of every private release, which stands here once: check, plan, charge, use, publish.
 
 Parameters and shapes are checked first, and no value of a row but a non-finite one decides an
 error; the plan follows from public numbers; the budget is charged, durably; and only then are rows
-used. What carrying out returns is all that may be published.
+used. What their use returns is all that may be published.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -14,11 +15,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from skdp.accounting import Event
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
 from skdp.choices import Adjacency
 from skdp.dask_tables import trusted
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES
+from skdp.mechanisms.random_stream import is_seeded
 from skdp.parameters import (
     PURE_OFFERS,
     SMALLEST_DELTA,
@@ -29,10 +32,11 @@ from skdp.parameters import (
     parameter,
     released,
 )
-from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.reporting.privacy_spent import REAL_NUMBERS, PrivacySpent
 
-# Frames that the decorator puts between a user's call of fit and `_fit`, for warnings.
-FRAMES_ABOVE = 1
+# Frames between a user's call of fit and the order of a release, for warnings: `_fit` and its
+# decorator's.
+FRAMES_ABOVE = 2
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -42,7 +46,7 @@ except ImportError:  # scikit-learn < 1.9
     callbacks = None
 
 if callbacks is None or TYPE_CHECKING:  # scikit-learn has no types: methods would lose theirs
-    FRAMES_ABOVE = 0
+    FRAMES_ABOVE = 1
 
     class CallbackSupportMixin:
         """Stand-in: this version of scikit-learn has no callbacks."""
@@ -120,126 +124,118 @@ def _refuse_changed(table: Any) -> None:
             part.check_rows()
 
 
-class PrivateFit(DeclaredParameters, ChargesBudget, CallbackSupportMixin, ABC):
-    """Base of everything that fits privately: estimators, transformers and searches."""
+def _frames_to_the_user() -> int:
+    """Return how far above its caller the code lies that called the library, or scikit-learn."""
+    frame, frames = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("skdp", "sklearn"):
+        frame, frames = frame.f_back, frames + 1
+    return frames
 
-    epsilon: float = parameter(
-        "float", "Privacy parameter of one fit, positive.", default=1.0, kw_only=False
-    )
-    delta: float = parameter(
-        "float",
-        "Privacy parameter of one fit, in (0, 1); keep it well below 1/n.",
-        default=1e-6,
-        kw_only=False,
-    )
-    adjacency: Adjacency = parameter(
-        '{"replace-one", "add-remove"}',
-        "Neighbouring tables: one row replaced, or one added or removed.",
-        default="replace-one",
-    )
-    accountant: Any = parameter(
-        "BudgetAccountant or None",
-        """Budget to charge before rows are used. None charges that of the ``with`` block in
-        which it is made or fitted; without one the fit is not counted, or refused where
-        `set_config` requires a budget.""",
-        default=None,
-    )
-    random_state: Any = parameter(
-        "int, RandomState or None",
-        """None draws all randomness from a cryptographic stream keyed by the operating system. A
-        seed is for tests: the guarantee does not hold against whoever knows it.""",
-        default=None,
-    )
-    verbose: int = parameter("int", "If positive, print what the fit will spend.", default=0)
-    privacy_spent_: PrivacySpent = released(
-        "PrivacySpent", "The guarantee, its mechanism and its assumptions."
-    )
 
-    _listed: ClassVar[tuple[str, ...]] = (
-        *("teacher", "epsilon", "delta", "loss", "target_bounds", "privacy", "noise_multiplier"),
-        *("adjacency", "data_norm", "width", "quantile", "classes", "class_weight", "prevalence"),
-        *("hidden_layer_sizes", "activation", "prior_precision", "noise_aware", "alpha"),
-        *("half_width", "fit_intercept", "intercept_scaling", "max_grad_norm", "clipping"),
-        *("coefs_init", "intercepts_init", "batch_size", "sampling", "max_iter", "solver"),
-        *("momentum", "beta_1", "beta_2", "learning_rate", "learning_rate_init"),
-        *("learning_rate_final", "decay_share", "average", "radius", "numerics", "calibration"),
-        *("physical_batch_size", "calibrate", "unit_weighting", "max_unit_rows", "accountant"),
-        *("random_state", "verbose", "coef_", "coef_std_", "intercept_", "intercept_std_"),
-        *("coefs_", "intercepts_", "activation_", "out_activation_", "n_layers_", "n_outputs_"),
-        *("classes_", "calibration_", "n_iter_", "noise_multiplier_", "privacy_spent_"),
-        *("n_features_in_", "feature_names_in_"),
-    )
+class PrivateRelease(ChargesBudget, ABC):
+    """Base of all that uses private rows: fits, evaluations, adjusted models and statistics."""
+
+    epsilon: Any
+    delta: Any
+    adjacency: Any
+    accountant: Any
+    random_state: Any
+    verbose: int
+
+    # What epsilon and delta may be, and what errors advise.
+    _epsilons: ClassVar[dict[str, float]] = {"at_least": 1e-9, "at_most": 1e6}
     _special_epsilons: ClassVar[tuple[str | None, ...]] = ()
-    _remedy_for_epsilon = "Smaller means more private; 1.0 is a common choice."
+    _remedy_for_epsilon = ""
+    _remedy_for_delta = ""
     _offers_pure = False  # whether delta may be 0
-    # What fit takes, for errors; None passes metadata on.
-    _fit_takes: ClassVar[str | None] = "X and y only"
+    _method = ".fit"  # which is charged for
+    _about_time = ""
 
-    @with_callbacks
-    def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
-        """Fit in the order of the guarantee."""
-        self._refuse_fit_params(params)
+    def _release(self, X: Any, y: Any, params: dict[str, Any]) -> Any:
+        """Release in the order of the guarantee; `params` are what else is given with the rows."""
         self._check_parameters()
         with _last_fit_kept(self):
             table = self._read(X, y, params)
             plan = self._plan(table)
-            if self.delta >= 1.0 / table.n_rows:
-                warnings.warn(
-                    f"delta={self.delta:g} is not below 1/n={1.0 / table.n_rows:.3g}: such a delta "
-                    "permits publishing whole rows at random. Choose delta well below 1/n.",
-                    PrivacyWarning,
-                    stacklevel=3 + FRAMES_ABOVE,
-                )
-            spent = self._account(plan)
-            if getattr(table, "by_unit", False):
-                spent = replace(spent, unit="group")
-            of_rows = getattr(getattr(table, "X", None), "assumptions", ())
-            of_dask = trusted(X, y, *params.values())
-            said = dict.fromkeys((*spent.assumptions, *of_rows, *of_dask))
-            spent = replace(spent, assumptions=tuple(said))
+            self._warn_of_delta(table)
+            spent = self._spent(plan, table, X, y, *params.values())
             progress = FitProgress(self, self._public_steps(plan))
-            charge_fit(self, spent, progress.task)
+            self._charge(spent, progress)
             if self.verbose:
-                # Said of every fit: whether one compiles may depend on rows and on other fits.
-                once = "loops that are new to a machine are compiled first, see skdp.warm_up"
-                print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism} ({once})")
+                print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}{self._about_time}")
             progress.begin()
             released = self._use_rows(plan, table, progress)
             _refuse_changed(table)
         # What a model publishes before its last step fails is paid for.
-        self._publish(plan, table, released, spent)
-        self.privacy_spent_ = spent
+        result = self._result(plan, table, released, spent)
         progress.end()
-        return self
-
-    def _refuse_fit_params(self, params: dict[str, Any]) -> None:
-        if "sample_weight" in params:
-            raise TypeError(
-                f"{type(self).__name__}.fit takes no sample_weight: a weight multiplies one "
-                "record's influence and so the noise that hides it. Leave it out; to protect "
-                "people with several rows, give their ids as groups=."
-            )
-        if params and self._fit_takes:
-            raise TypeError(
-                f"{type(self).__name__}.fit takes {self._fit_takes}, got {', '.join(params)}."
-            )
+        return result
 
     def _check_parameters(self) -> None:
         check_real(
             "epsilon",
             self.epsilon,
-            above=0.0,
+            **self._epsilons,
             allowed=self._special_epsilons,
             remedy=self._remedy_for_epsilon,
         )
         if not self._offers_pure or self.delta != 0.0 or isinstance(self.delta, bool):
-            remedy = f"Choose it well below 1/n, for example 1e-6. {PURE_OFFERS}"
+            remedy = self._remedy_for_delta
             check_real("delta", self.delta, at_least=SMALLEST_DELTA, below=1.0, remedy=remedy)
-        check_choice("adjacency", self.adjacency, ADJACENCIES)
-        check_integer(
-            "verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose
-        )
+        check_choice("adjacency", self._relation, ADJACENCIES)
         check_accountant(self.accountant)
+        is_seeded(self.random_state)
+
+    @property
+    def _relation(self) -> Any:
+        """Which tables are neighbours."""
+        return self.adjacency
+
+    def _warn_of_delta(self, table: Any) -> None:
+        if table.n_rows and self.delta >= 1.0 / table.n_rows:
+            quoted = f"={1.0 / table.n_rows:.3g}" if getattr(table, "n_is_public", True) else ""
+            warnings.warn(
+                f"delta={self.delta:g} is not below 1/n{quoted}: such a delta permits publishing "
+                "whole rows at random. Choose delta well below 1/n.",
+                PrivacyWarning,
+                stacklevel=_frames_to_the_user(),
+            )
+
+    def _spent(self, plan: Any, table: Any, *given: Any) -> PrivacySpent:
+        """Return the record of what will be spent, with what is taken for granted of the rows."""
+        spent = self._account(plan)
+        of_rows = getattr(
+            table, "assumptions", getattr(getattr(table, "X", None), "assumptions", ())
+        )
+        said = dict.fromkeys((*spent.assumptions, *of_rows, *trusted(*given)))
+        unit = "group" if getattr(table, "by_unit", False) else spent.unit
+        return replace(spent, unit=unit, assumptions=tuple(said))
+
+    def _record_of(
+        self,
+        event: Event,
+        adjacency: Adjacency,
+        mechanism: str,
+        assumptions: tuple[str, ...],
+        released: tuple[str, ...],
+        arithmetic: str = REAL_NUMBERS,
+    ) -> PrivacySpent:
+        """Return the record of an event."""
+        return PrivacySpent(
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            adjacency=adjacency,
+            event=event,
+            accountant="pld",
+            mechanism=mechanism,
+            assumptions=assumptions,
+            released=released,
+            seeded=is_seeded(self.random_state),
+            arithmetic=arithmetic,
+        )
+
+    def _charge(self, spent: PrivacySpent, progress: FitProgress) -> None:
+        charge_fit(self, spent, progress.task, self._method)
 
     # What each of them fills in.
 
@@ -260,9 +256,104 @@ class PrivateFit(DeclaredParameters, ChargesBudget, CallbackSupportMixin, ABC):
         """Carry the plan out, and return what is released."""
 
     @abstractmethod
-    def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
-        """Set the attributes that come from what is released and from the plan, and no others."""
+    def _result(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> Any:
+        """Return what follows from what is released and from the plan, and from nothing else."""
 
     def _public_steps(self, plan: Any) -> int:
         """Return the number of steps to announce to callbacks; 0 where it is not public."""
         return 0
+
+
+class ReleaseParameters(DeclaredParameters):
+    """What private releases take that are called with rows."""
+
+    accountant: Any = parameter(
+        "BudgetAccountant or None",
+        """Budget to charge before rows are used. None charges that of the ``with`` block in
+        which it is made or used; without one the release is not counted, or refused where
+        `set_config` requires a budget.""",
+        default=None,
+    )
+    random_state: Any = parameter(
+        "int, RandomState or None",
+        """None draws all randomness from a cryptographic stream keyed by the operating system. A
+        seed is for tests: the guarantee does not hold against whoever knows it.""",
+        default=None,
+    )
+    verbose: int = parameter("int", "If positive, print what will be spent.", default=0)
+
+
+class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
+    """Base of everything that fits privately: estimators, transformers and searches."""
+
+    epsilon: float = parameter(
+        "float", "Privacy parameter of one fit, positive.", default=1.0, kw_only=False
+    )
+    delta: float = parameter(
+        "float",
+        "Privacy parameter of one fit, in (0, 1); keep it well below 1/n.",
+        default=1e-6,
+        kw_only=False,
+    )
+    adjacency: Adjacency = parameter(
+        '{"replace-one", "add-remove"}',
+        "Neighbouring tables: one row replaced, or one added or removed.",
+        default="replace-one",
+    )
+    privacy_spent_: PrivacySpent = released(
+        "PrivacySpent", "The guarantee, its mechanism and its assumptions."
+    )
+
+    _listed: ClassVar[tuple[str, ...]] = (
+        *("teacher", "epsilon", "delta", "loss", "target_bounds", "privacy", "noise_multiplier"),
+        *("adjacency", "data_norm", "width", "quantile", "classes", "class_weight", "prevalence"),
+        *("hidden_layer_sizes", "activation", "prior_precision", "noise_aware", "alpha"),
+        *("half_width", "fit_intercept", "intercept_scaling", "max_grad_norm", "clipping"),
+        *("coefs_init", "intercepts_init", "batch_size", "sampling", "max_iter", "solver"),
+        *("momentum", "beta_1", "beta_2", "learning_rate", "learning_rate_init"),
+        *("learning_rate_final", "decay_share", "average", "radius", "numerics", "calibration"),
+        *("physical_batch_size", "calibrate", "unit_weighting", "max_unit_rows", "accountant"),
+        *("random_state", "verbose", "coef_", "coef_std_", "intercept_", "intercept_std_"),
+        *("coefs_", "intercepts_", "activation_", "out_activation_", "n_layers_", "n_outputs_"),
+        *("classes_", "calibration_", "n_iter_", "noise_multiplier_", "privacy_spent_"),
+        *("n_features_in_", "feature_names_in_"),
+    )
+    _epsilons: ClassVar[dict[str, float]] = {"above": 0.0}
+    _remedy_for_epsilon = "Smaller means more private; 1.0 is a common choice."
+    _remedy_for_delta = f"Choose it well below 1/n, for example 1e-6. {PURE_OFFERS}"
+    # Said of every fit: whether one compiles may depend on rows and on other fits.
+    _about_time = " (loops that are new to a machine are compiled first, see skdp.warm_up)"
+    # What fit takes, for errors; None passes metadata on.
+    _fit_takes: ClassVar[str | None] = "X and y only"
+
+    @with_callbacks
+    def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
+        self._refuse_fit_params(params)
+        return self._release(X, y, params)
+
+    def _refuse_fit_params(self, params: dict[str, Any]) -> None:
+        if "sample_weight" in params:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes no sample_weight: a weight multiplies one "
+                "record's influence and so the noise that hides it. Leave it out; to protect "
+                "people with several rows, give their ids as groups=."
+            )
+        if params and self._fit_takes:
+            raise TypeError(
+                f"{type(self).__name__}.fit takes {self._fit_takes}, got {', '.join(params)}."
+            )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer(
+            "verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose
+        )
+
+    def _result(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> Self:
+        self._publish(plan, table, released, spent)
+        self.privacy_spent_ = spent
+        return self
+
+    @abstractmethod
+    def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
+        """Set the attributes that come from what is released and from the plan, and no others."""

@@ -170,8 +170,8 @@ def _with_sections(cls: type[DeclaredParameters], doc: str) -> str:
     sections = []
     for title, listed in (("Parameters", names), ("Attributes", attributes)):
         entries = [_entry(fields[name], added.get(name, [])) for name in listed]
-        shown = "\n".join(entry for entry in entries if entry)
-        sections.append(f"{title}\n{'-' * len(title)}\n{shown}\n")
+        if shown := "\n".join(entry for entry in entries if entry):
+            sections.append(f"{title}\n{'-' * len(title)}\n{shown}\n")
     first = re.search(r"^\S.*\n-{4,}$", doc, re.MULTILINE)
     at = len(doc) if first is None else first.start()
     return f"{doc[:at]}{chr(10).join(sections)}\n{doc[at:]}"

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
         def set_params(self, **params: Any) -> Self:
             """Set parameters by name."""
 
+        def get_metadata_routing(self) -> Any:
+            """Return which metadata are asked for."""
+
         def __sklearn_tags__(self) -> Any: ...
 
         def __sklearn_clone__(self) -> Any: ...

@@ -11,13 +11,14 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 import skdp
+import skdp.metrics
 import skdp.model_selection
 import skdp.preprocessing
 from skdp.parameters import DeclaredParameters, parameter, released
 
 DECLARING = [
     value
-    for module in (skdp, skdp.model_selection, skdp.preprocessing)
+    for module in (skdp, skdp.metrics, skdp.model_selection, skdp.preprocessing)
     for value in (getattr(module, name) for name in module.__all__)
     if isinstance(value, type) and issubclass(value, DeclaredParameters)
 ]
@@ -25,9 +26,7 @@ DECLARING = [
 
 def described(cls):
     """Return the default that the docstring states of each parameter."""
-    doc = (
-        inspect.getdoc(cls).partition("Parameters\n----------\n")[2].partition("\nAttributes\n")[0]
-    )
+    doc = inspect.getdoc(cls).partition("Parameters\n----------\n")[2].partition("\n\n")[0]
     found = re.findall(r"^(\w+) : (.*?)(?:, default=(.*))?$", doc, re.MULTILINE)
     return {name: default for name, _, default in found}
 

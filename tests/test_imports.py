@@ -35,7 +35,10 @@ MAY_IMPORT = {
     "reporting": {
         *("accounting", "mechanisms", "exceptions", "identity", "parameters", "sklearn_bases"),
     },
-    "fitting": {"budget", "dask_tables", "reporting", "mechanisms", "exceptions", "parameters"},
+    "fitting": {
+        *("budget", "dask_tables", "reporting", "mechanisms", "accounting", "exceptions"),
+        "parameters",
+    },
     "estimators": {
         *("fitting", "models", "plans", "reporting", "mechanisms", "accounting", "losses"),
         *("exceptions", "inputs", "parameters", "row_bounds", "row_sources", "seeding", "silence"),
@@ -53,10 +56,10 @@ MAY_IMPORT = {
     },
     "statistics": {
         *("preprocessing", "budget", "reporting", "mechanisms", "accounting", "parameters"),
-        "dask_tables",
+        *("dask_tables", "fitting"),
     },
     "metrics": {
-        *("statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
+        *("fitting", "statistics", "estimators", "budget", "reporting", "mechanisms", "accounting"),
         *(
             "exceptions",
             "inputs",

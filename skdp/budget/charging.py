@@ -268,7 +268,7 @@ def check_accountant(accountant: Any) -> None:
         )
 
 
-def charge_fit(estimator: Any, spent: PrivacySpent, task: Any = None) -> None:
+def charge_fit(estimator: Any, spent: PrivacySpent, task: Any = None, method: str = ".fit") -> None:
     """Charge what a fit is about to spend; afterwards the rows may be used.
 
     `task` is its `CallbackContext` of scikit-learn, which names a search that it is a part of.
@@ -280,7 +280,7 @@ def charge_fit(estimator: Any, spent: PrivacySpent, task: Any = None) -> None:
         parameters = {**parameters, "search": search.record()}
     accountant = estimator.accountant
     try:
-        charge(accountant, spent, type(estimator).__name__, ".fit", parameters, bound)
+        charge(accountant, spent, type(estimator).__name__, method, parameters, bound)
     except BudgetExceededError as error:
         if search is not None:
             name_search(error, search, find_accountant(bound) if accountant is None else accountant)

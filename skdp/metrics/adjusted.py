@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.budget.charging import ChargesBudget
-from skdp.metrics.evaluation import PrivateEvaluation
+from skdp.choices import Adjacency
+from skdp.metrics.base import Judged
+from skdp.metrics.evaluation import PrivateEvaluation, ScoresRows
 from skdp.metrics.examination import claims_of
-from skdp.metrics.release import ScoreTables
-from skdp.parameters import check_integer
+from skdp.metrics.release import ReleasePlan, ScoreTables
+from skdp.parameters import DeclaredParameters, check_integer, parameter, released
 from skdp.reporting.privacy_spent import PrivacySpent, spending_of
 from skdp.scores.curve import log_odds
+from skdp.sklearn_bases import ClassifierMixin, MetaEstimatorMixin
 
 
 def _has_probabilities(adjusted: Any) -> bool:
@@ -28,26 +28,60 @@ def _has_probabilities(adjusted: Any) -> bool:
     return adjusted._calibrates or bool(model.predict_proba)
 
 
-class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstimator):
+class _HasModel(MetaEstimatorMixin, DeclaredParameters):
+    """The model that is adjusted, and what it knows of rows."""
+
+    estimator: Any = parameter(
+        "fitted classifier",
+        """The model, best as ``sklearn.frozen.FrozenEstimator(model)``, so that clones keep it.
+        Margins of models without ``predict_proba`` count as log odds.""",
+        kw_only=False,
+    )
+    estimator_: Any = released("classifier", "The model.")
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns that the model was fitted on."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the columns that the model was fitted on, if they had names."""
+        return self.estimator_.feature_names_in_
+
+
+class AdjustsModel(ClassifierMixin, ScoresRows, _HasModel):
     """Base of what adjusts a fitted model by one released table of its scores by label.
 
-    The table is an evaluation's, which keeps the order of check, plan, charge and use of rows; what
-    is learned of it is post-processing.
+    What is learned of the table is post-processing.
     """
 
-    estimator: Any
-    epsilon: Any
-    delta: Any
-    adjacency: Any
-    n_bins: Any
-    accountant: Any
-    random_state: Any
-    verbose: Any
+    _listed: ClassVar[tuple[str, ...]] = (
+        *("estimator", "epsilon", "delta", "method", "metric", "costs", "adjacency", "n_bins"),
+        *("accountant", "random_state", "verbose", "threshold_", "intercept_", "slope_"),
+        *("estimator_", "classes_", "n_features_in_", "feature_names_in_", "privacy_spent_"),
+    )
+    _added_texts: ClassVar[dict[str, str]] = {"epsilon": "It is of this fit alone."}
+
+    adjacency: Adjacency | None = parameter(
+        '{"add-remove", "replace-one"} or None',
+        "Which tables are neighbours; None takes the relation of the model.",
+        default=None,
+    )
+    classes_: np.ndarray = released("ndarray of shape (n_classes,)", "Labels of the model.")
+    n_features_in_: int = released("int", "That of the model.")
+    feature_names_in_: np.ndarray = released(
+        "ndarray of shape (n_features,)", "Those of the model."
+    )
+    privacy_spent_: PrivacySpent = released(
+        "PrivacySpent",
+        """The guarantee of this fit. The model has its own record; `privacy_statement` adds both,
+        which holds whether or not they saw the same rows.""",
+    )
 
     # The statement counts what the model inside has cost as well.
     _stands_on = "estimator_"
-    _released: tuple[str, ...]
-    _threshold: float = 0.5
+    _method = ".fit"
     _calibrates = False
 
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
@@ -78,14 +112,9 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
         BudgetExceededError
             If the budget cannot take the charge; the rows are not used then.
         """
-        self._check_model()
-        evaluation = self._evaluation().set_params(accountant=self.accountant, verbose=self.verbose)
-        evaluation._caller = (self, ".fit")
-        result = evaluation.evaluate(self.estimator, X, y, groups=groups)
-        self.estimator_, self.classes_ = self.estimator, result.tables.classes
-        self._learn(result.tables)
-        self.privacy_spent_ = replace(result.privacy_spent_, released=self._released)
-        return self
+        beside = {"model": self.estimator, "subgroups": None, "groups": groups}
+        found: Self = self._release(X, y, beside)
+        return found
 
     def privacy_plan(
         self, n_samples: int, n_features: int | None = None, groups: bool = False
@@ -106,15 +135,11 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
         PrivacySpent
             The record that `privacy_spent_` would be.
         """
-        self._check_model()
-        evaluation = self._evaluation()
-        evaluation._check_parameters()
+        self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
-        probabilities = hasattr(self.estimator, "predict_proba")
-        plan = evaluation._plan(n_samples, self.estimator.classes_, probabilities)
-        spent = evaluation._account(plan, groups)
-        assumptions = (*spent.assumptions, *claims_of(self.estimator))
-        return replace(spent, assumptions=assumptions, released=self._released)
+        about = self._about(self.estimator)[0]
+        table = Judged(n_samples, about, groups, claims_of(self.estimator))
+        return self._spent(self._plan(table), table)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels.
@@ -178,8 +203,7 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
     def _learn(self, tables: ScoreTables) -> None:
         """Set what follows from the released tables."""
 
-    def _check_model(self) -> None:
-        """Refuse what is no fitted classifier."""
+    def _check_parameters(self) -> None:
         try:
             check_is_fitted(self.estimator)
         except NotFittedError:
@@ -190,22 +214,36 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
             ) from None
         if not hasattr(self.estimator, "classes_"):
             raise TypeError(f"{type(self.estimator).__name__} has no classes_: give a classifier.")
+        super()._check_parameters()
 
-    def _evaluation(self) -> PrivateEvaluation:
-        adjacency = self.adjacency
-        if adjacency is None:
+    @property
+    def _relation(self) -> Any:
+        if self.adjacency is None:
             try:
-                adjacency = spending_of(self.estimator)[1].adjacency
+                return spending_of(self.estimator)[1].adjacency
             except TypeError:  # fitted without privacy, on public rows
-                adjacency = "replace-one"
+                return "replace-one"
+        return self.adjacency
+
+    def _thresholds(self) -> tuple[float, ...]:
+        return (0.5,)
+
+    def _of_seed(self) -> PrivateEvaluation:
         return PrivateEvaluation(
             self.epsilon,
             self.delta,
-            thresholds=(self._threshold,),
+            thresholds=self._thresholds(),
             n_bins=self.n_bins,
-            adjacency=adjacency,
-            random_state=self.random_state,
+            adjacency=self._relation,
         )
+
+    def _result(
+        self, plan: ReleasePlan, table: Judged, released: ScoreTables, spent: PrivacySpent
+    ) -> Self:
+        self.estimator_, self.classes_ = self.estimator, released.classes
+        self._learn(released)
+        self.privacy_spent_ = spent
+        return self
 
     def _log_odds(self, X: Any) -> np.ndarray:
         """Return the model's log odds, or its margins; one column for each table."""
@@ -214,16 +252,6 @@ class AdjustsModel(ClassifierMixin, MetaEstimatorMixin, ChargesBudget, BaseEstim
             return margins.reshape(len(margins), -1)
         found = log_odds(np.asarray(self.estimator_.predict_proba(X), dtype=np.float64))
         return found if found.shape[1] > 2 else found[:, 1:]
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns that the model was fitted on."""
-        return int(self.estimator_.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the columns that the model was fitted on, if they had names."""
-        return self.estimator_.feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

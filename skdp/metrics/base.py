@@ -1,31 +1,32 @@
-"""What evaluations share: checks of the call, the record and the charge, predictions unheard."""
+"""What evaluations share: parameters, checks of a call, and the way to ask a model, unheard."""
 
 from __future__ import annotations
 
-import warnings
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_relation
-from skdp.dask_tables import counted, in_partitions, is_dask_array
-from skdp.exceptions import PrivacyWarning, RowsChangedError
-from skdp.inputs import refuse_masked, refuse_times
-from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
-from skdp.mechanisms.random_stream import is_seeded
-from skdp.metrics.examination import numbers_of
-from skdp.parameters import SMALLEST_DELTA, check_choice, check_integer, check_real
+from skdp.budget.charging import ChargesBudget, find_relation
+from skdp.choices import Adjacency, Auto
+from skdp.dask_tables import Columns, counted, in_partitions, is_dask_array
+from skdp.exceptions import RowsChangedError
+from skdp.fitting import PrivateRelease, ReleaseParameters
+from skdp.inputs import refuse_masked, refuse_times, validate_column
+from skdp.metrics.examination import examine_model, numbers_of
+from skdp.parameters import DeclaredParameters, check_integer, parameter
 from skdp.pipelines import first_step
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.row_scores import Way, ask_rows
+from skdp.row_scores import ask_rows
 from skdp.row_sources import in_blocks, source_of
 from skdp.silence import around_runs
-from skdp.sklearn_bases import columns_of
+from skdp.sklearn_bases import BaseEstimator, columns_of
+from skdp.units import Units, units_of
 
 _ARITHMETIC = (
     "counts are integers, and their noise is drawn on the integers with exact probabilities "
@@ -33,68 +34,137 @@ _ARITHMETIC = (
 )
 
 
-class EvaluatesModel(ChargesBudget, BaseEstimator):
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Rows, and how to ask a public model about them; without rows, the public numbers alone."""
+
+    n_rows: int  # of persons, where rows have ids
+    about: Any  # what is public of the model or of targets
+    by_unit: bool = False
+    claims: tuple[str, ...] = ()
+    rows: Any = None
+    ask: Any = None
+    way: Any = None
+    truth: Any = None
+    members: Any = None
+    units: Units | None = None
+    beside: Columns | None = None
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken for granted of the rows and of the model."""
+        who = "persons, of whom each id in groups= is one," if self.by_unit else "rows"
+        return (f"the number of {who} is public", *self.claims)
+
+
+class HasSubgroups(DeclaredParameters):
+    """The list of subgroups of evaluations that have figures of each."""
+
+    subgroups: Any = parameter(
+        "sequence or None",
+        """The public list of subgroups that figures are wanted for, of which each row has one;
+        None and NaN are no subgroups.""",
+        default=None,
+    )
+
+
+class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
     """Base of what evaluates a public model on private rows by one charged release."""
 
-    epsilon: Any
-    delta: Any
-    adjacency: Any
-    accountant: Any
-    n_bins: Any
-    subgroups: Any = None  # of evaluations that have any
-    random_state: Any
-    verbose: Any
+    _listed: ClassVar[tuple[str, ...]] = (
+        *("epsilon", "delta", "thresholds", "target_bounds", "largest_error", "n_bins"),
+        *("score_values", "adjacency", "accountant", "classes", "subgroups", "random_state"),
+        "verbose",
+    )
 
-    # What was called, and its method, where the evaluation is a part of it.
-    _caller: tuple[Any, str] | None = None
+    epsilon: float = parameter(
+        "float", "Privacy parameter in nats, positive.", default=1.0, kw_only=False
+    )
+    delta: float = parameter(
+        "float", "Failure probability, in (0, 1), well below 1/n.", default=1e-6, kw_only=False
+    )
+    n_bins: int | Auto = parameter(
+        'int or "auto"',
+        'Number of bins, at least 10; ``"auto"`` takes 10 to 44 by n and the noise.',
+        default="auto",
+    )
+    adjacency: Adjacency | None = parameter(
+        '{"add-remove", "replace-one"} or None',
+        """Which tables are neighbours: one has a row more, the number n that figures are divided by
+        being public and unchanged, or one row is another. None takes the relation that the budget
+        counts in, and add-remove where nothing is charged.""",
+        default=None,
+    )
 
-    def _check_shared(self) -> None:
-        check_real("epsilon", self.epsilon, at_least=1e-9, at_most=1e6)
-        check_real("delta", self.delta, at_least=SMALLEST_DELTA, below=1.0)
-        if self.adjacency is not None:
-            check_choice("adjacency", self.adjacency, ADJACENCIES)
-        check_accountant(self.accountant)
-        is_seeded(self.random_state)
+    _method = ".evaluate"
+    # What is taken for granted beside the rows, and what is released.
+    _assumptions: ClassVar[tuple[str, ...]]
+    _released: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def _about(self, model: Any) -> tuple[Any, Callable[..., Any]]:
+        """Return what is public of the model or of targets, and its method to ask, or refuse it."""
+
+    @abstractmethod
+    def _encode(self, truth: np.ndarray, about: Any) -> np.ndarray:
+        """Return labels or targets as figures need them."""
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.n_bins != "auto":
             check_integer("n_bins", self.n_bins, at_least=10)
+        listed = self._given("subgroups")
         # A label that is not equal to itself, as NaN, is no label; pandas' NA does not say.
         if any(
             at is None or not isinstance(at == at, bool | np.bool_) or at != at
-            for at in (() if self.subgroups is None else self.subgroups)
+            for at in (() if listed is None else listed)
         ):
             raise ValueError("subgroups must be labels other than None and NaN.")
-        if self.subgroups is not None and len(set(self.subgroups)) < max(1, len(self.subgroups)):
-            raise ValueError(f"subgroups must be distinct labels, got {self.subgroups!r}.")
+        if listed is not None and len(set(listed)) < max(1, len(listed)):
+            raise ValueError(f"subgroups must be distinct labels, got {listed!r}.")
 
-    def _find_relation(self) -> Adjacency:
-        found: Adjacency = self.adjacency or find_relation(self.accountant, self._bound_accountant)
-        return found
+    def _given(self, name: str) -> Any:
+        """Return a parameter that not all evaluations have; None without it."""
+        return self.get_params(deep=False).get(name)
 
-    def _check_model(self, model: Any, X: Any) -> None:
-        shown = X._meta if is_dask_array(X) else X
-        refuse_masked(shown)
-        first = first_step(model)
-        if first is model or isinstance(first, ChargesBudget):  # others may make numbers of times
-            refuse_times(shown)
-        if isinstance(model, BaseEstimator):
-            check_is_fitted(model)
-        columns, wanted = getattr(X, "shape", (0, None))[1:], columns_of(model)
-        if wanted is not None and columns not in ((None,), (wanted,)):
-            raise ValueError(f"X must have the {wanted} columns of the model, got {columns}.")
+    @property
+    def _relation(self) -> Any:
+        if self.adjacency is None:
+            return find_relation(self.accountant, self._bound_accountant)
+        return self.adjacency
 
-    def _check_lengths(self, X: Any, y: np.ndarray, names: str, *others: Any) -> None:
-        if y.size == 0:
-            raise ValueError("y is empty: give at least one row.")
-        try:
-            check_consistent_length(
-                counted(X), y, *(column for column in others if column is not None)
-            )
-        except ValueError:
-            raise ValueError(f"{names} must have one entry for each row.") from None
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
+        """Check model, shapes, labels and subgroups; the model is tried on made-up rows."""
+        model = params["model"]
+        _check_model(model, X)
+        about, ask = self._about(model)
+        columns = Columns(y, params["subgroups"], params["groups"])
+        X = columns.seal(X)
+        y, subgroups, groups = columns.found
+        truth = validate_column(y)
+        _check_lengths(X, truth, subgroups, groups)
+        truth = self._encode(truth, about)
+        members = self._members(subgroups, truth.size)
+        units = None if groups is None else units_of(groups)
+        way, claims = examine_model(model, ask, X)
+        return Judged(
+            n_rows=truth.size if units is None else units.n_units,
+            about=about,
+            by_unit=units is not None,
+            claims=claims,
+            rows=X,
+            ask=ask,
+            way=way,
+            truth=truth,
+            members=members,
+            units=units,
+            beside=columns,
+        )
 
     def _members(self, given: Any, n_rows: int) -> np.ndarray:
         """Return the place of each row's subgroup on the declared list."""
-        if (given is None) != (self.subgroups is None):
+        listed = self._given("subgroups")
+        if (given is None) != (listed is None):
             raise ValueError(
                 f"declare the list of subgroups in {type(self).__name__}(subgroups=[...]), and "
                 "give each row's in evaluate(..., subgroups=...): both or neither."
@@ -102,7 +172,7 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
         if given is None:
             return np.zeros(n_rows, dtype=np.int64)
         refuse_masked(given, "subgroups")
-        places = {label: place for place, label in enumerate(self.subgroups)}
+        places = {label: place for place, label in enumerate(listed)}
         try:
             if getattr(given, "ndim", 1) != 1:
                 raise TypeError
@@ -118,67 +188,55 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
             )
         return members
 
-    def _warn_of_delta(self, n: int, stacklevel: int = 3) -> None:
-        if self.delta >= 1.0 / n:
-            warnings.warn(
-                f"delta={self.delta:g} is not below 1/n={1.0 / n:.3g}: such a delta permits "
-                "publishing whole rows at random. Choose delta well below 1/n.",
-                PrivacyWarning,
-                stacklevel=stacklevel,
-            )
-
-    def _spent(
-        self,
-        plan: Any,
-        assumptions: tuple[str, ...],
-        released: tuple[str, ...],
-        by_person: bool,
-    ) -> PrivacySpent:
-        who = "persons, of whom each id in groups= is one," if by_person else "rows"
-        return PrivacySpent(
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            adjacency=plan.adjacency,
-            event=plan.event,
-            accountant="pld",
-            mechanism=f"evaluation of a public model: {plan.describe()}",
-            assumptions=(*assumptions, f"the number of {who} is public"),
-            released=released,
-            seeded=is_seeded(self.random_state),
-            arithmetic=_ARITHMETIC,
-            unit="group" if by_person else "row",
+    def _account(self, plan: Any) -> PrivacySpent:
+        mechanism = f"evaluation of a public model: {plan.describe()}"
+        return self._record_of(
+            plan.event, plan.adjacency, mechanism, self._assumptions, self._released, _ARITHMETIC
         )
 
-    def _charge(self, spent: PrivacySpent) -> None:
-        """Charge the budget of whoever was called."""
-        caller, method = self._caller or (self, ".evaluate")
-        name, parameters = type(caller).__name__, caller.get_params(deep=False)
-        charge(self.accountant, spent, name, method, parameters, caller._bound_accountant)
-        if self.verbose:
-            print(f"[{name}] {spent!r}: {spent.mechanism}")
 
-    def _ask(
-        self, method: Callable[..., Any], X: Any, shape: tuple[int, int], way: Way
-    ) -> np.ndarray:
-        """Return what a model says of rows, as finite numbers of a shape; nobody hears it."""
-        ask = partial(ask_rows, partial(numbers_of, method), way=way)
+def _check_model(model: Any, X: Any) -> None:
+    shown = X._meta if is_dask_array(X) else X
+    refuse_masked(shown)
+    first = first_step(model)
+    if first is model or isinstance(first, ChargesBudget):  # others may make numbers of times
+        refuse_times(shown)
+    if isinstance(model, BaseEstimator):
+        check_is_fitted(model)
+    columns, wanted = getattr(X, "shape", (0, None))[1:], columns_of(model)
+    if wanted is not None and columns not in ((None,), (wanted,)):
+        raise ValueError(f"X must have the {wanted} columns of the model, got {columns}.")
 
-        def read(rows: Any) -> np.ndarray:
-            source = source_of(rows, converted=False)
-            return in_blocks(ask, rows if source is None else source)
 
-        try:
-            with around_runs():
-                raw = in_partitions(read, X)
-            sound = raw.shape == shape
-        except RowsChangedError:
-            raise
-        except (Exception, SystemExit):
-            sound = False
-        if not sound:
-            raise ValueError(
-                "the model failed on the rows, or returned scores that are not one for each row "
-                "and class. What it said is withheld, since it may quote private values, and the "
-                "charge stays: try it on made-up rows first."
-            )
-        return raw
+def _check_lengths(X: Any, y: np.ndarray, *others: Any) -> None:
+    if y.size == 0:
+        raise ValueError("y is empty: give at least one row.")
+    try:
+        check_consistent_length(counted(X), y, *(column for column in others if column is not None))
+    except ValueError:
+        raise ValueError("X, y, subgroups and groups must have one entry for each row.") from None
+
+
+def ask_model(table: Judged, width: int) -> np.ndarray:
+    """Return what a model says of rows, as so many finite numbers of each; nobody hears it."""
+    ask = partial(ask_rows, partial(numbers_of, table.ask), way=table.way)
+
+    def read(rows: Any) -> np.ndarray:
+        source = source_of(rows, converted=False)
+        return in_blocks(ask, rows if source is None else source)
+
+    try:
+        with around_runs():
+            raw = in_partitions(read, table.rows)
+        sound = raw.shape == (table.truth.size, width)
+    except RowsChangedError:
+        raise
+    except (Exception, SystemExit):
+        sound = False
+    if not sound:
+        raise ValueError(
+            "the model failed on the rows, or returned scores that are not one for each row "
+            "and class. What it said is withheld, since it may quote private values, and the "
+            "charge stays: try it on made-up rows first."
+        )
+    return raw

@@ -7,52 +7,15 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skdp.choices import Adjacency, Auto, CalibrationMethod
+from skdp.choices import CalibrationMethod
 from skdp.metrics.adjusted import AdjustsModel
 from skdp.metrics.release import ScoreTables
-from skdp.parameters import check_choice
+from skdp.parameters import check_choice, parameter, released
 from skdp.scores.curve import fit_logistic
 
 
 class PrivateCalibrator(AdjustsModel):
     """Probabilities of a fitted private model, calibrated on private rows for one charge.
-
-    Parameters
-    ----------
-    estimator : fitted classifier
-        The model, best as ``sklearn.frozen.FrozenEstimator(model)``, so that clones of the
-        calibrator keep it. Margins of models without ``predict_proba`` count as log odds.
-    epsilon : float, default=1.0
-        Privacy parameter in nats of the calibration alone, positive.
-    delta : float, default=1e-6
-        Failure probability, in (0, 1), well below 1/n.
-    method : {"sigmoid", "temperature"}, default="sigmoid"
-        Learn an intercept and a slope of log odds for each table, or the slope alone.
-    adjacency : {"add-remove", "replace-one"} or None, default=None
-        Which tables are neighbours; None takes the relation of the model.
-    n_bins : int or "auto", default="auto"
-        Number of bins of scores, as of `PrivateEvaluation`.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge; None takes that of the ``with`` block around the fit.
-    random_state : int, RandomState, RandomStream or None, default=None
-        None draws noise from the operating system. A seed is for tests: the guarantee does not hold
-        against whoever knows it.
-    verbose : int, default=0
-        Whether to print what is spent.
-
-    Attributes
-    ----------
-    intercept_, slope_ : ndarray of shape (n_tables,)
-        One table for two classes, else one for each class; slopes are positive.
-    estimator_ : classifier
-        The model.
-    classes_ : ndarray of shape (n_classes,)
-        Labels of the model.
-    n_features_in_, feature_names_in_
-        Of the model.
-    privacy_spent_ : PrivacySpent
-        Of this fit. The model has its own record; `privacy_statement` adds both, which holds
-        whether or not they saw the same rows.
 
     Notes
     -----
@@ -86,28 +49,16 @@ class PrivateCalibrator(AdjustsModel):
     _released = ("intercept_", "slope_")
     _calibrates = True
 
-    def __init__(
-        self,
-        estimator: Any,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        method: CalibrationMethod = "sigmoid",
-        adjacency: Adjacency | None = None,
-        n_bins: int | Auto = "auto",
-        accountant: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.delta = delta
-        self.method = method
-        self.adjacency = adjacency
-        self.n_bins = n_bins
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    method: CalibrationMethod = parameter(
+        '{"sigmoid", "temperature"}',
+        "Learn an intercept and a slope of log odds for each table, or the slope alone.",
+        default="sigmoid",
+    )
+    intercept_: np.ndarray = released(
+        "ndarray of shape (n_tables,)",
+        "Shifts of log odds: of one table for two classes, else of one for each class.",
+    )
+    slope_: np.ndarray = released("ndarray of shape (n_tables,)", "Slopes, which are positive.")
 
     def _adjust(self, found: np.ndarray) -> np.ndarray:
         return found * self.slope_ + self.intercept_
@@ -119,9 +70,9 @@ class PrivateCalibrator(AdjustsModel):
         shares = expit(np.maximum(found, -100.0))
         return shares / shares.sum(axis=1, keepdims=True)
 
-    def _check_model(self) -> None:
+    def _check_parameters(self) -> None:
         check_choice("method", self.method, ("sigmoid", "temperature"))
-        super()._check_model()
+        super()._check_parameters()
 
     def _learn(self, tables: ScoreTables) -> None:
         labels = [None] if len(self.classes_) == 2 else self.classes_.tolist()

@@ -2,88 +2,105 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
-from skdp.choices import Auto
-from skdp.dask_tables import Columns, trusted
 from skdp.estimators.labels import encode_labels
-from skdp.inputs import validate_column
-from skdp.mechanisms.contribution import Adjacency
+from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import resolve_random_state
-from skdp.metrics.base import EvaluatesModel
-from skdp.metrics.examination import examine_model
+from skdp.metrics.base import EvaluatesModel, HasSubgroups, Judged, ask_model
 from skdp.metrics.record import FIGURES
-from skdp.metrics.release import ReleasePlan
+from skdp.metrics.release import ReleasePlan, ScoreTables
 from skdp.metrics.result import PrivateEvaluationResult
-from skdp.parameters import check_integer, check_real
+from skdp.parameters import check_integer, check_real, parameter
 from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.row_scores import Way
 from skdp.seeding import fit_context
 from skdp.sklearn_bases import responds
 from skdp.statistics.noise import UNIT
-from skdp.units import units_of
-
-_ASSUMPTIONS = (
-    "the model is public: what it learned of private rows was paid for by its own fit",
-    "a row's score is a function of that row and the model alone",
-    "the label set, subgroups, thresholds and all parameters are public",
-)
 
 
-class _Rows(NamedTuple):
-    """What was checked before the charge: labels, subgroups, and what each row weighs."""
+class ScoresRows(EvaluatesModel):
+    """Base of what releases tables of a public classifier's scores by label."""
 
-    codes: np.ndarray
-    members: np.ndarray
-    weights: np.ndarray | None
-    n: int
+    _assumptions = (
+        "the model is public: what it learned of private rows was paid for by its own fit",
+        "a row's score is a function of that row and the model alone",
+        "the label set, subgroups, thresholds and all parameters are public",
+    )
+
+    @abstractmethod
+    def _thresholds(self) -> tuple[float, ...]:
+        """Return the probabilities at which rows are counted most sharply."""
+
+    def _of_seed(self) -> Any:
+        """Return whose parameters the noise of a seed is tied to."""
+        return self
+
+    def _about(self, model: Any) -> tuple[tuple[np.ndarray, bool], Callable[..., Any]]:
+        """Return the label set, whether scores are probabilities, and what gives them."""
+        probabilities = responds(model, "predict_proba")
+        if not probabilities and not responds(model, "decision_function"):
+            raise TypeError(
+                f"{type(model).__name__} has neither predict_proba nor decision_function: give a "
+                "fitted classifier, or a regressor to PrivateRegressionEvaluation."
+            )
+        one_vs_one = (
+            responds(model, "decision_function_shape") and model.decision_function_shape == "ovo"
+        )
+        if not probabilities and one_vs_one:
+            raise ValueError("decision_function_shape='ovo' has no score a class: take 'ovr'.")
+        known = model.classes_ if responds(model, "classes_") else None
+        declared = self._given("classes")
+        given = known if declared is None else declared
+        if given is None:
+            raise ValueError("the model has no classes_: name the label set with classes=.")
+        classes, _ = encode_labels(np.asarray(given), given)
+        if known is not None and not np.array_equal(classes, known):
+            raise ValueError("classes= must be the classes that the model was fitted with.")
+        return (classes, probabilities), (
+            model.predict_proba if probabilities else model.decision_function
+        )
+
+    def _encode(self, truth: np.ndarray, about: Any) -> np.ndarray:
+        return encode_labels(truth, about[0])[1]
+
+    def _plan(self, table: Judged) -> ReleasePlan:
+        (classes, probabilities), subgroups = table.about, self._given("subgroups")
+        return ReleasePlan.build(
+            *(self.epsilon, self.delta, self._relation, table.n_rows, classes),
+            thresholds=self._thresholds(),
+            n_bins=self.n_bins,
+            score_values=self._given("score_values"),
+            subgroups=None if subgroups is None else tuple(subgroups),
+            probabilities=probabilities,
+        )
+
+    def _use_rows(self, plan: ReleasePlan, table: Judged, progress: FitProgress) -> ScoreTables:
+        many = len(plan.classes) > 2
+        raw = ask_model(table, len(plan.classes) if many or plan.probabilities else 1)
+        # One column of scores for each table, and the class of the largest.
+        scores, predicted = raw if plan.probabilities else expit(raw), raw.argmax(axis=1)
+        scores = scores if many else scores[:, -1:]
+        used, units = [table.truth, table.members, predicted], table.units
+        weights = None if units is None else UNIT // units.counts[units.codes]
+        used += [] if weights is None else [weights]
+        stream = resolve_random_state(
+            self.random_state, fit_context(self._of_seed(), scores, *used)
+        )
+        plan = plan.locate(scores, weights, stream)
+        return plan.release(plan.count(scores, *used), stream)
 
 
-class PrivateEvaluation(EvaluatesModel):
+class PrivateEvaluation(HasSubgroups, ScoresRows):
     """Performance of a public model on private rows: every figure with an interval, one charge.
 
     The scores of the rows are counted in public bins, by label; noise is added to the counts, once.
     Accuracy, sensitivity, specificity, predictive values, ROC and precision-recall curves and their
     areas, Brier score and calibration follow from them and cost nothing more.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter in nats, positive.
-    delta : float, default=1e-6
-        Failure probability, in (0, 1), well below 1/n.
-    thresholds : sequence of floats, default=(0.5,)
-        Probabilities in (0, 1). A row is predicted to be positive if its score reaches a threshold;
-        figures are sharpest at those that are declared here.
-    n_bins : int or "auto", default="auto"
-        Number of bins, at least 10, densest where scores are; ``"auto"`` takes 10 to 44 by n and
-        the noise. Thresholds are among their edges.
-    score_values : array of shape (n_values,) or None, default=None
-        The values that scores can take, if they are few, as those of the leaves of a tree: each is
-        a bin of its own. They are to be read off the model or its rounding, never off scores. No
-        budget is spent on where bins lie then.
-    adjacency : {"add-remove", "replace-one"} or None, default=None
-        Which tables are neighbours: one has a row more, the number n that figures are divided by
-        being public and unchanged, or one row is another. None takes the relation that the budget
-        counts in, and add-remove where nothing is charged.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge; None takes that of the ``with`` block around the call.
-    classes : sequence or None, default=None
-        The public label set; None takes ``classes_`` of the model. Of two classes the last in
-        sorted order is positive; of more each has a table against the others.
-    subgroups : sequence or None, default=None
-        The public list of subgroups that figures are wanted for, of which each row has one;
-        None and NaN are no subgroups.
-    random_state : int, RandomState, RandomStream or None, default=None
-        None draws noise from the operating system. A seed is for tests: the guarantee does not hold
-        against whoever knows it.
-    verbose : int, default=0
-        Whether to print what is spent.
 
     Notes
     -----
@@ -118,32 +135,31 @@ class PrivateEvaluation(EvaluatesModel):
     1.0
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        thresholds: Any = (0.5,),
-        n_bins: int | Auto = "auto",
-        score_values: Any = None,
-        adjacency: Adjacency | None = None,
-        accountant: Any = None,
-        classes: Any = None,
-        subgroups: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.thresholds = thresholds
-        self.n_bins = n_bins
-        self.score_values = score_values
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.classes = classes
-        self.subgroups = subgroups
-        self.random_state = random_state
-        self.verbose = verbose
+    _added_texts: ClassVar[dict[str, str]] = {
+        "n_bins": "Bins are densest where scores are, and thresholds are among their edges.",
+    }
+
+    thresholds: Any = parameter(
+        "sequence of floats",
+        """Probabilities in (0, 1). A row is predicted to be positive if its score reaches a
+        threshold; figures are sharpest at those that are declared here.""",
+        default=(0.5,),
+    )
+    score_values: Any = parameter(
+        "array of shape (n_values,) or None",
+        """The values that scores can take, if they are few, as those of the leaves of a tree: each
+        is a bin of its own. They are to be read off the model or its rounding, never off scores. No
+        budget is spent on where bins lie then.""",
+        default=None,
+    )
+    classes: Any = parameter(
+        "sequence or None",
+        """The public label set; None takes ``classes_`` of the model. Of two classes the last in
+        sorted order is positive; of more each has a table against the others.""",
+        default=None,
+    )
+
+    _released = ("noisy counts of scores by label", "all figures that follow from them")
 
     def evaluate(
         self, model: Any, X: Any, y: Any, *, subgroups: Any = None, groups: Any = None
@@ -179,28 +195,10 @@ class PrivateEvaluation(EvaluatesModel):
         BudgetExceededError
             If the budget cannot take the charge; the rows are not used then.
         """
-        self._check_parameters()
-        probabilities, classes = self._about(model, X)
-        columns = Columns(y, subgroups, groups)
-        X = columns.seal(X)
-        y, subgroups, groups = columns.found
-        rows = self._read(X, y, classes, subgroups, groups)
-        plan = self._plan(rows.n, classes, probabilities)
-        method = model.predict_proba if probabilities else model.decision_function
-        way, assumed = examine_model(model, method, X)
-        spent = self._account(plan, groups is not None)
-        assumed = (*spent.assumptions, *assumed, *(trusted(X) or columns.trusts))
-        spent = replace(spent, assumptions=assumed)
-        self._charge(spent)
-        scores, predicted = self._score(method, X, rows.codes.size, plan, way)
-        columns.check_rows()
-        used = [rows.codes, rows.members, predicted]
-        used += [] if rows.weights is None else [rows.weights]
-        stream = resolve_random_state(self.random_state, fit_context(self, scores, *used))
-        plan = plan.locate(scores, rows.weights, stream)
-        exact = plan.count(scores, rows.codes, rows.members, predicted, rows.weights)
-        tables = plan.release(exact, stream)
-        return PrivateEvaluationResult(tables, spent, 0.95, tables.thresholds[0])
+        found: PrivateEvaluationResult = self._release(
+            X, y, {"model": model, "subgroups": subgroups, "groups": groups}
+        )
+        return found
 
     def expected_widths(
         self, n: int, prevalence: float = 0.5, *, auc: float = 0.8
@@ -234,7 +232,9 @@ class PrivateEvaluation(EvaluatesModel):
         n = check_integer("n", n, at_least=1)
         check_real("prevalence", prevalence, above=0.0, below=1.0)
         check_real("auc", auc, above=0.5, below=1.0)
-        plan = self._plan(n, np.arange(2 if self.classes is None else len(self.classes)))
+        classes = np.arange(2 if self.classes is None else len(self.classes))
+        table = Judged(n, (classes, True))
+        plan = self._plan(table)
         distance = np.sqrt(2.0) * float(ndtri(auc))
         sides = ((-0.5, 1.0 - prevalence), (0.5, prevalence))
         centres = [logit(prevalence) + side * distance**2 for side, _ in sides]
@@ -251,13 +251,12 @@ class PrivateEvaluation(EvaluatesModel):
         confusions = None if plan.shape()[1] == 1 else np.zeros((1, *plan.shape()[1:2] * 2))
         offsets = None if plan.search is None else np.zeros((*plan.shape()[:2], 2))
         tables = plan.assemble(fine, plan.coarsen(fine), confusions, offsets)
-        spent = self._account(plan, False)
-        result = PrivateEvaluationResult(tables, spent, 0.95, tables.thresholds[0])
+        result = self._result(plan, table, tables, self._spent(plan, table))
         expected = result.of(label=None if confusions is None else 1)
         return {name: getattr(expected, name).width for name in FIGURES[:-1]}
 
     def _check_parameters(self) -> None:
-        self._check_shared()
+        super()._check_parameters()
         for name, values in (("thresholds", self.thresholds), ("score_values", self.score_values)):
             if name == "score_values" and values is None:
                 continue
@@ -270,64 +269,10 @@ class PrivateEvaluation(EvaluatesModel):
             if np.unique(given).size < given.size:
                 raise ValueError(f"{name} must be distinct, got {values!r}.")
 
-    def _about(self, model: Any, X: Any) -> tuple[bool, np.ndarray]:
-        """Return whether scores are probabilities, and the label set."""
-        probabilities = responds(model, "predict_proba")
-        if not probabilities and not responds(model, "decision_function"):
-            raise TypeError(
-                f"{type(model).__name__} has neither predict_proba nor decision_function: give a "
-                "fitted classifier, or a regressor to PrivateRegressionEvaluation."
-            )
-        one_vs_one = (
-            responds(model, "decision_function_shape") and model.decision_function_shape == "ovo"
-        )
-        if not probabilities and one_vs_one:
-            raise ValueError("decision_function_shape='ovo' has no score a class: take 'ovr'.")
-        self._check_model(model, X)
-        known = model.classes_ if responds(model, "classes_") else None
-        given = known if self.classes is None else self.classes
-        if given is None:
-            raise ValueError("the model has no classes_: name the label set with classes=.")
-        classes, _ = encode_labels(np.asarray(given), given)
-        if known is not None and not np.array_equal(classes, known):
-            raise ValueError("classes= must be the classes that the model was fitted with.")
-        return probabilities, classes
+    def _thresholds(self) -> tuple[float, ...]:
+        return tuple(float(at) for at in self.thresholds)
 
-    def _read(self, X: Any, y: Any, classes: Any, subgroups: Any, groups: Any) -> _Rows:
-        """Check shapes, labels and subgroups."""
-        labels = validate_column(y)
-        names = "X, y, subgroups and groups"
-        self._check_lengths(X, labels, names, subgroups, groups)
-        _, codes = encode_labels(labels, classes)
-        members = self._members(subgroups, codes.size)
-        n, weights = codes.size, None
-        if groups is not None:
-            units = units_of(groups)
-            n, weights = units.n_units, UNIT // units.counts[units.codes]
-        self._warn_of_delta(n, 4)
-        return _Rows(codes, members, weights, n)
-
-    def _plan(self, n: int, classes: Any, probabilities: bool = True) -> ReleasePlan:
-        return ReleasePlan.build(
-            *(self.epsilon, self.delta, self._find_relation(), n, classes),
-            thresholds=tuple(float(at) for at in self.thresholds),
-            n_bins=self.n_bins,
-            score_values=self.score_values,
-            subgroups=None if self.subgroups is None else tuple(self.subgroups),
-            probabilities=probabilities,
-        )
-
-    def _account(self, plan: ReleasePlan, by_person: bool) -> PrivacySpent:
-        released = ("noisy counts of scores by label", "all figures that follow from them")
-        return self._spent(plan, _ASSUMPTIONS, released, by_person)
-
-    def _score(
-        self, method: Callable[..., Any], X: Any, n_rows: int, plan: ReleasePlan, way: Way
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return each row's scores, one a table, and the class of its largest."""
-        many = len(plan.classes) > 2
-        width = len(plan.classes) if many or plan.probabilities else 1
-        raw = self._ask(method, X, (n_rows, width), way)
-        scores = raw if plan.probabilities else expit(raw)
-        kept = scores if many else scores[:, -1:]
-        return kept, raw.argmax(axis=1)
+    def _result(
+        self, plan: ReleasePlan, table: Judged, released: ScoreTables, spent: PrivacySpent
+    ) -> PrivateEvaluationResult:
+        return PrivateEvaluationResult(released, spent, 0.95, released.thresholds[0])

@@ -2,76 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import is_classifier
 
 from skdp.budget.charging import ChargesBudget
-from skdp.choices import Adjacency, Auto
-from skdp.dask_tables import Columns, trusted
 from skdp.estimators.labels import read_numbers
-from skdp.inputs import validate_column
+from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import resolve_random_state
-from skdp.metrics.base import EvaluatesModel
-from skdp.metrics.errors import ErrorPlan
-from skdp.metrics.examination import examine_model
+from skdp.metrics.base import EvaluatesModel, HasSubgroups, Judged, ask_model
+from skdp.metrics.errors import ErrorPlan, ErrorTables
 from skdp.metrics.regression_result import PrivateRegressionResult
-from skdp.parameters import check_bounds, check_integer, check_real
+from skdp.parameters import check_bounds, check_integer, check_real, parameter
 from skdp.pipelines import is_container, only_parameter
+from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.seeding import fit_context
 from skdp.sklearn_bases import responds
 from skdp.statistics.noise import UNIT
-from skdp.units import units_of
 
-_ASSUMPTIONS = (
-    "the model is public: what it learned of private rows was paid for by its own fit",
-    "the prediction of a row is a function of that row and the model alone",
-    "target_bounds, largest_error, the list of subgroups and all parameters are public",
-)
 # Made-up rows of expected widths: so many predictions, and as many errors of each.
 _GUESSES = 200
-_RELEASED = ("noisy sums and counts of errors and targets", "all figures that follow from them")
 
 
-class PrivateRegressionEvaluation(EvaluatesModel):
+class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
     """How well a public regressor predicts private rows: figures with intervals, one charge.
 
     Sums of errors and targets, and a table of errors by prediction, are released once, with noise.
     The coefficient of determination, errors and calibration follow from them and cost nothing more.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter in nats, positive.
-    delta : float, default=1e-6
-        Failure probability, in (0, 1), well below 1/n.
-    target_bounds : tuple of float or None, default=None
-        Public bounds (low, high) of the target, to which targets and predictions are clipped. None
-        takes those of the model, which may be the last step of a pipeline or what a private search
-        fits; of others, as ``TransformedTargetRegressor``, they are refused: their scale is theirs.
-    largest_error : float or None, default=None
-        Public size, in the target's unit, that few errors exceed. Sums of errors cut at it have
-        less noise: they say what sizes of errors are at least. No figure is of cut errors, and a
-        wrong size costs width alone. None is the distance of the bounds, which no error exceeds.
-    n_bins : int or "auto", default="auto"
-        Number of bins of predictions, at least 10, of equal width between the bounds; ``"auto"``
-        takes 10 to 44 by n and the noise.
-    adjacency : {"add-remove", "replace-one"} or None, default=None
-        Which tables are neighbours: one has a row more, the number n that figures are divided by
-        being public and unchanged, or one row is another. None takes the relation that the budget
-        counts in, and add-remove where nothing is charged.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge; None takes that of the ``with`` block around the call.
-    subgroups : sequence or None, default=None
-        The public list of subgroups that figures are wanted for, of which each row has one;
-        None and NaN are no subgroups.
-    random_state : int, RandomState, RandomStream or None, default=None
-        None draws noise from the operating system. A seed is for tests: the guarantee does not hold
-        against whoever knows it.
-    verbose : int, default=0
-        Whether to print what is spent.
 
     See Also
     --------
@@ -107,30 +67,33 @@ class PrivateRegressionEvaluation(EvaluatesModel):
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        target_bounds: Any = None,
-        largest_error: float | None = None,
-        n_bins: int | Auto = "auto",
-        adjacency: Adjacency | None = None,
-        accountant: Any = None,
-        subgroups: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_bounds = target_bounds
-        self.largest_error = largest_error
-        self.n_bins = n_bins
-        self.adjacency = adjacency
-        self.accountant = accountant
-        self.subgroups = subgroups
-        self.random_state = random_state
-        self.verbose = verbose
+    _added_texts: ClassVar[dict[str, str]] = {
+        "n_bins": "Bins are those of predictions, of equal width between the bounds."
+    }
+
+    target_bounds: Any = parameter(
+        "tuple of float or None",
+        """Public bounds (low, high) of the target, to which targets and predictions are clipped.
+        None takes those of the model, which may be the last step of a pipeline or what a private
+        search fits; of others, as ``TransformedTargetRegressor``, they are refused: their scale is
+        theirs.""",
+        default=None,
+    )
+    largest_error: float | None = parameter(
+        "float or None",
+        """Public size, in the target's unit, that few errors exceed. Sums of errors cut at it have
+        less noise: they say what sizes of errors are at least. No figure is of cut errors, and a
+        wrong size costs width alone. None is the distance of the bounds, which no error
+        exceeds.""",
+        default=None,
+    )
+
+    _assumptions = (
+        "the model is public: what it learned of private rows was paid for by its own fit",
+        "the prediction of a row is a function of that row and the model alone",
+        "target_bounds, largest_error, the list of subgroups and all parameters are public",
+    )
+    _released = ("noisy sums and counts of errors and targets", "all figures that follow from them")
 
     def evaluate(
         self, model: Any, X: Any, y: Any, *, subgroups: Any = None, groups: Any = None
@@ -164,36 +127,10 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         BudgetExceededError
             If the budget cannot take the charge; the rows are not used then.
         """
-        self._check_shared()
-        if not responds(model, "predict") or (
-            responds(model, "__sklearn_tags__") and is_classifier(model)
-        ):
-            raise TypeError(
-                f"{type(model).__name__} predicts no numbers: give a fitted regressor, or a "
-                "classifier to PrivateEvaluation."
-            )
-        self._check_model(model, X)
-        bounds, largest = self._scale(model)
-        columns = Columns(y, subgroups, groups)
-        X = columns.seal(X)
-        y, subgroups, groups = columns.found
-        truth = read_numbers(validate_column(y))
-        self._check_lengths(X, truth, "X, y, subgroups and groups", subgroups, groups)
-        members = self._members(subgroups, truth.size)
-        units = None if groups is None else units_of(groups)
-        n = truth.size if units is None else units.n_units
-        self._warn_of_delta(n)
-        plan = self._plan(n, bounds, largest)
-        way, assumed = examine_model(model, model.predict, X)
-        assumptions = (*_ASSUMPTIONS, *assumed, *(trusted(X) or columns.trusts))
-        spent = self._spent(plan, assumptions, _RELEASED, units is not None)
-        self._charge(spent)
-        predicted = self._ask(model.predict, X, (truth.size, 1), way)[:, 0]
-        columns.check_rows()
-        used = [truth, predicted, members] + ([] if units is None else [units.codes])
-        stream = resolve_random_state(self.random_state, fit_context(self, *used))
-        tables = plan.release(plan.count(truth, predicted, units, members), stream)
-        return PrivateRegressionResult(tables, spent, 0.95)
+        found: PrivateRegressionResult = self._release(
+            X, y, {"model": model, "subgroups": subgroups, "groups": groups}
+        )
+        return found
 
     def expected_widths(
         self, n: int, r2: float = 0.5, *, deviation: float | None = None
@@ -223,34 +160,60 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         >>> bool(evaluation.expected_widths(n=20_000)["mean_absolute_error"] < 0.2)
         True
         """
-        self._check_shared()
+        self._check_parameters()
         n = check_integer("n", n, at_least=1)
         check_real("r2", r2, above=0.0, below=1.0)
-        bounds, largest = self._scale(None)
+        table = Judged(n, self._scale(None))
+        bounds, plan = table.about[0], self._plan(table)
         wide = (bounds[1] - bounds[0]) / 6.0
         if deviation is not None:
             wide = check_real("deviation", deviation, above=0.0)
         normal = ndtri((np.arange(_GUESSES) + 0.5) / _GUESSES) * wide
         said = np.repeat(0.5 * (bounds[0] + bounds[1]) + r2**0.5 * normal, _GUESSES)
         truth = said + np.tile((1.0 - r2) ** 0.5 * normal, _GUESSES)
-        plan, names = self._plan(n, bounds, largest), self.subgroups or (None,)
+        names = self.subgroups or (None,)
         members = np.zeros(truth.size, dtype=np.int64)
         exact = plan.count(truth, said, None, members)
         # Subgroups are alike: each has its share of the first one's sums and counts.
         shares = (part[:1] * (n / truth.size / len(names) / UNIT) for part in exact)
         tables = plan.assemble(*(np.repeat(part, len(names), axis=0) for part in shares))
-        spent = self._spent(plan, _ASSUMPTIONS, _RELEASED, False)
-        figures = PrivateRegressionResult(tables, spent, 0.95).figures()
+        figures = self._result(plan, table, tables, self._spent(plan, table)).figures()
         return {name: figure.width for name, figure in figures.items()}
 
-    def _plan(self, n: int, bounds: tuple[float, float], largest: float) -> ErrorPlan:
+    def _about(self, model: Any) -> tuple[Any, Callable[..., Any]]:
+        """Return the bounds of the target and the largest error, and what gives predictions."""
+        if not responds(model, "predict") or (
+            responds(model, "__sklearn_tags__") and is_classifier(model)
+        ):
+            raise TypeError(
+                f"{type(model).__name__} predicts no numbers: give a fitted regressor, or a "
+                "classifier to PrivateEvaluation."
+            )
+        return self._scale(model), model.predict
+
+    def _encode(self, truth: np.ndarray, about: Any) -> np.ndarray:
+        return read_numbers(truth)
+
+    def _plan(self, table: Judged) -> ErrorPlan:
+        bounds, largest = table.about
         return ErrorPlan.build(
-            *(self.epsilon, self.delta, self._find_relation(), n),
+            *(self.epsilon, self.delta, self._relation, table.n_rows),
             bounds=bounds,
             largest_error=largest,
             n_bins=self.n_bins,
             subgroups=None if self.subgroups is None else tuple(self.subgroups),
         )
+
+    def _use_rows(self, plan: ErrorPlan, table: Judged, progress: FitProgress) -> ErrorTables:
+        predicted, units = ask_model(table, 1)[:, 0], table.units
+        used = [table.truth, predicted, table.members] + ([] if units is None else [units.codes])
+        stream = resolve_random_state(self.random_state, fit_context(self, *used))
+        return plan.release(plan.count(table.truth, predicted, units, table.members), stream)
+
+    def _result(
+        self, plan: ErrorPlan, table: Judged, released: ErrorTables, spent: PrivacySpent
+    ) -> PrivateRegressionResult:
+        return PrivateRegressionResult(released, spent, 0.95)
 
     def _scale(self, model: Any) -> tuple[tuple[float, float], float]:
         """Return the bounds of the target, and the largest error."""

@@ -2,59 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.choices import Adjacency, Auto, ThresholdMetric
+from skdp.choices import ThresholdMetric
 from skdp.metrics.adjusted import AdjustsModel
 from skdp.metrics.release import ScoreTables
-from skdp.parameters import check_choice, check_real
+from skdp.parameters import check_choice, check_real, parameter, released
 from skdp.scores.curve import best_bin, log_odds, smoothed
 
 
 class PrivateThreshold(AdjustsModel):
     """A threshold for a fitted private model of two classes, chosen on private rows for one charge.
-
-    Parameters
-    ----------
-    estimator : fitted classifier
-        The model, of two classes, best as ``sklearn.frozen.FrozenEstimator(model)``, so that clones
-        keep it.
-    epsilon : float, default=1.0
-        Privacy parameter in nats of the choice alone, positive.
-    delta : float, default=1e-6
-        Failure probability, in (0, 1), well below 1/n.
-    metric : {"youden", "f1", "cost"}, default="youden"
-        What to optimise: sensitivity + specificity - 1, the F1 score of ``classes_[1]``, or the
-        cost of errors.
-    costs : pair of floats, default=(1.0, 1.0)
-        For ``"cost"``: of a false positive and of a false negative, both positive.
-    adjacency : {"add-remove", "replace-one"} or None, default=None
-        Which tables are neighbours; None takes the relation of the model.
-    n_bins : int or "auto", default="auto"
-        Number of bins of scores, as of `PrivateEvaluation`; thresholds are their edges.
-    accountant : BudgetAccountant or None, default=None
-        Budget to charge; None takes that of the ``with`` block around the fit.
-    random_state : int, RandomState, RandomStream or None, default=None
-        None draws noise from the operating system. A seed is for tests: the guarantee does not hold
-        against whoever knows it.
-    verbose : int, default=0
-        Whether to print what is spent.
-
-    Attributes
-    ----------
-    threshold_ : float
-        Rows are positive from this on, of ``predict_proba``, or of ``decision_function`` where the
-        model has no probabilities.
-    estimator_ : classifier
-        The model.
-    classes_ : ndarray of shape (2,)
-        Labels of the model.
-    n_features_in_, feature_names_in_
-        Of the model.
-    privacy_spent_ : PrivacySpent
-        Of this fit. The model has its own record; `privacy_statement` adds both.
 
     Notes
     -----
@@ -88,47 +48,43 @@ class PrivateThreshold(AdjustsModel):
 
     _released = ("threshold_",)
 
-    def __init__(
-        self,
-        estimator: Any,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        metric: ThresholdMetric = "youden",
-        costs: tuple[float, float] = (1.0, 1.0),
-        adjacency: Adjacency | None = None,
-        n_bins: int | Auto = "auto",
-        accountant: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.delta = delta
-        self.metric = metric
-        self.costs = costs
-        self.adjacency = adjacency
-        self.n_bins = n_bins
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    _added_texts: ClassVar[dict[str, str]] = {
+        "estimator": "It has two classes.",
+        "n_bins": "Thresholds are their edges.",
+    }
+
+    metric: ThresholdMetric = parameter(
+        '{"youden", "f1", "cost"}',
+        """The aim: sensitivity + specificity - 1, the F1 score of ``classes_[1]``, or the cost of
+        errors.""",
+        default="youden",
+    )
+    costs: tuple[float, float] = parameter(
+        "pair of floats",
+        'For ``"cost"``: of a false positive and of a false negative, both positive.',
+        default=(1.0, 1.0),
+    )
+    threshold_: float = released(
+        "float",
+        """Rows are positive from this on, of ``predict_proba``, or of ``decision_function`` where
+        the model has no probabilities.""",
+    )
 
     def _adjust(self, found: np.ndarray) -> np.ndarray:
         own = hasattr(self.estimator_, "predict_proba")
         return found - (log_odds(np.array(self.threshold_)) if own else self.threshold_)
 
-    @property
-    def _threshold(self) -> float:  # type: ignore[override]
-        """Where a calibrated model would have it: that edge is released most sharply."""
-        return float(self.costs[0] / sum(self.costs)) if self.metric == "cost" else 0.5
+    def _thresholds(self) -> tuple[float, ...]:
+        """Return where a calibrated model would have it: that edge is released most sharply."""
+        return (float(self.costs[0] / sum(self.costs)) if self.metric == "cost" else 0.5,)
 
-    def _check_model(self) -> None:
+    def _check_parameters(self) -> None:
         check_choice("metric", self.metric, ("youden", "f1", "cost"))
         if np.shape(self.costs) != (2,):
             raise ValueError(f"costs must be a pair of numbers, got {self.costs!r}.")
         for name, cost in zip(("false positives", "false negatives"), self.costs, strict=True):
             check_real(f"cost of {name}", cost, at_least=1e-6, at_most=1e6)
-        super()._check_model()
+        super()._check_parameters()
         if len(self.estimator.classes_) != 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: "

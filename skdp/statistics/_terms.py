@@ -1,22 +1,22 @@
-"""What all statistics share: their terms, and the order of check, plan, charge and use of rows."""
+"""What all statistics share: their terms, and what they fill in of the order of a release."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skdp.accounting import Event
-from skdp.budget.charging import charge, check_accountant
-from skdp.dask_tables import in_partitions_of_all, trusted
+from skdp.budget.charging import charge
+from skdp.dask_tables import in_partitions_of_all
+from skdp.fitting import FitProgress, PrivateRelease
 from skdp.mechanisms import RandomStream, resolve_random_state
-from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import is_seeded
-from skdp.parameters import SMALLEST_DELTA, check_choice, check_real, plain
+from skdp.parameters import check_choice, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.statistics._columns import cells_of
 from skdp.statistics.noise import Plan, Query, plan_noise
@@ -28,9 +28,25 @@ _ARITHMETIC = (
 )
 
 
-@dataclass(frozen=True)
-class Terms:
-    """Checked parameters that every statistic has."""
+class _Cells(NamedTuple):
+    """The number of records, which add-remove takes for private, and a number for each cell."""
+
+    n_rows: int
+    n_is_public: bool
+    columns: list[np.ndarray]
+
+
+class Noisy(NamedTuple):
+    """What was released, by which plan, and its record."""
+
+    values: Any
+    plan: Any
+    spent: PrivacySpent
+
+
+@dataclass
+class Terms(PrivateRelease):
+    """Parameters that every statistic has, and its release."""
 
     owner: str
     epsilon: float
@@ -40,15 +56,33 @@ class Terms:
     confidence: float
     accountant: Any
     random_state: Any
-    trusts: dict[str, None] = field(default_factory=dict, init=False)  # in order
+
+    verbose = 0
+    _offers_pure = True
+    _remedy_for_delta = "Or take 0."
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "delta", "confidence"):
-            object.__setattr__(self, name, plain(getattr(self, name)))
-        check_real("epsilon", self.epsilon, at_least=1e-9, at_most=1e6)
-        if self.delta != 0.0 or isinstance(self.delta, bool):
-            check_real("delta", self.delta, at_least=SMALLEST_DELTA, below=1.0, remedy="Or take 0.")
-        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        self._check_parameters()
+
+    def release(
+        self,
+        columns: Sequence[tuple[Any, Callable[[np.ndarray], np.ndarray]]],
+        plan: Callable[[], Any],
+        words: Callable[[Any], tuple[str, tuple[str, ...], tuple[str, ...]]],
+        use: Callable[..., Any],
+        arithmetic: str = _ARITHMETIC,
+    ) -> Noisy:
+        """Release what the use of columns returns, in the numbers that are read of their cells.
+
+        Words are the mechanism, what is taken for granted, and what is released.
+        """
+        self._build, self._words, self._use, self._arithmetic = plan, words, use, arithmetic
+        given = {str(place): column for place, (column, _) in enumerate(columns)}
+        found: Noisy = self._release([read for _, read in columns], None, given)
+        return found
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("mechanism", self.mechanism, MECHANISMS)
         if self.mechanism == "gaussian" and self.delta == 0.0:
             raise ValueError(
@@ -56,61 +90,56 @@ class Terms:
                 "'laplace' or 'auto'."
             )
         check_real("confidence", self.confidence, at_least=1e-12, at_most=1.0 - 1e-12)
-        check_accountant(self.accountant)
-        is_seeded(self.random_state)
 
-    def read(self, column: Any, read: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return the number that is read of each cell of a column; Dask's where they lie."""
-        return self.read_all([(column, read)])[0]
-
-    def read_all(
-        self, asked: Sequence[tuple[Any, Callable[[np.ndarray], np.ndarray]]]
-    ) -> list[np.ndarray]:
-        """Do the same for some columns, of which Dask reads each row once for all."""
-        self.trusts.update(dict.fromkeys(trusted(*(column for column, _ in asked))))
-        found = in_partitions_of_all([(partial(_read, read), column) for column, read in asked])
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> _Cells:
+        """Read columns by the functions `X`; Dask reads each row once for all."""
+        asked = zip(X, params.values(), strict=True)
+        found = in_partitions_of_all([(partial(_read, read), column) for read, column in asked])
         if len(set(map(len, found))) > 1:
             raise ValueError("columns must have one cell for each record, all of one length.")
-        return found
+        return _Cells(len(found[0]), self.adjacency == "replace-one", found)
+
+    def _plan(self, table: _Cells) -> Any:
+        return self._build()
+
+    def _account(self, plan: Any) -> PrivacySpent:
+        mechanism, assumptions, released = self._words(plan)
+        assumptions = (*assumptions, "all parameters are public")
+        return self._record_of(
+            plan.event, self.adjacency, mechanism, assumptions, released, self._arithmetic
+        )
+
+    def _charge(self, spent: PrivacySpent, progress: FitProgress) -> None:
+        names = ("epsilon", "delta", "adjacency", "mechanism", "confidence")
+        parameters = {name: getattr(self, name) for name in names}
+        bound = self._bound_accountant
+        charge(self.accountant, spent, self.owner, parameters=parameters, bound=bound)
+
+    def _use_rows(self, plan: Any, table: _Cells, progress: FitProgress) -> Any:
+        return self._use(plan, *table.columns)
+
+    def _result(self, plan: Any, table: _Cells, released: Any, spent: PrivacySpent) -> Noisy:
+        return Noisy(released, plan, spent)
+
+    # For plans, and for the use of columns.
 
     @property
     def failure(self) -> float:
         """Probability that an interval may miss."""
         return 1.0 - float(self.confidence)
 
-    def plan(self, queries: Sequence[Query]) -> Plan:
+    def noise_of(self, *queries: Query) -> Plan:
         """Return the noise for some queries under these terms."""
         return plan_noise(
             queries, self.epsilon, self.delta, self.adjacency, self.mechanism, self.failure
         )
 
-    def charge(
-        self,
-        event: Event,
-        mechanism: str,
-        assumptions: tuple[str, ...],
-        released: tuple[str, ...],
-        arithmetic: str = _ARITHMETIC,
-    ) -> PrivacySpent:
-        """Charge an event, and return its record; afterwards the rows may be used."""
-        spent = PrivacySpent(
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            adjacency=self.adjacency,
-            event=event,
-            accountant="pld",
-            mechanism=mechanism,
-            assumptions=(*assumptions, "all parameters are public", *self.trusts),
-            released=released,
-            seeded=is_seeded(self.random_state),
-            arithmetic=arithmetic,
-        )
-        parameters = {
-            name: getattr(self, name)
-            for name in ("epsilon", "delta", "adjacency", "mechanism", "confidence")
-        }
-        charge(self.accountant, spent, self.owner, parameters=parameters)
-        return spent
+    def add_noise(
+        self, plan: Plan, exact: Sequence[np.ndarray], *columns: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return the sums of some columns with the noise of a plan."""
+        stream = self.stream(plan.event, *exact, *columns)
+        return [noise.release(own, stream) for noise, own in zip(plan.noises, exact, strict=True)]
 
     def stream(self, event: Event, *exact: np.ndarray) -> RandomStream:
         """Return the stream of one call: with one seed, calls that differ share no noise."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,15 +95,17 @@ def private_count(
         "private_count",
         *(epsilon, delta, adjacency, mechanism, confidence, accountant, random_state),
     )
-    counted = terms.read(column, _is_counted)
-    total = np.array(counted.sum(), dtype=np.int64)
-    return _released(terms, "count", Query.number("count", 1), (), lambda: (total, counted))
+    return _released(terms, Query.number("count", 1), (), [(column, _is_counted)], _total)
 
 
 def _is_counted(cells: np.ndarray) -> np.ndarray:
     present = positions_in(cells, {}, ()) == UNKNOWN
     false = [isinstance(cell, bool | np.bool_) and not cell for cell in cells.tolist()]
     return np.asarray(present & ~np.array(false, dtype=bool))
+
+
+def _total(counted: np.ndarray) -> np.ndarray:
+    return np.array(counted.sum(), dtype=np.int64)
 
 
 def private_histogram(
@@ -250,15 +253,21 @@ def _table(
         raise ValueError("other must not be one of the categories.")
     if len(axes) > 64 or math.prod(map(len, axes)) > 2**28:
         raise ValueError("the table would have too many dimensions or cells.")
-    read = [column.read for column in listed]
-    places = terms.read_all(list(zip(columns, read, strict=True)))
-    if other is not None:
-        places = [np.where(places[0] < 0, len(axes[0]) - 1, places[0])]
-    query = Query.shares(name, terms.adjacency)
-    names = axes[0] if len(axes) == 1 else tuple(axes)
+    last = None if other is None else len(axes[0]) - 1
+    read = [partial(_places, column.read, last) for column in listed]
     return _released(
-        terms, name, query, names, lambda: (table_of(places, [len(axis) for axis in axes]), *places)
+        terms,
+        Query.shares(name, terms.adjacency),
+        axes[0] if len(axes) == 1 else tuple(axes),
+        list(zip(columns, read, strict=True)),
+        lambda *places: table_of(list(places), [len(axis) for axis in axes]),
     )
+
+
+def _places(read: Any, last: int | None, cells: np.ndarray) -> np.ndarray:
+    """Return places on a list; what is on none is at the last one, if there is one for it."""
+    places = read(cells)
+    return places if last is None else np.where(places < 0, last, places)
 
 
 def table_of(places: list[np.ndarray], shape: list[int], weights: Any = None) -> np.ndarray:
@@ -270,16 +279,18 @@ def table_of(places: list[np.ndarray], shape: list[int], weights: Any = None) ->
     return totals.reshape(shape)
 
 
-def _released(terms: Terms, name: str, query: Query, categories: Any, count: Any) -> PrivateCounts:
-    """Plan, charge, count and release."""
-    plan = terms.plan([query])
-    noise = plan.noises[0]
-    spent = terms.charge(
-        plan.event, f"{name}: {describe_noise(plan)}", ("one record is one row",), (name,)
+def _released(
+    terms: Terms, query: Query, categories: Any, columns: list[Any], count: Callable[..., Any]
+) -> PrivateCounts:
+    """Release counts of the places of cells."""
+    name = query.label
+    (values,), plan, spent = terms.release(
+        columns,
+        lambda: terms.noise_of(query),
+        lambda plan: (f"{name}: {describe_noise(plan)}", ("one record is one row",), (name,)),
+        lambda plan, *places: terms.add_noise(plan, [count(*places)], *places),
     )
-    exact, *rows = count()
-    values = noise.release(exact, terms.stream(plan.event, exact, *rows))
-    return counts_with_intervals(terms, name, values, noise, spent, categories)
+    return counts_with_intervals(terms, name, values, plan.noises[0], spent, categories)
 
 
 def counts_with_intervals(

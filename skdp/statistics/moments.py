@@ -167,27 +167,23 @@ def _query(name: str, degree: int, adjacency: Adjacency) -> Query:
 def _moment(
     terms: Terms, name: str, degree: int, column: Any, described: NumericColumn
 ) -> PrivateStatistic:
-    """Check, plan, charge, sum up and release."""
-    places = terms.read(column, partial(positions, column=described))
-    size = None
-    if terms.adjacency == "replace-one":
-        if np.isnan(places).any():
-            raise ValueError(
-                f"column {described.name!r} has missing cells, so that the number of values is "
-                "not public: take adjacency='add-remove', or fill them with a public number."
-            )
-        size = max(places.size, 1) * UNIT
-    plan = terms.plan([_query(name, degree, terms.adjacency)])
-    noise = plan.noises[0]
-    spent = terms.charge(
-        plan.event,
-        f"{name}: {describe_noise(plan)}",
-        (f"bounds {described.lower:g} and {described.upper:g} are public",)
-        + (("the number of rows is public",) if size else ()),
-        (name,),
+    """Release the cells that records are shared out among, and what follows from them."""
+    of_all = terms.adjacency == "replace-one"
+    (noisy, size), plan, spent = terms.release(
+        [(column, partial(_read, column=described, whole=of_all))],
+        lambda: terms.noise_of(_query(name, degree, terms.adjacency)),
+        lambda plan: (
+            f"{name}: {describe_noise(plan)}",
+            (f"bounds {described.lower:g} and {described.upper:g} are public",)
+            + (("the number of rows is public",) if of_all else ()),
+            (name,),
+        ),
+        lambda plan, places: (
+            *terms.add_noise(plan, [shares(places, degree).sum(axis=0)[of_all:]], places),
+            max(places.size, 1) * UNIT if of_all else None,
+        ),
     )
-    exact = shares(places, degree).sum(axis=0)[1 if size else 0 :]
-    noisy = noise.release(exact, terms.stream(plan.event, exact, places))
+    noise = plan.noises[0]
     reach = noise.half_width(terms.failure) / UNIT
     return PrivateStatistic(
         name,
@@ -197,6 +193,17 @@ def _moment(
         terms.confidence,
         spent,
     )
+
+
+def _read(cells: np.ndarray, column: NumericColumn, whole: bool) -> np.ndarray:
+    """Return where cells lie between the bounds; of a whole column none is missing."""
+    places = positions(cells, column)
+    if whole and np.isnan(places).any():
+        raise ValueError(
+            f"column {column.name!r} has missing cells, so that the number of values is "
+            "not public: take adjacency='add-remove', or fill them with a public number."
+        )
+    return places
 
 
 class Moment(NamedTuple):

@@ -14,7 +14,7 @@ from skdp.mechanisms import RandomStream
 from skdp.parameters import check_real
 from skdp.statistics._columns import bounded_column, bounds_of, numbers_of
 from skdp.statistics._terms import Terms, describe_noise
-from skdp.statistics.noise import Noise, Query
+from skdp.statistics.noise import Noise, Plan, Query
 from skdp.statistics.results import PrivateStatistic
 
 _STEPS = 10
@@ -104,22 +104,27 @@ def private_quantile(
         resolution = check_real("resolution", resolution, above=0.0)
         steps = max(1, math.ceil(math.log2(high - low) - math.log2(resolution)))
     steps += _MORE_STEPS
-    numbers = terms.read(column, partial(numbers_of, column=described))
     top, whole = level.numerator, level.denominator
     change = max(top, whole - top) if terms.adjacency == "add-remove" else whole
     query = Query.number("side of the quantile", change << _DIGITS, whole << _DIGITS)
-    plan = terms.plan([query] * steps)
-    spent = terms.charge(
-        plan.event,
-        f"quantile {level} by bisection, {describe_noise(plan)}",
-        (f"bounds {low:g} and {high:g} are public",),
-        ("quantile",),
+
+    def use(plan: Plan, numbers: np.ndarray) -> Any:
+        values = np.sort(numbers[~np.isnan(numbers)])
+        width = plan.noises[0].half_width(terms.failure, steps)
+        stream = terms.stream(plan.event, values, np.array([low, high, float(level)]))
+        return _bisect(values, level, (low, high), plan.noises[0], steps, width, stream)
+
+    (value, interval), plan, spent = terms.release(
+        [(column, partial(numbers_of, column=described))],
+        lambda: terms.noise_of(*[query] * steps),
+        lambda plan: (
+            f"quantile {level} by bisection, {describe_noise(plan)}",
+            (f"bounds {low:g} and {high:g} are public",),
+            ("quantile",),
+        ),
+        use,
     )
-    values = np.sort(numbers[~np.isnan(numbers)])
     noise = plan.noises[0]
-    width = noise.half_width(terms.failure, steps)
-    stream = terms.stream(plan.event, values, np.array([low, high, float(level)]))
-    value, interval = _bisect(values, level, (low, high), noise, steps, width, stream)
     reach = noise.half_width(terms.failure) / query.unit
     return PrivateStatistic(
         f"quantile {level}",

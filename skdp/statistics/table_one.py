@@ -199,30 +199,37 @@ def private_table_one(
     if absent := [name for name in (*names, by) if name is not None and name not in known]:
         raise ValueError(f"the frame has no columns {absent}.")
     arms: tuple[Any, ...] = ("all",)
-    asked: list[Any] = [(frame[part.name], partial(_read, part)) for part in parts]
+    # Without arms any column says how many rows there are.
+    arm: tuple[Any, Any] = (frame[(names or known)[0]], _all_alike)
     if by is not None:
         part = _part(schema, by)
         arms = part.listed() or ()
         if not arms:
             raise ValueError(f"by={by!r}: the schema has no list of values for this column.")
-        asked.append((frame[by], part.read))
-    read = terms.read_all(asked)
-    n_rows = len(read[0]) if read else len(frame)
-    places = np.zeros(n_rows, dtype=np.int64) if by is None else read.pop()
-    plan = terms.plan(_queries(parts, terms.adjacency))
-    spent = terms.charge(
-        plan.event,
-        f"Table 1, {len(parts) + 1} releases: {describe_noise(plan)}",
-        ("bounds, levels and arms are public", "one record is one row, in one arm at most"),
-        ("Table 1",),
+        arm = (frame[by], part.read)
+
+    def use(plan: Plan, places: np.ndarray, *read: np.ndarray) -> list[np.ndarray]:
+        found = zip(parts, read, strict=True)
+        exact = [_sums(part, places, cells, len(arms)) for part, cells in found]
+        sizes = table_of([places], [len(arms)])
+        return terms.add_noise(plan, [sizes, *exact], places, *read)
+
+    noisy, plan, spent = terms.release(
+        [arm, *((frame[part.name], partial(_read, part)) for part in parts)],
+        lambda: terms.noise_of(*_queries(parts, terms.adjacency)),
+        lambda plan: (
+            f"Table 1, {len(parts) + 1} releases: {describe_noise(plan)}",
+            ("bounds, levels and arms are public", "one record is one row, in one arm at most"),
+            ("Table 1",),
+        ),
+        use,
     )
-    exact = [table_of([places], [len(arms)])]
-    found = zip(parts, read, strict=True)
-    exact += [_sums(part, places, cells, len(arms)) for part, cells in found]
-    stream = terms.stream(plan.event, *exact, places, *read)
-    noisy = [noise.release(sums, stream) for noise, sums in zip(plan.noises, exact, strict=True)]
     rows = _describe(arms, parts, plan, noisy, terms.failure)
     return PrivateTableOne(rows, tuple(arms), terms.confidence, plan.noises[0].people, spent)
+
+
+def _all_alike(cells: np.ndarray) -> np.ndarray:
+    return np.zeros(len(cells), dtype=np.int64)
 
 
 def _part(schema: TableSchema, name: str) -> FeatureColumn:

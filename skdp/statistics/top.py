@@ -14,7 +14,7 @@ from skdp.parameters import check_integer
 from skdp.statistics._columns import listed_column
 from skdp.statistics._terms import Terms
 from skdp.statistics.counts import counts_with_intervals, table_of
-from skdp.statistics.noise import Noise, Query, repeated
+from skdp.statistics.noise import Noise, Plan, Query, repeated
 from skdp.statistics.results import PrivateTopK
 
 
@@ -89,34 +89,40 @@ def private_top_k(
     names = tuple(listed.listed() or ())
     if k >= len(names):
         raise ValueError(f"k must be less than the number of categories, {len(names)}, got {k}.")
-    places = terms.read(column, listed.read)
     # Rounded down by more than the sum of the shares is rounded up.
     share = terms.epsilon / (2 * k if counts else k) * (1.0 - 1e-12)
     event: Event = repeated(PureDPEvent(share), k)
-    noise = None
+    noises: tuple[Noise, ...] = ()
     if counts:
         changed = Query.shares("counts of the chosen", terms.adjacency)
-        noise = Noise.laplace(changed, changed.l1 / (k * share))
-        event = ComposedEvent((event, noise.event))
-    spent = terms.charge(
-        event,
-        f"{k} choices by permute-and-flip, each {share:.6g}-DP (McKenna & Sheldon 2020)"
-        + ("" if noise is None else "; counts with discrete Laplace noise"),
-        ("the list of categories is public",),
-        ("categories", "counts") if counts else ("categories",),
+        noises = (Noise.laplace(changed, changed.l1 / (k * share)),)
+        event = ComposedEvent((event, noises[0].event))
+
+    def use(plan: Plan, places: np.ndarray) -> Any:
+        exact = table_of([places], [len(names)])
+        stream = terms.stream(event, exact, places)
+        chosen = _peel(exact, k, share, terms.adjacency, stream)
+        return chosen, [noise.release(exact[chosen], stream) for noise in noises]
+
+    (chosen, values), _, spent = terms.release(
+        [(column, listed.read)],
+        lambda: Plan(noises, event),
+        lambda plan: (
+            f"{k} choices by permute-and-flip, each {share:.6g}-DP (McKenna & Sheldon 2020)"
+            + ("; counts with discrete Laplace noise" if counts else ""),
+            ("the list of categories is public",),
+            ("categories", "counts") if counts else ("categories",),
+        ),
+        use,
         "choices assume real arithmetic: chances are computed in double precision; counts are "
         "integers with exact noise (docs/proofs/statistics.md)",
     )
-    exact = table_of([places], [len(names)])
-    stream = terms.stream(event, exact, places)
-    chosen = _peel(exact, k, share, terms.adjacency, stream)
     scale = (1.0 if terms.adjacency == "add-remove" else 2.0) / share
     shortfall = scale * math.log(len(names) * k / terms.failure) * (1.0 + 1e-12)
     found = tuple(names[place] for place in chosen)
     released = None
-    if noise is not None:
-        values = noise.release(exact[chosen], stream)
-        released = counts_with_intervals(terms, "counts", values, noise, spent, found)
+    if counts:
+        released = counts_with_intervals(terms, "counts", values[0], noises[0], spent, found)
     return PrivateTopK(found, shortfall, released, terms.confidence, spent)
 
 

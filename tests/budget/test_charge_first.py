@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from support import WithPublicRows, rows
 import skdp
 from skdp import metrics, model_selection, preprocessing, statistics
 from skdp.budget import BudgetAccountant
+from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms import RandomStream, SparseVector
 from skdp.preprocessing import CategoricalColumn, NumericColumn, TableSchema
 
@@ -29,11 +31,19 @@ SEARCHED = skdp.OperaLogisticRegression(epsilon=1.0, **PUBLIC, **ADDING)
 def fit(cls, y=Y, **parameters):
     if cls.__name__.startswith(("DPSGD", "Grpua")):
         parameters["max_iter"] = 2
-    return lambda accountant: cls(**parameters, accountant=accountant).fit(X, y)
+    return lambda accountant, **terms: cls(**parameters, **terms, accountant=accountant).fit(X, y)
 
 
 def describe(call, *given, **terms):
-    return lambda accountant: call(*given, **terms, epsilon=1.0, accountant=accountant)
+    return lambda accountant, **more: call(
+        *given, **terms, **more, epsilon=1.0, accountant=accountant
+    )
+
+
+def evaluate(cls, model, y, **parameters):
+    return lambda accountant, **terms: cls(**parameters, **terms, accountant=accountant).evaluate(
+        model, X, y
+    )
 
 
 WORK = {
@@ -47,9 +57,13 @@ WORK = {
         for name in skdp.__all__
         if name.endswith(("HuberRegressor", "SGDRegressor", "Ridge", "LinearRegression"))
     },
-    "PATEClassifier": lambda accountant: WithPublicRows(
-        LogisticRegression(), n_teachers=5, n_queries=20, classes=[0, 1], accountant=accountant
-    ).fit(X, Y),
+    "PATEClassifier": fit(
+        WithPublicRows,
+        teacher=LogisticRegression(),
+        n_teachers=5,
+        n_queries=20,
+        classes=[0, 1],
+    ),
     "DPPCA": fit(preprocessing.DPPCA, n_components=2, data_norm=1.0),
     "DPQuantileClipper": fit(preprocessing.DPQuantileClipper, lower=-1.0, upper=1.0),
     "DPStandardScaler": fit(preprocessing.DPStandardScaler, lower=-1.0, upper=1.0),
@@ -64,12 +78,14 @@ WORK = {
     ),
     "PrivateCalibrator": fit(metrics.PrivateCalibrator, estimator=CLASSIFIER),
     "PrivateThreshold": fit(metrics.PrivateThreshold, estimator=CLASSIFIER),
-    "PrivateEvaluation": lambda accountant: metrics.PrivateEvaluation(
-        accountant=accountant
-    ).evaluate(CLASSIFIER, X, Y),
-    "PrivateRegressionEvaluation": lambda accountant: metrics.PrivateRegressionEvaluation(
-        target_bounds=(-1.0, 1.0), largest_error=1.0, accountant=accountant
-    ).evaluate(REGRESSOR, X, TARGETS),
+    "PrivateEvaluation": evaluate(metrics.PrivateEvaluation, CLASSIFIER, Y),
+    "PrivateRegressionEvaluation": evaluate(
+        metrics.PrivateRegressionEvaluation,
+        REGRESSOR,
+        TARGETS,
+        target_bounds=(-1.0, 1.0),
+        largest_error=1.0,
+    ),
     "SparseVector": lambda accountant: SparseVector(
         1.0, 1.0, RandomStream.from_entropy(), accountant=accountant
     ),
@@ -130,6 +146,34 @@ def test_the_charge_comes_once_and_before_any_noise(name, monkeypatch):
         spent = result.privacy_spent_
         for part in ("event", "epsilon", "delta", "adjacency", "seeded", "unit"):
             assert said[part] == getattr(spent, part), part
+
+
+def warnings_of_delta(name, delta):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        WORK[name](None, delta=delta)
+    return [said for said in caught if "1/n" in str(said.message)]
+
+
+@pytest.mark.parametrize("name", sorted(WORK.keys() - {"SparseVector", "private_top_k"}))
+def test_a_delta_of_one_over_n_is_warned_of_once(name):
+    """All have a delta but those above. Whoever called them is pointed at."""
+    (said,) = warnings_of_delta(name, 1.0 / 60.0)
+    assert said.category is PrivacyWarning and said.filename == __file__
+    assert "delta=0.0166667 is not below 1/n" in str(said.message)
+    assert warnings_of_delta(name, 1.0 / 61.0) == []
+    if name.startswith(("Opera", "ObjectivePerturbation", "private")):  # which offer it
+        assert warnings_of_delta(name, 0.0) == []
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_no_warning_quotes_a_private_number_of_rows(adjacency):
+    with pytest.warns(PrivacyWarning, match="not below 1/n") as caught:
+        statistics.private_count(FRAME["ward"], epsilon=1.0, delta=0.1, adjacency=adjacency)
+    assert ("0.0167" in str(caught[0].message)) == (adjacency == "replace-one")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        statistics.private_count([], epsilon=1.0, delta=0.1, adjacency=adjacency)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import skdp
 from skdp import OperaLogisticRegression
 from skdp.budget import BudgetAccountant
+from skdp.metrics import PrivateCalibrator, PrivateEvaluation, PrivateThreshold
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
     CategoricalColumn,
@@ -16,6 +17,11 @@ OperaLogisticRegression(adjacency="replace one")  # type: ignore[arg-type]
 OperaLogisticRegression(numerics="exact")  # type: ignore[arg-type]
 OperaLogisticRegression(epsilon="1")  # type: ignore[arg-type]
 OperaLogisticRegression(norm=1.0)  # type: ignore[call-arg]
+PrivateEvaluation(epsilon="1")  # type: ignore[arg-type]
+PrivateEvaluation(thresholds=(0.5,), target_bounds=(0, 1))  # type: ignore[call-arg]
+PrivateCalibrator(OperaLogisticRegression(), subgroups=["a"])  # type: ignore[call-arg]
+PrivateThreshold(OperaLogisticRegression(), metric="accuracy")  # type: ignore[arg-type]
+PrivateThreshold()  # type: ignore[call-arg]
 BudgetAccountant(epsilon=1.0, delta=1e-6, composition="pld")  # type: ignore[arg-type]
 PrivateGridSearchCV(OperaLogisticRegression(), {}, method="grid")  # type: ignore[arg-type]
 DPStandardScaler(norm=1.0)  # type: ignore[call-arg]

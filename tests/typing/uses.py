@@ -8,6 +8,14 @@ import skdp
 from skdp import DPSGDClassifier, GrpuaMLPClassifier, ObjectivePerturbationSVC
 from skdp.accounting import PLDAccountant
 from skdp.budget import BudgetAccountant
+from skdp.metrics import (
+    PrivateCalibrator,
+    PrivateEvaluation,
+    PrivateEvaluationResult,
+    PrivateRegressionEvaluation,
+    PrivateRegressionResult,
+    PrivateThreshold,
+)
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
     BooleanColumn,
@@ -61,6 +69,16 @@ BoundedScaler([0, 0], [1, 1])
 with BudgetAccountant(epsilon=3.0, delta=1e-5, composition="gdp", adjacency="replace-one"):
     search = PrivateGridSearchCV(model, {"max_iter": [50, 150]}, epsilon=1.0, method="fixed")
     assert_type(search.fit(X, y), PrivateGridSearchCV)
+
+# Evaluations return their results, adjusted models themselves.
+assert_type(PrivateEvaluation(subgroups=["f", "m"]).evaluate(model, X, y), PrivateEvaluationResult)
+regressors = PrivateRegressionEvaluation(0.5, 1e-5, target_bounds=(0, 1), n_bins=12)
+assert_type(regressors.evaluate(model, X, y), PrivateRegressionResult)
+calibrated = PrivateCalibrator(model, 0.5, method="temperature").fit(X, y)
+assert_type(calibrated, PrivateCalibrator)
+assert_type(calibrated.privacy_spent_, PrivacySpent)
+threshold = PrivateThreshold(model, metric="cost", costs=(1, 5)).fit(X, y, groups=["a"] * 9)
+assert_type(threshold.threshold_, float)
 
 print(privacy_statement(model), PLDAccountant(adjacency="add-remove"))
 assert_type(skdp.preprocessing.TableSchema([]), TableSchema)
