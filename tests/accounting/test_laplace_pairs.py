@@ -11,6 +11,7 @@ from flint import arb
 
 from skdp.accounting import LaplaceEvent, PLDAccountant, PoissonSampledEvent, RDPAccountant
 from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval
+from skdp.accounting.pld.inversion_bounds import invert_delta, invert_epsilon
 from skdp.accounting.pld.pairs.laplace import laplace_pair
 
 CASES = [
@@ -129,6 +130,17 @@ def test_lists_enclose_moments(kind, rate, shift, theta, tail, gap):
         assert lower - arb(below[1][0]) <= exact <= upper + arb(above[1][0])
         # Also relative to what the release adds, which is multiplied by large counts.
         assert upper - lower <= gap * exact + arb(1e-13)
+
+
+@pytest.mark.parametrize(("kind", "rate", "shift"), CASES)
+def test_coarse_lists_bound_compositions_from_either_side(kind, rate, shift, monkeypatch):
+    monkeypatch.setattr("skdp.accounting.pld.pairs.laplace._LISTED", (12, 12))
+    pairs, delta = [(laplace_pair(kind, rate, shift), 40)], 1e-3 * min(rate, 1e-3)
+    low, high = epsilon_interval(pairs, delta, 1e-5)
+    lower, upper = invert_epsilon(pairs, 0.0, delta, 1e-3)
+    assert 0.0 < lower < low <= high < upper < 1.2 * high
+    found, (least, most) = invert_delta(pairs, 0.0, high, 1e-3), delta_interval(pairs, high, 1e-4)
+    assert 0.0 < found[0] < least <= most < found[1]
 
 
 def shifted_profile(shift, epsilon):
