@@ -116,6 +116,21 @@ def test_grids_enclose_the_pair_to_second_order(kind, rate, shift, aligned):
         assert gaps[1] <= gaps[0] / 8.0 and gaps[1] < 2e-2
 
 
+@pytest.mark.parametrize(("kind", "rate", "shift"), [CASES[3], CASES[5], CASES[6], CASES[8]])
+def test_grids_from_below_hold_at_the_smallest_losses(kind, rate, shift):
+    pair = laplace_pair(kind, rate, shift)
+    step, start = pair.lattice / 8, pair.span(0.0)[0]
+    lower = pair.optimistic_grid(step, 0.0, aligned=True)
+    assert math.fsum(lower[1]) == pytest.approx(1.0, abs=1e-12)
+    with mp.workdps(30):
+        for share in (0.05, 0.2, 0.5, 0.8, 0.95):
+            epsilon = start + share * step
+            below = on_grid(*lower, step, pair.origin, epsilon)
+            exact = float(exact_delta(kind, rate, shift, epsilon))
+            assert below <= exact * (1 + 1e-12)
+            assert below >= exact - 0.2 * rate
+
+
 @pytest.mark.parametrize(("kind", "rate", "shift"), CASES)
 @pytest.mark.parametrize("theta", [0.4, 30.0])
 @pytest.mark.parametrize(("tail", "gap"), [(0.0, 1e-5), (1e-9, 2e-7)])
