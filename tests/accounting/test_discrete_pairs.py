@@ -20,6 +20,7 @@ from skdp.accounting.pld.grid.targets import LIMITS
 from skdp.accounting.pld.pairs.cells import CellPair
 from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
 from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
+from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 CASES = [
     ("gaussian", 1, 1.0),
@@ -126,6 +127,16 @@ def test_transform_against_its_definition(noise, sensitivity, scale, theta):
             off = abs(mp.exp(mp.mpc(complex(values[k]))) / exact - 1)
             assert off <= errors[k] + mp.mpf(10) ** -15
             assert off <= 1e-12 * (abs(exact - 1) + 1)
+
+
+def test_lists_need_not_have_all_mass():
+    loss, _ = RandomisedResponsePair(0.5, 0.1).transforms(0.0)
+    z = 2.0 + 1j * np.array([0.0, 3.0, 40.0])
+    values, errors = loss.log_transform(z)
+    exact = 0.9 * np.cosh((z + 0.5) * 0.5) / math.cosh(0.25)
+    assert np.all(np.abs(np.exp(values) / exact - 1.0) <= errors) and np.all(errors < 1e-12)
+    assert loss.failure == 0.1
+    assert loss.decay(2.0, 8.0 * math.pi) == 0.0  # where both atoms have turned in full
 
 
 def test_atoms_where_there_is_much_noise():

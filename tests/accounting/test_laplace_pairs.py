@@ -11,6 +11,7 @@ from flint import arb
 
 from skdp.accounting import LaplaceEvent, PLDAccountant, PoissonSampledEvent, RDPAccountant
 from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval
+from skdp.accounting.pld.inversion_bounds import invert_delta, invert_epsilon
 from skdp.accounting.pld.pairs.laplace import laplace_pair
 
 CASES = [
@@ -115,6 +116,21 @@ def test_grids_enclose_the_pair_to_second_order(kind, rate, shift, aligned):
         assert gaps[1] <= gaps[0] / 8.0 and gaps[1] < 2e-2
 
 
+@pytest.mark.parametrize(("kind", "rate", "shift"), [CASES[3], CASES[5], CASES[6], CASES[8]])
+def test_grids_from_below_hold_at_the_smallest_losses(kind, rate, shift):
+    pair = laplace_pair(kind, rate, shift)
+    step, start = pair.lattice / 8, pair.span(0.0)[0]
+    lower = pair.optimistic_grid(step, 0.0, aligned=True)
+    assert math.fsum(lower[1]) == pytest.approx(1.0, abs=1e-12)
+    with mp.workdps(30):
+        for share in (0.05, 0.2, 0.5, 0.8, 0.95):
+            epsilon = start + share * step
+            below = on_grid(*lower, step, pair.origin, epsilon)
+            exact = float(exact_delta(kind, rate, shift, epsilon))
+            assert below <= exact * (1 + 1e-12)
+            assert below >= exact - 0.2 * rate
+
+
 @pytest.mark.parametrize(("kind", "rate", "shift"), CASES)
 @pytest.mark.parametrize("theta", [0.4, 30.0])
 @pytest.mark.parametrize(("tail", "gap"), [(0.0, 1e-5), (1e-9, 2e-7)])
@@ -129,6 +145,17 @@ def test_lists_enclose_moments(kind, rate, shift, theta, tail, gap):
         assert lower - arb(below[1][0]) <= exact <= upper + arb(above[1][0])
         # Also relative to what the release adds, which is multiplied by large counts.
         assert upper - lower <= gap * exact + arb(1e-13)
+
+
+@pytest.mark.parametrize(("kind", "rate", "shift"), CASES)
+def test_coarse_lists_bound_compositions_from_either_side(kind, rate, shift, monkeypatch):
+    monkeypatch.setattr("skdp.accounting.pld.pairs.laplace._LISTED", (12, 12))
+    pairs, delta = [(laplace_pair(kind, rate, shift), 40)], 1e-3 * min(rate, 1e-3)
+    low, high = epsilon_interval(pairs, delta, 1e-5)
+    lower, upper = invert_epsilon(pairs, 0.0, delta, 1e-3)
+    assert 0.0 < lower < low <= high < upper < 1.2 * high
+    found, (least, most) = invert_delta(pairs, 0.0, high, 1e-3), delta_interval(pairs, high, 1e-4)
+    assert 0.0 < found[0] < least <= most < found[1]
 
 
 def shifted_profile(shift, epsilon):

@@ -99,11 +99,9 @@ def invert_epsilon(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
 def _on_both_sides(
     pairs: Pairs, mu: float, tail: float, solve: Callable[[ComposedLoss], Interval]
 ) -> Interval:
-    """Bound a composition from above by larger losses, and from below by smaller ones.
-
-    Losses so large that they are rare may be cut off: the moments of a Gaussian mixture may be
-    governed by values that are never seen; without these they are not.
-    """
+    """Bound a composition from above by larger losses, and from below by smaller ones."""
+    # Rare losses may be cut off: else the moments of a Gaussian mixture may be governed by values
+    # that are never seen.
     share = tail / sum(count for _, count in pairs)
     share = max(share, _LIMITS.smallest_delta) if tail > 0.0 else 0.0
     sides = list(zip(*(pair.transforms(share) for pair, _ in pairs), strict=True))

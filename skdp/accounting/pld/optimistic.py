@@ -41,8 +41,8 @@ def lowered(step: float, nodes: NodeMasses, zero: int | None = None) -> Array:
         return np.zeros(len(nodes.masses))
     masses = nodes.masses.copy()
     masses[0] = max(0.0, masses[0] * (1.0 - _ROUNDING) - nodes.below)
-    lowering = _lowering(step, nodes.falling, nodes.rising)
     curve = profile_at_nodes(step, masses)
+    lowering = _lowering(step, nodes.falling, nodes.rising, curve)
     lowering, last, doubt = _cut(step, lowering, curve, zero)
     if last <= 0:
         return np.zeros(len(masses))
@@ -93,10 +93,10 @@ def _changes_of_slope(
     return out
 
 
-def _lowering(step: float, falling: Array, rising: Array) -> Array:
-    """Return by how much to lower the curve at each node, nothing at the first and the last one.
+def _lowering(step: float, falling: Array, rising: Array, curve: Array) -> Array:
+    """Return by how much to lower the curve at each node, nothing at the last one.
 
-    So atoms there are kept, and all of P's mass; the nodes beside have triangles to themselves.
+    Nor at the first, unless cells are wide: atoms at both ends and all of P's mass are then kept.
     """
     growth = math.expm1(step)
     total = falling * (1.0 + growth) + rising
@@ -108,7 +108,7 @@ def _lowering(step: float, falling: Array, rising: Array) -> Array:
     lowering[1:-1] = np.maximum(height[:-1], height[1:])
     if falling[-1] > 0.0:
         lowering[-2] = max(lowering[-2], rising[-1] * -math.expm1(-step))
-    if len(lowering) > 2:
+    if len(lowering) > 2 and falling[0] * growth < curve[1] * (1.0 - _MARGIN):
         lowering[0], lowering[1] = 0.0, max(lowering[1], falling[0] * growth)
     return lowering * (1.0 + _ROUNDING)
 
@@ -134,12 +134,10 @@ def profile_at_nodes(step: float, masses: Array) -> Array:
 
 
 def _convex(step: float, masses: Array) -> Array:
-    """Take the greatest convex minorant of a curve, given by signed masses under P.
-
-    A node of negative mass lies above the line between any two around it, so that it is not on the
-    minorant. Its mass moves to the nearest nodes that are kept, keeping its masses under P and Q;
-    below the first of these, to it and to a loss of minus infinity.
-    """
+    """Take the greatest convex minorant of a curve, given by signed masses under P."""
+    # A node of negative mass lies above the line between any two around it, so that it is not on
+    # the minorant. Its mass moves to the nearest nodes that are kept, keeping its masses under P
+    # and Q; below the first of these, to it and to a loss of minus infinity.
     negative = np.count_nonzero(masses < 0.0)
     if not 0 < negative <= _MOST_NEGATIVE:
         return masses if negative == 0 else np.zeros(len(masses))

@@ -9,11 +9,10 @@ import numpy as np
 from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 from skdp.accounting.pld.grid.estimates import atoms_cumulants
 from skdp.accounting.pld.pairs.base import Array, Complex
-from skdp.accounting.pld.transforms.gaussian import UNKNOWN, TiltedNodes, transform
+from skdp.accounting.pld.transforms.gaussian import TiltedNodes, transform
 
 _ULPS = 128.0  # roundings of a term: a pairwise sum adds 40, elementary functions a few each
 _LARGEST_EXPONENT = 500.0  # of a tilt
-_LARGEST_SUMS = 400_000_000  # terms of one evaluation
 
 
 class AtomsLoss:
@@ -39,8 +38,7 @@ class AtomsLoss:
         """Return log E[e^(zL)] and bounds on its absolute error; see `Transformable`."""
         with np.errstate(over="ignore", invalid="ignore"):
             nodes = self._tilted(float(z[0].real))
-        known = math.isfinite(nodes.error + sum(nodes.rounding))
-        return transform(nodes if known else UNKNOWN, z.imag, _LARGEST_SUMS)
+        return transform(nodes, z.imag)
 
     def _tilted(self, theta: float) -> TiltedNodes:
         """Tilt the list, counting that losses may be off by a few roundings of the largest one."""

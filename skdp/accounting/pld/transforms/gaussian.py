@@ -30,6 +30,7 @@ class _Limits:
     # roundings of a term: a pairwise sum adds 40, elementary functions a few each
     summation: float = 128.0
     largest_direct: int = 1_000_000  # sines of one evaluation
+    largest_sums: int = 400_000_000  # terms of one evaluation
 
 
 _LIMITS = _Limits()
@@ -66,12 +67,10 @@ def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float
         if rule is None or (panels is not None and len(panels.points) < len(rule.points)):
             rule = panels
     if rule is None:
-        return UNKNOWN
+        return _UNKNOWN
     with np.errstate(over="ignore", invalid="ignore"):
         nodes = _tilt(mixture, theta, rule)
-    if not math.isfinite(nodes.rounding[0] + nodes.rounding[1] + nodes.error):
-        return UNKNOWN
-    return nodes
+    return nodes if math.isfinite(nodes.error + sum(nodes.rounding)) else _UNKNOWN
 
 
 def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
@@ -112,22 +111,21 @@ def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
     )
 
 
-UNKNOWN = TiltedNodes(np.zeros(1), np.ones(1), math.inf, 0.0, math.inf, (math.inf, math.inf))
+_UNKNOWN = TiltedNodes(np.zeros(1), np.ones(1), math.inf, 0.0, math.inf, (math.inf, math.inf))
 
 
-def transform(
-    nodes: TiltedNodes, frequencies: Array, largest_sums: float = math.inf
-) -> tuple[NDArray[np.complex128], Array]:
+def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.complex128], Array]:
     """Evaluate log E[e^((theta + i u) L)], many u being equidistant, and bound the error.
 
-    Where that is infinite, as beyond ``largest_sums`` terms, the real part bounds the true one from
-    above and the imaginary part says nothing.
+    Where that is infinite, as for too many terms, the real part bounds the true one from above and
+    the imaginary part says nothing.
     """
-    if not (math.isfinite(nodes.error) and len(frequencies) * len(nodes.losses) <= largest_sums):
+    terms = len(frequencies) * len(nodes.losses)
+    if not (math.isfinite(nodes.error + sum(nodes.rounding)) and terms <= _LIMITS.largest_sums):
         unknown = np.full(len(frequencies), math.inf)
         return unknown.astype(np.complex128), unknown
     error = nodes.error + nodes.rounding[0] + np.abs(frequencies) * nodes.rounding[1]
-    if len(frequencies) * len(nodes.losses) <= _LIMITS.largest_direct:
+    if terms <= _LIMITS.largest_direct:
         angles = np.multiply.outer(0.5 * frequencies, nodes.losses)
         sines = np.sin(angles)
         products = sines * nodes.weights
@@ -167,7 +165,6 @@ class GaussianMixtureLoss:
     """The transform of the loss of one release, its largest losses perhaps cut off."""
 
     failure = 0.0
-    largest_sums = 400_000_000  # terms of one evaluation
 
     def __init__(self, mixture: Mixture) -> None:
         self.mixture = mixture
@@ -199,7 +196,7 @@ class GaussianMixtureLoss:
         frequencies = z.imag
         reach = float(np.max(frequencies))
         nodes = tilted_nodes(self.mixture, float(z[0].real), reach, _LIMITS.digits)
-        return transform(nodes, frequencies, self.largest_sums)
+        return transform(nodes, frequencies)
 
     def decay(self, theta: float, frequency: float) -> float:
         """Bound how much smaller the moments are at all frequencies from a given one on."""
