@@ -38,6 +38,9 @@ from skdp.reporting.privacy_spent import REAL_NUMBERS, PrivacySpent
 # decorator's.
 FRAMES_ABOVE = 2
 
+# At least this delta is warned of where n is private.
+_LARGE_DELTA = 1e-3
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 try:
@@ -192,14 +195,21 @@ class PrivateRelease(ChargesBudget, ABC):
         return self.adjacency
 
     def _warn_of_delta(self, table: Any) -> None:
-        if table.n_rows and self.delta >= 1.0 / table.n_rows:
-            quoted = f"={1.0 / table.n_rows:.3g}" if getattr(table, "n_is_public", True) else ""
+        # Whether a warning appears must not tell a number of rows that is private.
+        public = self._public_rows(table)
+        if self.delta >= (_LARGE_DELTA if public is None else 1.0 / max(1, public)):
+            least = "" if public is None else f"={1.0 / max(1, public):.3g}"
+            where = "of most tables" if public is None else "of this table"
             warnings.warn(
-                f"delta={self.delta:g} is not below 1/n{quoted}: such a delta permits publishing "
-                "whole rows at random. Choose delta well below 1/n.",
+                f"delta={self.delta:g} is not below 1/n{least} {where}: such a delta permits "
+                "publishing whole rows at random. Choose delta well below 1/n.",
                 PrivacyWarning,
                 stacklevel=_frames_to_the_user(),
             )
+
+    def _public_rows(self, table: Any) -> int | None:
+        """Return the number of records; None where it is private."""
+        return int(table.n_rows)
 
     def _spent(self, plan: Any, table: Any, *given: Any) -> PrivacySpent:
         """Return the record of what will be spent, with what is taken for granted of the rows."""

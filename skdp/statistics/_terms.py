@@ -32,7 +32,6 @@ class _Cells(NamedTuple):
     """The number of records, which add-remove takes for private, and a number for each cell."""
 
     n_rows: int
-    n_is_public: bool
     columns: list[np.ndarray]
 
 
@@ -97,7 +96,10 @@ class Terms(PrivateRelease):
         found = in_partitions_of_all([(partial(_read, read), column) for read, column in asked])
         if len(set(map(len, found))) > 1:
             raise ValueError("columns must have one cell for each record, all of one length.")
-        return _Cells(len(found[0]), self.adjacency == "replace-one", found)
+        return _Cells(len(found[0]), found)
+
+    def _public_rows(self, table: _Cells) -> int | None:
+        return table.n_rows if self.adjacency == "replace-one" else None
 
     def _plan(self, table: _Cells) -> Any:
         return self._build()
