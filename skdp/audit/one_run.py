@@ -165,7 +165,8 @@ def _refuse_meetings(estimator: Any, table: AuditedTable, method: str, release: 
         or plan.diameter is not None
         or plan.adaptive
         or not {"linear", "convex"} <= plan.model.facts
-        or (plan.table is not None and table_counts)
+        or plan.before
+        or (plan.after and table_counts)
         or table.spent.event != plan.event
     ):
         raise ValueError(

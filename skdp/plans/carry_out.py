@@ -17,7 +17,6 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import active_trace
 from skdp.models import LinearModel, LinearProblem, Model, Problem
 from skdp.plans.adaptive_clip import pack_sum, unpack_sum
-from skdp.plans.label_counts import LabelCountPlan
 from skdp.plans.noisy_gradient import NoisyGradientPlan, Sampler
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
@@ -148,18 +147,6 @@ def carry_out_objective_perturbation(
         objective = problem.objective(plan.penalty, tilt)
         parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
     return _release(noise, model, np.concatenate(parts))
-
-
-@carry_out.register(LabelCountPlan)
-def carry_out_label_counts(
-    plan: LabelCountPlan,
-    problems: Sequence[Any],
-    stream: RandomStream,
-    on_step: StepObserver | None = None,
-) -> np.ndarray:
-    """Release the counts, which are the only problem."""
-    (counts,) = problems
-    return _noise(plan, stream, "label counts").release(counts)
 
 
 @carry_out.register(NoisyGradientPlan)

@@ -8,19 +8,18 @@ system"; the sensitivities here are smaller than the paper's and proved anew.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from skdp.accounting import Event, GaussianEvent
+from skdp.accounting import Event
 from skdp.accounting.numerics.contractions import sum_of_powers
 from skdp.choices import Numerics, Solver
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
-from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid
-from skdp.mechanisms.norm_exponential import pure_event, pure_noise
+from skdp.mechanisms.release import Law, Release
 from skdp.models import LinearModel, require
+from skdp.plans.beside import FitPlan
 from skdp.plans.noisy_gradient import contribution_in_ball
-from skdp.plans.score_table import beside
 from skdp.solvers.objective import smallest_tolerance
 from skdp.solvers.rounding import certified_tolerance, gradient_rounding
 
@@ -127,7 +126,7 @@ def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: fl
 
 
 @dataclass(frozen=True)
-class OutputPerturbationPlan:
+class OutputPerturbationPlan(FitPlan):
     """Everything that must agree in one fit by output perturbation; see `build`."""
 
     model: LinearModel
@@ -142,7 +141,6 @@ class OutputPerturbationPlan:
     sensitivity: float
     sigma: float
     grid: float
-    table: Noise | None = None  # of a table of scores that is released too
 
     @classmethod
     def build(
@@ -158,7 +156,7 @@ class OutputPerturbationPlan:
         step_size: float | None = None,
         numerics: Numerics = "float",
     ) -> OutputPerturbationPlan:
-        """Derive sensitivity and noise from public numbers; without a delta see `pure_noise`.
+        """Derive sensitivity and noise from public numbers; without a delta see `Release`.
 
         `max_iter` is the number T of steps of "gd", which alone takes a penalty of zero; for the
         others, which reach a minimiser to a fixed tolerance, it limits the fast phase only.
@@ -179,13 +177,13 @@ class OutputPerturbationPlan:
                 "minimiser's sensitivity without a useful bound: give a larger alpha, or "
                 "solver='gd', whose T-step bound holds even at alpha=0."
             )
+        weights, discrete = Release("weights", sensitivity), numerics == "discrete"
         if delta == 0.0:
-            noise = pure_noise(sensitivity, epsilon, model.n_weights, numerics == "discrete")
-        elif numerics == "discrete":
-            multiplier = analytic_gaussian_sigma(epsilon, delta)
-            noise = noise_on_grid(sensitivity, multiplier, model.n_weights)
+            weights = weights.without_delta(epsilon, model.n_weights, discrete)
+        elif discrete:
+            weights = weights.on_grid(analytic_gaussian_sigma(epsilon, delta), model.n_weights)
         else:
-            noise = Noise(sensitivity, analytic_gaussian_sigma(epsilon, delta, sensitivity))
+            weights = replace(weights, scale=analytic_gaussian_sigma(epsilon, delta, sensitivity))
         return cls(
             model=model,
             penalty=penalty,
@@ -196,15 +194,19 @@ class OutputPerturbationPlan:
             max_iter=max_iter,
             tolerance=tolerance,
             step_size=step,
-            sensitivity=noise.sensitivity,
-            sigma=noise.sigma,
-            grid=noise.grid,
+            sensitivity=weights.sensitivity,
+            sigma=weights.sigma,
+            grid=weights.grid,
         )
 
     @property
-    def event(self) -> Event:
+    def release(self) -> Release:
+        """All weights, with their noise; sensitivities on a grid without a delta are in L1."""
+        law: Law = "gaussian" if self.delta > 0.0 else "laplace"
+        moved = self.sensitivity
+        return Release("weights", moved, moved, law=law, scale=self.sigma, grid=self.grid)
+
+    @property
+    def own_event(self) -> Event:
         """One release with Gaussian noise, or without a delta with norm-exponential noise."""
-        noise = Noise(self.sensitivity, self.sigma, self.grid)
-        if self.delta == 0.0:
-            return pure_event(noise)
-        return beside(GaussianEvent(noise.multiplier), self.table)
+        return self.release.event

@@ -16,10 +16,11 @@ from skdp.dask_tables import in_partitions_of_all, trusted
 from skdp.mechanisms import RandomStream, resolve_random_state
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import is_seeded
+from skdp.mechanisms.release import Release
 from skdp.parameters import SMALLEST_DELTA, check_choice, check_real, plain
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.statistics._columns import cells_of
-from skdp.statistics.noise import Plan, Query, plan_noise
+from skdp.statistics.noise import Plan, plan_noise
 
 MECHANISMS = ("auto", "laplace", "gaussian")
 _ARITHMETIC = (
@@ -78,10 +79,10 @@ class Terms:
         """Probability that an interval may miss."""
         return 1.0 - float(self.confidence)
 
-    def plan(self, queries: Sequence[Query]) -> Plan:
-        """Return the noise for some queries under these terms."""
+    def plan(self, releases: Sequence[Release]) -> Plan:
+        """Return some releases with noise under these terms."""
         return plan_noise(
-            queries, self.epsilon, self.delta, self.adjacency, self.mechanism, self.failure
+            releases, self.epsilon, self.delta, self.adjacency, self.mechanism, self.failure
         )
 
     def charge(
@@ -131,14 +132,12 @@ def _read(read: Callable[[np.ndarray], np.ndarray], part: Any) -> np.ndarray:
 
 def describe_noise(plan: Plan) -> str:
     """Name the noise and its theorem, for the statement."""
-    noise = plan.noises[0]
-    law = {"laplace": "discrete Laplace", "gaussian": "discrete Gaussian"}[noise.kind]
-    if noise.query.unit == 1 or noise.kind == "laplace":
-        distance = f"L1 sensitivity {noise.query.l1 / noise.query.unit:.6g}"
-    else:
-        distance = f"L2 sensitivity {noise.query.l2_squared**0.5 / noise.query.unit:.6g}"
-    times = "" if len(plan.noises) == 1 else f", {len(plan.noises)} times"
+    first = plan.releases[0]
+    law = {"laplace": "discrete Laplace", "gaussian": "discrete Gaussian"}[first.law]
+    norm = "L1" if first.unit == 1 or first.law == "laplace" else "L2"
+    moved = first.l1 if norm == "L1" else first.l2
+    times = "" if len(plan.releases) == 1 else f", {len(plan.releases)} times"
     return (
-        f"{distance} (records), {law} noise of scale {noise.people:.6g}{times} (Canonne, Kamath & "
-        "Steinke 2020; docs/proofs/statistics.md)"
+        f"{norm} sensitivity {moved / first.unit:.6g} (records), {law} noise of scale "
+        f"{first.people:.6g}{times} (Canonne, Kamath & Steinke 2020; docs/proofs/statistics.md)"
     )

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from skdp.choices import Adjacency, CountMechanism
+from skdp.mechanisms.release import Release
 from skdp.preprocessing.schema.values import UNKNOWN, positions_in
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.statistics._columns import listed_column
 from skdp.statistics._terms import Terms, describe_noise
-from skdp.statistics.noise import Noise, Query
 from skdp.statistics.results import PrivateCounts
 
 
@@ -96,7 +96,7 @@ def private_count(
     )
     counted = terms.read(column, _is_counted)
     total = np.array(counted.sum(), dtype=np.int64)
-    return _released(terms, "count", Query.number("count", 1), (), lambda: (total, counted))
+    return _released(terms, "count", Release.number("count", 1), (), lambda: (total, counted))
 
 
 def _is_counted(cells: np.ndarray) -> np.ndarray:
@@ -254,10 +254,14 @@ def _table(
     places = terms.read_all(list(zip(columns, read, strict=True)))
     if other is not None:
         places = [np.where(places[0] < 0, len(axes[0]) - 1, places[0])]
-    query = Query.shares(name, terms.adjacency)
+    release = Release.shares(name, terms.adjacency)
     names = axes[0] if len(axes) == 1 else tuple(axes)
     return _released(
-        terms, name, query, names, lambda: (table_of(places, [len(axis) for axis in axes]), *places)
+        terms,
+        name,
+        release,
+        names,
+        lambda: (table_of(places, [len(axis) for axis in axes]), *places),
     )
 
 
@@ -270,20 +274,27 @@ def table_of(places: list[np.ndarray], shape: list[int], weights: Any = None) ->
     return totals.reshape(shape)
 
 
-def _released(terms: Terms, name: str, query: Query, categories: Any, count: Any) -> PrivateCounts:
+def _released(
+    terms: Terms, name: str, release: Release, categories: Any, count: Any
+) -> PrivateCounts:
     """Plan, charge, count and release."""
-    plan = terms.plan([query])
-    noise = plan.noises[0]
+    plan = terms.plan([release])
+    noisy = plan.releases[0]
     spent = terms.charge(
         plan.event, f"{name}: {describe_noise(plan)}", ("one record is one row",), (name,)
     )
     exact, *rows = count()
-    values = noise.release(exact, terms.stream(plan.event, exact, *rows))
-    return counts_with_intervals(terms, name, values, noise, spent, categories)
+    values = noisy.make(exact, terms.stream(plan.event, exact, *rows))
+    return counts_with_intervals(terms, name, values, noisy, spent, categories)
 
 
 def counts_with_intervals(
-    terms: Terms, name: str, values: np.ndarray, noise: Noise, spent: PrivacySpent, categories: Any
+    terms: Terms,
+    name: str,
+    values: np.ndarray,
+    noise: Release,
+    spent: PrivacySpent,
+    categories: Any,
 ) -> PrivateCounts:
     """Return released counts with the reach of their noise."""
     width = float(noise.half_width(terms.failure))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdp.choices import Adjacency
+from skdp.mechanisms.release import Release
 from skdp.preprocessing import NumericColumn
 from skdp.statistics._columns import bounded_column, bounds_of, positions
 from skdp.statistics._shares import (
@@ -21,7 +22,7 @@ from skdp.statistics._shares import (
     with_first,
 )
 from skdp.statistics._terms import Terms, describe_noise
-from skdp.statistics.noise import UNIT, Noise, Query
+from skdp.statistics.noise import UNIT
 from skdp.statistics.results import PrivateStatistic
 
 
@@ -154,14 +155,15 @@ def private_variance(
     return _moment(terms, "variance", 2, column, described)
 
 
-def _query(name: str, degree: int, adjacency: Adjacency) -> Query:
+def _release(name: str, degree: int, adjacency: Adjacency) -> Release:
     """Return what is released, in shares of a record."""
     if adjacency == "add-remove":
-        return Query.shares(name, adjacency, UNIT)
+        return Release.shares(name, adjacency, UNIT)
     if degree == 1:
-        return Query.number(name, UNIT, UNIT)
+        return Release.number(name, UNIT, UNIT)
     # Rounded down, a share moves by less than two steps more than it does as a real number.
-    return Query(name, UNIT, 4 * UNIT // 3 + 5, UNIT**2 + (UNIT // 2 + 4) ** 2, UNIT + 2)
+    l1, l2_squared = 4 * UNIT // 3 + 5, UNIT**2 + (UNIT // 2 + 4) ** 2
+    return Release.integers(name, l1, l2_squared, UNIT, largest=UNIT + 2)
 
 
 def _moment(
@@ -177,8 +179,8 @@ def _moment(
                 "not public: take adjacency='add-remove', or fill them with a public number."
             )
         size = max(places.size, 1) * UNIT
-    plan = terms.plan([_query(name, degree, terms.adjacency)])
-    noise = plan.noises[0]
+    plan = terms.plan([_release(name, degree, terms.adjacency)])
+    noise = plan.releases[0]
     spent = terms.charge(
         plan.event,
         f"{name}: {describe_noise(plan)}",
@@ -187,7 +189,7 @@ def _moment(
         (name,),
     )
     exact = shares(places, degree).sum(axis=0)[1 if size else 0 :]
-    noisy = noise.release(exact, terms.stream(plan.event, exact, places))
+    noisy = noise.make(exact, terms.stream(plan.event, exact, places))
     reach = noise.half_width(terms.failure) / UNIT
     return PrivateStatistic(
         name,
@@ -209,7 +211,7 @@ class Moment(NamedTuple):
 def moment(
     name: str,
     noisy: np.ndarray,
-    noise: Noise,
+    noise: Release,
     column: NumericColumn,
     failure: float,
     size: int | None = None,

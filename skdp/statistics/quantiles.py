@@ -11,10 +11,10 @@ import numpy as np
 
 from skdp.choices import Adjacency
 from skdp.mechanisms import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.parameters import check_real
 from skdp.statistics._columns import bounded_column, bounds_of, numbers_of
 from skdp.statistics._terms import Terms, describe_noise
-from skdp.statistics.noise import Noise, Query
 from skdp.statistics.results import PrivateStatistic
 
 _STEPS = 10
@@ -107,8 +107,8 @@ def private_quantile(
     numbers = terms.read(column, partial(numbers_of, column=described))
     top, whole = level.numerator, level.denominator
     change = max(top, whole - top) if terms.adjacency == "add-remove" else whole
-    query = Query.number("side of the quantile", change << _DIGITS, whole << _DIGITS)
-    plan = terms.plan([query] * steps)
+    side = Release.number("side of the quantile", change << _DIGITS, whole << _DIGITS)
+    plan = terms.plan([side] * steps)
     spent = terms.charge(
         plan.event,
         f"quantile {level} by bisection, {describe_noise(plan)}",
@@ -116,11 +116,11 @@ def private_quantile(
         ("quantile",),
     )
     values = np.sort(numbers[~np.isnan(numbers)])
-    noise = plan.noises[0]
+    noise = plan.releases[0]
     width = noise.half_width(terms.failure, steps)
     stream = terms.stream(plan.event, values, np.array([low, high, float(level)]))
     value, interval = _bisect(values, level, (low, high), noise, steps, width, stream)
-    reach = noise.half_width(terms.failure) / query.unit
+    reach = noise.half_width(terms.failure) / side.unit
     return PrivateStatistic(
         f"quantile {level}",
         np.array(value),
@@ -146,7 +146,7 @@ def _bisect(
     values: np.ndarray,
     level: Fraction,
     ends: tuple[float, float],
-    noise: Noise,
+    noise: Release,
     steps: int,
     width: int,
     stream: RandomStream,
@@ -165,7 +165,7 @@ def _bisect(
         middle = start / 2.0 + end / 2.0
         count = int(np.searchsorted(values, middle, side="right"))
         exact = level.denominator * count - level.numerator * values.size
-        noisy = float(noise.release(np.array(exact << _DIGITS), stream))
+        noisy = float(noise.make(np.array(exact << _DIGITS), stream))
         if noisy + width < 0.0:
             least = max(least, middle)
         else:

@@ -10,11 +10,11 @@ import numpy as np
 from skdp.accounting import ComposedEvent, Event, PureDPEvent
 from skdp.choices import Adjacency
 from skdp.mechanisms import RandomStream, permute_and_flip
+from skdp.mechanisms.release import Release, repeated
 from skdp.parameters import check_integer
 from skdp.statistics._columns import listed_column
 from skdp.statistics._terms import Terms
 from skdp.statistics.counts import counts_with_intervals, table_of
-from skdp.statistics.noise import Noise, Query, repeated
 from skdp.statistics.results import PrivateTopK
 
 
@@ -95,8 +95,8 @@ def private_top_k(
     event: Event = repeated(PureDPEvent(share), k)
     noise = None
     if counts:
-        changed = Query.shares("counts of the chosen", terms.adjacency)
-        noise = Noise.laplace(changed, changed.l1 / (k * share))
+        changed = Release.shares("counts of the chosen", terms.adjacency)
+        noise = changed.laplace(changed.l1 / (k * share))
         event = ComposedEvent((event, noise.event))
     spent = terms.charge(
         event,
@@ -115,7 +115,7 @@ def private_top_k(
     found = tuple(names[place] for place in chosen)
     released = None
     if noise is not None:
-        values = noise.release(exact[chosen], stream)
+        values = noise.make(exact[chosen], stream)
         released = counts_with_intervals(terms, "counts", values, noise, spent, found)
     return PrivateTopK(found, shortfall, released, terms.confidence, spent)
 
