@@ -91,9 +91,8 @@ class CalibratedMixin(PrivateModel):
             return spent
         (release,) = plan.after
         table = (
-            "a histogram of scores by label, whose line is folded into the weights, with discrete "
-            f"Gaussian noise, L2 sensitivity {release.sensitivity:.6g}, noise multiplier "
-            f"{release.multiplier:.6g}, for {_share(plan.model):.0%} of mu^2 "
+            "a histogram of scores by label, whose line is folded into the weights "
+            f"({release.words}), for {_share(plan.model):.0%} of mu^2 "
             "(docs/proofs/recalibration.md)"
         )
         return replace(spent, mechanism=f"{spent.mechanism}; then {table}")

@@ -81,11 +81,7 @@ class ClassWeightMixin(PrivateClassifierMixin):
         if plan.before:
             (count,) = plan.before
             epsilon, accountant = float(self.epsilon), plan.accountant
-            law = "discrete Gaussian" if self.delta > 0.0 else "discrete Laplace"
-            mechanism = (
-                f"a noisy count of labels ({law} noise, sensitivity {count.sensitivity:.6g}, noise "
-                f"multiplier {count.scale / count.sensitivity:.6g}); then {mechanism}"
-            )
+            mechanism = f"a noisy count of labels ({count.words}); then {mechanism}"
         return super()._record(plan, epsilon, accountant, mechanism, *about)
 
     def _weigh_rows(

@@ -112,7 +112,7 @@ class ObjectiveModel(UnitWeightingMixin, PenalizedModel):
         law, measure, page = "Gaussian", "standard deviation", "objective_perturbation"
         if plan.delta == 0.0:
             law, measure, page = "norm-exponential", "scale", "pure"
-        elif getattr(plan.event, "rows_per_unit", 1) != 1:
+        elif getattr(plan.own_event, "rows_per_unit", 1) != 1:
             page = "objective_perturbation_units"
         return self._record(
             plan,

@@ -63,8 +63,9 @@ class AdditiveMechanism(ABC):
 
     def add(self, value: np.ndarray, noise: list[int]) -> np.ndarray:
         """Return what `release` does, with noise that is drawn already and used once."""
-        # Exact, as integers are on the grid 1 and other grids are powers of two.
-        whole = value if value.dtype.kind == "i" else np.rint(value / self.grid)
+        # Exact, as the grid is a power of two; large integers are no doubles.
+        integers = self.grid == 1.0 and value.dtype.kind == "i"
+        whole = value if integers else np.rint(value / self.grid)
         # Integers are added as such: what is released is a function of their sum alone.
         sums = [int(v) + z for v, z in zip(whole.flat, noise, strict=True)]
         output = np.array(sums, dtype=float).reshape(value.shape)

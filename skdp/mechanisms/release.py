@@ -174,6 +174,18 @@ class Release:
         return self.sigma / self.l2
 
     @property
+    def words(self) -> str:
+        """Sensitivity and noise, for the statement."""
+        first = self.unit == 1 or (self.law == "laplace" and self.grid > 0.0)
+        moved = (self.l1 if first else self.l2) / (self.unit or 1)
+        laws = {"gaussian": "Gaussian", "laplace": "norm-exponential"}
+        if self.grid > 0.0:
+            laws = {"gaussian": "discrete Gaussian", "laplace": "discrete Laplace"}
+        unit, scale = ("", self.sigma) if self.unit == 0 else (" (records)", self.people)
+        norm = "L1" if first else "L2"
+        return f"{norm} sensitivity {moved:.6g}{unit}, {laws[self.law]} noise of scale {scale:.6g}"
+
+    @property
     def event(self) -> Event:
         """The release for the accountants, all `times` of it."""
         return repeated(self._single, self.times)

@@ -19,7 +19,6 @@ from scipy.linalg import eigh
 
 from skdp.accounting import Event
 from skdp.choices import Adjacency
-from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
 from skdp.models import ScaledUnits
@@ -73,8 +72,6 @@ class MomentPlan:
         """Derive the noise from public numbers; Theorem 1 of the proofs."""
         refuse_wide(n_features)
         bound = second_moment_bound(n_features + 1, mean_weight(constant))
-        reason = f"rows are clipped to the public norm data_norm={units.data_norm:g}"
-        bound = ContributionBound(bound.norm, bound.gap, reason)
         sums = Release.bounded("second moments", bound, adjacency).least(epsilon, delta)
         return cls(sums, adjacency, n_rows, n_features, constant, units, by_unit)
 

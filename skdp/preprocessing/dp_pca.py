@@ -11,7 +11,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.extmath import safe_sparse_dot
 
 from skdp.choices import Adjacency
-from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
 from skdp.parameters import check_choice, check_integer, check_real
@@ -174,9 +173,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
                 f"n_components={self.n_components} exceeds the number of features, {n_features}."
             )
         refuse_wide(n_features)
-        bound = second_moment_bound(n_features, self._mean_weight())
         reason = f"rows are clipped to the public norm data_norm={self._row_bound:g}"
-        bound = ContributionBound(bound.norm, bound.gap, reason)
+        bound = second_moment_bound(n_features, self._mean_weight(), reason)
         release = Release.bounded("second moments", bound, self.adjacency)
         return release.least(self.epsilon, self.delta)
 

@@ -132,12 +132,6 @@ def _read(read: Callable[[np.ndarray], np.ndarray], part: Any) -> np.ndarray:
 
 def describe_noise(plan: Plan) -> str:
     """Name the noise and its theorem, for the statement."""
-    first = plan.releases[0]
-    law = {"laplace": "discrete Laplace", "gaussian": "discrete Gaussian"}[first.law]
-    norm = "L1" if first.unit == 1 or first.law == "laplace" else "L2"
-    moved = first.l1 if norm == "L1" else first.l2
     times = "" if len(plan.releases) == 1 else f", {len(plan.releases)} times"
-    return (
-        f"{norm} sensitivity {moved / first.unit:.6g} (records), {law} noise of scale "
-        f"{first.people:.6g}{times} (Canonne, Kamath & Steinke 2020; docs/proofs/statistics.md)"
-    )
+    source = "Canonne, Kamath & Steinke 2020; docs/proofs/statistics.md"
+    return f"{plan.releases[0].words}{times} ({source})"

@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skdp import PrivateRidge
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.exceptions import PrivacyWarning
-from skdp.mechanisms import RandomStream
+from skdp.mechanisms import RandomStream, gaussian
 from skdp.mechanisms.trace import record_releases
 from skdp.metrics import (
     PrivateCalibrationDisplay,
@@ -36,7 +36,6 @@ from skdp.metrics import (
 from skdp.metrics.errors import ErrorPlan, nodes_of
 from skdp.metrics.regression_result import SIZES_OF_ERRORS
 from skdp.reporting import privacy_statement
-from skdp.statistics import noise
 from skdp.statistics.noise import UNIT
 from skdp.testing.walk import differences
 from skdp.units import units_of
@@ -210,7 +209,7 @@ def test_intervals_hold_across_sizes(adjacency, n, epsilon):
 
 
 def silent(monkeypatch):
-    monkeypatch.setattr(noise, "discrete_gaussians", lambda stream, scale, count: [0] * count)
+    monkeypatch.setattr(gaussian, "discrete_gaussians", lambda stream, scale, count: [0] * count)
 
 
 @pytest.mark.parametrize("by_person", [False, True])
