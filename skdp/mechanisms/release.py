@@ -103,7 +103,8 @@ class Release:
         if self.unit > 1:  # on a fine grid
             scale = Fraction(math.ceil(Fraction(people) * self.unit))
             return replace(self, scale=scale, grid=1.0)
-        if self.largest not in (None, 1) or self.l2**2 > self.l1 * (1.0 + _MARGIN):
+        by_one = self.unit == 1 and self.largest in (None, 1)
+        if not by_one or self.l2**2 > self.l1 * (1.0 + _MARGIN):
             raise ValueError(f"{self.label}: the event is for counts that change by one.")
         return replace(self, scale=Fraction(float(people)), grid=1.0)
 

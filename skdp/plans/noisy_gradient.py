@@ -29,6 +29,7 @@ from skdp.accounting import (
 from skdp.choices import NoiseCalibration
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.mechanisms.samplers import AllocationSampler, PoissonSampler, UniformSubsetSampler
 from skdp.models import Model
 from skdp.plans.adaptive_clip import MOST_ROWS, adaptive_contribution
@@ -181,6 +182,11 @@ class NoisyGradientPlan(FitPlan):
     def noise_multiplier(self) -> float:
         """Noise on the sum over the bound on one record's norm."""
         return self.sigma / self.bound.norm
+
+    @property
+    def release(self) -> Release:
+        """The noisy sums of all steps."""
+        return Release("gradient sum", self.sensitivity, scale=self.sigma, times=self.steps)
 
     @property
     def own_event(self) -> Event:

@@ -20,7 +20,7 @@ from skdp.mechanisms.discrete_gaussian import secret_on_grid
 from skdp.mechanisms.release import Release
 from skdp.models import LinearModel, require
 from skdp.plans.beside import FitPlan
-from skdp.plans.output_perturbation import Numerics, proved_tolerance
+from skdp.plans.output_perturbation import Numerics, proved_tolerance, release_of
 from skdp.solvers.objective import smallest_tolerance
 
 # Cost of the final noise, as a share of the total mu. It adds to mu in squares for one output; for
@@ -147,6 +147,17 @@ class ObjectivePerturbationPlan(FitPlan):
             tilt_grid=tilt_grid,
             minimiser_event=event,
         )
+
+    @property
+    def release(self) -> Release:
+        """All weights with the final noise, and the sensitivity that replays see."""
+        return release_of("weights", self.sensitivity, self.sigma, self.grid, self.delta)
+
+    @property
+    def secret(self) -> Release:
+        """The linear term, whose noise is never released by itself."""
+        moved, scale = self.sensitivity * self.penalty, self.tilt_sigma / self.model.n_rows
+        return release_of("objective", moved, scale, self.tilt_grid, self.delta)
 
     @property
     def own_event(self) -> Event:

@@ -201,12 +201,16 @@ class OutputPerturbationPlan(FitPlan):
 
     @property
     def release(self) -> Release:
-        """All weights, with their noise; sensitivities on a grid without a delta are in L1."""
-        law: Law = "gaussian" if self.delta > 0.0 else "laplace"
-        moved = self.sensitivity
-        return Release("weights", moved, moved, law=law, scale=self.sigma, grid=self.grid)
+        """All weights with their noise."""
+        return release_of("weights", self.sensitivity, self.sigma, self.grid, self.delta)
 
     @property
     def own_event(self) -> Event:
         """One release with Gaussian noise, or without a delta with norm-exponential noise."""
         return self.release.event
+
+
+def release_of(label: str, sensitivity: float, sigma: float, grid: float, delta: float) -> Release:
+    """Return a vector with Gaussian noise, without a delta with that of `without_delta`."""
+    law: Law = "gaussian" if delta > 0.0 else "laplace"
+    return Release(label, sensitivity, sensitivity, law=law, scale=sigma, grid=grid)
