@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from skdp.accounting import Event, calibrate_event
+from skdp.accounting import Event
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.contribution import Adjacency
-from skdp.mechanisms.release import Release, compose
+from skdp.mechanisms.release import Release
 from skdp.metrics.release import fuse, members_of
 from skdp.scores.bins import number_of_bins
 from skdp.statistics.counts import table_of
-from skdp.statistics.noise import UNIT
+from skdp.statistics.noise import UNIT, share_noise
 from skdp.units import Units
 
 # Errors between which a row is shared out, so that means are exact; in parts of the largest one.
@@ -170,25 +170,17 @@ class ErrorPlan:
         square = math.ceil(norm**2)
         # Of two records of different subgroups 16 entries differ: the L1 norm is 4 times the L2.
         moved = math.ceil(4.0 * norm), square, UNIT
-        planned = (
+        releases = (
             Release.integers("sums of errors", *moved, largest=math.ceil(norm)),
             Release.shares("table of errors", adjacency, UNIT),
             Release.shares("histogram of errors", adjacency, UNIT),
         )
         squares = square, changed * UNIT**2, changed * UNIT**2
-
-        def noisy(sigma: float) -> tuple[Release, ...]:
-            return tuple(
-                release.gaussian(sigma * math.sqrt(square / part) / UNIT)
-                for release, square, part in zip(planned, squares, _SHARES, strict=True)
-            )
-
-        sigma = calibrate_event(
-            lambda sigma: compose(noisy(sigma)), epsilon, delta, adjacency=adjacency
-        )
+        parts = zip(releases, squares, _SHARES, strict=True)
+        planned = [(release, math.sqrt(each / part) / UNIT) for release, each, part in parts]
+        sigma, noisy = share_noise(planned, epsilon, delta, adjacency)
         count = number_of_bins(n, sigma) if n_bins == "auto" else n_bins
-        releases = noisy(sigma)
-        found = releases, compose(releases), adjacency
+        found = noisy.releases, noisy.event, adjacency
         return cls(count, *found, n, bounds, largest_error, subgroups)
 
     def describe(self) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skdp.accounting import Event, calibrate_event
+from skdp.accounting import Event
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.contribution import Adjacency
-from skdp.mechanisms.release import Release, compose
+from skdp.mechanisms.release import Release
 from skdp.scores.bins import REACH, ScoreBins, ScoreTable, number_of_bins
 from skdp.statistics.counts import table_of
-from skdp.statistics.noise import UNIT
+from skdp.statistics.noise import UNIT, share_noise
 
 # Parts of the budget of a table: for bins, for cells between thresholds, for confusions.
 _TWO_CLASSES, _MORE_CLASSES = (0.6, 0.4), (0.48, 0.32, 0.2)
@@ -130,11 +130,8 @@ def fuse(
 
 def _releases(
     adjacency: Adjacency, tables: int, placed: bool, probabilities: bool
-) -> list[tuple[Release, float, float]]:
-    """Return releases, squared noise of each for that of one table, and parts of the budget.
-
-    One table alone would have noise sigma; the steps of a search compose.
-    """
+) -> list[tuple[Release, float]]:
+    """Return releases, and noise of each for that of one table alone, by parts of the budget."""
     changed = 1 if adjacency == "add-remove" else 2
     most = changed * UNIT
     one = Release.shares("confusions", adjacency, UNIT)
@@ -142,7 +139,7 @@ def _releases(
         Release.integers(name, tables * most, tables * changed * UNIT**2, UNIT)
         for name in ("bins", "cells")
     )
-    extra: list[tuple[Release, float, float]] = []
+    extra: list[tuple[Release, float, float]] = []  # with squares of noise
     if placed:
         search = Release.integers("search", tables * UNIT, tables * UNIT**2, UNIT, times=_STEPS)
         extra.append((search, _STEPS * tables / changed, _SEARCH))
@@ -153,8 +150,9 @@ def _releases(
     left = 1.0 - sum(part for _, _, part in extra)
     parts = _TWO_CLASSES if tables == 1 else _MORE_CLASSES
     squares = float(tables), float(tables), 1.0
-    found = zip((bins, cells, one), squares, parts, strict=False)
-    return [*((release, square, part * left) for release, square, part in found), *extra]
+    tabled = zip((bins, cells, one), squares, parts, strict=False)
+    found = [*((release, square, part * left) for release, square, part in tabled), *extra]
+    return [(release, math.sqrt(square / part)) for release, square, part in found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,24 +194,15 @@ class ReleasePlan:
         """
         tables = 1 if len(classes) == 2 else len(classes)
         planned = _releases(adjacency, tables, score_values is None, probabilities)
-
-        def noisy(sigma: float) -> tuple[Release, ...]:
-            return tuple(
-                release.gaussian(sigma * math.sqrt(square / part))
-                for release, square, part in planned
-            )
-
-        sigma = calibrate_event(
-            lambda sigma: compose(noisy(sigma)), epsilon, delta, adjacency=adjacency
-        )
+        sigma, plan = share_noise(planned, epsilon, delta, adjacency)
         if score_values is not None:
             places = ScoreBins.at(score_values, thresholds)
         else:
             count = number_of_bins(n, sigma * math.sqrt(tables)) if n_bins == "auto" else n_bins
             places = ScoreBins.make(count, thresholds)
-        found = {release.label: release for release in noisy(sigma)}
-        event, first = compose(tuple(found.values())), found.pop("search", None)
-        released = (places,) * tables, tuple(found.values()), first, event, adjacency
+        found = {release.label: release for release in plan.releases}
+        first = found.pop("search", None)
+        released = (places,) * tables, tuple(found.values()), first, plan.event, adjacency
         return cls(*released, n, classes, subgroups, probabilities)
 
     def describe(self) -> str:

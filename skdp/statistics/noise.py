@@ -14,6 +14,10 @@ from skdp.mechanisms.release import Release, compose
 UNIT = 2**30
 
 
+# Releases, and the noise of each as a multiple of one scale.
+Planned = Sequence[tuple[Release, float]]
+
+
 class Plan(NamedTuple):
     """Some releases with their noise, and what all together cost."""
 
@@ -33,21 +37,26 @@ def plan_noise(
 
     Of two mechanisms it is the one whose noise on the first release is narrower.
     """
-    kinds = ("laplace", "gaussian") if mechanism == "auto" else (mechanism,)
+    planned = [(release, 1) for release in releases]  # an integer keeps fractions exact
     if delta == 0.0:
         weight = sum(Fraction(release.l1) / release.unit for release in releases)
-        return _plan("laplace", releases, weight / Fraction(epsilon))
-
-    def calibrated(kind: str) -> Plan:
-        people = calibrate_event(
-            lambda scale: _plan(kind, releases, scale).event, epsilon, delta, adjacency=adjacency
-        )
-        return _plan(kind, releases, people)
-
-    return min(map(calibrated, kinds), key=lambda plan: plan.releases[0].half_width(failure))
+        return _plan("laplace", planned, weight / Fraction(epsilon))
+    kinds = ("laplace", "gaussian") if mechanism == "auto" else (mechanism,)
+    found = [share_noise(planned, epsilon, delta, adjacency, kind)[1] for kind in kinds]
+    return min(found, key=lambda plan: plan.releases[0].half_width(failure))
 
 
-def _plan(kind: str, releases: Sequence[Release], people: float | Fraction) -> Plan:
+def share_noise(
+    planned: Planned, epsilon: float, delta: float, adjacency: Adjacency, kind: str = "gaussian"
+) -> tuple[float, Plan]:
+    """Return the least scale, in records, of which each release has its multiple as noise."""
+    scale = calibrate_event(
+        lambda scale: _plan(kind, planned, scale).event, epsilon, delta, adjacency=adjacency
+    )
+    return scale, _plan(kind, planned, scale)
+
+
+def _plan(kind: str, planned: Planned, scale: float | Fraction) -> Plan:
     add = {"laplace": Release.laplace, "gaussian": Release.gaussian}[kind]
-    noisy = tuple(add(release, people) for release in releases)
+    noisy = tuple(add(release, scale * factor) for release, factor in planned)
     return Plan(noisy, compose(noisy))
