@@ -48,16 +48,16 @@ _MARGIN = 1e-12
 class Release:
     """One vector, or several of a kind that may depend on earlier outputs, and its noise.
 
-    `shares`, `number` and `bounded` say what is summed. The methods after them return the same
-    release with noise, which all else is about.
+    `shares`, `number` and `bounded` make one without noise. The methods after them return it with
+    noise, which all others need.
     """
 
     label: str
     l2: float  # how far neighbours' vectors are apart, in the Euclidean and in the L1 norm
     l1: float = math.inf
-    unit: int = 0  # of integers, what a record counts; 0 for real numbers
+    unit: int = 0  # size of a record in integers; 0 for real numbers
     largest: int | None = None  # change of a single integer; None for one unit
-    reason: str = ""  # what bounds a record, for the statement
+    reason: str = ""  # of the bound on a record, for the statement
     times: int = 1  # number of vectors, fixed in advance
     law: Law = "gaussian"
     scale: float | Fraction = 0.0  # of the noise on every number; exact on integers

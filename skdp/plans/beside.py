@@ -34,7 +34,7 @@ class FitPlan(ABC):
     @property
     @abstractmethod
     def own_event(self) -> Event:
-        """What carrying out the plan alone releases."""
+        """The plan's own releases, for the accountants."""
 
     @property
     def accountant(self) -> str:

@@ -190,7 +190,7 @@ class NoisyGradientPlan(FitPlan):
 
     @property
     def own_event(self) -> Event:
-        """What the descent releases, for the accountants: all steps, or the last iterate alone."""
+        """The descent, for the accountants: all steps, or the last iterate alone."""
         ratio = self.sensitivity / self.bound.norm
         if not self.last_iterate_only:
             return self.lots.run_event(self.noise_multiplier, ratio, self.steps)
