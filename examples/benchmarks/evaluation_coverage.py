@@ -23,11 +23,11 @@ import numpy as np
 from _score_kinds import KINDS, OfBins, Population, population, truth
 from scipy.special import logit
 
+from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.metrics import PrivateEvaluation, PrivateEvaluationResult
 from skdp.metrics.calibration import calibration_cells
 from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan, ScoreTables
-from skdp.statistics.noise import Noise
 
 FAST = "--fast" in sys.argv
 SIZES, EPSILONS, DRAWS = (500, 2000, 15_000, 50_000), (0.1, 0.5, 1.0, 3.0), 1000
@@ -40,9 +40,9 @@ if FAST:
 RNG = np.random.default_rng(0)
 
 
-def rounded(noise: Noise, stream: Any, count: int) -> list[int]:
+def rounded(noise: AdditiveMechanism, count: int) -> list[int]:
     """Draw noise from normal numbers: there is nothing private, and the law is the same."""
-    drawn: list[int] = np.rint(RNG.normal(0.0, float(noise.scale), count)).astype(int).tolist()
+    drawn: list[int] = np.rint(RNG.normal(0.0, float(noise.sigma), count)).astype(int).tolist()
     return drawn
 
 
@@ -177,7 +177,7 @@ def show(title: str, row: Any) -> None:
 
 
 if __name__ == "__main__":
-    Noise.draw = rounded  # type: ignore[method-assign]
+    AdditiveMechanism.steps = rounded  # type: ignore[method-assign]
     if "--made-up" in sys.argv:
         made_up(*(int(part) for part in sys.argv[2:5]))
     else:

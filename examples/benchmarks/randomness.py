@@ -27,7 +27,8 @@ from sklearn.datasets import load_digits
 from skdp import ObjectivePerturbationLogisticRegression, OperaLogisticRegression
 from skdp.mechanisms import GaussianMechanism, RandomStream, record_releases
 from skdp.mechanisms._ziggurat import ziggurat
-from skdp.mechanisms.discrete_gaussian import discrete_gaussians, noise_on_grid
+from skdp.mechanisms.discrete_gaussian import discrete_gaussians
+from skdp.mechanisms.release import Release
 
 HEADING = "## Measured"
 NOISE = re.compile(r"Gaussian (?:vector|noise) of standard deviation (\S+)")
@@ -110,7 +111,7 @@ def large_tables() -> Iterator[str]:
 def attack(trials: int) -> Iterator[str]:
     """Tell 0 and 1 apart by one release with noise 4, or by the gaps of a sampler."""
     sigma = 4.0
-    noise = noise_on_grid(1.0, sigma, 1)
+    noise = Release("noise", 1.0).on_grid(sigma, 1)
 
     def of_skdp(grid: float) -> Callable[[float], np.ndarray]:
         def release(value: float) -> np.ndarray:

@@ -108,7 +108,7 @@ def release(plan: ErrorPlan, exact: list[np.ndarray], rng: np.random.Generator) 
     return plan.assemble(
         *(
             part / UNIT + noise.people * rng.standard_normal(part.shape)
-            for part, noise in zip(exact, plan.noises, strict=True)
+            for part, noise in zip(exact, plan.releases, strict=True)
         )
     )
 

@@ -164,7 +164,8 @@ def _refuse_meetings(estimator: Any, table: AuditedTable, method: str, release: 
         or plan.diameter is not None
         or plan.adaptive
         or not {"linear", "convex"} <= plan.model.facts
-        or (plan.table is not None and (release == "model" or estimator.calibrate == "private"))
+        or plan.before
+        or (plan.after and (release == "model" or estimator.calibrate == "private"))
         or table.spent.event != plan.event
     ):
         raise ValueError(

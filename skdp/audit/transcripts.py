@@ -16,7 +16,7 @@ import numpy as np
 
 from skdp.audit.runs import AuditedTable, SilentStream
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.mechanisms.trace import Release, ReleaseTrace, record_releases
+from skdp.mechanisms.trace import ReleaseTrace, TracedRelease, record_releases
 
 Draw = tuple[np.ndarray, np.ndarray]
 
@@ -91,7 +91,7 @@ class Transcripts:
         trace = self._run(side, stream, lots)
         seen = trace.releases
 
-        def values(side: int, version: str) -> list[Release]:
+        def values(side: int, version: str) -> list[TracedRelease]:
             silent = SilentStream(bytes(32), seeded=False)
             return self._run(side, silent, lots and lots.replay(version), trace).releases
 
@@ -139,7 +139,7 @@ class Transcripts:
                 )
 
 
-def log_ratio(seen: Release, one: Release, other: Release) -> float:
+def log_ratio(seen: TracedRelease, one: TracedRelease, other: TracedRelease) -> float:
     """Return the log-likelihood ratio of an output for two values before Gaussian noise."""
     to_one, to_other = seen.output - one.value, seen.output - other.value
     # The difference of squares without cancellation.

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting import Event
 from skdp.choices import Auto, UnitWeighting
 from skdp.dask_tables import Columns
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
@@ -28,7 +27,6 @@ from skdp.parameters import (
     parameter,
     released,
 )
-from skdp.plans.beside import accountant_of, leave_room, together
 from skdp.plans.coefficient_noise import coefficient_noise
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
 from skdp.plans.protocol import Plan
@@ -228,16 +226,11 @@ class PrivateModel(PrivateFit, BaseEstimator):
             adjacency=self.adjacency,
             by_unit=by_unit,
         )
-        beside = self._events_beside(n_classes)
+        return self._plan_numbers(numbers)
 
-        def build(own: PublicNumbers) -> Any:
-            return self._build_plan(self._make_model(own), own)
-
-        return leave_room(build, numbers, beside) if beside else build(numbers)
-
-    def _events_beside(self, n_classes: int) -> list[Event]:
-        """Return what a fit releases beside its plan; `leave_room` has shared out the target."""
-        return []
+    def _plan_numbers(self, numbers: PublicNumbers) -> Any:
+        """Return the plan of all releases of a fit."""
+        return self._build_plan(self._make_model(numbers), numbers)
 
     def _make_model(self, numbers: PublicNumbers) -> Any:
         units = ScaledUnits(self._row_bound)
@@ -343,14 +336,12 @@ class PrivateModel(PrivateFit, BaseEstimator):
         refuse_unstated(plan, *Plan.__annotations__)
         by_unit = plan.model.by_unit
         continuous = REAL_NUMBERS if self.delta > 0.0 else REAL_PURE_NOISE
-        # Models of two classes have one output.
-        beside = self._events_beside(max(2, plan.model.n_outputs))
         return PrivacySpent(
-            epsilon=float(self.epsilon) if beside else epsilon,
+            epsilon=epsilon,
             delta=float(self.delta),
             adjacency=plan.adjacency,
-            event=together(plan.event, beside),
-            accountant=accountant_of(plan) if beside else accountant,
+            event=plan.event,
+            accountant=accountant,
             mechanism=mechanism,
             assumptions=(
                 f"rows are clipped to the public norm data_norm={self._row_bound:g}",

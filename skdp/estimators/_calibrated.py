@@ -87,20 +87,21 @@ class CalibratedMixin(PrivateModel):
 
     def _record(self, plan: Any, *about: Any) -> PrivacySpent:
         spent: PrivacySpent = super()._record(plan, *about)
-        if plan.table is None:
+        if not plan.after:
             return spent
+        (release,) = plan.after
         table = (
-            "a histogram of scores by label, whose line is folded into the weights, with discrete "
-            f"Gaussian noise, L2 sensitivity {plan.table.sensitivity:.6g}, noise multiplier "
-            f"{plan.table.multiplier:.6g}, for {_share(plan.model):.0%} of mu^2 "
+            "a histogram of scores by label, whose line is folded into the weights "
+            f"({release.words}), for {_share(plan.model):.0%} of mu^2 "
             "(docs/proofs/recalibration.md)"
         )
         return replace(spent, mechanism=f"{spent.mechanism}; then {table}")
 
     def _finish(self, plan: Any, released: np.ndarray, used: tuple[Any, ...], stream: Any) -> Any:
         """Return the weights, and the intercept and slope that a noisy table tells."""
-        if plan.table is None:
+        if not plan.after:
             return released, (0.0, 1.0)
+        (scores,) = plan.after
         X, targets, weights = used
         model, unpacked = plan.model, plan.model.unpack(released)
         if "network" in model.facts:
@@ -119,7 +120,7 @@ class CalibratedMixin(PrivateModel):
             tables = map_rows(partial(_count, score), X, targets, weights)
         table = np.sum(tables, axis=0)  # of exact counts
         with_intercept = self.fit_intercept and model.n_outputs == 1
-        return released, release_line(table, plan.table, stream.spawn("scores"), with_intercept)
+        return released, release_line(table, scores, stream.spawn("scores"), with_intercept)
 
     def _publish(self, plan: Any, table: Table, released: Any, spent: PrivacySpent) -> None:
         weights, self.calibration_ = released

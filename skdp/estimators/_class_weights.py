@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from skdp.accounting import Event
 from skdp.estimators._mixins import PrivateClassifierMixin
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import with_class_weights
 from skdp.parameters import check_choice, check_real, parameter
+from skdp.plans.beside import leave_room
 from skdp.plans.defaults import PublicNumbers
-from skdp.plans.label_counts import LabelCountPlan
+from skdp.plans.label_counts import count_labels, label_counts, label_weights
 
 _ASK = (
     "class_weight='balanced' needs the share of each label, and counting labels costs privacy: "
@@ -67,42 +67,34 @@ class ClassWeightMixin(PrivateClassifierMixin):
                 "prevalence='private' takes its share of epsilon: leave noise_multiplier out."
             )
 
-    def _count_plan(self, n_classes: int) -> LabelCountPlan:
-        return LabelCountPlan.build(
-            float(self.epsilon), float(self.delta), self.adjacency, n_classes
-        )
-
-    def _events_beside(self, n_classes: int) -> list[Event]:
-        events: list[Event] = super()._events_beside(n_classes)
-        counts = isinstance(self.prevalence, str)
-        return [*events, self._count_plan(n_classes).event] if counts else events
+    def _plan_numbers(self, numbers: PublicNumbers) -> Any:
+        build = super()._plan_numbers
+        if not isinstance(self.prevalence, str):
+            return build(numbers)
+        target = float(self.epsilon), float(self.delta)
+        counts = label_counts(*target, self.adjacency, numbers.n_classes)
+        return leave_room(build, numbers, before=(counts,))
 
     def _record(
         self, plan: Any, epsilon: float, accountant: str, mechanism: str, *about: str
     ) -> Any:
-        if isinstance(self.prevalence, str):
-            count = self._count_plan(max(2, plan.model.n_outputs))
-            law = "discrete Gaussian" if self.delta > 0.0 else "discrete Laplace"
-            mechanism = (
-                f"a noisy count of labels ({law} noise, sensitivity {count.sensitivity:.6g}, noise "
-                f"multiplier {count.sigma / count.sensitivity:.6g}); then {mechanism}"
-            )
+        if plan.before:
+            (count,) = plan.before
+            epsilon, accountant = float(self.epsilon), plan.accountant
+            mechanism = f"a noisy count of labels ({count.words}); then {mechanism}"
         return super()._record(plan, epsilon, accountant, mechanism, *about)
 
     def _weigh_rows(
         self, plan: Any, targets: np.ndarray, shares: np.ndarray | None, stream: RandomStream
     ) -> np.ndarray | None:
         weights = super()._weigh_rows(plan, targets, shares, stream)
-        if not isinstance(self.prevalence, str):
+        if not plan.before:
             return weights
-        from skdp.plans.carry_out import carry_out
-
-        n_classes = max(2, plan.model.n_outputs)
-        counting = self._count_plan(n_classes)
+        (release,) = plan.before
         parts = None if shares is None else shares / self._most
-        counts = counting.count(targets, n_classes, parts)
-        released = carry_out(counting, [counts], stream.spawn("label counts"))
-        own = counting.weights(released)[targets]
+        counts = count_labels(targets, max(2, plan.model.n_outputs), parts)
+        noisy = release.make(counts, stream.spawn("label counts").spawn("noise"))
+        own = label_weights(noisy, release.sigma)[targets]
         return own if weights is None else own * weights
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -87,18 +87,18 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
     def _account(self, plan: RegressionPlan) -> PrivacySpent:
         return self._record(
             plan,
-            plan.achieved_epsilon,
+            plan.achieved_epsilon(float(self.epsilon), float(self.delta)),
             "gdp",
             f"Gaussian noise on counts of targets in {plan.tuning.bins} bins, on second moments of "
-            f"rows and on {plan.steps.releases} sums of clipped gradients, of deviation "
-            f"{plan.counts.sigma:.6g}, {plan.moments.sigma:.6g} and, in units of the clip, "
-            f"{plan.steps.sigma:.6g} (scaled units); together {plan.mu:.6g}-GDP (Dong, Roth & Su "
+            f"rows and on {plan.steps.times} sums of clipped gradients, of deviation "
+            f"{plan.counts.scale:.6g}, {plan.moments.scale:.6g} and, in units of the clip, "
+            f"{plan.steps.scale:.6g} (scaled units); together {plan.mu:.6g}-GDP (Dong, Roth & Su "
             "2022, Corollary 3.3)",
             "the clip follows from the noisy counts and moments; every iterate is paid for",
         )
 
     def _public_steps(self, plan: RegressionPlan) -> int:
-        return plan.steps.releases
+        return plan.steps.times
 
     def _carry_out(
         self, plan: Any, problems: list[Any], stream: RandomStream, progress: FitProgress, **_: Any

@@ -116,7 +116,7 @@ class ObjectiveModel(UnitWeightingMixin, PenalizedModel):
             page = "objective_perturbation_units"
         return self._record(
             plan,
-            plan.epsilon,
+            float(self.epsilon),
             "pld",
             f"objective perturbation{joint}: a secret {law} linear term of {measure} "
             f"{plan.tilt_sigma:.6g} on the sum of losses, whose gradients have norm "

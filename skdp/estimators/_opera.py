@@ -10,7 +10,6 @@ from skdp.estimators._calibrated import CalibratedMixin
 from skdp.estimators._class_weights import ClassWeightMixin
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
-from skdp.mechanisms.discrete_gaussian import Noise
 from skdp.models import LinearModel
 from skdp.parameters import check_choice, check_integer, check_real, parameter
 from skdp.plans.defaults import PublicNumbers, default_output_penalty
@@ -83,14 +82,13 @@ class OperaModel(UnitWeightingMixin, PenalizedModel):
 
     def _account(self, plan: OutputPerturbationPlan) -> PrivacySpent:
         # The noise is certified for the target; the inverse may round up beyond it.
-        # What a table costs beside is in the plan's epsilon.
-        achieved, accountant, proof = plan.epsilon, "pld", "docs/proofs/pure.md"
+        achieved, accountant, proof = float(self.epsilon), "pld", "docs/proofs/pure.md"
         if plan.delta == 0.0:
             law = "independent Laplace" if plan.grid > 0.0 else "one norm-exponential"
             law = f"{law} vector of scale {plan.sigma:.6g}"
         else:
-            multiplier = Noise(plan.sensitivity, plan.sigma, plan.grid).multiplier
-            if plan.table is None:
+            if not (plan.before or plan.after):
+                multiplier = plan.release.multiplier
                 achieved = min(analytic_gaussian_epsilon(multiplier, plan.delta), achieved)
             accountant, law = "gdp", f"one Gaussian vector of standard deviation {plan.sigma:.6g}"
             proof = "analytic Gaussian mechanism, Balle & Wang 2018, Theorem 8"

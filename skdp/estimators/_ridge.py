@@ -171,9 +171,9 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     def _account(self, plan: MomentPlan) -> PrivacySpent:
         return self._record(
             plan,
-            plan.sums.achieved_epsilon,
+            plan.sums.achieved_epsilon(float(self.epsilon), float(self.delta)),
             "gdp",
-            f"Gaussian noise of standard deviation {plan.sums.sigma:.6g} on sums of second "
+            f"Gaussian noise of standard deviation {plan.sums.scale:.6g} on sums of second "
             f"moments of rows with their target, L2 sensitivity {plan.sums.sensitivity:.6g} "
             "(scaled units; analytic Gaussian mechanism, Balle & Wang 2018, Theorem 8)",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from fractions import Fraction
 
 import numpy as np
 
@@ -20,7 +21,7 @@ class AdditiveMechanism(ABC):
         self,
         *,
         sensitivity: float,
-        sigma: float,
+        sigma: float | Fraction,
         stream: RandomStream,
         label: str,
         grid: float = 0.0,
@@ -36,13 +37,17 @@ class AdditiveMechanism(ABC):
         """Draw continuous noise in units of its scale."""
 
     @abstractmethod
-    def _steps(self, count: int) -> list[int]:
-        """Draw noise in steps of the grid."""
+    def _draw_steps(self, scale: Fraction, count: int) -> list[int]:
+        """Draw noise in steps of the grid, as is its scale."""
+
+    def steps(self, count: int) -> list[int]:
+        """Draw noise for `add`, in steps of the grid."""
+        return self._draw_steps(Fraction(self.sigma) / Fraction(self.grid), count)
 
     def noise(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Draw noise of the given shape."""
         if self.grid > 0.0:
-            steps = self._steps(int(np.prod(shape)))
+            steps = self.steps(int(np.prod(shape)))
             return self.grid * np.array(steps, dtype=float).reshape(shape)
         noise = self._draw(shape)
         noise *= self.sigma
@@ -51,14 +56,23 @@ class AdditiveMechanism(ABC):
     def release(self, value: np.ndarray) -> np.ndarray:
         """Return `value` plus fresh noise, and note it in the active trace, if any."""
         if self.grid > 0.0:
-            value = np.rint(value / self.grid)  # exact, as the grid is a power of two
-            # Integers are added as such: what is released is a function of their sum alone.
-            sums = [int(v) + z for v, z in zip(value.flat, self._steps(value.size), strict=True)]
-            output = self.grid * np.array(sums, dtype=float).reshape(value.shape)
-            value *= self.grid
-        else:
-            output = self.noise(value.shape)
-            output += value
+            return self.add(value, self.steps(value.size))
+        output = self.noise(value.shape)
+        output += value
+        return self._note(value, output)
+
+    def add(self, value: np.ndarray, noise: list[int]) -> np.ndarray:
+        """Return what `release` does, with noise that is drawn already and used once."""
+        # Exact, as the grid is a power of two; large integers are no doubles.
+        integers = self.grid == 1.0 and value.dtype.kind == "i"
+        whole = value if integers else np.rint(value / self.grid)
+        # Integers are added as such: what is released is a function of their sum alone.
+        sums = [int(v) + z for v, z in zip(whole.flat, noise, strict=True)]
+        output = np.array(sums, dtype=float).reshape(value.shape)
+        output *= self.grid
+        return self._note(np.asarray(whole, dtype=float) * self.grid, output)
+
+    def _note(self, value: np.ndarray, output: np.ndarray) -> np.ndarray:
         norm = 1.0 if self.grid > 0.0 and self._exponential else 2.0
-        declared = (self.sensitivity, self.sigma, norm, self._exponential)
+        declared = (self.sensitivity, float(self.sigma), norm, self._exponential)
         return note_release(self.label, value, output, *declared)

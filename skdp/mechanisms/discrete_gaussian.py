@@ -8,7 +8,6 @@ is rounded at random; rounding is post-processing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 from skdp.mechanisms.contribution import ROUND_UP
@@ -28,36 +27,20 @@ LARGEST_STEP = 2.0**-_DIGITS
 _MARGIN = 1e-12
 
 
-@dataclass(frozen=True)
-class Noise:
-    """Scale of normal noise, and the sensitivity it is for; `grid` is 0 for continuous noise."""
-
-    sensitivity: float
-    sigma: float
-    grid: float = 0.0
-
-    @property
-    def multiplier(self) -> float:
-        """What the noise is worth, as continuous noise over the sensitivity, rounded down."""
-        if self.grid == 0.0:
-            return self.sigma / self.sensitivity
-        scale = self.sigma / self.grid
-        worth = math.sqrt((scale - _RANDOM_ROUNDING) * (scale + _RANDOM_ROUNDING))
-        return worth * self.grid / self.sensitivity * (1.0 - _MARGIN)
+def worth_on_grid(sigma: float, grid: float) -> float:
+    """Return the deviation of continuous noise that noise on a grid is worth."""
+    scale = sigma / grid
+    return math.sqrt((scale - _RANDOM_ROUNDING) * (scale + _RANDOM_ROUNDING)) * grid
 
 
-def noise_on_grid(sensitivity: float, multiplier: float, count: int) -> Noise:
-    """Return noise for `count` numbers, rounded to its grid, that is worth the multiplier.
-
-    Rounding moves each number by at most half a step, so that it adds ``grid * sqrt(count)`` to the
-    sensitivity, less than a millionth of it.
-    """
+def scale_on_grid(sensitivity: float, multiplier: float, count: int) -> tuple[float, float, float]:
+    """Return sensitivity, scale and grid of `count` rounded numbers, worth the multiplier."""
     step = min(sensitivity / math.sqrt(count), sensitivity * multiplier)
     grid = math.ldexp(1.0, math.frexp(step)[1] - 1 - _DIGITS)
     moved = (sensitivity + grid * math.sqrt(count)) * ROUND_UP
     continuous = multiplier * moved / grid * (1.0 + 3.0 * _MARGIN)
     scale = math.ceil(math.hypot(continuous, _RANDOM_ROUNDING) * (1.0 + _MARGIN))
-    return Noise(moved, float(scale) * grid, grid)
+    return moved, float(scale) * grid, grid
 
 
 def secret_on_grid(sigma: float, count: int) -> tuple[float, float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,8 @@ class GaussianMechanism(AdditiveMechanism):
     def _draw(self, shape: int | tuple[int, ...]) -> np.ndarray:
         return self._stream.standard_normal(shape)
 
-    def _steps(self, count: int) -> list[int]:
-        return discrete_gaussians(self._stream, round(self.sigma / self.grid), count)
+    def _draw_steps(self, scale: Fraction, count: int) -> list[int]:
+        return discrete_gaussians(self._stream, scale, count)
 
 
 @plain_arguments

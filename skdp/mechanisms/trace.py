@@ -18,7 +18,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Release:
+class TracedRelease:
     """One noisy release: its un-noised value, its output and what was declared of it.
 
     The sensitivity is a bound in the norm of order ``norm``: 2 for Gaussian noise, 1 for Laplace
@@ -43,7 +43,7 @@ class ReleaseTrace:
     ----------
     replayed : ReleaseTrace or None, default=None
         If given, mechanisms return the outputs of that earlier trace instead of fresh ones.
-    releases : list of Release
+    releases : list of TracedRelease
         The releases so far.
 
     Examples
@@ -57,7 +57,7 @@ class ReleaseTrace:
     """
 
     replayed: ReleaseTrace | None = None
-    releases: list[Release] = field(default_factory=list)
+    releases: list[TracedRelease] = field(default_factory=list)
 
     def observe(
         self,
@@ -76,7 +76,7 @@ class ReleaseTrace:
                 raise RuntimeError("The replayed fit makes more releases than the recorded one.")
             output = self.replayed.releases[position].output
         declared = (sensitivity, sigma, norm, exponential)
-        self.releases.append(Release(label, value.copy(), output.copy(), *declared))
+        self.releases.append(TracedRelease(label, value.copy(), output.copy(), *declared))
         return output
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from skdp.accounting import ComposedEvent, Event, calibrate_event
+from skdp.accounting import Event
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.contribution import Adjacency
+from skdp.mechanisms.release import Release
 from skdp.metrics.release import fuse, members_of
 from skdp.scores.bins import number_of_bins
 from skdp.statistics.counts import table_of
-from skdp.statistics.noise import UNIT, Noise, Query
+from skdp.statistics.noise import UNIT, share_noise
 from skdp.units import Units
 
 # Errors between which a row is shared out, so that means are exact; in parts of the largest one.
@@ -127,7 +128,7 @@ class ErrorPlan:
     """Bins, noise and price of one release, from public numbers alone."""
 
     n_bins: int
-    noises: tuple[Noise, ...]
+    releases: tuple[Release, ...]
     event: Event
     adjacency: Adjacency
     n: int
@@ -162,36 +163,31 @@ class ErrorPlan:
         """Find the least noise for a target."""
         cut = (bounds[1] - bounds[0]) / largest_error > 1.0
         entries = (5 + 2 * cut + (subgroups is not None)) * len(subgroups or (None,))
-        rounding = math.ceil(1.5 * math.sqrt(entries)) * (1 if adjacency == "add-remove" else 2)
+        changed = 1 if adjacency == "add-remove" else 2
+        rounding = math.ceil(1.5 * math.sqrt(entries)) * changed
         *squared, of_cut = _SQUARED[adjacency]
         norm = math.sqrt(squared[subgroups is not None] + cut * of_cut) * UNIT + rounding
-        largest = math.ceil(norm)
+        square = math.ceil(norm**2)
         # Of two records of different subgroups 16 entries differ: the L1 norm is 4 times the L2.
-        sums = Query("sums of errors", UNIT, math.ceil(4.0 * norm), math.ceil(norm**2), largest)
-        tables = (
-            Query.shares(f"{name} of errors", adjacency, UNIT) for name in ("table", "histogram")
+        moved = math.ceil(4.0 * norm), square, UNIT
+        releases = (
+            Release.integers("sums of errors", *moved, largest=math.ceil(norm)),
+            Release.shares("table of errors", adjacency, UNIT),
+            Release.shares("histogram of errors", adjacency, UNIT),
         )
-        queries = (sums, *tables)
-
-        def noises(sigma: float) -> tuple[Noise, ...]:
-            return tuple(
-                Noise.gaussian(query, sigma * math.sqrt(query.l2_squared / part) / UNIT)
-                for query, part in zip(queries, _SHARES, strict=True)
-            )
-
-        def event(sigma: float) -> ComposedEvent:
-            return ComposedEvent(tuple(noise.event for noise in noises(sigma)))
-
-        sigma = calibrate_event(event, epsilon, delta, adjacency=adjacency)
+        squares = square, changed * UNIT**2, changed * UNIT**2
+        parts = zip(releases, squares, _SHARES, strict=True)
+        planned = [(release, math.sqrt(each / part) / UNIT) for release, each, part in parts]
+        sigma, noisy = share_noise(planned, epsilon, delta, adjacency)
         count = number_of_bins(n, sigma) if n_bins == "auto" else n_bins
-        found = noises(sigma), event(sigma), adjacency
+        found = noisy.releases, noisy.event, adjacency
         return cls(count, *found, n, bounds, largest_error, subgroups)
 
     def describe(self) -> str:
         """Name sensitivity, noise and theorem, for the statement."""
         of_sums, *of_tables = (
-            f"{noise.people:.6g} (L2 sensitivity {math.sqrt(noise.query.l2_squared) / UNIT:.6g})"
-            for noise in self.noises
+            f"{release.people:.6g} (L2 sensitivity {release.l2 / UNIT:.6g})"
+            for release in self.releases
         )
         return (
             f"sums of errors and targets with discrete Gaussian noise of scale {of_sums}, and a "
@@ -245,8 +241,8 @@ class ErrorPlan:
         """Return sums and tables with noise."""
         return self.assemble(
             *(
-                noise.release(table, stream) / UNIT
-                for noise, table in zip(self.noises, exact, strict=True)
+                release.make(table, stream) / UNIT
+                for release, table in zip(self.releases, exact, strict=True)
             )
         )
 
@@ -256,8 +252,8 @@ class ErrorPlan:
         found = np.zeros((len(sums), 8 if 6 in released else 6))
         deviations = np.zeros(found.shape[1])
         found[:, released] = sums * _SCALES[released]
-        deviations[released] = self.noises[0].people * _SCALES[released]
-        fine, coarse = (noise.people**2 for noise in self.noises[1:])
+        deviations[released] = self.releases[0].people * _SCALES[released]
+        fine, coarse = (release.people**2 for release in self.releases[1:])
         one = np.zeros(self.n_bins, dtype=int)
         best, _ = fuse(table.swapaxes(1, 2), histogram[..., None], one, (fine, coarse))
         counts = best.swapaxes(1, 2)

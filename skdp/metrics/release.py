@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skdp.accounting import ComposedEvent, Event, RepeatedEvent, calibrate_event
+from skdp.accounting import Event
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.contribution import Adjacency
+from skdp.mechanisms.release import Release
 from skdp.scores.bins import REACH, ScoreBins, ScoreTable, number_of_bins
 from skdp.statistics.counts import table_of
-from skdp.statistics.noise import UNIT, Noise, Query
+from skdp.statistics.noise import UNIT, share_noise
 
 # Parts of the budget of a table: for bins, for cells between thresholds, for confusions.
 _TWO_CLASSES, _MORE_CLASSES = (0.6, 0.4), (0.48, 0.32, 0.2)
@@ -127,16 +128,43 @@ def fuse(
     return best, np.kron(np.eye(2), noise)
 
 
+def _releases(
+    adjacency: Adjacency, tables: int, placed: bool, probabilities: bool
+) -> list[tuple[Release, float]]:
+    """Return releases, and noise of each for that of one table alone, by parts of the budget."""
+    changed = 1 if adjacency == "add-remove" else 2
+    most = changed * UNIT
+    one = Release.shares("confusions", adjacency, UNIT)
+    bins, cells = (
+        Release.integers(name, tables * most, tables * changed * UNIT**2, UNIT)
+        for name in ("bins", "cells")
+    )
+    extra: list[tuple[Release, float, float]] = []  # with squares of noise
+    if placed:
+        search = Release.integers("search", tables * UNIT, tables * UNIT**2, UNIT, times=_STEPS)
+        extra.append((search, _STEPS * tables / changed, _SEARCH))
+    if placed and probabilities:
+        moved = 2 * tables * most, 2 * tables * most**2
+        offsets = Release.integers("offsets", *moved, UNIT, largest=most)
+        extra.append((offsets, 2.0 * tables * changed, _OFFSETS))
+    left = 1.0 - sum(part for _, _, part in extra)
+    parts = _TWO_CLASSES if tables == 1 else _MORE_CLASSES
+    squares = float(tables), float(tables), 1.0
+    tabled = zip((bins, cells, one), squares, parts, strict=False)
+    found = [*((release, square, part * left) for release, square, part in tabled), *extra]
+    return [(release, math.sqrt(square / part)) for release, square, part in found]
+
+
 @dataclass(frozen=True, eq=False)
 class ReleasePlan:
     """Bins, noise and price of one release, from public numbers alone.
 
-    Bins are those of each table; `locate` moves them to where scores are, by the noise of `search`.
+    Bins are those of each table; `locate` moves them to where scores are, by counts, the `search`.
     """
 
     bins: tuple[ScoreBins, ...]
-    noises: tuple[Noise, ...]
-    search: Noise | None
+    releases: tuple[Release, ...]
+    search: Release | None
     event: Event
     adjacency: Adjacency
     n: int
@@ -165,67 +193,36 @@ class ReleasePlan:
         where it is replaced, times the root of the number of tables.
         """
         tables = 1 if len(classes) == 2 else len(classes)
-        one = Query.shares("confusions", adjacency, UNIT)
-        bins, cells = (
-            Query(name, UNIT, one.l1 * tables, one.l2_squared * tables)
-            for name in ("bins", "cells")
-        )
-        parts = _TWO_CLASSES if tables == 1 else _MORE_CLASSES
-        shares = dict(zip((bins, cells, one), parts, strict=False))
-        search = Query("search", UNIT, tables * UNIT, tables * UNIT**2)
-        placed = score_values is None
-        extra = {search: _SEARCH} if placed else {}
-        if placed and probabilities:
-            most = UNIT if adjacency == "add-remove" else 2 * UNIT
-            offsets = Query("offsets", UNIT, 2 * tables * most, 2 * tables * most**2, most)
-            extra[offsets] = _OFFSETS
-        left = 1.0 - sum(extra.values())
-        shares = {query: part * left for query, part in shares.items()} | extra
-
-        def noises(sigma: float) -> dict[str, Noise]:
-            found = {}
-            for query, part in shares.items():
-                # The steps of the search compose; one table alone would have noise sigma.
-                squared = query.l2_squared * (_STEPS if query is search else 1) / one.l2_squared
-                found[query.label] = Noise.gaussian(query, sigma * math.sqrt(squared / part))
-            return found
-
-        def event(sigma: float) -> ComposedEvent:
-            events = {label: noise.event for label, noise in noises(sigma).items()}
-            if placed:
-                events["search"] = RepeatedEvent(noises(sigma)["search"].event, _STEPS)
-            return ComposedEvent(tuple(events.values()))
-
-        sigma = calibrate_event(event, epsilon, delta, adjacency=adjacency)
+        planned = _releases(adjacency, tables, score_values is None, probabilities)
+        sigma, plan = share_noise(planned, epsilon, delta, adjacency)
         if score_values is not None:
             places = ScoreBins.at(score_values, thresholds)
         else:
             count = number_of_bins(n, sigma * math.sqrt(tables)) if n_bins == "auto" else n_bins
             places = ScoreBins.make(count, thresholds)
-        found = noises(sigma)
+        found = {release.label: release for release in plan.releases}
         first = found.pop("search", None)
-        released = (places,) * tables, tuple(found.values()), first, event(sigma), adjacency
+        released = (places,) * tables, tuple(found.values()), first, plan.event, adjacency
         return cls(*released, n, classes, subgroups, probabilities)
 
     def describe(self) -> str:
         """Name sensitivity, noise and theorem, for the statement."""
-        tables = [noise for noise in self.noises if noise.query.label != "offsets"]
-        people = ", ".join(f"{noise.people:.6g}" for noise in tables)
-        query = self.noises[0].query
+        tables = [release for release in self.releases if release.label != "offsets"]
+        people = ", ".join(f"{release.people:.6g}" for release in tables)
         text = (
             f"{len(tables)} tables of counts with discrete Gaussian noise of scales {people}; "
-            f"L2 sensitivity of the first {math.sqrt(query.l2_squared) / UNIT:.6g}"
+            f"L2 sensitivity of the first {tables[0].l2 / UNIT:.6g}"
         )
         if self.search is not None:
             text += f"; bins placed by {_STEPS} counts with noise of scale {self.search.people:.6g}"
-        if len(tables) < len(self.noises):
+        if len(tables) < len(self.releases):
             text += f"; sums of offsets within bins with noise of scale {self._offset_noise:.6g}"
         return f"{text} (Canonne, Kamath & Steinke 2020; docs/proofs/evaluation.md)"
 
     @property
     def _offset_noise(self) -> float:
         """The noise of offsets, in parts of the largest one."""
-        return self.noises[-1].people
+        return self.releases[-1].people
 
     def shape(self) -> tuple[int, int, int, int]:
         """Return the shape of the table of bins: subgroups, tables, labels, bins."""
@@ -239,7 +236,8 @@ class ReleasePlan:
         if self.search is None:
             return self
         low, high = (np.full((len(self.bins), 2), end) for end in _ENDS)
-        drawn, tables = self.search.draw(stream, _STEPS * len(low)), len(low)
+        mechanism, tables = self.search.mechanism(stream), len(low)
+        drawn = mechanism.steps(_STEPS * tables)
         for step in range(_STEPS):
             # One count serves both quantiles while they lie between the same ends.
             longer = (high - low).argmax(axis=1)[:, None]
@@ -247,7 +245,7 @@ class ReleasePlan:
             below = scores < expit(middle[:, 0])
             exact = UNIT * below.sum(axis=0) if weights is None else weights @ below
             noise = drawn[step * tables : (step + 1) * tables]
-            noisy = self.search.add(exact, noise)[:, None] / UNIT
+            noisy = mechanism.add(exact, noise)[:, None] / UNIT
             inside = (low < middle) & (middle < high)
             short = noisy < _LEVELS * self.n
             low = np.where(inside & short, middle, low)
@@ -294,7 +292,7 @@ class ReleasePlan:
         if n_tables > 1:
             shape = [n_groups, n_tables, n_tables]
             tables.append(table_of([members, codes, predicted], shape, weights))
-        if len(tables) < len(self.noises):
+        if len(tables) < len(self.releases):
             tables.append(np.stack(offsets, axis=1).reshape(n_groups, n_tables, 2))
         return tables
 
@@ -305,8 +303,8 @@ class ReleasePlan:
     def release(self, exact: list[np.ndarray], stream: RandomStream) -> ScoreTables:
         """Return tables with noise, fused to one estimate of each."""
         noisy = {
-            noise.query.label: noise.release(table, stream) / UNIT
-            for noise, table in zip(self.noises, exact, strict=True)
+            release.label: release.make(table, stream) / UNIT
+            for release, table in zip(self.releases, exact, strict=True)
         }
         return self.assemble(**noisy)
 
@@ -318,7 +316,7 @@ class ReleasePlan:
         offsets: np.ndarray | None = None,
     ) -> ScoreTables:
         """Return estimates that have the public sum; all of it is post-processing."""
-        fine, coarse, third, *_ = (*(noise.people**2 for noise in self.noises), 0.0)
+        fine, coarse, third, *_ = (*(release.people**2 for release in self.releases), 0.0)
         counts, noises = np.empty(bins.shape), []
         for at, place in enumerate(self.bins):
             best, noise = fuse(bins[:, at], cells[:, at], place.coarse, (fine, coarse))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +11,8 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.exceptions import SkdpError
-from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.mechanisms.selection import permute_and_flip
 from skdp.mechanisms.stopping import RandomStopping
 from skdp.model_selection._plan import PricedSearch
@@ -112,13 +113,8 @@ class Search:
 
     def noisy(self, totals: np.ndarray, label: str) -> np.ndarray:
         """Release sums of scores that one record changes by at most 1 each."""
-        mechanism = GaussianMechanism(
-            sensitivity=float(np.sqrt(len(totals))),
-            sigma=self.plan.score_noise,
-            stream=self.stream.spawn(label),
-            label="sum of scores",
-        )
-        return mechanism.release(totals)
+        moved, scale = math.sqrt(len(totals)), self.plan.score_noise
+        return Release("sum of scores", moved, scale=scale).make(totals, self.stream.spawn(label))
 
 
 def _sound(outcomes: list[Outcome]) -> Outcome:

@@ -1,33 +1,82 @@
-"""A fit with more releases: all together meet the target, and are charged as one event.
+"""A fit with more releases than its plan's own: composed, priced, and planned for one target.
 
 What is fitted may depend on what another release has shown, if its plan does not, and the other
-way round: product pairs dominate adaptive compositions (Theorem 2 of
-``docs/proofs/class_weights.md``).
+way round: :ref:`Lemma 3 of sensitivities <sensitivities-3>`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skdp.accounting import ComposedEvent, Event, GaussianEvent, ObjectivePerturbationEvent
 from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.mechanisms.contribution import ROUND_UP
-from skdp.plans.defaults import PublicNumbers
+from skdp.mechanisms.release import Release
 
 # Where the search begins, and the part of the accountant's bound that may be left unused.
 _FIRST_SHARE, _UNUSED = 0.97, 1e-3
 _TRIALS, _LEAST_SHARE = 12, 0.05
 
+Releases = tuple[Release, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitPlan(ABC):
+    """Base of plans that may share a fit with other releases, made before and after their own."""
+
+    before: Releases = ()
+    after: Releases = ()
+
+    @property
+    @abstractmethod
+    def own_event(self) -> Event:
+        """The plan's own releases, for the accountants."""
+
+    @property
+    def accountant(self) -> str:
+        """Name of the accountant that bounds the event."""
+        return "pld"
+
+    @property
+    def event(self) -> Event:
+        """All releases of the fit, for the accountants."""
+        event = self.own_event
+        before, after = (
+            tuple(release.event for release in releases) for releases in (self.before, self.after)
+        )
+        if after:
+            event = _behind_minimiser(event, after) or ComposedEvent((event, *after))
+        if not before:
+            return event
+        if isinstance(event, ObjectivePerturbationEvent) and event.outputs > 1:
+            return ComposedEvent((*before, event))
+        # For one output Theorem 6 there takes products, in which the order is no matter.
+        return _behind_minimiser(event, before) or ComposedEvent((*before, event))
+
+
+def _behind_minimiser(event: Event, others: tuple[Event, ...]) -> Event | None:
+    """Return the event with Gaussian ones that follow an exact minimiser, as its final noise does.
+
+    All these are one Gaussian release; None if there is no minimiser, or other noise.
+    """
+    gaussian = [other for other in others if isinstance(other, GaussianEvent)]
+    if not isinstance(event, ObjectivePerturbationEvent) or len(gaussian) < len(others):
+        return None
+    multipliers = (other.noise_multiplier for other in gaussian)
+    spread = math.hypot(event.approximation, *(1.0 / z for z in multipliers)) * ROUND_UP
+    return replace(event, approximation=spread)
+
 
 def leave_room(
-    build: Callable[[PublicNumbers], Any], numbers: PublicNumbers, others: Sequence[Event] = ()
+    build: Callable[[Any], Any], numbers: Any, *, before: Releases = (), after: Releases = ()
 ) -> Any:
-    """Return a plan for less than the target, which it meets beside other releases.
+    """Return a plan for less than the target of the public numbers, met with other releases.
 
-    Its own event may be of more than one release, too.
+    It may have others already, which stay nearer to its own.
     """
     target, found = numbers.target_epsilon, None
     left = _FIRST_SHARE * target
@@ -35,7 +84,8 @@ def leave_room(
         if left < _LEAST_SHARE * target:
             break
         plan = build(replace(numbers, epsilon=left))
-        spent = cost(plan, numbers.delta, others)
+        plan = replace(plan, before=(*before, *plan.before), after=(*plan.after, *after))
+        spent = cost(plan, numbers.delta)
         if spent <= target:
             found = plan
             if spent >= (1.0 - _UNUSED) * target:
@@ -49,11 +99,11 @@ def leave_room(
     return found
 
 
-def cost(plan: Any, delta: float, others: Sequence[Event] = ()) -> float:
-    """Return an upper bound on the epsilon of a plan's event and of others beside it."""
-    event = together(plan.event, others)
+def cost(plan: Any, delta: float) -> float:
+    """Return an upper bound on the epsilon of all releases of a plan."""
+    event = plan.event
     if not isinstance(event, ObjectivePerturbationEvent):
-        accountant = resolve_accountant(accountant_of(plan))(adjacency=plan.adjacency)
+        accountant = resolve_accountant(plan.accountant)(adjacency=plan.adjacency)
         return float(accountant.compose(event).epsilon(delta))
     # Of one release the profile says it, at once. Doubles have no more than 2,100 powers of 2.
     low, high = 0.0, 1.0
@@ -64,21 +114,3 @@ def cost(plan: Any, delta: float, others: Sequence[Event] = ()) -> float:
         kept = event.profile_bound(middle, plan.adjacency) <= delta
         low, high = (low, middle) if kept else (middle, high)
     return high
-
-
-def accountant_of(plan: Any) -> str:
-    """Return the name of the accountant for a plan with other releases."""
-    return str(getattr(plan, "accountant", "pld"))
-
-
-def together(event: Event, others: Sequence[Event]) -> Event:
-    """Return the event of a plan and of the releases beside it."""
-    if not others:
-        return event
-    if isinstance(event, ObjectivePerturbationEvent) and event.outputs == 1:
-        gaussian = [o.noise_multiplier for o in others if isinstance(o, GaussianEvent)]
-        if len(gaussian) == len(others):
-            # As a table does: Theorem 6 there takes products, in which the order is no matter.
-            spread = math.hypot(event.approximation, *(1.0 / z for z in gaussian)) * ROUND_UP
-            return replace(event, approximation=spread)
-    return ComposedEvent((*others, event))

@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 
 from skdp.mechanisms.additive import AdditiveMechanism
-from skdp.mechanisms.gaussian import GaussianMechanism
-from skdp.mechanisms.norm_exponential import NormExponentialMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import active_trace
 from skdp.models import LinearModel, LinearProblem, Model, Problem
 from skdp.plans.adaptive_clip import pack_sum, unpack_sum
-from skdp.plans.label_counts import LabelCountPlan
 from skdp.plans.noisy_gradient import NoisyGradientPlan, Sampler
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
@@ -65,17 +62,6 @@ def _check_weights(model: Model, problems: Sequence[Any]) -> None:
             )
 
 
-def _noise(plan: Any, stream: RandomStream, label: str, *, pure: bool) -> AdditiveMechanism:
-    """Return what draws a plan's noise, which without a delta is of another law."""
-    return (NormExponentialMechanism if pure else GaussianMechanism)(
-        sensitivity=plan.sensitivity,
-        sigma=plan.sigma,
-        stream=stream.spawn("noise"),
-        label=label,
-        grid=plan.grid,
-    )
-
-
 def _release(
     mechanism: AdditiveMechanism, model: Model, value: np.ndarray, *, beside: int = 0
 ) -> np.ndarray:
@@ -118,7 +104,7 @@ def carry_out_output_perturbation(
             parts.append(gradient_descent(objective, plan.max_iter, plan.step_size))
         else:
             parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
-    noise = _noise(plan, stream, "weights", pure=plan.delta == 0.0)
+    noise = plan.release.mechanism(stream.spawn("noise"))
     return _release(noise, plan.model, np.concatenate(parts))
 
 
@@ -133,14 +119,8 @@ def carry_out_objective_perturbation(
     model = plan.model
     _check(model, problems)
     _check_rows(model, problems, plan.grid)
-    noise = _noise(plan, stream, "weights", pure=plan.delta == 0.0)
-    secret = type(noise)(
-        sensitivity=plan.sensitivity * plan.penalty,
-        sigma=plan.tilt_sigma / model.n_rows,
-        stream=stream.spawn("objective"),
-        label="objective",
-        grid=plan.tilt_grid,
-    )
+    noise = plan.release.mechanism(stream.spawn("noise"))
+    secret = plan.secret.mechanism(stream.spawn("objective"))
     tilts = secret.noise((model.n_parts, model.n_weights_per_output))
     tolerance = plan.tolerance / math.sqrt(model.n_parts)
     parts = []
@@ -148,18 +128,6 @@ def carry_out_objective_perturbation(
         objective = problem.objective(plan.penalty, tilt)
         parts.append(minimise(objective, tolerance, method=plan.solver, max_iter=plan.max_iter))
     return _release(noise, model, np.concatenate(parts))
-
-
-@carry_out.register(LabelCountPlan)
-def carry_out_label_counts(
-    plan: LabelCountPlan,
-    problems: Sequence[Any],
-    stream: RandomStream,
-    on_step: StepObserver | None = None,
-) -> np.ndarray:
-    """Release the counts, which are the only problem."""
-    (counts,) = problems
-    return _noise(plan, stream, "label counts", pure=plan.delta == 0.0).release(counts)
 
 
 @carry_out.register(NoisyGradientPlan)
@@ -178,7 +146,7 @@ def carry_out_noisy_gradient(
     sampler: Any = plan.lots.sampler(stream.spawn("lots"))
     if sampler is not None and units is not None:
         sampler = LotsOfUnits(sampler, units)
-    mechanism = _noise(plan, stream, "gradient sum", pure=False)
+    mechanism = plan.release.mechanism(stream.spawn("noise"))
     states = [StepState.zeros(plan.model.n_weights // len(problems)) for _ in problems]
     loops = [problem.run_steps for problem in problems]
     batch = plan.execution.physical_batch_size

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from skdp.accounting import ComposedEvent, Event
+from skdp.accounting import Event
 from skdp.choices import Adjacency
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon, analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.release import Release, compose
 from skdp.models import ScaledUnits
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.moment_regression import (
@@ -31,7 +32,6 @@ from skdp.plans.moment_regression import (
     unpack_moments,
 )
 from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
-from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.protocol import OnAllRows
 from skdp.plans.second_moments import refuse_wide, second_moment_bound
 from skdp.solvers import Rows
@@ -70,9 +70,10 @@ class Tuning:
 class RegressionPlan(OnAllRows):
     """Everything that must agree in one fit by preconditioned steps; see `build`."""
 
-    counts: NoisySums
-    moments: NoisySums
-    steps: NoisySums  # of gradients over their clip
+    counts: Release
+    moments: Release
+    steps: Release  # of gradients over their clip
+    adjacency: Adjacency
     n_rows: int
     n_features: int
     constant: float  # value of the intercept's column in scaled units, 0 without
@@ -93,29 +94,31 @@ class RegressionPlan(OnAllRows):
     ) -> RegressionPlan:
         """Share the budget out by squared mu, from public numbers; Theorem 1 of the proofs."""
         refuse_wide(numbers.n_features)
-        target = numbers.target_epsilon, numbers.delta
-        total = analytic_gaussian_sigma(*target) * ROUND_UP
+        total = analytic_gaussian_sigma(numbers.target_epsilon, numbers.delta) * ROUND_UP
 
-        def share(part: float, bound: ContributionBound, releases: int = 1) -> NoisySums:
-            multiplier = total * math.sqrt(releases / part) * ROUND_UP
-            sigma = multiplier * bound.sensitivity(numbers.adjacency)
-            return NoisySums(bound, numbers.adjacency, *target, releases, sigma)
+        def share(part: float, label: str, bound: ContributionBound, times: int = 1) -> Release:
+            multiplier = total * math.sqrt(times / part) * ROUND_UP
+            release = Release.bounded(label, bound, numbers.adjacency, times)
+            return release.continuous(multiplier)
 
         constant = tuning.constant if fit_intercept else 0.0
         much = numbers.signal_to_noise >= tuning.much * numbers.n_features**1.5
         cell = ContributionBound(ROUNDING, math.sqrt(2.0) * ROUNDING, "")
         rest = 1.0 - tuning.counts
         return cls(
-            share(tuning.counts, cell),
+            share(tuning.counts, "counts of targets", cell),
             share(
                 rest * tuning.moments,
+                "second moments",
                 second_moment_bound(numbers.n_features, 2.0 * (constant / ROUNDING) ** 2),
             ),
             share(
                 rest * (1.0 - tuning.moments),
+                "sums of gradients",
                 ContributionBound(ROUNDING, 2.0 * ROUNDING, ""),
                 tuning.few if much else tuning.steps,
             ),
+            numbers.adjacency,
             numbers.n_rows,
             numbers.n_features,
             constant,
@@ -130,30 +133,23 @@ class RegressionPlan(OnAllRows):
         return self
 
     @property
-    def adjacency(self) -> Adjacency:
-        """The relation of the guarantee."""
-        return self.steps.adjacency
-
-    @property
-    def _parts(self) -> tuple[NoisySums, ...]:
+    def _parts(self) -> tuple[Release, ...]:
         return self.counts, self.moments, self.steps
 
     @property
     def event(self) -> Event:
         """All releases, in their order."""
-        return ComposedEvent(tuple(part.event for part in self._parts))
+        return compose(self._parts)
 
     @property
     def mu(self) -> float:
         """Gaussian differential privacy of all releases together."""
-        squares = (p.releases * (p.sensitivity / p.sigma) ** 2 for p in self._parts)
+        squares = (p.times * (p.l2 / float(p.scale)) ** 2 for p in self._parts)
         return math.sqrt(sum(squares)) * ROUND_UP
 
-    @property
-    def achieved_epsilon(self) -> float:
-        """The epsilon of all releases together, at most the one that was asked for."""
-        found = analytic_gaussian_epsilon(1.0 / (self.mu * ROUND_UP), self.steps.delta)
-        return min(found, self.steps.epsilon)
+    def achieved_epsilon(self, epsilon: float, delta: float) -> float:
+        """Return the epsilon of all releases, at most the one that was asked for."""
+        return min(analytic_gaussian_epsilon(1.0 / (self.mu * ROUND_UP), delta), epsilon)
 
     def bind(
         self, X: Any, targets: Array, row_weight: Array | None = None, n_units: int | None = None
@@ -170,16 +166,15 @@ class RegressionPlan(OnAllRows):
         """
         (rows,) = table
         counted = np.histogram(rows.targets, self.tuning.bins, (-1.0, 1.0), weights=rows.row_weight)
-        mechanism = self.counts.mechanism(stream.spawn("counts"), "counts of targets")
-        centre, scale, skew = self._summarise(mechanism.release(counted[0].astype(np.float64)))
+        noisy = self.counts.make(counted[0].astype(np.float64), stream.spawn("counts"))
+        centre, scale, skew = self._summarise(noisy)
         packed = sum_moments(rows, ROUNDING, 2.0 * (self.constant / ROUNDING) ** 2)
-        mechanism = self.moments.mechanism(stream.spawn("moments"), "second moments")
-        basis, freedom = self._precondition(mechanism.release(packed))
+        basis, freedom = self._precondition(self.moments.make(packed, stream.spawn("moments")))
         clip = self._clip_of(freedom, skew) * scale
         sums = _ClippedSums(rows, self.constant, centre, basis, clip)
-        mechanism = self.steps.mechanism(stream.spawn("steps"), "sums of gradients")
+        mechanism = self.steps.mechanism(stream.spawn("steps"))
         point, average = np.zeros((2, basis.shape[1]))
-        shares = np.arange(1.0, self.steps.releases + 1.0) ** self.tuning.late
+        shares = np.arange(1.0, self.steps.times + 1.0) ** self.tuning.late
         for step, share in enumerate(shares / shares.sum()):
             noisy = mechanism.release(basis.T @ sums.add(basis @ point) / clip)
             point = _bounded(point + clip / self.n_rows * noisy)
@@ -228,7 +223,7 @@ class RegressionPlan(OnAllRows):
     def _clip_of(self, freedom: float, skew: float) -> float:
         """Return the norm of gradients to clip to, in deviations of the targets."""
         spread = math.sqrt(self.n_features * freedom * _ROWS_PER_WEIGHT)
-        signal = self.mu * self.n_rows / self.steps.sensitivity
+        signal = self.mu * self.n_rows / self.steps.l2
         # What is cut on one side more than on the other draws the fit from the mean to the median.
         factor = self.tuning.clip * (1.0 + self.tuning.skew * skew) * math.sqrt(signal / spread)
         return float(np.clip(factor, *self.tuning.clips)) * math.sqrt(freedom)

@@ -19,11 +19,10 @@ from scipy.linalg import eigh
 
 from skdp.accounting import Event
 from skdp.choices import Adjacency
-from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.models import ScaledUnits
 from skdp.once import cached_property
-from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.protocol import OnAllRows
 from skdp.plans.row_norms import share_rows
 from skdp.plans.second_moments import (
@@ -50,7 +49,8 @@ _FLOOR = 0.5
 class MomentPlan(OnAllRows):
     """Everything that must agree in one fit from second moments; see `build`."""
 
-    sums: NoisySums
+    sums: Release
+    adjacency: Adjacency
     n_rows: int
     n_features: int
     constant: float  # value of the intercept's column in scaled units, 0 without
@@ -76,20 +76,13 @@ class MomentPlan(OnAllRows):
         """Derive the noise from public numbers; Theorem 1 of the proofs."""
         refuse_wide(n_features)
         bound = second_moment_bound(n_features + 1, mean_weight(constant))
-        reason = f"rows are clipped to the public norm data_norm={units.data_norm:g}"
-        bound = ContributionBound(bound.norm, bound.gap, reason)
-        sums = NoisySums.calibrate(bound, adjacency, epsilon, delta)
-        return cls(sums, n_rows, n_features, constant, units, by_unit)
+        sums = Release.bounded("second moments", bound, adjacency).least(epsilon, delta)
+        return cls(sums, adjacency, n_rows, n_features, constant, units, by_unit)
 
     @property
     def model(self) -> MomentPlan:
         """What is bound to rows: the plan itself, as nothing is trained."""
         return self
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """The relation of the guarantee."""
-        return self.sums.adjacency
 
     @property
     def event(self) -> Event:
@@ -106,7 +99,7 @@ class MomentPlan(OnAllRows):
         """Return noisy sums over the records of a table."""
         (rows,) = table
         total = sum_moments(rows, length(), mean_weight(self.constant), target_value())
-        return self.sums.mechanism(stream, "second moments").release(total)
+        return self.sums.make(total, stream)
 
     def read(self, released: Array) -> SecondMoments:
         """Return the moments of records from what was released."""
@@ -114,7 +107,8 @@ class MomentPlan(OnAllRows):
         if self.constant > 0.0:  # its column comes before the target's
             order = [*range(self.n_features), self.n_features + 1, self.n_features]
             matrix = matrix[np.ix_(order, order)]
-        return SecondMoments(matrix, self.n_rows, length() ** 2 * self.sums.sigma, self.constant)
+        noise = length() ** 2 * self.sums.sigma
+        return SecondMoments(matrix, self.n_rows, noise, self.constant)
 
 
 def bind_rows(plan: Any, X: Any, targets: Array, row_weight: Any, n_units: int | None) -> Rows:

@@ -28,13 +28,13 @@ from skdp.accounting import (
 )
 from skdp.choices import NoiseCalibration
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
-from skdp.mechanisms.discrete_gaussian import Noise
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.mechanisms.samplers import AllocationSampler, PoissonSampler, UniformSubsetSampler
 from skdp.models import Model
 from skdp.plans.adaptive_clip import MOST_ROWS, adaptive_contribution
+from skdp.plans.beside import FitPlan
 from skdp.plans.schedules import LearningRateSchedule
-from skdp.plans.score_table import beside
 from skdp.solvers import UpdateRule
 
 Sampling = Literal["full", "poisson", "uniform", "allocation"]
@@ -108,7 +108,7 @@ class Execution:
 
 
 @dataclass(frozen=True)
-class NoisyGradientPlan:
+class NoisyGradientPlan(FitPlan):
     """Everything that must agree in one fit by noisy gradients."""
 
     model: Model
@@ -130,7 +130,6 @@ class NoisyGradientPlan:
     adaptive: bool = False
     # Whether the event relies on earlier iterates staying hidden.
     last_iterate_only: bool = False
-    table: Noise | None = None  # of a table of scores that is released too
     # Plans that differ only here are equal.
     execution: Execution = field(default=Execution(), compare=False)
 
@@ -187,12 +186,13 @@ class NoisyGradientPlan:
         return self.sigma / self.bound.norm
 
     @property
-    def event(self) -> Event:
-        """What the fit releases, for the accountants: all steps, or the last iterate alone."""
-        return beside(self._descent, self.table)
+    def release(self) -> Release:
+        """The noisy sums of all steps."""
+        return Release("gradient sum", self.sensitivity, scale=self.sigma, times=self.steps)
 
     @property
-    def _descent(self) -> Event:
+    def own_event(self) -> Event:
+        """The descent, for the accountants: all steps, or the last iterate alone."""
         ratio = self.sensitivity / self.bound.norm
         if not self.last_iterate_only:
             return self.lots.run_event(self.noise_multiplier, ratio, self.steps)

@@ -8,17 +8,19 @@ is the secret noise over n.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy.optimize import brentq
 
-from skdp.accounting import ObjectivePerturbationEvent, PureDPEvent
+from skdp.accounting import Event, ObjectivePerturbationEvent, PureDPEvent
 from skdp.accounting.numerics import gaussian_profile
 from skdp.choices import SmoothSolver
 from skdp.mechanisms.contribution import Adjacency
-from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid, secret_on_grid
+from skdp.mechanisms.discrete_gaussian import secret_on_grid
+from skdp.mechanisms.release import Release
 from skdp.models import LinearModel, require
-from skdp.plans.output_perturbation import Numerics, proved_tolerance
+from skdp.plans.beside import FitPlan
+from skdp.plans.output_perturbation import Numerics, proved_tolerance, release_of
 from skdp.plans.protocol import OnAllRows
 from skdp.solvers.objective import smallest_tolerance
 
@@ -55,7 +57,7 @@ def smallest_penalty(
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbationPlan(OnAllRows):
+class ObjectivePerturbationPlan(FitPlan, OnAllRows):
     """Everything that must agree in one fit by objective perturbation; see `build`."""
 
     model: LinearModel
@@ -71,8 +73,7 @@ class ObjectivePerturbationPlan(OnAllRows):
     sigma: float
     grid: float
     tilt_grid: float
-    event: ObjectivePerturbationEvent | PureDPEvent
-    table: Noise | None = None  # of a table of scores that is released too; the event has it
+    minimiser_event: ObjectivePerturbationEvent | PureDPEvent
 
     @classmethod
     def build(
@@ -123,10 +124,11 @@ class ObjectivePerturbationPlan(OnAllRows):
             if other is None or other.noise_multiplier > most:
                 break
             event = other
-        multiplier = 1.0 / event.approximation
-        noise = Noise(distance, distance * multiplier * (1.0 + 1e-12))
+        multiplier, noise = 1.0 / event.approximation, Release("weights", distance)
         if numerics == "discrete":
-            noise = noise_on_grid(distance, multiplier, model.n_weights)
+            noise = noise.on_grid(multiplier, model.n_weights)
+        else:
+            noise = replace(noise, scale=distance * multiplier * (1.0 + 1e-12))
         gap = math.sqrt(model.n_parts) * lipschitz * (2.0 if adjacency == "replace-one" else 1.0)
         return cls(
             model=model,
@@ -144,8 +146,24 @@ class ObjectivePerturbationPlan(OnAllRows):
             sigma=noise.sigma,
             grid=noise.grid,
             tilt_grid=tilt_grid,
-            event=event,
+            minimiser_event=event,
         )
+
+    @property
+    def release(self) -> Release:
+        """All weights with the final noise, and the sensitivity that replays see."""
+        return release_of("weights", self.sensitivity, self.sigma, self.grid, self.delta)
+
+    @property
+    def secret(self) -> Release:
+        """The linear term, whose noise is never released by itself."""
+        moved, scale = self.sensitivity * self.penalty, self.tilt_sigma / self.model.n_rows
+        return release_of("objective", moved, scale, self.tilt_grid, self.delta)
+
+    @property
+    def own_event(self) -> Event:
+        """One release of approximate minimisers."""
+        return self.minimiser_event
 
 
 def check_penalty(model: LinearModel, penalty: float) -> None:

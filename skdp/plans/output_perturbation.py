@@ -8,20 +8,19 @@ system"; the sensitivities here are smaller than the paper's and proved anew.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from skdp.accounting import Event, GaussianEvent
+from skdp.accounting import Event
 from skdp.accounting.numerics.contractions import sum_of_powers
 from skdp.choices import Numerics, Solver
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
-from skdp.mechanisms.discrete_gaussian import Noise, noise_on_grid
-from skdp.mechanisms.norm_exponential import pure_event, pure_noise
+from skdp.mechanisms.release import Law, Release
 from skdp.models import LinearModel, require
+from skdp.plans.beside import FitPlan
 from skdp.plans.noisy_gradient import contribution_in_ball
 from skdp.plans.protocol import OnAllRows
-from skdp.plans.score_table import beside
 from skdp.solvers.objective import smallest_tolerance
 from skdp.solvers.rounding import certified_tolerance, gradient_rounding
 
@@ -128,7 +127,7 @@ def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: fl
 
 
 @dataclass(frozen=True)
-class OutputPerturbationPlan(OnAllRows):
+class OutputPerturbationPlan(FitPlan, OnAllRows):
     """Everything that must agree in one fit by output perturbation; see `build`."""
 
     model: LinearModel
@@ -143,7 +142,6 @@ class OutputPerturbationPlan(OnAllRows):
     sensitivity: float
     sigma: float
     grid: float
-    table: Noise | None = None  # of a table of scores that is released too
 
     @classmethod
     def build(
@@ -159,7 +157,7 @@ class OutputPerturbationPlan(OnAllRows):
         step_size: float | None = None,
         numerics: Numerics = "float",
     ) -> OutputPerturbationPlan:
-        """Derive sensitivity and noise from public numbers; without a delta see `pure_noise`.
+        """Derive sensitivity and noise from public numbers; without a delta see `Release`.
 
         `max_iter` is the number T of steps of "gd", which alone takes a penalty of zero; for the
         others, which reach a minimiser to a fixed tolerance, it limits the fast phase only.
@@ -180,13 +178,13 @@ class OutputPerturbationPlan(OnAllRows):
                 "minimiser's sensitivity without a useful bound: give a larger alpha, or "
                 "solver='gd', whose T-step bound holds even at alpha=0."
             )
+        weights, discrete = Release("weights", sensitivity), numerics == "discrete"
         if delta == 0.0:
-            noise = pure_noise(sensitivity, epsilon, model.n_weights, numerics == "discrete")
-        elif numerics == "discrete":
-            multiplier = analytic_gaussian_sigma(epsilon, delta)
-            noise = noise_on_grid(sensitivity, multiplier, model.n_weights)
+            weights = weights.without_delta(epsilon, model.n_weights, discrete)
+        elif discrete:
+            weights = weights.on_grid(analytic_gaussian_sigma(epsilon, delta), model.n_weights)
         else:
-            noise = Noise(sensitivity, analytic_gaussian_sigma(epsilon, delta, sensitivity))
+            weights = replace(weights, scale=analytic_gaussian_sigma(epsilon, delta, sensitivity))
         return cls(
             model=model,
             penalty=penalty,
@@ -197,15 +195,23 @@ class OutputPerturbationPlan(OnAllRows):
             max_iter=max_iter,
             tolerance=tolerance,
             step_size=step,
-            sensitivity=noise.sensitivity,
-            sigma=noise.sigma,
-            grid=noise.grid,
+            sensitivity=weights.sensitivity,
+            sigma=weights.sigma,
+            grid=weights.grid,
         )
 
     @property
-    def event(self) -> Event:
+    def release(self) -> Release:
+        """All weights with their noise."""
+        return release_of("weights", self.sensitivity, self.sigma, self.grid, self.delta)
+
+    @property
+    def own_event(self) -> Event:
         """One release with Gaussian noise, or without a delta with norm-exponential noise."""
-        noise = Noise(self.sensitivity, self.sigma, self.grid)
-        if self.delta == 0.0:
-            return pure_event(noise)
-        return beside(GaussianEvent(noise.multiplier), self.table)
+        return self.release.event
+
+
+def release_of(label: str, sensitivity: float, sigma: float, grid: float, delta: float) -> Release:
+    """Return a vector with Gaussian noise, without a delta with that of `without_delta`."""
+    law: Law = "gaussian" if delta > 0.0 else "laplace"
+    return Release(label, sensitivity, sensitivity, law=law, scale=sigma, grid=grid)

@@ -105,5 +105,5 @@ def pure_objective_plan(
         sigma=sigma,
         grid=0.0,
         tilt_grid=0.0,
-        event=PureDPEvent(epsilon),
+        minimiser_event=PureDPEvent(epsilon),
     )

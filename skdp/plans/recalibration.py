@@ -16,15 +16,15 @@ import numpy as np
 from scipy.special import expit
 
 from skdp.accounting.numerics import gaussian_profile
-from skdp.mechanisms.discrete_gaussian import Noise
-from skdp.mechanisms.gaussian import GaussianMechanism
+from skdp.mechanisms.contribution import Adjacency
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.plans.beside import cost, leave_room
 from skdp.plans.defaults import PublicNumbers
-from skdp.plans.score_table import BINS, beside, table_noise
-from skdp.scores.bins import ScoreTable
+from skdp.scores.bins import ScoreBins, ScoreTable
 from skdp.scores.curve import fit_logistic
 
+BINS = ScoreBins.make(12, (0.5,))
 # The table's part of the square of mu.
 SHARE = 0.05
 # The signal-to-noise ratio from which the table is worth its part.
@@ -34,34 +34,29 @@ _UNIT = 2.0**22
 _BLOCK = 4096
 
 
+def table_of_scores(adjacency: Adjacency, mu: float) -> Release:
+    """Return the release of a table of scores by label that costs mu; a record adds at most 1."""
+    return Release.shares("scores by label", adjacency, 0).on_grid(1.0 / mu, 2 * BINS.count)
+
+
 def plan_with_table(
     build: Callable[[PublicNumbers], Any],
     numbers: PublicNumbers,
     epsilon: float | None,
     share: float = SHARE,
 ) -> Any:
-    """Return the plan that releases a table too, and meets the target epsilon with it.
+    """Return the plan that releases a table after its own, and meets the target epsilon with it.
 
     Without a target the plan stays as it is, and the table comes on top.
     """
     if epsilon is None:
         plan = build(numbers)
         mu = gaussian_profile.mu(cost(plan, numbers.delta), numbers.delta)
-        part = mu * math.sqrt(share / (1.0 - share))
-        return replace(plan, table=table_noise(numbers.adjacency, part))
+        table = table_of_scores(numbers.adjacency, mu * math.sqrt(share / (1.0 - share)))
+        return replace(plan, after=(table,))
     mu = gaussian_profile.mu(epsilon, numbers.delta)
-    noise = table_noise(numbers.adjacency, mu * math.sqrt(share))
-    return leave_room(lambda own: _with_table(build(own), noise, epsilon), numbers)
-
-
-def _with_table(plan: Any, noise: Noise, epsilon: float) -> Any:
-    """Return a plan whose event and epsilon are of both releases."""
-    fields: dict[str, Any] = {"table": noise}
-    if hasattr(plan, "epsilon"):
-        fields["epsilon"] = epsilon
-    if "event" in vars(plan):
-        fields["event"] = beside(plan.event, noise)
-    return replace(plan, **fields)
+    table = table_of_scores(numbers.adjacency, mu * math.sqrt(share))
+    return leave_room(build, numbers, after=(table,))
 
 
 def score_rows(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
@@ -101,16 +96,9 @@ def count_scores(scores: np.ndarray, codes: np.ndarray, weights: np.ndarray | No
 
 
 def release_line(
-    table: np.ndarray, noise: Noise, stream: RandomStream, with_intercept: bool
+    table: np.ndarray, release: Release, stream: RandomStream, with_intercept: bool
 ) -> tuple[float, float]:
     """Release a table, and return the intercept and the positive slope that it tells."""
-    mechanism = GaussianMechanism(
-        sensitivity=noise.sensitivity,
-        sigma=noise.sigma,
-        stream=stream,
-        label="scores by label",
-        grid=noise.grid,
-    )
-    counts = mechanism.release(table)
-    covariance = noise.sigma**2 * np.eye(table.size)
+    counts = release.make(table, stream)
+    covariance = release.sigma**2 * np.eye(table.size)
     return fit_logistic(ScoreTable(counts, covariance, BINS), with_intercept)

@@ -27,7 +27,9 @@ def refuse_wide(n_features: int) -> None:
         )
 
 
-def second_moment_bound(n_features: int, squared_mean_weight: float = 0.0) -> ContributionBound:
+def second_moment_bound(
+    n_features: int, squared_mean_weight: float = 0.0, reason: str = ""
+) -> ContributionBound:
     """Return the sensitivity of sums of ``(a x, x x^T)`` over rows of norm at most 1.
 
     For a^2 in [0, 2], norm ``sqrt(1 + a^2)`` and diameter ``(2 + a^2) / sqrt(2)``, in the Frobenius
@@ -38,7 +40,7 @@ def second_moment_bound(n_features: int, squared_mean_weight: float = 0.0) -> Co
     gap = (2.0 + squared_mean_weight) / math.sqrt(2.0)
     if n_features == 1 and (squared_mean_weight == 0.0 or squared_mean_weight >= 0.361):
         gap = max(1.0, 2.0 * math.sqrt(squared_mean_weight))
-    return ContributionBound(norm * ROUND_UP, gap * ROUND_UP, "")
+    return ContributionBound(norm * ROUND_UP, gap * ROUND_UP, reason)
 
 
 def packed_moments(

@@ -21,8 +21,8 @@ from skdp.accounting import (
     calibrate_event,
 )
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
-from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.mechanisms.trace import note_release
 from skdp.plans.protocol import OnAllRows
 
@@ -115,23 +115,15 @@ class VotePlan(OnAllRows):
         """Return the queries to answer, by noisy maxima: the first ones, at most `max_answers`."""
         if self.threshold is None:
             return np.arange(self.n_queries)
-        mechanism = GaussianMechanism(
-            sensitivity=_MAXIMUM * math.sqrt(self.n_queries),
-            sigma=self.noise * self.threshold.ratio,
-            stream=stream.spawn("threshold"),
-            label="largest counts",
-        )
-        passed = mechanism.release(counts.max(axis=1)) > self.threshold.votes
+        moved, scale = _MAXIMUM * math.sqrt(self.n_queries), self.noise * self.threshold.ratio
+        largest = Release("largest counts", moved, scale=scale)
+        noisy = largest.make(counts.max(axis=1), stream.spawn("threshold"))
+        passed = noisy > self.threshold.votes
         return np.flatnonzero(passed)[: self.threshold.max_answers]
 
     def _release(self, counts: np.ndarray, stream: RandomStream) -> np.ndarray:
         if self.aggregation == "laplace":
             noisy = counts + self.noise * stream.laplace(counts.shape)
             return note_release("votes", counts, noisy, 2.0 * len(counts), self.noise, norm=1.0)
-        mechanism = GaussianMechanism(
-            sensitivity=_VOTE * math.sqrt(len(counts)),
-            sigma=self.noise,
-            stream=stream,
-            label="votes",
-        )
-        return mechanism.release(counts)
+        votes = Release("votes", _VOTE * math.sqrt(len(counts)), scale=self.noise)
+        return votes.make(counts, stream)

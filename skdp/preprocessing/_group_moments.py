@@ -20,8 +20,7 @@ def group_moment_bound(n_groups: int, reason: str) -> ContributionBound:
     if n_groups == 0:
         return ContributionBound(ROUND_UP, 2.0 * ROUND_UP, reason)
     # No pair of rows is further apart than two pairs of an outer product and its row can be.
-    bound = second_moment_bound(n_groups, _SQUARED_MEAN_WEIGHT)
-    return ContributionBound(bound.norm, bound.gap, reason)
+    return second_moment_bound(n_groups, _SQUARED_MEAN_WEIGHT, reason)
 
 
 def group_moment_sums(

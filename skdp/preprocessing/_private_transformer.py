@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -11,8 +10,8 @@ import numpy as np
 from skdp.dask_tables import Columns
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.mechanisms.release import Release
 from skdp.parameters import check_integer, released
-from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import bound_rows
 from skdp.preprocessing.row_transformer import RowTransformer
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -33,6 +32,13 @@ class Rows(NamedTuple):
     def shares(self) -> np.ndarray | None:
         """What each row counts in its unit's mean."""
         return None if self.units is None else self.units.weights()
+
+
+class Plan(NamedTuple):
+    """The releases of a fit, all of a kind, and whether a record is all rows of an id."""
+
+    release: Release
+    by_unit: bool
 
 
 class PrivateTransformer(PrivateFit, RowTransformer):
@@ -129,16 +135,16 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
         n_features = check_integer("n_features", n_features, at_least=1)
-        return self._account(replace(self._build_plan(n_samples, n_features), by_unit=groups))
+        return self._account(Plan(self._build_plan(n_samples, n_features), groups))
 
     # What each transformer fills in.
 
     @abstractmethod
-    def _build_plan(self, n_samples: int, n_features: int) -> NoisySums:
+    def _build_plan(self, n_samples: int, n_features: int) -> Release:
         """Return the releases that the parameters and the public shape determine."""
 
     @abstractmethod
-    def _learn(self, table: Rows, plan: NoisySums, stream: RandomStream) -> None:
+    def _learn(self, table: Rows, release: Release, stream: RandomStream) -> None:
         """Make the releases and set the attributes that come from them."""
 
     @abstractmethod
@@ -164,33 +170,34 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         units = units_of(ids.found[0], X.shape[0]) if params else None
         return Rows(X, X.shape[0] if units is None else units.n_units, units, ids)
 
-    def _plan(self, table: Rows) -> NoisySums:
-        plan = self._build_plan(table.n_rows, table.X.shape[1])
-        return replace(plan, by_unit=table.units is not None)
+    def _plan(self, table: Rows) -> Plan:
+        release = self._build_plan(table.n_rows, table.X.shape[1])
+        return Plan(release, table.units is not None)
 
-    def _use_rows(self, plan: NoisySums, table: Rows, progress: FitProgress) -> None:
+    def _use_rows(self, plan: Plan, table: Rows, progress: FitProgress) -> None:
         others = () if table.units is None else (table.units.codes,)
         context = fit_context(self, table.X, *others) if is_seeded(self.random_state) else b""
-        self._learn(table, plan, resolve_random_state(self.random_state, context))
+        self._learn(table, plan.release, resolve_random_state(self.random_state, context))
 
-    def _publish(self, plan: NoisySums, table: Rows, released: None, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Plan, table: Rows, released: None, spent: PrivacySpent) -> None:
         """Do nothing more: what is learned is released, and set, bit by bit."""
 
-    def _account(self, plan: NoisySums) -> PrivacySpent:
-        times = "one Gaussian vector" if plan.releases == 1 else f"{plan.releases} Gaussian vectors"
+    def _account(self, plan: Plan) -> PrivacySpent:
+        release, target = plan.release, (float(self.epsilon), float(self.delta))
+        times = "one Gaussian vector" if release.times == 1 else f"{release.times} Gaussian vectors"
         return PrivacySpent(
-            epsilon=plan.achieved_epsilon,
-            delta=plan.delta,
-            adjacency=plan.adjacency,
-            event=plan.event,
+            epsilon=release.achieved_epsilon(*target),
+            delta=target[1],
+            adjacency=self.adjacency,
+            event=release.event,
             accountant="gdp",
             mechanism=(
-                f"{self._theorem()}: L2 sensitivity {plan.sensitivity:.6g} (scaled units), {times} "
-                f"of standard deviation {plan.sigma:.6g} by the analytic Gaussian mechanism "
+                f"{self._theorem()}: L2 sensitivity {release.l2:.6g} (scaled units), {times} "
+                f"of standard deviation {release.scale:.6g} by the analytic Gaussian mechanism "
                 "(Balle & Wang 2018, Theorem 8)"
             ),
             assumptions=(
-                plan.bound.reason,
+                release.reason,
                 f"the number of {'units' if plan.by_unit else 'rows'}, the columns and all "
                 "parameters are public",
                 *((about_units("its sums are means over them"),) if plan.by_unit else ()),

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.utils.extmath import safe_sparse_dot
 
-from skdp.mechanisms.contribution import ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.parameters import (
     DeclaredParameters,
     check_choice,
@@ -19,7 +19,6 @@ from skdp.parameters import (
     parameter,
     released,
 )
-from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import bound_rows, row_blocks
 from skdp.plans.second_moments import (
     packed_moments,
@@ -154,23 +153,23 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
     def _mean_weight(self) -> float:
         return _SQUARED_MEAN_WEIGHT if self.center else 0.0
 
-    def _build_plan(self, n_samples: int, n_features: int) -> NoisySums:
+    def _build_plan(self, n_samples: int, n_features: int) -> Release:
         if self.n_components is not None and self.n_components > n_features:
             raise ValueError(
                 f"n_components={self.n_components} exceeds the number of features, {n_features}."
             )
         refuse_wide(n_features)
-        bound = second_moment_bound(n_features, self._mean_weight())
         reason = f"rows are clipped to the public norm data_norm={self._row_bound:g}"
-        bound = ContributionBound(bound.norm, bound.gap, reason)
-        return NoisySums.calibrate(bound, self.adjacency, self.epsilon, self.delta)
+        bound = second_moment_bound(n_features, self._mean_weight(), reason)
+        release = Release.bounded("second moments", bound, self.adjacency)
+        return release.least(self.epsilon, self.delta)
 
     def _theorem(self) -> str:
         return "symmetric noise on the sum of outer products of rows" + (
             ", released with the sum of rows" if self.center else ""
         )
 
-    def _learn(self, table: Rows, plan: NoisySums, stream: RandomStream) -> None:
+    def _learn(self, table: Rows, release: Release, stream: RandomStream) -> None:
         X, n_samples, n_features = table.X, table.n_rows, table.X.shape[1]
         self._radius = self._row_bound
         weight = self._mean_weight()
@@ -178,9 +177,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
         sums = np.zeros(size + (n_features if self.center else 0))
         for block, shares in row_blocks(X, table.shares):
             sums += packed_moments(self._unit_rows(block), weight, shares)
-        noisy = plan.mechanism(stream, "second moments").release(sums) / n_samples
+        noisy = release.mechanism(stream).release(sums) / n_samples
         # From here on only released and public numbers.
-        noise = plan.sigma / n_samples
+        noise = release.sigma / n_samples
         moments = unpack_matrix(noisy[:size], n_features)
         self.mean_ = None
         if self.center:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
-from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.parameters import check_real, parameter, released
-from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import row_blocks, share_number
 from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
 from skdp.preprocessing.bounded_scaler import feature_bounds, to_unit_interval
@@ -159,12 +159,13 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
             raise ValueError("lower and upper must lie within -1e100 and 1e100.")
         return np.arcsinh(lower / self.smallest), np.arcsinh(upper / self.smallest)
 
-    def _build_plan(self, n_samples: int, n_features: int) -> NoisySums:
+    def _build_plan(self, n_samples: int, n_features: int) -> Release:
         low, high = self._range(n_features)
         steps = max(1, math.ceil(math.log2(float((high - low).max()) / self.resolution)))
         bound = histogram_bound(n_features)
-        plan = NoisySums.calibrate(bound, self.adjacency, self.epsilon, self.delta, steps)
-        if self._margin(plan, n_samples) > 0.25:
+        release = Release.bounded("histogram", bound, self.adjacency, steps)
+        release = release.least(self.epsilon, self.delta)
+        if self._margin(release, n_samples) > 0.25:
             warnings.warn(
                 f"With n={n_samples} rows or units, epsilon={self.epsilon:g} is too little to tell "
                 "even quartiles from noise: the bounds will be arbitrary. Raise epsilon, narrow "
@@ -172,23 +173,23 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
                 UserWarning,
                 stacklevel=5,
             )
-        return plan
+        return release
 
     def _theorem(self) -> str:
         return "bisection for quantiles by noisy histograms, three cells for every feature"
 
-    def _margin(self, plan: NoisySums, n_samples: int) -> float:
+    def _margin(self, release: Release, n_samples: int) -> float:
         """Return how far from 0 and 1 a level must stay for noise not to drown it."""
-        return _DEVIATIONS * plan.sigma * math.sqrt(2.0 / 3.0) / n_samples
+        return _DEVIATIONS * release.sigma * math.sqrt(2.0 / 3.0) / n_samples
 
-    def _learn(self, table: Rows, plan: NoisySums, stream: RandomStream) -> None:
+    def _learn(self, table: Rows, release: Release, stream: RandomStream) -> None:
         X = table.X
-        margin = min(self._margin(plan, table.n_rows), 0.25)
+        margin = min(self._margin(release, table.n_rows), 0.25)
         first, last = (min(max(level, margin), 1.0 - margin) for level in self.quantiles)
         self.quantiles_ = first, last
-        mechanism = plan.mechanism(stream, "histogram")
+        mechanism = release.mechanism(stream)
         low, high = _bisect(
-            table, self._range(X.shape[1]), self.quantiles_, self.smallest, plan.releases, mechanism
+            table, self._range(X.shape[1]), self.quantiles_, self.smallest, release.times, mechanism
         )
         lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
         self.lower_ = np.maximum(self.smallest * np.sinh(low), lower)
@@ -206,7 +207,7 @@ def _bisect(
     levels: tuple[float, float],
     smallest: float,
     steps: int,
-    mechanism: GaussianMechanism,
+    mechanism: AdditiveMechanism,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Locate two quantiles of every feature with one noisy histogram a step.
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from skdp.choices import Adjacency, Auto
+from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
-from skdp.mechanisms.gaussian import GaussianMechanism
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.parameters import check_choice, check_integer, check_real, parameter, released
-from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.row_norms import bound_rows, row_blocks, share_number, share_rows
 from skdp.preprocessing._group_moments import (
     group_moment_bound,
@@ -182,29 +182,30 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
             raise ValueError(f"n_groups={n_groups} does not divide the {n_features} features.")
         return n_groups
 
-    def _build_plan(self, n_samples: int, n_features: int) -> NoisySums:
+    def _build_plan(self, n_samples: int, n_features: int) -> Release:
         if self.input_norm is None:
             feature_bounds(self.lower, self.upper, n_features)
             bound = moment_bound(n_features, self._weight())
         else:
             reason = f"rows are clipped to the public norm input_norm={self.input_norm:g}"
             bound = group_moment_bound(self._count_groups(n_features), reason)
-        return NoisySums.calibrate(bound, self.adjacency, self.epsilon, self.delta)
+        release = Release.bounded("moments", bound, self.adjacency)
+        return release.least(self.epsilon, self.delta)
 
     def _theorem(self) -> str:
         return "sums of all features" + (" and of their squares" if self.with_std else "")
 
-    def _learn(self, table: Rows, plan: NoisySums, stream: RandomStream) -> None:
+    def _learn(self, table: Rows, release: Release, stream: RandomStream) -> None:
         self._centres = self.with_mean
         self._radius: Any = self.input_norm
         learn = self._learn_bounded_features if self._radius is None else self._learn_bounded_rows
-        self.mean_, scale = learn(table, plan.mechanism(stream, "moments"))
+        self.mean_, scale = learn(table, release.mechanism(stream))
         self.scale_ = scale if self.with_std else None
         self.var_ = scale**2 if self.with_std else None
         self.data_norm_ = self._largest_norm(table.X.shape[1])
 
     def _learn_bounded_features(
-        self, table: Rows, mechanism: GaussianMechanism
+        self, table: Rows, mechanism: AdditiveMechanism
     ) -> tuple[np.ndarray, np.ndarray]:
         n_samples, n_features = table.n_rows, table.X.shape[1]
         self._bounds = lower, upper = feature_bounds(self.lower, self.upper, n_features)
@@ -218,10 +219,10 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         mean = middle + half * np.clip(noisy[0], -1.0, 1.0)
         if not self.with_std:
             return mean, half
-        return mean, half * np.sqrt(_variances(noisy, mechanism.sigma / n_samples, weight))
+        return mean, half * np.sqrt(_variances(noisy, float(mechanism.sigma) / n_samples, weight))
 
     def _learn_bounded_rows(
-        self, table: Rows, mechanism: GaussianMechanism
+        self, table: Rows, mechanism: AdditiveMechanism
     ) -> tuple[np.ndarray, np.ndarray]:
         n_samples, n_features = table.n_rows, table.X.shape[1]
         radius = float(self._radius)
@@ -232,7 +233,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
             sums += group_moment_sums(units, n_groups, shares)
         noisy = mechanism.release(sums) / n_samples
         # From here on only released and public numbers.
-        mean, variances = group_statistics(noisy, mechanism.sigma / n_samples, n_groups)
+        mean, variances = group_statistics(noisy, float(mechanism.sigma) / n_samples, n_groups)
         spread = np.repeat(np.sqrt(variances), n_features // max(n_groups, 1))
         return radius * mean, radius * spread
 

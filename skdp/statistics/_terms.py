@@ -16,10 +16,11 @@ from skdp.dask_tables import in_partitions_of_all
 from skdp.fitting import FitProgress, PrivateRelease
 from skdp.mechanisms import RandomStream, resolve_random_state
 from skdp.mechanisms.random_stream import is_seeded
+from skdp.mechanisms.release import Release
 from skdp.parameters import check_choice, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.statistics._columns import cells_of
-from skdp.statistics.noise import Plan, Query, plan_noise
+from skdp.statistics.noise import Plan, plan_noise
 
 MECHANISMS = ("auto", "laplace", "gaussian")
 _ARITHMETIC = (
@@ -130,10 +131,10 @@ class Terms(PrivateRelease):
         """Probability that an interval may miss."""
         return 1.0 - float(self.confidence)
 
-    def noise_of(self, *queries: Query) -> Plan:
-        """Return the noise for some queries under these terms."""
+    def noise_of(self, *releases: Release) -> Plan:
+        """Return some releases with noise under these terms."""
         return plan_noise(
-            queries, self.epsilon, self.delta, self.adjacency, self.mechanism, self.failure
+            releases, self.epsilon, self.delta, self.adjacency, self.mechanism, self.failure
         )
 
     def add_noise(
@@ -141,7 +142,7 @@ class Terms(PrivateRelease):
     ) -> list[np.ndarray]:
         """Return the sums of some columns with the noise of a plan."""
         stream = self.stream(plan.event, *exact, *columns)
-        return [noise.release(own, stream) for noise, own in zip(plan.noises, exact, strict=True)]
+        return [noise.make(own, stream) for noise, own in zip(plan.releases, exact, strict=True)]
 
     def stream(self, event: Event, *exact: np.ndarray) -> RandomStream:
         """Return the stream of one call: with one seed, calls that differ share no noise."""
@@ -162,14 +163,6 @@ def _read(read: Callable[[np.ndarray], np.ndarray], part: Any) -> np.ndarray:
 
 def describe_noise(plan: Plan) -> str:
     """Name the noise and its theorem, for the statement."""
-    noise = plan.noises[0]
-    law = {"laplace": "discrete Laplace", "gaussian": "discrete Gaussian"}[noise.kind]
-    if noise.query.unit == 1 or noise.kind == "laplace":
-        distance = f"L1 sensitivity {noise.query.l1 / noise.query.unit:.6g}"
-    else:
-        distance = f"L2 sensitivity {noise.query.l2_squared**0.5 / noise.query.unit:.6g}"
-    times = "" if len(plan.noises) == 1 else f", {len(plan.noises)} times"
-    return (
-        f"{distance} (records), {law} noise of scale {noise.people:.6g}{times} (Canonne, Kamath & "
-        "Steinke 2020; docs/proofs/statistics.md)"
-    )
+    times = "" if len(plan.releases) == 1 else f", {len(plan.releases)} times"
+    source = "Canonne, Kamath & Steinke 2020; docs/proofs/statistics.md"
+    return f"{plan.releases[0].words}{times} ({source})"

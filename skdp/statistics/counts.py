@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from skdp.choices import Adjacency, CountMechanism
+from skdp.mechanisms.release import Release
 from skdp.preprocessing.schema.base import UNKNOWN, positions_in
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.statistics._columns import listed_column
 from skdp.statistics._terms import Terms, describe_noise
-from skdp.statistics.noise import Noise, Query
 from skdp.statistics.results import PrivateCounts
 
 
@@ -95,7 +95,7 @@ def private_count(
         "private_count",
         *(epsilon, delta, adjacency, mechanism, confidence, accountant, random_state),
     )
-    return _released(terms, Query.number("count", 1), (), [(column, _is_counted)], _total)
+    return _released(terms, Release.number("count", 1), (), [(column, _is_counted)], _total)
 
 
 def _is_counted(cells: np.ndarray) -> np.ndarray:
@@ -257,7 +257,7 @@ def _table(
     read = [partial(_places, column.read, last) for column in listed]
     return _released(
         terms,
-        Query.shares(name, terms.adjacency),
+        Release.shares(name, terms.adjacency),
         axes[0] if len(axes) == 1 else tuple(axes),
         list(zip(columns, read, strict=True)),
         lambda *places: table_of(list(places), [len(axis) for axis in axes]),
@@ -280,21 +280,26 @@ def table_of(places: list[np.ndarray], shape: list[int], weights: Any = None) ->
 
 
 def _released(
-    terms: Terms, query: Query, categories: Any, columns: list[Any], count: Callable[..., Any]
+    terms: Terms, release: Release, categories: Any, columns: list[Any], count: Callable[..., Any]
 ) -> PrivateCounts:
     """Release counts of the places of cells."""
-    name = query.label
+    name = release.label
     (values,), plan, spent = terms.release(
         columns,
-        lambda: terms.noise_of(query),
+        lambda: terms.noise_of(release),
         lambda plan: (f"{name}: {describe_noise(plan)}", ("one record is one row",), (name,)),
         lambda plan, *places: terms.add_noise(plan, [count(*places)], *places),
     )
-    return counts_with_intervals(terms, name, values, plan.noises[0], spent, categories)
+    return counts_with_intervals(terms, name, values, plan.releases[0], spent, categories)
 
 
 def counts_with_intervals(
-    terms: Terms, name: str, values: np.ndarray, noise: Noise, spent: PrivacySpent, categories: Any
+    terms: Terms,
+    name: str,
+    values: np.ndarray,
+    noise: Release,
+    spent: PrivacySpent,
+    categories: Any,
 ) -> PrivateCounts:
     """Return released counts with the reach of their noise."""
     width = float(noise.half_width(terms.failure))

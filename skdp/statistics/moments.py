@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdp.choices import Adjacency
+from skdp.mechanisms.release import Release
 from skdp.preprocessing import NumericColumn
 from skdp.statistics._columns import bounded_column, bounds_of, positions
 from skdp.statistics._shares import (
@@ -21,7 +22,7 @@ from skdp.statistics._shares import (
     with_first,
 )
 from skdp.statistics._terms import Terms, describe_noise
-from skdp.statistics.noise import UNIT, Noise, Query
+from skdp.statistics.noise import UNIT
 from skdp.statistics.results import PrivateStatistic
 
 
@@ -154,14 +155,15 @@ def private_variance(
     return _moment(terms, "variance", 2, column, described)
 
 
-def _query(name: str, degree: int, adjacency: Adjacency) -> Query:
+def _release(name: str, degree: int, adjacency: Adjacency) -> Release:
     """Return what is released, in shares of a record."""
     if adjacency == "add-remove":
-        return Query.shares(name, adjacency, UNIT)
+        return Release.shares(name, adjacency, UNIT)
     if degree == 1:
-        return Query.number(name, UNIT, UNIT)
+        return Release.number(name, UNIT, UNIT)
     # Rounded down, a share moves by less than two steps more than it does as a real number.
-    return Query(name, UNIT, 4 * UNIT // 3 + 5, UNIT**2 + (UNIT // 2 + 4) ** 2, UNIT + 2)
+    l1, l2_squared = 4 * UNIT // 3 + 5, UNIT**2 + (UNIT // 2 + 4) ** 2
+    return Release.integers(name, l1, l2_squared, UNIT, largest=UNIT + 2)
 
 
 def _moment(
@@ -171,7 +173,7 @@ def _moment(
     of_all = terms.adjacency == "replace-one"
     (noisy, size), plan, spent = terms.release(
         [(column, partial(_read, column=described, whole=of_all))],
-        lambda: terms.noise_of(_query(name, degree, terms.adjacency)),
+        lambda: terms.noise_of(_release(name, degree, terms.adjacency)),
         lambda plan: (
             f"{name}: {describe_noise(plan)}",
             (f"bounds {described.lower:g} and {described.upper:g} are public",)
@@ -183,7 +185,7 @@ def _moment(
             max(places.size, 1) * UNIT if of_all else None,
         ),
     )
-    noise = plan.noises[0]
+    noise = plan.releases[0]
     reach = noise.half_width(terms.failure) / UNIT
     return PrivateStatistic(
         name,
@@ -216,7 +218,7 @@ class Moment(NamedTuple):
 def moment(
     name: str,
     noisy: np.ndarray,
-    noise: Noise,
+    noise: Release,
     column: NumericColumn,
     failure: float,
     size: int | None = None,

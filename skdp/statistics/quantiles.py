@@ -11,10 +11,11 @@ import numpy as np
 
 from skdp.choices import Adjacency
 from skdp.mechanisms import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.parameters import check_real
 from skdp.statistics._columns import bounded_column, bounds_of, numbers_of
 from skdp.statistics._terms import Terms, describe_noise
-from skdp.statistics.noise import Noise, Plan, Query
+from skdp.statistics.noise import Plan
 from skdp.statistics.results import PrivateStatistic
 
 _STEPS = 10
@@ -106,17 +107,17 @@ def private_quantile(
     steps += _MORE_STEPS
     top, whole = level.numerator, level.denominator
     change = max(top, whole - top) if terms.adjacency == "add-remove" else whole
-    query = Query.number("side of the quantile", change << _DIGITS, whole << _DIGITS)
+    side = Release.number("side of the quantile", change << _DIGITS, whole << _DIGITS)
 
     def use(plan: Plan, numbers: np.ndarray) -> Any:
         values = np.sort(numbers[~np.isnan(numbers)])
-        width = plan.noises[0].half_width(terms.failure, steps)
+        width = plan.releases[0].half_width(terms.failure, steps)
         stream = terms.stream(plan.event, values, np.array([low, high, float(level)]))
-        return _bisect(values, level, (low, high), plan.noises[0], steps, width, stream)
+        return _bisect(values, level, (low, high), plan.releases[0], steps, width, stream)
 
     (value, interval), plan, spent = terms.release(
         [(column, partial(numbers_of, column=described))],
-        lambda: terms.noise_of(*[query] * steps),
+        lambda: terms.noise_of(*[side] * steps),
         lambda plan: (
             f"quantile {level} by bisection, {describe_noise(plan)}",
             (f"bounds {low:g} and {high:g} are public",),
@@ -124,8 +125,8 @@ def private_quantile(
         ),
         use,
     )
-    noise = plan.noises[0]
-    reach = noise.half_width(terms.failure) / query.unit
+    noise = plan.releases[0]
+    reach = noise.half_width(terms.failure) / side.unit
     return PrivateStatistic(
         f"quantile {level}",
         np.array(value),
@@ -151,7 +152,7 @@ def _bisect(
     values: np.ndarray,
     level: Fraction,
     ends: tuple[float, float],
-    noise: Noise,
+    noise: Release,
     steps: int,
     width: int,
     stream: RandomStream,
@@ -170,7 +171,7 @@ def _bisect(
         middle = start / 2.0 + end / 2.0
         count = int(np.searchsorted(values, middle, side="right"))
         exact = level.denominator * count - level.numerator * values.size
-        noisy = float(noise.release(np.array(exact << _DIGITS), stream))
+        noisy = float(noise.make(np.array(exact << _DIGITS), stream))
         if noisy + width < 0.0:
             least = max(least, middle)
         else:

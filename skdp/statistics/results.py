@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from skdp.mechanisms.release import Release
 from skdp.parameters import check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.records import html_table
-from skdp.statistics.noise import Noise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,7 +111,7 @@ class PrivateCounts(PrivateStatistic):
     """
 
     categories: tuple[Any, ...] = ()
-    noise: Noise = field(kw_only=True)
+    noise: Release = field(kw_only=True)
     released: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdp.choices import Adjacency
+from skdp.mechanisms.release import Release
 from skdp.preprocessing import NumericColumn, TableSchema
 from skdp.preprocessing.schema.base import FeatureColumn
 from skdp.preprocessing.schema.frames import column_types, import_pandas
@@ -20,7 +21,7 @@ from skdp.statistics._shares import shares
 from skdp.statistics._terms import Terms, describe_noise
 from skdp.statistics.counts import table_of
 from skdp.statistics.moments import moment
-from skdp.statistics.noise import UNIT, Noise, Plan, Query
+from skdp.statistics.noise import UNIT, Plan
 
 
 class TableRow(NamedTuple):
@@ -216,7 +217,7 @@ def private_table_one(
 
     noisy, plan, spent = terms.release(
         [arm, *((frame[part.name], partial(_read, part)) for part in parts)],
-        lambda: terms.noise_of(*_queries(parts, terms.adjacency)),
+        lambda: terms.noise_of(*_releases(parts, terms.adjacency)),
         lambda plan: (
             f"Table 1, {len(parts) + 1} releases: {describe_noise(plan)}",
             ("bounds, levels and arms are public", "one record is one row, in one arm at most"),
@@ -225,7 +226,7 @@ def private_table_one(
         use,
     )
     rows = _describe(arms, parts, plan, noisy, terms.failure)
-    return PrivateTableOne(rows, tuple(arms), terms.confidence, plan.noises[0].people, spent)
+    return PrivateTableOne(rows, tuple(arms), terms.confidence, plan.releases[0].people, spent)
 
 
 def _all_alike(cells: np.ndarray) -> np.ndarray:
@@ -241,9 +242,9 @@ def _part(schema: TableSchema, name: str) -> FeatureColumn:
     return column
 
 
-def _queries(parts: Sequence[FeatureColumn], adjacency: Adjacency) -> list[Query]:
+def _releases(parts: Sequence[FeatureColumn], adjacency: Adjacency) -> list[Release]:
     units = [UNIT if isinstance(part, NumericColumn) else 1 for part in parts]
-    return [Query.shares("Table 1", adjacency, unit) for unit in (1, *units)]
+    return [Release.shares("Table 1", adjacency, unit) for unit in (1, *units)]
 
 
 def _read(part: FeatureColumn, cells: np.ndarray) -> np.ndarray:
@@ -266,12 +267,12 @@ def _describe(
     failure: float,
 ) -> tuple[TableRow, ...]:
     """Return the rows that follow from the noisy sums."""
-    sizes, width = noisy[0], plan.noises[0].half_width(failure)
+    sizes, width = noisy[0], plan.releases[0].half_width(failure)
     rows = [
         TableRow(arm, "n", None, "n", float(size), size - width, size + width)
         for arm, size in zip(arms, sizes.tolist(), strict=True)
     ]
-    for part, noise, sums in zip(parts, plan.noises[1:], noisy[1:], strict=True):
+    for part, noise, sums in zip(parts, plan.releases[1:], noisy[1:], strict=True):
         for arm, cells in zip(arms, sums, strict=True):
             if not isinstance(part, NumericColumn):
                 rows += _levels(arm, part, noise, cells, failure)
@@ -283,7 +284,7 @@ def _describe(
 
 
 def _levels(
-    arm: Any, part: FeatureColumn, noise: Noise, cells: np.ndarray, failure: float
+    arm: Any, part: FeatureColumn, noise: Release, cells: np.ndarray, failure: float
 ) -> list[TableRow]:
     """Return counts and shares of the levels of one column in one arm."""
     width, wide = noise.half_width(failure), noise.half_width(failure, cells.size)

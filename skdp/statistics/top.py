@@ -10,11 +10,12 @@ import numpy as np
 from skdp.accounting import ComposedEvent, Event, PureDPEvent
 from skdp.choices import Adjacency
 from skdp.mechanisms import RandomStream, permute_and_flip
+from skdp.mechanisms.release import Release, repeated
 from skdp.parameters import check_integer
 from skdp.statistics._columns import listed_column
 from skdp.statistics._terms import Terms
 from skdp.statistics.counts import counts_with_intervals, table_of
-from skdp.statistics.noise import Noise, Plan, Query, repeated
+from skdp.statistics.noise import Plan
 from skdp.statistics.results import PrivateTopK
 
 
@@ -92,17 +93,17 @@ def private_top_k(
     # Rounded down by more than the sum of the shares is rounded up.
     share = terms.epsilon / (2 * k if counts else k) * (1.0 - 1e-12)
     event: Event = repeated(PureDPEvent(share), k)
-    noises: tuple[Noise, ...] = ()
+    noises: tuple[Release, ...] = ()
     if counts:
-        changed = Query.shares("counts of the chosen", terms.adjacency)
-        noises = (Noise.laplace(changed, changed.l1 / (k * share)),)
+        changed = Release.shares("counts of the chosen", terms.adjacency)
+        noises = (changed.laplace(changed.l1 / (k * share)),)
         event = ComposedEvent((event, noises[0].event))
 
     def use(plan: Plan, places: np.ndarray) -> Any:
         exact = table_of([places], [len(names)])
         stream = terms.stream(event, exact, places)
         chosen = _peel(exact, k, share, terms.adjacency, stream)
-        return chosen, [noise.release(exact[chosen], stream) for noise in noises]
+        return chosen, [noise.make(exact[chosen], stream) for noise in noises]
 
     (chosen, values), _, spent = terms.release(
         [(column, listed.read)],

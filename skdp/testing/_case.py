@@ -13,7 +13,7 @@ from scipy.special import gammaincc, gammainccinv
 from sklearn.base import clone
 
 from skdp.exceptions import BudgetExceededError
-from skdp.mechanisms.trace import Release, ReleaseTrace, active_trace, record_releases
+from skdp.mechanisms.trace import ReleaseTrace, TracedRelease, active_trace, record_releases
 from skdp.once import cached_property
 from skdp.pipelines import walk
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -235,7 +235,7 @@ def records(fitted: Any) -> list[PrivacySpent]:
 
 
 def noises(
-    traces: list[ReleaseTrace], skip: Callable[[Release], Any] = lambda release: False
+    traces: list[ReleaseTrace], skip: Callable[[TracedRelease], Any] = lambda release: False
 ) -> dict[tuple[str, float], np.ndarray]:
     """Return the noise of each kind of release over its scale; norm-exponential as if normal."""
     found: dict[tuple[str, float], list[np.ndarray]] = {}

@@ -18,7 +18,7 @@ from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.events.compositions import leaf_counts
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.discrete_gaussian import LARGEST_STEP
-from skdp.mechanisms.trace import Release, ReleaseTrace
+from skdp.mechanisms.trace import ReleaseTrace, TracedRelease
 from skdp.pipelines import is_container
 from skdp.reporting.privacy_spent import DISCRETE_NOISE
 from skdp.testing._case import Case, NotingBudget, Replay, noises, parameters_called, records
@@ -145,11 +145,11 @@ def _compare(replay: Replay) -> None:
             raise fault
 
 
-def _declared(release: Release) -> tuple[Any, ...]:
+def _declared(release: TracedRelease) -> tuple[Any, ...]:
     return release.value.shape, release.sensitivity, release.sigma, release.norm
 
 
-def _rescaled(release: Release, other: Release) -> Release:
+def _rescaled(release: TracedRelease, other: TracedRelease) -> TracedRelease:
     """Return what a release would be with the sensitivity of another, as of a sum over n."""
     factor = other.sensitivity / release.sensitivity
     sigma = release.sigma * factor
@@ -160,7 +160,7 @@ def _rescaled(release: Release, other: Release) -> Release:
     )
 
 
-def _fault(one: Release, *others: Release) -> AssertionError | None:
+def _fault(one: TracedRelease, *others: TracedRelease) -> AssertionError | None:
     """Return what is wrong with a release, as that of a neighbour."""
     try:
         compare_releases([one], others)
@@ -268,11 +268,11 @@ def _insist_on_fresh(case: Case, traces: list[ReleaseTrace], when: str) -> None:
         _insist(np.count_nonzero(gaps <= 1e-8 / noise.size**2) <= ties, f"{label!r} {why}")
 
 
-def _noise(release: Release) -> np.ndarray:
+def _noise(release: TracedRelease) -> np.ndarray:
     return (release.output - release.value).ravel()
 
 
-def _of_integers(release: Release) -> bool:
+def _of_integers(release: TracedRelease) -> bool:
     numbers = np.concatenate([release.value.ravel(), release.output.ravel()])
     return release.sigma > 1.0 and bool((numbers == np.rint(numbers)).all())
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdp.mechanisms.trace import Release, ReleaseTrace
+from skdp.mechanisms.trace import ReleaseTrace, TracedRelease
 from skdp.testing.frozen import FrozenStream, fit_frozen
 
 
@@ -110,7 +110,7 @@ def _fit(estimator: Any, X: Any, y: Any, seed: int, replayed: ReleaseTrace | Non
 
 
 def compare_releases(
-    recorded: Sequence[Release], replayed: Sequence[Release], rounding: float = 1e-9
+    recorded: Sequence[TracedRelease], replayed: Sequence[TracedRelease], rounding: float = 1e-9
 ) -> ReplayReport:
     """Compare what went into each release of a fit and of its replay on a neighbour."""
     if len(recorded) != len(replayed):

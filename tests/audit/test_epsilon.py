@@ -209,7 +209,7 @@ class Quiet(DPStandardScaler):
     """Adds a hundredth of the noise that it states."""
 
     def _learn(self, X, plan, stream):
-        super()._learn(X, replace(plan, sigma=plan.sigma / 100.0), stream)
+        super()._learn(X, replace(plan, scale=plan.scale / 100.0), stream)
 
 
 @pytest.mark.parametrize(("scaler", "n_trials"), [(DPStandardScaler, 20), (Quiet, 100)])

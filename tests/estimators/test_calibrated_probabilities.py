@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,8 +23,13 @@ from skdp.budget import BudgetAccountant
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.trace import record_releases
 from skdp.plans.beside import cost
-from skdp.plans.recalibration import count_scores, release_line, score_rows
-from skdp.plans.score_table import BINS, beside, table_noise
+from skdp.plans.recalibration import (
+    BINS,
+    count_scores,
+    release_line,
+    score_rows,
+    table_of_scores,
+)
 from skdp.testing import replay_on_neighbour
 
 LINEAR = (
@@ -63,7 +69,7 @@ def test_fit_and_table_spend_the_target_and_no_more(cls, settings, groups, adjac
     assert 0.999 <= cost(plan, 1e-6) <= 1.0
     assert 0.999 <= spent.epsilon <= 1.0
     assert spent.event == plan.event
-    assert plan.table.multiplier == pytest.approx(
+    assert plan.after[0].multiplier == pytest.approx(
         1.0 / (gaussian_profile.mu(1.0, 1e-6) * math.sqrt(0.05)), rel=1e-5
     )
     assert "histogram" in spent.mechanism
@@ -72,9 +78,10 @@ def test_fit_and_table_spend_the_target_and_no_more(cls, settings, groups, adjac
 
 def test_a_table_beside_objective_perturbation_is_priced_as_the_pairs_compose():
     model = ObjectivePerturbationLogisticRegression(1.0, data_norm=1.0, calibrate=None)
-    event = model.privacy_plan(20_000, 6).event
-    noise = table_noise("replace-one", 0.05)
-    both = beside(event, noise)
+    plan = model._plan_shape((20_000, 6), 2)
+    event = plan.event
+    noise = table_of_scores("replace-one", 0.05)
+    both = replace(plan, after=(noise,)).event
     accountant = PLDAccountant(adjacency="replace-one")
     composed = accountant.compose(event).compose(GaussianEvent(noise.multiplier)).epsilon(1e-6)
     bound = both.profile_bound(float(composed), "replace-one")
@@ -134,7 +141,7 @@ def test_pairs_of_classes_tell_the_temperature():
     scores = 2.0 * rng.normal(size=(20_000, 4))
     codes = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
     table = count_scores(scores / 2.0, codes, None)
-    noise = table_noise("add-remove", 0.5)
+    noise = table_of_scores("add-remove", 0.5)
     intercept, slope = release_line(table, noise, RandomStream.from_seed(2), False)
     assert intercept == 0.0
     assert slope == pytest.approx(2.0, rel=0.08)
@@ -275,7 +282,7 @@ def test_no_record_adds_more_than_one_to_the_table_of_a_fit(options, by_unit):
 
 
 def test_noise_of_the_table_is_that_of_its_event():
-    noise = table_noise("replace-one", 0.02)
+    noise = table_of_scores("replace-one", 0.02)
     counts = np.full((2, BINS.count), 1e6)
     with record_releases() as trace:
         for seed in range(60):

@@ -14,12 +14,11 @@ from skdp.accounting import DiscreteGaussianEvent, GaussianEvent, PLDAccountant
 from skdp.mechanisms import GaussianMechanism, RandomStream
 from skdp.mechanisms.discrete_gaussian import (
     _RANDOM_ROUNDING,
-    Noise,
     discrete_gaussians,
-    noise_on_grid,
     secret_on_grid,
 )
 from skdp.mechanisms.discrete_laplace import UniformIntegers, bernoulli_exp
+from skdp.mechanisms.release import Release
 
 # Every statistical test below fails a right implementation with probability below this.
 FALSE_ALARM = 1e-7
@@ -118,7 +117,7 @@ def exact_profile(scale, moved, epsilon):
 
 @pytest.mark.parametrize(("scale", "moved"), [(100, 10), (100, 200), (300, 299)])
 def test_noise_is_worth_no_more_than_its_exact_law(scale, moved):
-    event = GaussianEvent(Noise(float(moved), float(scale), 1.0).multiplier)
+    event = GaussianEvent(Release("x", float(moved), scale=float(scale), grid=1.0).multiplier)
     priced = PLDAccountant().compose(event)
     for epsilon in (0.0, 0.5 * moved / scale, 3.0 * moved / scale):
         exact = exact_profile(scale, moved, epsilon)
@@ -129,7 +128,7 @@ def test_noise_is_worth_no_more_than_its_exact_law(scale, moved):
 def test_fine_grids_cost_what_continuous_noise_costs(moved):
     """Against the pairs of discrete Gaussian noise, which know nothing of continuous noise."""
     scale = 2**20
-    priced = PLDAccountant().compose(GaussianEvent(Noise(moved, float(scale), 1.0).multiplier))
+    priced = PLDAccountant().compose(Release("x", moved, scale=float(scale), grid=1.0).event)
     exact = PLDAccountant().compose(DiscreteGaussianEvent(scale / moved, moved))
     for epsilon in (0.1, 1.0, 3.0):
         lower, upper = exact.delta(epsilon).lower, exact.delta(epsilon).upper
@@ -141,7 +140,7 @@ def test_fine_grids_cost_what_continuous_noise_costs(moved):
     pairs([1e-4, 0.3, 4.0, 1e8], [1e-12, 0.77, 1e6], [1, 7, 10**5]),
 )
 def test_noise_on_a_grid_is_worth_what_is_asked(sensitivity, multiplier, count):
-    noise = noise_on_grid(sensitivity, multiplier, count)
+    noise = Release("x", sensitivity).on_grid(multiplier, count)
     assert math.frexp(noise.grid)[0] == 0.5, "a power of two"
     scale = Fraction(noise.sigma) / Fraction(noise.grid)
     assert scale.denominator == 1 and scale > 2**20
@@ -190,7 +189,7 @@ def test_sums_beyond_doubles_are_rounded_as_sums():
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_the_sensitivity_of_rounding_is_attained(count):
-    noise = noise_on_grid(0.9, 2.0, count)
+    noise = Release("x", 0.9).on_grid(2.0, count)
     half, far = 0.5 + 1e-6, math.floor(0.9 / noise.grid / math.sqrt(count)) - 2
     one, other = np.full(count, half) * noise.grid, np.full(count, -half - far) * noise.grid
     assert np.linalg.norm(one - other) <= 0.9

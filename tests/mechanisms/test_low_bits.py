@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from skdp.mechanisms import GaussianMechanism, RandomStream
 from skdp.mechanisms._ziggurat import ziggurat
-from skdp.mechanisms.discrete_gaussian import noise_on_grid
+from skdp.mechanisms.release import Release
 
 SIGMA = 4.0
 TRIALS = 4000
@@ -35,7 +35,7 @@ def of_skdp(grid):
     return release
 
 
-NOISE = noise_on_grid(1.0, SIGMA, 1)
+NOISE = Release("x", 1.0).on_grid(SIGMA, 1)
 RELEASES = {"naive": naive, "float": of_skdp(0.0), "discrete": of_skdp(NOISE.grid)}
 
 

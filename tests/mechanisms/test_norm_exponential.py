@@ -20,9 +20,8 @@ from skdp.mechanisms import RandomStream, record_releases
 from skdp.mechanisms.norm_exponential import (
     LARGEST_LENGTH,
     NormExponentialMechanism,
-    pure_event,
-    pure_noise,
 )
+from skdp.mechanisms.release import Release
 from skdp.testing import check_noise
 from skdp.testing._case import as_normals
 
@@ -91,7 +90,7 @@ def test_no_noise_is_longer_than_is_promised():
     pairs([0.1, 1 / 3, 0.7, 1e-6, 1e6], [1.0, 0.3, 7.1e-9], [0, 1, 12]),
 )
 def test_scale_and_event_meet_the_target_exactly(epsilon, sensitivity, count):
-    noise = pure_noise(sensitivity, epsilon, count, discrete=count > 0)
+    noise = Release("x", sensitivity).without_delta(epsilon, count, discrete=count > 0)
     if count:
         steps, scale = (
             Fraction(each) / Fraction(noise.grid) for each in (noise.sensitivity, noise.sigma)
@@ -100,7 +99,7 @@ def test_scale_and_event_meet_the_target_exactly(epsilon, sensitivity, count):
         moved = Fraction(sensitivity) * Fraction(math.sqrt(count)) / Fraction(noise.grid)
         assert moved + count <= steps <= (moved + count) * Fraction(1 + 1e-5)
         assert noise.grid <= 2.0**-20 * min(noise.sigma, noise.sensitivity)
-    event = pure_event(noise)
+    event = noise.event
     assert type(event) is (DiscreteLaplaceEvent if count else NormExponentialEvent)
     assert Fraction(event.noise_multiplier) <= Fraction(noise.sigma) / Fraction(noise.sensitivity)
     for read in (Fraction, read_decimal):
@@ -111,7 +110,7 @@ def test_scale_and_event_meet_the_target_exactly(epsilon, sensitivity, count):
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-308])
 def test_scales_beyond_floats_are_refused(epsilon, discrete):
     with pytest.raises(ValueError, match="larger epsilon"):
-        pure_noise(1e10, epsilon, 3, discrete)
+        Release("x", 1e10).without_delta(epsilon, 3, discrete)
 
 
 def test_releases_are_traced_with_their_norm():

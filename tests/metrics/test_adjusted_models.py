@@ -19,11 +19,11 @@ from support import rows
 from skdp import DPSGDClassifier, OperaLogisticRegression, OperaSVC
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import BudgetExceededError
+from skdp.mechanisms import gaussian
 from skdp.metrics import PrivateCalibrator, PrivateThreshold
 from skdp.reporting import privacy_statement
 from skdp.scores.bins import ScoreBins, ScoreTable
 from skdp.scores.curve import best_bin, fit_logistic, log_odds, smoothed
-from skdp.statistics import noise
 from skdp.testing import check_private_estimator
 
 X, Y = rows(200)
@@ -79,7 +79,7 @@ def test_without_noise_the_curve_is_a_logistic_regression(intercept, slope):
 
 
 def no_noise(monkeypatch):
-    monkeypatch.setattr(noise, "discrete_gaussians", lambda stream, scale, count: [0] * count)
+    monkeypatch.setattr(gaussian, "discrete_gaussians", lambda stream, scale, count: [0] * count)
 
 
 def test_the_calibrator_without_noise_is_near_it_too(monkeypatch):

@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 from sklearn import metrics
 from sklearn.linear_model import LogisticRegression
 
+from skdp.mechanisms import gaussian
 from skdp.metrics import Figure, PrivateEvaluation, PrivateEvaluationResult
 from skdp.metrics.calibration import calibration_cells
 from skdp.metrics.figures import AreaTest
@@ -19,7 +20,6 @@ from skdp.metrics.intervals import average, not_ruled_out, ratio
 from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ScoreTables
 from skdp.scores.bins import ScoreBins, ScoreTable
-from skdp.statistics import noise
 
 Z = 1.959963984540054
 
@@ -218,7 +218,7 @@ def rounded_noise(monkeypatch, seed=0, exact=False):
         deviation = 0.0 if exact else float(scale)
         return np.rint(rng.normal(0.0, deviation, count)).astype(np.int64).tolist()
 
-    monkeypatch.setattr(noise, "discrete_gaussians", draw)
+    monkeypatch.setattr(gaussian, "discrete_gaussians", draw)
     return rng
 
 

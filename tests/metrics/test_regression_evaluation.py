@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skdp import PrivateRidge
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.exceptions import PrivacyWarning
-from skdp.mechanisms import RandomStream
+from skdp.mechanisms import RandomStream, gaussian
 from skdp.mechanisms.trace import record_releases
 from skdp.metrics import (
     PrivateCalibrationDisplay,
@@ -37,7 +37,6 @@ from skdp.metrics import (
 from skdp.metrics.errors import ErrorPlan, nodes_of
 from skdp.metrics.regression_result import SIZES_OF_ERRORS
 from skdp.reporting import privacy_statement
-from skdp.statistics import noise
 from skdp.statistics.noise import UNIT
 from skdp.testing.walk import differences
 from skdp.units import units_of
@@ -84,29 +83,29 @@ def test_a_row_or_a_person_moves_sums_and_table_by_what_is_declared_and_no_more(
         members = None if own is None else own[first : first + 13]
         person = plan.count(truth, predicted, units_of(np.zeros(13, dtype=int)), members)
         gaps.append([part.ravel().astype(float) for part in person])
-    for place, drawn in enumerate(plan.noises):
+    for place, drawn in enumerate(plan.releases):
         vectors = np.stack([each[place] for each in gaps])
-        declared = math.sqrt(drawn.query.l2_squared)
+        declared = drawn.l2
         squares = (vectors**2).sum(axis=1)
         sizes, most = cdist(vectors, 0.0 * vectors[:1], "cityblock"), np.abs(vectors).max()
         if adjacency == "replace-one":
             squares = squares[:, None] + squares - 2.0 * vectors @ vectors.T
             sizes, most = cdist(vectors, vectors, "cityblock"), np.ptp(vectors, axis=0).max()
-        assert sizes.max() <= drawn.query.l1 and most <= (drawn.query.largest or UNIT)
+        assert sizes.max() <= drawn.l1 and most <= (drawn.largest or UNIT)
         assert 0.999 * declared < math.sqrt(squares.max()) <= declared * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_noise_costs_the_target_by_an_independent_formula(adjacency):
     plan = plan_of(adjacency, 0.7)
-    ratios = [math.sqrt(noise.query.l2_squared) / float(noise.scale) for noise in plan.noises]
+    ratios = [noise.l2 / noise.sigma for noise in plan.releases]
     mu = math.hypot(*ratios)
     spent = norm.cdf(mu / 2 - 0.7 / mu) - math.exp(0.7) * norm.cdf(-mu / 2 - 0.7 / mu)
     assert 0.98e-6 < spent <= 1e-6
     for subgroups, wanted in ((None, 45 / 32), (("a", "b"), 2.0)):
-        query = plan_of(adjacency, subgroups=subgroups).noises[0].query
+        sums = plan_of(adjacency, subgroups=subgroups).releases[0]
         squared = wanted if adjacency == "add-remove" else 4.0
-        assert query.l2_squared / UNIT**2 == pytest.approx(squared, rel=1e-7)
+        assert (sums.l2 / UNIT) ** 2 == pytest.approx(squared, rel=1e-7)
 
 
 def test_without_noise_figures_are_those_of_scikit_learn():
@@ -204,7 +203,7 @@ def test_r2_is_not_too_sure_where_spread_grows_with_the_mean():
 
 
 def silent(monkeypatch):
-    monkeypatch.setattr(noise, "discrete_gaussians", lambda stream, scale, count: [0] * count)
+    monkeypatch.setattr(gaussian, "discrete_gaussians", lambda stream, scale, count: [0] * count)
 
 
 @pytest.mark.parametrize("by_person", [False, True])
@@ -353,7 +352,7 @@ def test_intervals_of_medians_hold_whatever_the_law_of_errors(law, epsilon):
         tables = plan.assemble(
             *(
                 part / UNIT + drawn.people * rng.standard_normal(part.shape)
-                for part, drawn in zip(exact, plan.noises, strict=True)
+                for part, drawn in zip(exact, plan.releases, strict=True)
             )
         )
         low, high = error_figures.median_absolute_error(tables.part(), 1.959964).interval

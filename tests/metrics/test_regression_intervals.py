@@ -42,7 +42,7 @@ def shapes_of(plan):
 def drawn_noise(plan, rng):
     return [
         noise.people * rng.standard_normal(shape)
-        for noise, shape in zip(plan.noises, shapes_of(plan), strict=True)
+        for noise, shape in zip(plan.releases, shapes_of(plan), strict=True)
     ]
 
 
@@ -53,7 +53,7 @@ def moved_by(plan, of):
     """
     shapes, moves = shapes_of(plan), []
     start = of(plan.assemble(*map(np.zeros, shapes)))
-    for place, noise in enumerate(plan.noises):
+    for place, noise in enumerate(plan.releases):
         for at in range(math.prod(shapes[place])):
             released = [np.zeros(shape) for shape in shapes]
             released[place].flat[at] = noise.people
@@ -206,7 +206,7 @@ def test_points_of_classifiers_are_within_their_intervals_whatever_the_noise(
     exact = plan.count(places, codes, members, codes)
     noisy = [
         part + times * noise.people * rng.standard_normal(part.shape)
-        for part, noise in zip(exact, plan.noises, strict=True)
+        for part, noise in zip(exact, plan.releases, strict=True)
     ]
     result = PrivateEvaluationResult(plan.assemble(*noisy), None, confidence, 0.5)
     labels = (None, *(classes if len(classes) > 2 else ()))
@@ -330,8 +330,8 @@ def test_intervals_hold_for_populations_that_are_hard(kind, epsilon):
 def test_sums_of_cut_errors_are_paid_for_in_the_same_event(adjacency, subgroups):
     """Squares of sensitivities are 1/8 more than without, and 1/2 under replace-one."""
     with_them, without = (
-        plan_of(largest=largest, subgroups=subgroups, adjacency=adjacency).noises[0].query
+        plan_of(largest=largest, subgroups=subgroups, adjacency=adjacency).releases[0]
         for largest in (2.0, 10.0)
     )
-    more = (with_them.l2_squared - without.l2_squared) / UNIT**2
+    more = (with_them.l2**2 - without.l2**2) / UNIT**2
     assert more == pytest.approx(1 / 8 if adjacency == "add-remove" else 1 / 2, rel=1e-6)

@@ -46,11 +46,9 @@ def plan_of(epsilon, adjacency, n_classes=2, **others):
 
 def worth(plan):
     """Return mu of all that is released, in the units of Gaussian noise: every count of it."""
-    parts = [(noise, 1) for noise in plan.noises]
+    parts = [(release, 1) for release in plan.releases]
     parts += [] if plan.search is None else [(plan.search, STEPS)]
-    squares = (
-        times * noise.query.l2_squared / (float(noise.scale) ** 2 - 256.0) for noise, times in parts
-    )
+    squares = (times * release.l2**2 / (release.sigma**2 - 256.0) for release, times in parts)
     return math.sqrt(sum(squares))
 
 
@@ -112,7 +110,7 @@ def test_neighbours_are_as_near_as_declared_and_no_nearer(adjacency, n_classes, 
     """Of every vector that is released, wherever the search has put the bins."""
     rng = np.random.default_rng(0)
     first = plan_of(1.0, adjacency, n_classes, subgroups=subgroups)
-    worst, offsets = np.zeros(len(first.noises)), 0.0
+    worst, offsets = np.zeros(len(first.releases)), 0.0
     for turn in range(40):
         tables = first.shape()[1]
         located = [(rng.normal(0.0, 3.0), rng.choice([0.02, 0.3, 2.0])) for _ in range(tables)]
@@ -133,18 +131,18 @@ def test_neighbours_are_as_near_as_declared_and_no_nearer(adjacency, n_classes, 
         weights = [UNIT // np.bincount(part)[part] for part in (ids, own)]
         for place, (noise, one, two) in enumerate(
             zip(
-                plan.noises,
+                plan.releases,
                 plan.count(*rows, weights[0]),
                 plan.count(*other, weights[1]),
                 strict=True,
             )
         ):
             gap = (one - two).astype(object)
-            assert np.abs(gap).sum() <= noise.query.l1
-            assert (gap**2).sum() <= noise.query.l2_squared
-            assert np.abs(gap).max() <= (noise.query.largest or UNIT)
-            worst[place] = max(worst[place], (gap**2).sum() / noise.query.l2_squared)
-            if noise.query.label == "offsets":
+            assert np.abs(gap).sum() <= noise.l1
+            assert (gap**2).sum() <= noise.l2**2
+            assert np.abs(gap).max() <= (noise.largest or UNIT)
+            worst[place] = max(worst[place], (gap**2).sum() / noise.l2**2)
+            if noise.label == "offsets":
                 offsets = max(offsets, np.abs(gap).max() / UNIT)
     assert np.all(worst[:-1] > 1.0 - 1e-6)
     # Each offset moves by as much as is declared; both together do where one bin is the widest.
@@ -170,21 +168,21 @@ def test_counts_of_the_search_move_by_one(adjacency, n_classes, people):
         traces.append(trace)
     one, two = (trace.releases for trace in traces[1:])
     assert len(one) == len(two) == STEPS
-    assert plan.search.query.l2_squared == tables * UNIT**2
+    assert plan.search.l2**2 == pytest.approx(tables * UNIT**2, rel=1e-13)
     gaps = np.array([first.value - second.value for first, second in zip(one, two, strict=True)])
     assert np.abs(gaps).max() <= UNIT and np.abs(gaps).max() > UNIT - people
     assert one[0].sensitivity >= np.linalg.norm(gaps, axis=1).max()
     # A new plan costs what the first one did: only its bins differ.
-    assert located.event == plan.event and located.noises == plan.noises
+    assert located.event == plan.event and located.releases == plan.releases
 
 
 def test_declared_values_need_no_search():
     values = {"score_values": [0.2, 0.7]}
     plan = plan_of(1.0, "add-remove", **values)
     assert plan.search is None and plan.locate(np.ones((3, 1)), None, None) is plan
-    assert [noise.query.label for noise in plan.noises] == ["bins", "cells"]
+    assert [noise.label for noise in plan.releases] == ["bins", "cells"]
     margins = plan_of(1.0, "add-remove", probabilities=False)
-    assert [noise.query.label for noise in margins.noises] == ["bins", "cells"]
+    assert [noise.label for noise in margins.releases] == ["bins", "cells"]
 
 
 @settings(max_examples=30, deadline=None)
@@ -264,7 +262,7 @@ def test_covariances_are_those_of_the_noise():
     for _ in range(800):
         noisy = [
             table + noise.people * rng.standard_normal(table.shape)
-            for table, noise in zip(exact, plan.noises, strict=False)
+            for table, noise in zip(exact, plan.releases, strict=False)
         ]
         drawn.append(plan.assemble(*noisy).counts)
     drawn = np.array(drawn)[:, :, 0].reshape(800, 2, -1)

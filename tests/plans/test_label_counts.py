@@ -13,11 +13,9 @@ from skdp import (
     ObjectivePerturbationLogisticRegression,
     OperaLogisticRegression,
 )
-from skdp.accounting import GaussianEvent, ObjectivePerturbationEvent, PLDAccountant
+from skdp.accounting import ObjectivePerturbationEvent, PLDAccountant
 from skdp.mechanisms import RandomStream, analytic_gaussian_sigma, record_releases
-from skdp.plans.beside import together
-from skdp.plans.carry_out import carry_out
-from skdp.plans.label_counts import LabelCountPlan
+from skdp.plans.label_counts import count_labels, label_counts, label_weights
 from skdp.testing import replay_on_neighbour
 
 PRIVATE = {"class_weight": "balanced", "prevalence": "private", "data_norm": 1.0}
@@ -41,7 +39,7 @@ def test_the_count_and_the_fit_meet_the_target_together(cls, settings):
     assert 0.998 <= total.upper <= spent.epsilon == 1.0
     assert "noisy count of labels" in str(spent.assumptions)
     assert spent.mechanism.startswith("a noisy count of labels")
-    count = LabelCountPlan.build(1.0, fit.delta, fit.adjacency, 2).event
+    count = label_counts(1.0, fit.delta, fit.adjacency, 2).event
     bare = fit.set_params(class_weight=None, prevalence=None).privacy_plan(600, 4).event
     if isinstance(bare, ObjectivePerturbationEvent):  # whose later Gaussian releases are one
         own = replace(spent.event, approximation=bare.approximation)
@@ -55,14 +53,15 @@ def test_the_count_and_the_fit_meet_the_target_together(cls, settings):
 
 
 def test_gaussians_beside_each_other_add_squares():
-    plan = LabelCountPlan.build(2.0, 1e-6, "add-remove", 3)
+    plan = label_counts(2.0, 1e-6, "add-remove", 3)
     sigma = analytic_gaussian_sigma(2.0, 1e-6) / math.sqrt(0.02)
     assert sigma <= plan.event.noise_multiplier <= sigma * (1 + 1e-5)
     fit = OperaLogisticRegression(epsilon=2.0, **PRIVATE, adjacency="add-remove")
     spent = fit.privacy_plan(600, 4, 3)
     both = math.hypot(*(1.0 / event.noise_multiplier for event in spent.event.events))
     assert both == pytest.approx(1.0 / analytic_gaussian_sigma(2.0, 1e-6), rel=1e-3)
-    assert together(GaussianEvent(1.0), []) == GaussianEvent(1.0)
+    alone = fit._plan_shape((600, 4), 3)
+    assert replace(alone, before=()).event == alone.own_event
 
 
 @pytest.mark.parametrize(
@@ -90,27 +89,28 @@ def test_a_fit_weighs_labels_by_what_it_released(cls, settings, by_unit):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_units_move_the_count_by_no_more_than_declared(adjacency):
-    plan = LabelCountPlan.build(1.0, 1e-6, adjacency, 3)
+    plan = label_counts(1.0, 1e-6, adjacency, 3)
     codes, sizes = np.array([0, 0, 0, 1, 2, 2, 2]), np.array([3, 1, 3])
     shares = np.repeat(1.0 / sizes, sizes)
-    counts = plan.count(codes, 3, shares)
+    counts = count_labels(codes, 3, shares)
     np.testing.assert_allclose(counts, 1.0, atol=1e-6)
     assert counts.max() <= 1.0
-    other = plan.count(np.where(codes == 0, 1, codes), 3, shares)
-    without = plan.count(codes[3:], 3, shares[3:])
+    other = count_labels(np.where(codes == 0, 1, codes), 3, shares)
+    without = count_labels(codes[3:], 3, shares[3:])
     moved = other if adjacency == "replace-one" else without
     assert np.linalg.norm(counts - moved) <= plan.sensitivity
     assert np.linalg.norm(counts - moved) >= 0.999 * plan.sensitivity
 
 
 def test_weights_are_at_most_one_whatever_the_noise():
-    plan = LabelCountPlan.build(1.0, 1e-6, "add-remove", 2)
+    plan = label_counts(1.0, 1e-6, "add-remove", 2)
     for counts in ([-900.0, 5000.0], [0.0, 0.0], [1e6, 3.0], [40.0, 41.0]):
-        weights = plan.weights(np.array(counts))
+        weights = label_weights(np.array(counts), plan.sigma)
         assert weights.max() == 1.0 and weights.min() > 0.0
     # A count is taken for at least its noise.
-    assert plan.weights(np.array([-900.0, 5000.0]))[1] == pytest.approx(plan.sigma / 5000.0)
-    released = carry_out(plan, [np.array([300.0, 50.0])], RandomStream.from_seed(0))
+    weights = label_weights(np.array([-900.0, 5000.0]), plan.sigma)
+    assert weights[1] == pytest.approx(plan.sigma / 5000.0)
+    released = plan.make(np.array([300.0, 50.0]), RandomStream.from_seed(0))
     assert abs(released - [300.0, 50.0]).max() < 9 * plan.sigma
 
 
@@ -139,9 +139,9 @@ def test_what_makes_no_sense_is_refused():
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_noise_of_counts_is_that_of_their_event(delta):
-    plan = LabelCountPlan.build(1.0, delta, "replace-one", 3)
+    plan = label_counts(1.0, delta, "replace-one", 3)
     draws = np.concatenate(
-        [carry_out(plan, [np.zeros(3)], RandomStream.from_seed(seed)) for seed in range(500)]
+        [plan.make(np.zeros(3), RandomStream.from_seed(seed)) for seed in range(500)]
     )
     # 1,500 draws; of the Laplace law the mean size is the scale.
     found = np.std(draws) if delta > 0.0 else np.mean(np.abs(draws))

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import RandomStream, analytic_gaussian_sigma, laplace_mechanism
+from skdp.mechanisms.release import Release
 from skdp.mechanisms.trace import record_releases
 from skdp.models import LinearModel
 from skdp.plans.gradient_perturbation import lipschitz_contribution
 from skdp.plans.noisy_gradient import contribution_in_ball
-from skdp.plans.noisy_sums import NoisySums
 from skdp.plans.objective_perturbation import curvature_ratio
 from skdp.plans.output_perturbation import minimiser_sensitivity
 from skdp.plans.second_moments import second_moment_bound
@@ -116,7 +116,8 @@ def test_scales_of_laplace_noise(sensitivity, epsilon):
 @given(releases=st.integers(1, 50), epsilon=st.floats(0.01, 10), logarithm=st.floats(-30, -1))
 def test_noise_of_several_sums_meets_its_target(releases, epsilon, logarithm):
     delta = math.exp(logarithm)
-    plan = NoisySums.calibrate(histogram_bound(3), "replace-one", epsilon, delta, releases)
+    sums = Release.bounded("x", histogram_bound(3), "replace-one", releases)
+    plan = sums.least(epsilon, delta)
     with mp.workdps(60):
         mu = mp.sqrt(releases) * mp.sqrt(6) / mp.mpf(plan.sigma)
         least = 1 / mp.mpf(analytic_gaussian_sigma(epsilon, delta))

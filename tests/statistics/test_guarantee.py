@@ -1,7 +1,6 @@
 """Sensitivities on neighbours, budgets, errors before charges, and an audit that sees an error."""
 
 import dataclasses
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,8 @@ from skdp import config_context
 from skdp.audit.bounds import errors_above
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.exceptions import BudgetRequiredError, PrivacyWarning
-from skdp.mechanisms import record_releases
+from skdp.mechanisms import gaussian, norm_exponential, record_releases
+from skdp.mechanisms.release import Release
 from skdp.preprocessing import (
     BooleanColumn,
     CategoricalColumn,
@@ -22,7 +22,6 @@ from skdp.preprocessing import (
     TableSchema,
 )
 from skdp.statistics import (
-    noise,
     private_contingency_table,
     private_count,
     private_histogram,
@@ -33,8 +32,8 @@ from skdp.statistics import (
     private_variance,
 )
 from skdp.statistics._shares import shares
-from skdp.statistics.moments import _query
-from skdp.statistics.noise import UNIT, Noise
+from skdp.statistics.moments import _release
+from skdp.statistics.noise import UNIT
 
 SCHEMA = TableSchema(
     [
@@ -104,11 +103,11 @@ def test_shares_of_a_record_sum_to_one(u, v, degree):
     one, two = shares(np.array([u, v]), degree)
     assert (one >= 0).all() and one.sum() == UNIT
     for adjacency, skip in (("add-remove", 0), ("replace-one", 1)):
-        query = _query("x", degree, adjacency)
+        release = _release("x", degree, adjacency)
         moved = one[skip:] if adjacency == "add-remove" else one[skip:] - two[skip:]
         moved = [int(number) for number in moved]
-        assert sum(map(abs, moved)) <= query.l1
-        assert sum(number**2 for number in moved) <= query.l2_squared
+        assert sum(map(abs, moved)) <= release.l1
+        assert sum(number**2 for number in moved) <= release.l2**2
     assert np.isclose(one @ np.arange(degree + 1) / degree / UNIT, u, atol=3 / UNIT)
 
 
@@ -198,16 +197,12 @@ def test_an_audit_finds_the_claim_right_and_half_the_noise_wrong(monkeypatch):
         return float(errors.epsilon_lower(0.0))
 
     assert 0.6 < bound() <= 1.0
-    right = Noise.laplace
-    monkeypatch.setattr(
-        Noise,
-        "laplace",
-        classmethod(
-            lambda cls, query, people: dataclasses.replace(
-                right(query, people), scale=right(query, people).scale / Fraction(2)
-            )
-        ),
-    )
+    make = Release.make
+
+    def careless(self, exact, stream):
+        return make(dataclasses.replace(self, scale=self.scale / 2), exact, stream)
+
+    monkeypatch.setattr(Release, "make", careless)
     assert bound() > 1.3
 
 
@@ -231,8 +226,8 @@ def test_one_seed_gives_other_noise_to_other_terms(monkeypatch):
         drawn.append(stream.words(4).tobytes())
         return [0] * count
 
-    monkeypatch.setattr(noise, "discrete_laplaces", draw)
-    monkeypatch.setattr(noise, "discrete_gaussians", draw)
+    monkeypatch.setattr(norm_exponential, "discrete_laplaces", draw)
+    monkeypatch.setattr(gaussian, "discrete_gaussians", draw)
     terms = {"epsilon": 0.5, "delta": 1e-6, "mechanism": "gaussian", "random_state": 3}
     others = [
         {"epsilon": 0.6},

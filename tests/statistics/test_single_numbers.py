@@ -1,4 +1,4 @@
-"""No number of a release of integers moves by more than its query says, nor do all together."""
+"""No number of a release of integers moves by more than its release says, nor do all together."""
 
 import math
 
@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from skdp.accounting import DiscreteGaussianEvent, PLDAccountant
 from skdp.mechanisms import record_releases
+from skdp.mechanisms.release import Release
 from skdp.metrics import PrivateEvaluation, PrivateRegressionEvaluation
 from skdp.statistics import (
     private_contingency_table,
@@ -17,7 +18,7 @@ from skdp.statistics import (
     private_quantile,
     private_variance,
 )
-from skdp.statistics.noise import UNIT, Noise, Query
+from skdp.statistics.noise import UNIT
 
 RELATIONS = ("add-remove", "replace-one")
 AGES = np.array([34, 57, 100, 0, 12, 71, 5, 88, 45, 99, 1, 60])
@@ -74,14 +75,14 @@ RELEASES = {
 
 @pytest.mark.parametrize("adjacency", RELATIONS)
 @pytest.mark.parametrize("name", RELEASES)
-def test_no_entry_moves_by_more_than_its_query_says(name, adjacency, monkeypatch):
-    seen, release = [], Noise.release
+def test_no_entry_moves_by_more_than_its_release_says(name, adjacency, monkeypatch):
+    seen, make = [], Release.make
 
     def watched(self, exact, stream):
         seen[-1].append((self, exact.ravel().tolist()))
-        return release(self, exact, stream)
+        return make(self, exact, stream)
 
-    monkeypatch.setattr(Noise, "release", watched)
+    monkeypatch.setattr(Release, "make", watched)
 
     def run(rows, first=None):
         seen.append([])
@@ -95,28 +96,30 @@ def test_no_entry_moves_by_more_than_its_query_says(name, adjacency, monkeypatch
         new = [rows[(place + 5) % 12]] if adjacency == "replace-one" else []
         run([*rows[:place], *new, *rows[place + 1 :]], first)
         assert len(seen[0]) == len(seen[-1]) > 0
-        for (noise, one), (_, two) in zip(seen[0], seen[-1], strict=True):
-            query, moved = noise.query, [abs(a - b) for a, b in zip(one, two, strict=True)]
-            most = query.unit if query.largest is None else query.largest
-            assert max(moved) <= most and sum(moved) <= query.l1
-            assert sum(m * m for m in moved) <= query.l2_squared
-            if noise.kind == "gaussian" and query.unit == 1:  # the event counts them one by one
-                assert most == 1 and query.l2_squared <= query.l1
+        for (release, one), (_, two) in zip(seen[0], seen[-1], strict=True):
+            moved = [abs(a - b) for a, b in zip(one, two, strict=True)]
+            most = release.unit if release.largest is None else release.largest
+            assert max(moved) <= most and sum(moved) <= release.l1
+            assert sum(m * m for m in moved) <= release.l2**2
+            if release.law == "gaussian" and release.unit == 1:  # counted one by one
+                assert most == 1 and release.l2**2 <= release.l1 * (1.0 + 1e-12)
             largest = max(largest, max(moved) / most)
     assert largest > 0.2
 
 
 def test_noise_for_counts_is_refused_to_numbers_that_move_by_more():
-    for query in (Query.number("x", 7), Query("x", 1, 7, 49), Query("x", 1, 4, 4, 2)):
+    moved = ((7, 49, None), (4, 4, 2))
+    others = [Release.integers("x", *most, 1, largest=each) for *most, each in moved]
+    for release in (Release.number("x", 7), *others):
         with pytest.raises(ValueError, match="counts that change by one"):
-            Noise.gaussian(query, 3.0)
+            release.gaussian(3.0)
     # What the refused event would have said of a number that moves by 7, and what it costs.
     said = PLDAccountant("replace-one").compose(DiscreteGaussianEvent(30.0, 1), 7).epsilon(1e-6)
     true = PLDAccountant("replace-one").compose(DiscreteGaussianEvent(30.0 / 7, 7)).epsilon(1e-6)
     assert true > 2.0 * said
-    assert Noise.gaussian(Query.number("x", 1), 3.0).event == DiscreteGaussianEvent(3.0, 1)
+    assert Release.number("x", 1).gaussian(3.0).event == DiscreteGaussianEvent(3.0, 1)
     for change, unit in ((7, 9), (UNIT, UNIT), (5 * UNIT, UNIT)):
-        noise = Noise.gaussian(Query.number("x", change, unit), 3.0)
+        noise = Release.number("x", change, unit).gaussian(3.0)
         worth = noise.event.noise_multiplier / (3.0 * unit / change)
         assert 0.5 < worth <= 1.0
         assert unit == 9 or math.isclose(worth, 1.0, rel_tol=1e-6)

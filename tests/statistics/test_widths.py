@@ -11,9 +11,10 @@ import pytest
 from covering import pairs
 from scipy import stats
 
+from skdp.mechanisms import gaussian, norm_exponential
+from skdp.mechanisms.release import Release
 from skdp.preprocessing import BooleanColumn, CategoricalColumn, NumericColumn, TableSchema
 from skdp.statistics import (
-    noise,
     private_contingency_table,
     private_count,
     private_histogram,
@@ -23,7 +24,7 @@ from skdp.statistics import (
     private_top_k,
     private_variance,
 )
-from skdp.statistics.noise import UNIT, Noise, Query
+from skdp.statistics.noise import UNIT
 
 FAILURE = 0.2
 LAWS = {"laplace": {"delta": 0.0}, "gaussian": {"delta": 1e-3, "mechanism": "gaussian"}}
@@ -55,7 +56,8 @@ def push(monkeypatch):
                 return [int(sign) * reach for sign in itertools.islice(turns, count)]
 
             turns = itertools.cycle(signs)
-            monkeypatch.setattr(noise, f"discrete_{kind}s", draw)
+            home = {"laplace": norm_exponential, "gaussian": gaussian}[kind]
+            monkeypatch.setattr(home, f"discrete_{kind}s", draw)
 
         noise_of("laplace")
         noise_of("gaussian")
@@ -201,11 +203,11 @@ def test_choices_fall_short_as_seldom_as_they_say(adjacency, k, counts):
     ("people", "unit", "adjacency"), pairs([0.7, 3.0, 41.5], [1, 2**20, UNIT], ADJACENCIES)
 )
 def test_the_price_is_that_of_the_scale_that_is_drawn(people, unit, adjacency):
-    query = Query.shares("x", adjacency, unit)
-    laplace, gaussian = Noise.laplace(query, people), Noise.gaussian(query, people)
-    assert Fraction(laplace.event.noise_multiplier) * query.l1 <= laplace.scale
-    event, squares = gaussian.event, query.l2_squared
+    release = Release.shares("x", adjacency, unit)
+    laplace, normal = release.laplace(people), release.gaussian(people)
+    assert Fraction(laplace.event.noise_multiplier) * release.l1 <= laplace.scale
+    event, squares = normal.event, Fraction(release.l2) ** 2
     if unit == 1:  # each of the counts that change is priced by itself
         event, squares = getattr(event, "event", event), 1
-    assert Fraction(event.noise_multiplier) ** 2 * squares <= gaussian.scale**2
-    assert gaussian.scale >= Fraction(people) * unit and laplace.scale >= Fraction(people) * unit
+    assert Fraction(event.noise_multiplier) ** 2 * squares <= normal.scale**2
+    assert normal.scale >= Fraction(people) * unit and laplace.scale >= Fraction(people) * unit

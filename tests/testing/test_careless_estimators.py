@@ -18,9 +18,9 @@ from skdp.mechanisms import (
     resolve_random_state,
 )
 from skdp.mechanisms.random_stream import is_seeded
+from skdp.mechanisms.release import Release
 from skdp.mechanisms.trace import note_release
 from skdp.reporting import PrivacySpent
-from skdp.statistics.noise import Noise, Query
 from skdp.testing import check_private_estimator
 
 DELTA = 1e-6
@@ -342,8 +342,8 @@ class CountsCells(NoisyMean):
 
     def release(self, rows, sensitivity):
         counts = np.histogram(rows[:, 0], 24, range=(-1.0, 1.0))[0]
-        noise = Noise.gaussian(Query("cells", 1, 2, 2), 1.5 * self.noise_multiplier)
-        noisy = noise.release(counts, self.stream(rows))
+        cells = Release.integers("cells", 2, 2, 1).gaussian(1.5 * self.noise_multiplier)
+        noisy = cells.make(counts, self.stream(rows))
         return np.full(rows.shape[1], noisy @ np.linspace(-1.0, 1.0, 24) / len(rows))
 
 
