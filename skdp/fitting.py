@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
 from skdp.choices import Adjacency
-from skdp.dask_tables import trusted
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES
+from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.parameters import (
     PURE_OFFERS,
     SMALLEST_DELTA,
@@ -30,6 +30,7 @@ from skdp.parameters import (
     released,
 )
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.tables.records import Records
 
 # Frames that the decorator puts between a user's call of fit and `_fit`, for warnings.
 FRAMES_ABOVE = 1
@@ -112,14 +113,6 @@ def _last_fit_kept(model: Any) -> Iterator[None]:
         raise
 
 
-def _refuse_changed(table: Any) -> None:
-    """Refuse rows and columns that are not what they were when they were checked."""
-    parts: tuple[Any, ...] = getattr(table, "X", None), getattr(table, "beside", None)
-    for part in parts:
-        if hasattr(part, "check_rows"):
-            part.check_rows()
-
-
 class PrivateFit(DeclaredParameters, ChargesBudget, CallbackSupportMixin, ABC):
     """Base of everything that fits privately: estimators, transformers and searches."""
 
@@ -181,22 +174,20 @@ class PrivateFit(DeclaredParameters, ChargesBudget, CallbackSupportMixin, ABC):
         self._refuse_fit_params(params)
         self._check_parameters()
         with _last_fit_kept(self):
-            table = self._read(X, y, params)
-            plan = self._plan(table)
-            if self.delta >= 1.0 / table.n_rows:
+            records = self._read(X, y, params)
+            plan = self._plan(records)
+            if self.delta >= 1.0 / records.n_rows:
+                share = 1.0 / records.n_rows
                 warnings.warn(
-                    f"delta={self.delta:g} is not below 1/n={1.0 / table.n_rows:.3g}: such a delta "
+                    f"delta={self.delta:g} is not below 1/n={share:.3g}: such a delta "
                     "permits publishing whole rows at random. Choose delta well below 1/n.",
                     PrivacyWarning,
                     stacklevel=3 + FRAMES_ABOVE,
                 )
             spent = self._account(plan)
-            if getattr(table, "by_unit", False):
-                spent = replace(spent, unit="group")
-            of_rows = getattr(getattr(table, "X", None), "assumptions", ())
-            of_dask = trusted(X, y, *params.values())
-            said = dict.fromkeys((*spent.assumptions, *of_rows, *of_dask))
-            spent = replace(spent, assumptions=tuple(said))
+            said = dict.fromkeys((*spent.assumptions, *records.assumptions))
+            unit = "group" if records.by_unit else spent.unit
+            spent = replace(spent, assumptions=tuple(said), unit=unit)
             progress = FitProgress(self, self._public_steps(plan))
             charge_fit(self, spent, progress.task)
             if self.verbose:
@@ -204,10 +195,10 @@ class PrivateFit(DeclaredParameters, ChargesBudget, CallbackSupportMixin, ABC):
                 once = "loops that are new to a machine are compiled first, see skdp.warm_up"
                 print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism} ({once})")
             progress.begin()
-            released = self._use_rows(plan, table, progress)
-            _refuse_changed(table)
+            released = self._use_rows(plan, records, progress)
+            records.check_rows()
         # What a model publishes before its last step fails is paid for.
-        self._publish(plan, table, released, spent)
+        self._publish(plan, records, released, spent)
         self.privacy_spent_ = spent
         progress.end()
         return self
@@ -241,26 +232,31 @@ class PrivateFit(DeclaredParameters, ChargesBudget, CallbackSupportMixin, ABC):
         )
         check_accountant(self.accountant)
 
+    def _stream(self, records: Records) -> RandomStream:
+        """Return the source of a fit's randomness, which a seed ties to its records."""
+        context = records.context(self) if is_seeded(self.random_state) else b""
+        return resolve_random_state(self.random_state, context)
+
     # What each of them fills in.
 
     @abstractmethod
-    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Any:
-        """Check shapes and types, and return the table; it has `n_rows`."""
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Records:
+        """Check shapes and types, and return the records."""
 
     @abstractmethod
-    def _plan(self, table: Any) -> Any:
-        """Return the plan that parameters and the table's public numbers determine."""
+    def _plan(self, records: Any) -> Any:
+        """Return the plan that parameters and the records' public numbers determine."""
 
     @abstractmethod
     def _account(self, plan: Any) -> PrivacySpent:
         """Return the record of what carrying out the plan will spend."""
 
     @abstractmethod
-    def _use_rows(self, plan: Any, table: Any, progress: FitProgress) -> Any:
+    def _use_rows(self, plan: Any, records: Any, progress: FitProgress) -> Any:
         """Carry the plan out, and return what is released."""
 
     @abstractmethod
-    def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
         """Set the attributes that come from what is released and from the plan, and no others."""
 
     def _public_steps(self, plan: Any) -> int:

@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-import skdp.partitions as partitions
 import skdp.row_sources as row_sources
+import skdp.tables._partitions as partitions
 from skdp import (
     ObjectivePerturbationLogisticRegression,
     OperaLogisticRegression,

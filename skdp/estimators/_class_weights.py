@@ -14,6 +14,7 @@ from skdp.models import with_class_weights
 from skdp.parameters import check_choice, check_real, parameter
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.label_counts import LabelCountPlan
+from skdp.tables.records import Records
 
 _ASK = (
     "class_weight='balanced' needs the share of each label, and counting labels costs privacy: "
@@ -89,21 +90,19 @@ class ClassWeightMixin(PrivateClassifierMixin):
             )
         return super()._record(plan, epsilon, accountant, mechanism, *about)
 
-    def _weigh_rows(
-        self, plan: Any, targets: np.ndarray, shares: np.ndarray | None, stream: RandomStream
-    ) -> np.ndarray | None:
-        weights = super()._weigh_rows(plan, targets, shares, stream)
+    def _weigh_rows(self, plan: Any, records: Records, stream: RandomStream) -> Records:
+        records = super()._weigh_rows(plan, records, stream)
         if not isinstance(self.prevalence, str):
-            return weights
+            return records
         from skdp.plans.carry_out import carry_out
 
         n_classes = max(2, plan.model.n_outputs)
         counting = self._count_plan(n_classes)
+        shares, targets = records.row_weight, records.targets
         parts = None if shares is None else shares / self._most
         counts = counting.count(targets, n_classes, parts)
         released = carry_out(counting, [counts], stream.spawn("label counts"))
-        own = counting.weights(released)[targets]
-        return own if weights is None else own * weights
+        return records.weigh(counting.weights(released)[targets])
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         codes, labels = super()._encode_targets(y)

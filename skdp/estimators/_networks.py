@@ -8,13 +8,14 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from skdp.choices import Activation
-from skdp.estimators._base import PrivateModel, Table
+from skdp.estimators._base import PrivateModel
 from skdp.estimators._mixins import LogisticMixin
 from skdp.models import Model, NetworkModel, network_scores
 from skdp.models.network import public_start
 from skdp.parameters import check_choice, check_integer, check_real, parameter, released
 from skdp.plans.defaults import PublicNumbers
 from skdp.reporting import PrivacySpent
+from skdp.tables.records import Records
 
 # Of all layers together: a vector of doubles takes 800 MB, and training holds several.
 _MOST_WEIGHTS = 10**8
@@ -192,10 +193,12 @@ class NetworkMixin(LogisticMixin, PrivateModel):
         spent = super()._record(plan, *about)
         return replace(spent, arithmetic=_ARITHMETIC) if hasattr(plan.model, "hidden") else spent
 
-    def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
+    def _publish(
+        self, plan: Any, records: Records, released: np.ndarray, spent: PrivacySpent
+    ) -> None:
         for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # of a fit with other layers
             delattr(self, name)
-        super()._publish(plan, table, released, spent)
+        super()._publish(plan, records, released, spent)
         model = plan.model
         if hasattr(model, "hidden"):
             self.activation_ = model.activation

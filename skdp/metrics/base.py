@@ -13,7 +13,6 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, charge, check_accountant, find_relation
-from skdp.dask_tables import counted, in_partitions, is_dask_array
 from skdp.exceptions import PrivacyWarning, RowsChangedError
 from skdp.inputs import refuse_masked, refuse_times
 from skdp.mechanisms.contribution import ADJACENCIES, Adjacency
@@ -25,6 +24,7 @@ from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_scores import Way, ask_rows
 from skdp.row_sources import in_blocks, source_of
 from skdp.silence import around_runs
+from skdp.tables.places import counted, read_each, without_rows
 
 _ARITHMETIC = (
     "counts are integers, and their noise is drawn on the integers with exact probabilities "
@@ -70,7 +70,7 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
         return found
 
     def _check_model(self, model: Any, X: Any) -> None:
-        shown = X._meta if is_dask_array(X) else X
+        shown = without_rows(X)
         refuse_masked(shown)
         first = first_step(model)
         if first is model or isinstance(first, ChargesBudget):  # others may make numbers of times
@@ -168,7 +168,7 @@ class EvaluatesModel(ChargesBudget, BaseEstimator):
 
         try:
             with around_runs():
-                raw = in_partitions(read, X)
+                (raw,) = read_each([(read, X)])
             sound = raw.shape == shape
         except RowsChangedError:
             raise

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
 from skdp.choices import Auto
-from skdp.dask_tables import Columns, trusted
 from skdp.estimators.labels import encode_labels
 from skdp.inputs import validate_column
 from skdp.mechanisms.contribution import Adjacency
@@ -25,6 +24,7 @@ from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_scores import Way
 from skdp.seeding import fit_context
 from skdp.statistics.noise import UNIT
+from skdp.tables.places import Columns, taken_for_granted
 from skdp.units import units_of
 
 _ASSUMPTIONS = (
@@ -188,7 +188,7 @@ class PrivateEvaluation(EvaluatesModel):
         method = model.predict_proba if probabilities else model.decision_function
         way, assumed = examine_model(model, method, X)
         spent = self._account(plan, groups is not None)
-        assumed = (*spent.assumptions, *assumed, *(trusted(X) or columns.trusts))
+        assumed = (*spent.assumptions, *assumed, *(taken_for_granted(X) or columns.assumptions))
         spent = replace(spent, assumptions=assumed)
         self._charge(spent)
         scores, predicted = self._score(method, X, rows.codes.size, plan, way)

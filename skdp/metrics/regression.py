@@ -10,7 +10,6 @@ from sklearn.base import is_classifier
 
 from skdp.budget.charging import ChargesBudget
 from skdp.choices import Adjacency, Auto
-from skdp.dask_tables import Columns, trusted
 from skdp.estimators.labels import read_numbers
 from skdp.inputs import validate_column
 from skdp.mechanisms.random_stream import resolve_random_state
@@ -22,6 +21,7 @@ from skdp.parameters import check_bounds, check_integer, check_real
 from skdp.pipelines import is_container, only_parameter
 from skdp.seeding import fit_context
 from skdp.statistics.noise import UNIT
+from skdp.tables.places import Columns, taken_for_granted
 from skdp.units import units_of
 
 _ASSUMPTIONS = (
@@ -184,7 +184,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         self._warn_of_delta(n)
         plan = self._plan(n, bounds, largest)
         way, assumed = examine_model(model, model.predict, X)
-        assumptions = (*_ASSUMPTIONS, *assumed, *(trusted(X) or columns.trusts))
+        assumptions = (*_ASSUMPTIONS, *assumed, *(taken_for_granted(X) or columns.assumptions))
         spent = self._spent(plan, assumptions, _RELEASED, units is not None)
         self._charge(spent)
         predicted = self._ask(model.predict, X, (truth.size, 1), way)[:, 0]

@@ -12,7 +12,6 @@ import numpy as np
 
 from skdp.accounting import Event
 from skdp.budget.charging import charge, check_accountant
-from skdp.dask_tables import in_partitions_of_all, trusted
 from skdp.mechanisms import RandomStream, resolve_random_state
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import is_seeded
@@ -20,6 +19,7 @@ from skdp.parameters import SMALLEST_DELTA, check_choice, check_real, plain
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.statistics._columns import cells_of
 from skdp.statistics.noise import Plan, Query, plan_noise
+from skdp.tables.places import read_each, taken_for_granted
 
 MECHANISMS = ("auto", "laplace", "gaussian")
 _ARITHMETIC = (
@@ -67,8 +67,8 @@ class Terms:
         self, asked: Sequence[tuple[Any, Callable[[np.ndarray], np.ndarray]]]
     ) -> list[np.ndarray]:
         """Do the same for some columns, of which Dask reads each row once for all."""
-        self.trusts.update(dict.fromkeys(trusted(*(column for column, _ in asked))))
-        found = in_partitions_of_all([(partial(_read, read), column) for column, read in asked])
+        self.trusts.update(dict.fromkeys(taken_for_granted(*(column for column, _ in asked))))
+        found = read_each([(partial(_read, read), column) for column, read in asked])
         if len(set(map(len, found))) > 1:
             raise ValueError("columns must have one cell for each record, all of one length.")
         return found

@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.dask_tables import as_rows_are_read
 from skdp.exceptions import SchemaError
 from skdp.parameters import PlainParameters
 from skdp.preprocessing.schema.base import FeatureColumn, refuse_misfits
@@ -25,7 +24,8 @@ from skdp.preprocessing.schema.values import (
     refuse_container,
 )
 from skdp.row_bounds import note_bound
-from skdp.row_sources import BlockTable, encode_rows, source_of
+from skdp.row_sources import BlockTable, source_of
+from skdp.tables.places import as_rows_are_read
 
 
 class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
@@ -171,7 +171,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
     def _encode(self, X: Any, *, predicting: bool) -> Any:
         if (source := source_of(X, converted=False)) is not None:
             encode = copy.copy(self)._encode_block
-            rows = encode_rows(source, encode, encode(source.read(0, 0)))
+            rows = source.encoded(encode, encode(source.read(0, 0)))
         else:
             rows = self._encode_block(X, predicting)
         return note_bound(rows, self.data_norm_)

@@ -11,10 +11,10 @@ from sklearn import get_config
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
-from skdp.dask_tables import as_rows_are_read, is_of_dask
 from skdp.preprocessing.schema.encoder import SchemaEncoder
 from skdp.preprocessing.schema.values import refuse_container, rows_as_array
-from skdp.row_sources import BlockTable, encode_rows, source_of
+from skdp.row_sources import BlockTable, source_of
+from skdp.tables.places import as_rows_are_read, is_read_later
 
 
 class SchemaPreprocessor(ColumnTransformer):
@@ -51,7 +51,7 @@ class SchemaPreprocessor(ColumnTransformer):
         for _, encoder, _ in steps.transformers_:
             if isinstance(encoder, SchemaEncoder):  # and no word such as "drop"
                 encoder._tells = False
-        return encode_rows(source, steps.encode_block, steps.encode_block(source.read(0, 0)))
+        return source.encoded(steps.encode_block, steps.encode_block(source.read(0, 0)))
 
     def encode_block(self, block: Any) -> Any:
         """Encode rows in memory, or mapped there, of a table that has been looked at."""
@@ -113,7 +113,7 @@ class SchemaPipeline(Pipeline):
 
         Frames are to be split before: whatever scores what it fits needs their labels as well.
         """
-        if y is None and (isinstance(X, BlockTable) or is_of_dask(X)) and self._has_label(X):
+        if y is None and is_read_later(X) and self._has_label(X):
             by_unit = self.schema.unit.column is not None
             if params or (by_unit and not self._hands_on_ids()):
                 raise ValueError(

@@ -15,7 +15,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp.choices import SchemaEncoding
-from skdp.dask_tables import is_of_dask, split_partitions
 from skdp.pipelines import behind_others
 from skdp.preprocessing.schema.base import Column
 from skdp.preprocessing.schema.changes import SchemaChanges
@@ -29,7 +28,7 @@ from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUn
 from skdp.preprocessing.schema.preprocessor import SchemaPipeline, SchemaPreprocessor
 from skdp.preprocessing.schema.sampling import SchemaSampling
 from skdp.preprocessing.schema.values import series_cells
-from skdp.row_sources import in_blocks
+from skdp.tables.places import split_columns
 
 
 @dataclass(frozen=True, repr=False)
@@ -349,16 +348,12 @@ class TableSchema(SchemaDisplay, SchemaFiles, SchemaSampling, SchemaDrafts, Sche
         if groups and self.unit.column not in list(frame.columns):
             raise self._fail("unit", "its column is not declared or not in the table.")
 
-        names, read = [self.label.name], [partial(_read_cells, self.label.name, self.label.encode)]
+        read: list[tuple[str, Any]] = [(self.label.name, self.label.encode)]
         if groups:
-            names.append(str(self.unit.column))
-            read.append(partial(_read_cells, names[-1], np.asarray))
-        if is_of_dask(frame):
-            used = frame[list(dict.fromkeys((*self.features, *names)))]
-            X, columns = split_partitions(used, self.features, read)
-            return X, *columns
-        pairs = zip(names, read, strict=True)
-        return frame[self.features], *(in_blocks(cells, frame[[name]]) for name, cells in pairs)
+            read.append((str(self.unit.column), np.asarray))
+        columns = [(name, partial(_read_cells, name, each)) for name, each in read]
+        X, cells = split_columns(frame, self.features, columns)
+        return X, *cells
 
 
 def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:
