@@ -181,6 +181,7 @@ class PrivateEvaluation(EvaluatesModel):
         self._check_parameters()
         probabilities, classes = self._about(model, X)
         columns = Columns(y, subgroups, groups)
+        where = taken_for_granted(X, y, subgroups, groups)
         X = columns.seal(X)
         y, subgroups, groups = columns.found
         rows = self._read(X, y, classes, subgroups, groups)
@@ -188,7 +189,7 @@ class PrivateEvaluation(EvaluatesModel):
         method = model.predict_proba if probabilities else model.decision_function
         way, assumed = examine_model(model, method, X)
         spent = self._account(plan, groups is not None)
-        assumed = (*spent.assumptions, *assumed, *(taken_for_granted(X) or columns.assumptions))
+        assumed = (*spent.assumptions, *assumed, *where)
         spent = replace(spent, assumptions=assumed)
         self._charge(spent)
         scores, predicted = self._score(method, X, rows.codes.size, plan, way)

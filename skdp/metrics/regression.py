@@ -174,6 +174,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         self._check_model(model, X)
         bounds, largest = self._scale(model)
         columns = Columns(y, subgroups, groups)
+        where = taken_for_granted(X, y, subgroups, groups)
         X = columns.seal(X)
         y, subgroups, groups = columns.found
         truth = read_numbers(validate_column(y))
@@ -184,7 +185,7 @@ class PrivateRegressionEvaluation(EvaluatesModel):
         self._warn_of_delta(n)
         plan = self._plan(n, bounds, largest)
         way, assumed = examine_model(model, model.predict, X)
-        assumptions = (*_ASSUMPTIONS, *assumed, *(taken_for_granted(X) or columns.assumptions))
+        assumptions = (*_ASSUMPTIONS, *assumed, *where)
         spent = self._spent(plan, assumptions, _RELEASED, units is not None)
         self._charge(spent)
         predicted = self._ask(model.predict, X, (truth.size, 1), way)[:, 0]

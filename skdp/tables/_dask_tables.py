@@ -103,11 +103,6 @@ def sized(X: Any) -> Any:
     return _public_errors(X.copy().compute_chunk_sizes) if unknown else X
 
 
-def no_rows(X: Any) -> Any:
-    """Return an empty table or column in memory, with the types of those of Dask."""
-    return np.empty((0, *X.shape[1:]), X.dtype) if is_dask_array(X) else X._meta
-
-
 def map_parts(X: Any, function: Callable[[Any], Any], few: Any) -> Any:
     """Return the lazy table of what a function makes of parts; `few` rows show their kind."""
     if not is_dask_array(X):
@@ -128,20 +123,16 @@ def _of_rows(function: Callable[[Any], Any], nothing: Any, part: Any) -> Any:
     return function(part) if len(part) else nothing
 
 
-def ask_parts(function: Callable[[Any], Any], X: Any, alone: bool) -> list[Any]:
-    """Return tasks that call a function with each part that has rows."""
-    run = delayed(functools.partial(_run, function))
-    return [run(part) for part in parts_of(X, alone)]
-
-
-def answers_of(found: Iterable[tuple[Any, BaseException | None]]) -> list[Any]:
-    """Return what such tasks gave, None of parts without rows, or raise the first error."""
-    answers = []
-    for answer, error in found:
-        if error is not None:
-            raise error
-        answers.append(answer)
-    return answers
+def ask_each(asked: Sequence[tuple[Callable[[Any], Any], Any]]) -> list[list[Any]]:
+    """Return what functions give of parts of tables, None of parts without rows, at once."""
+    tasks = []
+    for function, X in asked:
+        run = delayed(functools.partial(_run, function))
+        tasks.append([run(part) for part in parts_of(X, alone=len(asked) == 1)])
+    found = compute_together(tasks) if tasks else []
+    for error in (error for answers in found for _, error in answers if error is not None):
+        raise error
+    return [[answer for answer, _ in answers] for answers in found]
 
 
 def _run(function: Callable[[Any], Any], part: Any) -> tuple[Any, BaseException | None]:
@@ -158,7 +149,7 @@ def know(digester: Digester, part: Any) -> tuple[bytes | None, int]:
     return digester.digest(part) if len(part) else None, len(part)
 
 
-def sealed(X: Any, digester: Digester, known: list[Any], names: list[str] | None = None) -> Any:
+def sealed(X: Any, digester: Digester, known: Sequence[Any], names: list[str] | None = None) -> Any:
     """Return a table of the same rows, and of some columns, which are compared when computed.
 
     Of each partition the digest and the number of rows are known.

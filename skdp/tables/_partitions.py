@@ -17,16 +17,8 @@ from numpy.typing import NDArray
 from skdp.digests import Digester
 from skdp.exceptions import RowsChangedError
 from skdp.row_sources import FEWEST_ROWS, Index, RowSource
-from skdp.tables._dask_tables import (
-    CHECKED,
-    FAILED,
-    TRUSTED,
-    compute,
-    delayed,
-    map_parts,
-    persist,
-    sized,
-)
+from skdp.tables import _dask_tables as of_dask
+from skdp.tables._dask_tables import delayed, persist
 
 # Fewest rows of a partition, and of a sum on average: see FEWEST_ROWS.
 _FEWEST_ROWS = 2 * FEWEST_ROWS
@@ -43,7 +35,7 @@ def dask_rows(X: Any, converted: bool = True) -> DaskRows | None:
         )
     if X.ndim != 2 or X.dtype.kind == "c":
         return None
-    X = sized(X)
+    X = of_dask.sized(X)
     if X.shape[0] == 0:
         return None
     kept = not converted or X.dtype in (np.float32, np.float64)
@@ -91,7 +83,7 @@ class DaskRows(RowSource):
     """
 
     is_one_block = False
-    assumptions = (CHECKED, TRUSTED)
+    assumptions = of_dask.CHECKED, of_dask.TRUSTED
     given: Any = None  # the array, and that of larger partitions which are those of the rows
 
     def __init__(
@@ -117,23 +109,20 @@ class DaskRows(RowSource):
 
         What rows tell may be told after a charge alone, as that they have changed.
         """
-        kept = self._blocks
         try:
             if beside is None or not beside.is_lazy or self.given is None:
                 return list(self.map(function))
             # What is optimised for rows alone would be read anew for columns that come of the same.
-            self._blocks = list(self.given[1].to_delayed(optimize_graph=False).ravel())
-            tasks = self._tasks(function, (), self._chosen(None))
+            alike = list(self.given[1].to_delayed(optimize_graph=False).ravel())
+            tasks = self._tasks(function, (), self._chosen(None), alike)
             return [self._found(answer) for answer in beside.read(tasks)]
         except RowsChangedError:
             self._changed = True
             return []
-        finally:
-            self._blocks = kept
 
     def encoded(self, encode: Callable[[Any], Any], few: Any, alone: bool = True) -> Any:
         """Return the lazy array of what a function makes of rows, where they lie."""
-        return map_parts(self.given[0], encode, few)
+        return of_dask.map_parts(self.given[0], encode, few)
 
     def map(
         self,
@@ -179,7 +168,7 @@ class DaskRows(RowSource):
         chosen = self._split(places[order])
         if len(self._digests) < len(self._blocks):
             list(self._results(self._tasks(_nothing, (), self._chosen(None))))
-        call = delayed(_Call(_pick, self.shape[1], self.dtype, self._digester), traverse=False)
+        call = delayed(_Call(_take, self.shape[1], self.dtype, self._digester), traverse=False)
         pick = delayed(_run_alike)
         known = [self._digests[k] for k in range(len(self._blocks))]
         given = known, np.diff(self._ends), self._blocks, _send(chosen)
@@ -205,7 +194,9 @@ class DaskRows(RowSource):
         parts = np.split(places, np.searchsorted(places, self._ends[1:-1]))
         return [part - first for part, first in zip(parts, self._ends, strict=False)]
 
-    def _tasks(self, function: Any, columns: Sequence[Any], chosen: list[Any]) -> list[Any]:
+    def _tasks(
+        self, function: Any, columns: Sequence[Any], chosen: list[Any], blocks: Any = None
+    ) -> list[Any]:
         """Return one task for each partition of which rows are chosen."""
         if self._changed:
             raise RowsChangedError()
@@ -213,7 +204,7 @@ class DaskRows(RowSource):
         call, run = delayed(call, traverse=False), delayed(_run)
         own = [self._kept_beside(column) for column in columns]
         sizes = np.diff(self._ends)
-        parts = zip(enumerate(sizes), self._blocks, chosen, *own, strict=True)
+        parts = zip(enumerate(sizes), blocks or self._blocks, chosen, *own, strict=True)
         return [
             run(call, *numbered, block, numbers, *beside)
             for numbered, block, numbers, *beside in parts
@@ -232,12 +223,12 @@ class DaskRows(RowSource):
 
     def _results(self, tasks: list[Any]) -> Iterator[Any]:
         for first in range(0, len(tasks), _AT_ONCE):
-            yield from map(self._found, compute(tasks[first : first + _AT_ONCE]))
+            yield from map(self._found, of_dask.compute(tasks[first : first + _AT_ONCE]))
 
     def _found(self, answer: Any) -> Any:
         """Return what a task has found, of the partition that was seen before."""
         if isinstance(answer, _Failed):
-            raise (RowsChangedError() if answer.changed else RuntimeError(FAILED))
+            raise (RowsChangedError() if answer.changed else RuntimeError(of_dask.FAILED))
         if self._digests.setdefault(answer.number, answer.digest) != answer.digest:
             raise RowsChangedError()
         return answer.found
@@ -283,10 +274,6 @@ def _nothing(block: Any, chosen: None) -> None:
 
 def _take(block: Any, chosen: Index) -> Any:
     return block.take(chosen, axis=0)
-
-
-def _pick(block: Any, chosen: Index) -> Any:
-    return block[chosen]
 
 
 def _send(parts: Sequence[NDArray[Any]]) -> list[Any]:

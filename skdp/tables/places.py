@@ -16,24 +16,8 @@ from numpy.typing import NDArray
 from skdp.digests import Digester
 from skdp.exceptions import RowsChangedError
 from skdp.row_sources import BlockTable, RowSource, in_blocks, source_of
-from skdp.tables._dask_tables import (
-    CHECKED,
-    SIZES,
-    TRUSTED,
-    answers_of,
-    ask_parts,
-    compute_together,
-    delayed,
-    is_dask_array,
-    is_of_dask,
-    joined,
-    know,
-    map_parts,
-    no_rows,
-    parts_of,
-    sealed,
-    sized,
-)
+from skdp.tables import _dask_tables as of_dask
+from skdp.tables._dask_tables import is_dask_array, is_of_dask
 from skdp.tables._partitions import dask_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -53,20 +37,21 @@ def is_read_later(X: Any) -> bool:
 def taken_for_granted(*tables: Any) -> tuple[str, ...]:
     """Return what a guarantee takes for granted of where tables and columns lie."""
     said = [table.assumptions for table in tables if isinstance(table, BlockTable)]
-    said += [(CHECKED, TRUSTED)] if any(map(is_of_dask, tables)) else []
+    said += [(of_dask.CHECKED, of_dask.TRUSTED)] if any(map(is_of_dask, tables)) else []
     return tuple(dict.fromkeys(text for texts in said for text in texts))
 
 
 def without_rows(X: Any) -> Any:
     """Return a table in memory with the columns and types of one whose rows are not read here."""
-    return no_rows(X) if is_of_dask(X) else X
+    if not is_of_dask(X):
+        return X
+    return np.empty((0, *X.shape[1:]), X.dtype) if is_dask_array(X) else X._meta
 
 
 def counted(X: Any) -> Any:
     """Return a table that knows how many rows it has, or a column of as many."""
-    if hasattr(X, SIZES):
-        return np.broadcast_to(0, (sum(getattr(X, SIZES)),))
-    return sized(X)
+    sizes = getattr(X, of_dask.SIZES, None)
+    return of_dask.sized(X) if sizes is None else np.broadcast_to(0, (sum(sizes),))
 
 
 def in_memory(*given: Any) -> list[Any]:
@@ -79,19 +64,17 @@ def read_each(asked: Sequence[tuple[Read, Any]]) -> list[NDArray[Any]]:
 
     Functions are called where rows lie.
     """
-    lazy = [pair for pair in asked if is_of_dask(pair[1])]
-    tasks = [ask_parts(function, X, alone=len(lazy) == 1) for function, X in lazy]
-    answers = compute_together(tasks) if tasks else []
+    answers = of_dask.ask_each([pair for pair in asked if is_of_dask(pair[1])])
     return [
-        _pieces(answers_of(answers.pop(0)), function, X) if is_of_dask(X) else function(X)
+        _joined(answers.pop(0), function, X) if is_of_dask(X) else function(X)
         for function, X in asked
     ]
 
 
-def _pieces(answers: list[Any], function: Read, X: Any) -> NDArray[Any]:
+def _joined(answers: Sequence[Any], function: Read, X: Any) -> NDArray[Any]:
     """Return answers for parts as one, of those that have rows."""
     rows = [piece for piece in answers if piece is not None]
-    return np.concatenate(rows) if rows else function(no_rows(X))
+    return np.concatenate(rows) if rows else function(without_rows(X))
 
 
 def split_columns(
@@ -106,16 +89,15 @@ def split_columns(
         return frame[features], [in_blocks(read, frame[[name]]) for name, read in columns]
     frame = frame[list(dict.fromkeys((*features, *(name for name, _ in columns))))]
     digester, functions = Digester(), [read for _, read in columns]
-    (answers,) = compute_together([ask_parts(partial(_read_all, digester, functions), frame, True)])
-    found = answers_of(answers)
-    own = [[None if part is None else part[1 + k] for part in found] for k in range(len(columns))]
-    known = [(None, 0) if part is None else part[0] for part in found]
-    cells = [_pieces(part, read, frame) for part, read in zip(own, functions, strict=True)]
-    return sealed(frame, digester, known, features), cells
+    (found,) = of_dask.ask_each([(partial(_read_all, digester, functions), frame)])
+    empty = (None, 0), *(None for _ in columns)
+    known, *parts = zip(*(empty if part is None else part for part in found), strict=True)
+    cells = [_joined(own, read, frame) for own, read in zip(parts, functions, strict=True)]
+    return of_dask.sealed(frame, digester, known, features), cells
 
 
 def _read_all(digester: Digester, functions: Sequence[Read], part: Any) -> Any:
-    return know(digester, part), *(function(part) for function in functions)
+    return of_dask.know(digester, part), *(function(part) for function in functions)
 
 
 class Columns:
@@ -125,49 +107,50 @@ class Columns:
     """
 
     def __init__(self, *given: Any) -> None:
-        self._given, self.assumptions = given, taken_for_granted(*given)
-        self.is_lazy = any(map(is_of_dask, given))
+        self._given, self._lazy = given, list(filter(is_of_dask, given))
         self._digester = Digester()
         self._digests: list[bytes] = []
-        self._found: list[Any] | None = None
+        self._found = None if self._lazy else list(given)
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether any of them is computed."""
+        return bool(self._lazy)
 
     @property
     def found(self) -> list[Any]:
         """The columns in memory."""
         if self._found is None:
             self.read()
-        assert self._found is not None
-        return self._found
+        return self._found or []
 
     def read(self, tasks: Sequence[Any] = ()) -> list[Any]:
         """Read columns, and return what tasks about rows of the table give."""
-        answers, columns = self._read_lazy(tasks)
-        self._digests = [self._digester.digest(column) for column in columns]
+        answers, columns = self._compute(tasks)
+        self._digests = list(map(self._digester.digest, columns))
         self._found = [columns.pop(0) if is_of_dask(c) else c for c in self._given]
         return answers
 
-    def _read_lazy(self, tasks: Sequence[Any] = ()) -> tuple[list[Any], list[Any]]:
-        if not self.is_lazy:
-            return [], []
-        lazy = [parts_of(column, False) for column in self._given if is_of_dask(column)]
-        answers, *columns = compute_together([tasks, *lazy])
-        return answers, [joined(parts) for parts in columns]
+    def _compute(self, tasks: Sequence[Any] = ()) -> tuple[list[Any], list[Any]]:
+        lazy = [of_dask.parts_of(column, alone=False) for column in self._lazy]
+        answers, *columns = of_dask.compute_together([tasks, *lazy])
+        return answers, list(map(of_dask.joined, columns))
 
     def seal(self, X: Any) -> Any:
         """Read columns, and return a table whose rows are refused unless they are read alike."""
-        if not self.is_lazy or not is_of_dask(X):
+        if not (self._lazy and is_of_dask(X)):
             return X
-        X = sized(X)
-        ask = delayed(partial(know, self._digester))
+        X = of_dask.sized(X)
+        ask = of_dask.delayed(partial(of_dask.know, self._digester))
         try:
-            known = self.read([ask(part) for part in parts_of(X, False)])
+            known = self.read([ask(part) for part in of_dask.parts_of(X, alone=False)])
         except RowsChangedError:  # is said again by what will be paid for
             return X
-        return sealed(X, self._digester, known)
+        return of_dask.sealed(X, self._digester, known)
 
     def check_rows(self) -> None:
         """Refuse columns that are not what they were, read once more."""
-        if [self._digester.digest(column) for column in self._read_lazy()[1]] != self._digests:
+        if self._lazy and list(map(self._digester.digest, self._compute()[1])) != self._digests:
             raise RowsChangedError()
 
 
@@ -184,7 +167,7 @@ def row_by_row(method: Method) -> Method:
         left_here = ("accountant", "_bound_accountant", "random_state")
         state = {name: value for name, value in vars(self).items() if name not in left_here}
         apply = partial(_apply, type(self), state, method.__name__, args, options)
-        return map_parts(X, apply, apply(np.zeros((1, X.shape[1]), X.dtype)))
+        return of_dask.map_parts(X, apply, apply(np.zeros((1, X.shape[1]), X.dtype)))
 
     return of_rows  # type: ignore[return-value]
 
@@ -204,7 +187,7 @@ def as_rows_are_read(method: Callable[..., Any]) -> Callable[..., Any]:
         if few is transformer or not is_of_dask(X):
             return few
         # A later fit is not to change rows that are yet to be encoded.
-        return map_parts(X, partial(_transform, copy.deepcopy(transformer)), few)
+        return of_dask.map_parts(X, partial(_transform, copy.deepcopy(transformer)), few)
 
     return call
 
