@@ -60,13 +60,13 @@ class Terms:
         is_seeded(self.random_state)
 
     def read(self, column: Any, read: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return the number that is read of each cell of a column; Dask's where they lie."""
+        """Return the number that is read of each cell of a column, where they lie."""
         return self.read_all([(column, read)])[0]
 
     def read_all(
         self, asked: Sequence[tuple[Any, Callable[[np.ndarray], np.ndarray]]]
     ) -> list[np.ndarray]:
-        """Do the same for some columns, of which Dask reads each row once for all."""
+        """Do the same for some columns; each row is read once for all of them."""
         self.trusts.update(dict.fromkeys(taken_for_granted(*(column for column, _ in asked))))
         found = read_each([(partial(_read, read), column) for column, read in asked])
         if len(set(map(len, found))) > 1:

@@ -122,6 +122,8 @@ class DaskRows(RowSource):
 
     def encoded(self, encode: Callable[[Any], Any], few: Any, alone: bool = True) -> Any:
         """Return the lazy array of what a function makes of rows, where they lie."""
+        if self.given is None:
+            return super().encoded(encode, few, alone)
         return of_dask.map_parts(self.given[0], encode, few)
 
     def map(
