@@ -175,9 +175,8 @@ class PrivateFit(DeclaredParameters, ChargesBudget, CallbackSupportMixin, ABC):
         self._check_parameters()
         with _last_fit_kept(self):
             records = self._read(X, y, params)
-            plan = self._plan(records)
-            if self.delta >= 1.0 / records.n_rows:
-                share = 1.0 / records.n_rows
+            plan, share = self._plan(records), 1.0 / records.n_rows
+            if self.delta >= share:
                 warnings.warn(
                     f"delta={self.delta:g} is not below 1/n={share:.3g}: such a delta "
                     "permits publishing whole rows at random. Choose delta well below 1/n.",

@@ -184,13 +184,9 @@ class PrivateModel(PrivateFit, BaseEstimator):
         return resolve_data_norm(self.data_norm)
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Records:
-        records = Records.read(
-            *(self, X, y, params.get("groups")),
-            encode=self._encode_targets,
-            most=self._most,
-            dtype=[np.float64, np.float32],
-            order="C",
-        )
+        known: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
+        given = self, X, y, params.get("groups"), self._encode_targets, self._most
+        records = Records.read(*given, **known)
         warn_of_unbounded_rows(self, (records.X, X), 4 + FRAMES_ABOVE)
         return records
 
@@ -295,9 +291,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
             lots["units"] = records.units
         return carry_out(plan, records.bind(plan.model), stream, progress.steps_done, **lots)
 
-    def _publish(
-        self, plan: Any, records: Records, released: np.ndarray, spent: PrivacySpent
-    ) -> None:
+    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
         for name, value in zip(self._weights(plan.model), plan.model.unpack(released), strict=True):
             setattr(self, name, value)
         # In units of `coef_`: what multiplies that multiplies this.

@@ -17,7 +17,6 @@ from skdp.parameters import check_integer, check_real, parameter, released
 from skdp.reporting import PrivacySpent
 from skdp.sklearn_bases import ClassifierMixin
 from skdp.tables.places import row_by_row
-from skdp.tables.records import Records
 
 
 class PrivateClassifierMixin(ClassifierMixin, PrivateModel):
@@ -135,9 +134,7 @@ class PrivateClassifierMixin(ClassifierMixin, PrivateModel):
             return "the label set was read from y and is taken to be public"
         return "the label set classes= is public"
 
-    def _publish(
-        self, plan: Any, records: Records, released: np.ndarray, spent: PrivacySpent
-    ) -> None:
+    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
         super()._publish(plan, records, released, spent)
         self.classes_ = records.labels
 

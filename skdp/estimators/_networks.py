@@ -15,7 +15,6 @@ from skdp.models.network import public_start
 from skdp.parameters import check_choice, check_integer, check_real, parameter, released
 from skdp.plans.defaults import PublicNumbers
 from skdp.reporting import PrivacySpent
-from skdp.tables.records import Records
 
 # Of all layers together: a vector of doubles takes 800 MB, and training holds several.
 _MOST_WEIGHTS = 10**8
@@ -193,9 +192,7 @@ class NetworkMixin(LogisticMixin, PrivateModel):
         spent = super()._record(plan, *about)
         return replace(spent, arithmetic=_ARITHMETIC) if hasattr(plan.model, "hidden") else spent
 
-    def _publish(
-        self, plan: Any, records: Records, released: np.ndarray, spent: PrivacySpent
-    ) -> None:
+    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
         for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # of a fit with other layers
             delattr(self, name)
         super()._publish(plan, records, released, spent)

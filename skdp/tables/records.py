@@ -41,7 +41,6 @@ class Records:
         X: Any,
         y: Any = NO_LABELS,
         groups: Any = None,
-        *,
         encode: Callable[[Any], tuple[Any, Any]] | None = None,
         most: float = 1.0,
         **checks: Any,
