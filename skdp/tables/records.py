@@ -49,17 +49,14 @@ class Records:
 
         Rows of one id count together as much as `most` at most.
         """
-        beside, targets, labels = Columns(y, groups), None, None
-        rows = validate_rows(estimator, X, beside, **checks)
+        beside, assumptions = Columns(y, groups), taken_for_granted(X, y, groups)
+        rows, targets, labels = validate_rows(estimator, X, beside, **checks), None, None
         if encode is not None:
-            rows, targets = rows
+            rows, y = rows
+            targets, labels = encode(y)
         units = None if groups is None else units_of(beside.found[1], rows.shape[0])
-        rows = canonical_rows(rows)
-        if encode is not None:
-            targets, labels = encode(targets)
         weights = None if units is None else units.weights(most)
-        assumptions = taken_for_granted(X, rows, y, groups)
-        return cls(rows, targets, labels, units, weights, assumptions, beside)
+        return cls(canonical_rows(rows), targets, labels, units, weights, assumptions, beside)
 
     @property
     def n_rows(self) -> int:
