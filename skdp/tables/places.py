@@ -43,9 +43,10 @@ def taken_for_granted(*tables: Any) -> tuple[str, ...]:
 
 def without_rows(X: Any) -> Any:
     """Return a table in memory with the columns and types of one whose rows are not read here."""
-    if not is_of_dask(X):
-        return X
-    return np.empty((0, *X.shape[1:]), X.dtype) if is_dask_array(X) else X._meta
+    if not is_dask_array(X):
+        return X._meta if is_of_dask(X) else X
+    empty = np.empty((0, *X.shape[1:]), X.dtype)
+    return np.ma.asarray(empty) if isinstance(X._meta, np.ma.MaskedArray) else empty
 
 
 def counted(X: Any) -> Any:
