@@ -220,14 +220,8 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
         first, last = (min(max(level, margin), 1.0 - margin) for level in self.quantiles)
         self.quantiles_ = first, last
         mechanism = plan.mechanism(stream, "histogram")
-        low, high = _bisect(
-            records,
-            self._range(X.shape[1]),
-            self.quantiles_,
-            self.smallest,
-            plan.releases,
-            mechanism,
-        )
+        steps = self.quantiles_, self.smallest, plan.releases
+        low, high = _bisect(records, self._range(X.shape[1]), *steps, mechanism)
         lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
         self.lower_ = np.maximum(self.smallest * np.sinh(low), lower)
         self.upper_ = np.minimum(self.smallest * np.sinh(high), upper)
