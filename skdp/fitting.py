@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from skdp.accounting import Event
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
 from skdp.choices import Adjacency
-from skdp.dask_tables import trusted
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES
-from skdp.mechanisms.random_stream import is_seeded
+from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.parameters import (
     PURE_OFFERS,
     SMALLEST_DELTA,
@@ -33,6 +32,7 @@ from skdp.parameters import (
     released,
 )
 from skdp.reporting.privacy_spent import REAL_NUMBERS, PrivacySpent
+from skdp.tables.records import Records
 
 # Frames between a user's call of fit and the order of a release, for warnings: `_fit` and its
 # decorator's.
@@ -119,14 +119,6 @@ def _last_fit_kept(model: Any) -> Iterator[None]:
         raise
 
 
-def _refuse_changed(table: Any) -> None:
-    """Refuse rows and columns that are not what they were when they were checked."""
-    parts: tuple[Any, ...] = getattr(table, "X", None), getattr(table, "beside", None)
-    for part in parts:
-        if hasattr(part, "check_rows"):
-            part.check_rows()
-
-
 def _frames_to_the_user() -> int:
     """Return how far above its caller the code lies that called the library, or scikit-learn."""
     frame, frames = sys._getframe(1), 1
@@ -158,19 +150,19 @@ class PrivateRelease(ChargesBudget, ABC):
         """Release in the order of the guarantee; `params` are what else is given with the rows."""
         self._check_parameters()
         with _last_fit_kept(self):
-            table = self._read(X, y, params)
-            plan = self._plan(table)
-            self._warn_of_delta(table)
-            spent = self._spent(plan, table, X, y, *params.values())
+            records = self._read(X, y, params)
+            plan = self._plan(records)
+            self._warn_of_delta(records)
+            spent = self._spent(plan, records)
             progress = FitProgress(self, self._public_steps(plan))
             self._charge(spent, progress)
             if self.verbose:
                 print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}{self._about_time}")
             progress.begin()
-            released = self._use_rows(plan, table, progress)
-            _refuse_changed(table)
+            released = self._use_rows(plan, records, progress)
+            records.check_rows()
         # What a model publishes before its last step fails is paid for.
-        result = self._result(plan, table, released, spent)
+        result = self._result(plan, records, released, spent)
         progress.end()
         return result
 
@@ -194,9 +186,9 @@ class PrivateRelease(ChargesBudget, ABC):
         """Which tables are neighbours."""
         return self.adjacency
 
-    def _warn_of_delta(self, table: Any) -> None:
+    def _warn_of_delta(self, records: Any) -> None:
         # Whether a warning appears must not tell a number of rows that is private.
-        public = self._public_rows(table)
+        public = self._public_rows(records)
         if self.delta >= (_LARGE_DELTA if public is None else 1.0 / max(1, public)):
             least = "" if public is None else f"={1.0 / max(1, public):.3g}"
             where = "of most tables" if public is None else "of this table"
@@ -207,18 +199,15 @@ class PrivateRelease(ChargesBudget, ABC):
                 stacklevel=_frames_to_the_user(),
             )
 
-    def _public_rows(self, table: Any) -> int | None:
+    def _public_rows(self, records: Any) -> int | None:
         """Return the number of records; None where it is private."""
-        return int(table.n_rows)
+        return int(records.n_rows)
 
-    def _spent(self, plan: Any, table: Any, *given: Any) -> PrivacySpent:
+    def _spent(self, plan: Any, records: Any) -> PrivacySpent:
         """Return the record of what will be spent, with what is taken for granted of the rows."""
         spent = self._account(plan)
-        of_rows = getattr(
-            table, "assumptions", getattr(getattr(table, "X", None), "assumptions", ())
-        )
-        said = dict.fromkeys((*spent.assumptions, *of_rows, *trusted(*given)))
-        unit = "group" if getattr(table, "by_unit", False) else spent.unit
+        said = dict.fromkeys((*spent.assumptions, *records.assumptions))
+        unit = "group" if records.by_unit else spent.unit
         return replace(spent, unit=unit, assumptions=tuple(said))
 
     def _record_of(
@@ -247,26 +236,31 @@ class PrivateRelease(ChargesBudget, ABC):
     def _charge(self, spent: PrivacySpent, progress: FitProgress) -> None:
         charge_fit(self, spent, progress.task, self._method)
 
+    def _stream(self, records: Records) -> RandomStream:
+        """Return the source of a fit's randomness, which a seed ties to its records."""
+        context = records.context(self) if is_seeded(self.random_state) else b""
+        return resolve_random_state(self.random_state, context)
+
     # What each of them fills in.
 
     @abstractmethod
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Any:
-        """Check shapes and types, and return the table; it has `n_rows`."""
+        """Check shapes and types, and return the records."""
 
     @abstractmethod
-    def _plan(self, table: Any) -> Any:
-        """Return the plan that parameters and the table's public numbers determine."""
+    def _plan(self, records: Any) -> Any:
+        """Return the plan that parameters and the records' public numbers determine."""
 
     @abstractmethod
     def _account(self, plan: Any) -> PrivacySpent:
         """Return the record of what carrying out the plan will spend."""
 
     @abstractmethod
-    def _use_rows(self, plan: Any, table: Any, progress: FitProgress) -> Any:
+    def _use_rows(self, plan: Any, records: Any, progress: FitProgress) -> Any:
         """Carry the plan out, and return what is released."""
 
     @abstractmethod
-    def _result(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> Any:
+    def _result(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> Any:
         """Return what follows from what is released and from the plan, and from nothing else."""
 
     def _public_steps(self, plan: Any) -> int:
@@ -359,11 +353,11 @@ class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
             "verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose
         )
 
-    def _result(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> Self:
-        self._publish(plan, table, released, spent)
+    def _result(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> Self:
+        self._publish(plan, records, released, spent)
         self.privacy_spent_ = spent
         return self
 
     @abstractmethod
-    def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
         """Set the attributes that come from what is released and from the plan, and no others."""

@@ -6,7 +6,7 @@ import datetime
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,9 +15,8 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from skdp.dask_tables import Columns, in_memory
-from skdp.partitions import DaskRows, row_source
 from skdp.row_sources import BlockTable, MappedRows, RowSource
+from skdp.tables.places import Columns, row_source
 
 # Messages of scikit-learn's checks that name shapes, types and public names only. The first group
 # is what may be repeated; what follows it in the original may quote rows.
@@ -102,25 +101,18 @@ def validate_column(y: Any) -> np.ndarray:
 
 
 def validate_rows(
-    estimator: Any,
-    X: Any,
-    y: Any = "no_validation",
-    *,
-    look: bool = True,
-    beside: Columns | None = None,
-    **checks: Any,
+    estimator: Any, X: Any, beside: Columns | None = None, *, look: bool = True, **checks: Any
 ) -> Any:
     """Do the same, and leave a table that is read in blocks where it is: its source is returned.
 
     One pass over its blocks looks for what is refused, unless whoever reads them does; nothing else
-    is copied or converted. `beside` are columns to be read in that pass; y is the first if None.
+    is copied or converted. Columns `beside` are read in that pass, of which y is the first.
     """
     checks = {"accept_sparse": "csr", **checks}
     refuse_other_tables(X)
-    source, faults = row_source(X), None
-    if isinstance(source, DaskRows) and look:
-        faults = source.look(_fault_there, beside)
-    y = beside.found[0] if y is None and beside is not None else in_memory(y)
+    source = row_source(X)
+    faults = _faults(source, beside) if source is not None and look else ()
+    y = "no_validation" if beside is None else beside.found[0]
     refuse_masked(y, "y")
     if source is None:
         return validate_private_data(estimator, X, y, **checks)
@@ -129,8 +121,9 @@ def validate_rows(
     shown = X if stored else np.broadcast_to(np.zeros((), source.dtype), source.shape)
     checks = {**checks, "dtype": None, "order": None, "ensure_all_finite": False}
     checked = _with_public_errors(validate_data, estimator, shown, y, **checks)
-    if look:
-        _check_blocks(source, faults)
+    found = {str(fault): fault for fault in faults if fault is not None}
+    if found:  # in a table in memory a NaN is found before an infinity
+        raise found[min(found)]
     return source if isinstance(y, str) else (source, checked[1])
 
 
@@ -144,14 +137,16 @@ def _with_public_errors(check: Callable[..., Any], *args: Any, **options: Any) -
     raise found
 
 
-def _check_blocks(source: RowSource, faults: Iterable[Any] | None) -> None:
-    """Refuse rows that are not finite or point outside the table, with the errors of others."""
-    if faults is None:
-        source.note_rows()
-        faults = (_fault_of(_check_block, source, *rows) for rows in source.bounds())
-    found = {str(fault): fault for fault in faults if fault is not None}
-    if found:  # in a table in memory a NaN is found before an infinity
-        raise found[min(found)]
+def _faults(source: RowSource, beside: Columns | None) -> Iterable[Any]:
+    """Return errors of blocks that are not finite or point outside the table, and Nones."""
+    there = source.look(_fault_there, beside)
+    return _faults_here(source) if there is None else there
+
+
+def _faults_here(source: RowSource) -> Iterator[Any]:
+    source.note_rows()
+    for rows in source.bounds():
+        yield _fault_of(_check_block, source, *rows)
 
 
 def _fault_of(check: Callable[..., Any], *arguments: Any) -> ValueError | None:

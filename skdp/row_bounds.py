@@ -30,6 +30,8 @@ def note_bound(rows: Any, norm: float) -> Any:
     if isinstance(rows, RowSource):
         rows.norm_bound = float(norm)
         return rows
+    if hasattr(rows, "__dask_graph__"):  # has no memory yet
+        return rows
     owner = _owner(rows)
     key = owner.ctypes.data
     _notes[key] = weakref.ref(owner, lambda _: _notes.pop(key, None)), float(norm)
@@ -45,7 +47,7 @@ def known_bound(*tables: Any) -> float | None:
             continue
         if not (sparse.issparse(table) or hasattr(table, "__array__")):
             continue
-        if hasattr(table, "__dask_graph__"):  # has no memory yet
+        if hasattr(table, "__dask_graph__"):
             continue
         reference, norm = _notes.get(_owner(table).ctypes.data, (None, 0.0))
         if reference is not None and reference() is not None:

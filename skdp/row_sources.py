@@ -118,6 +118,18 @@ class BlockTable(ABC):
                 block, rows = self.read(start, stop), index[own] - start
                 yield block[rows] if sparse.issparse(block) else block.take(rows, axis=0)
 
+    def encoded(self, encode: Callable[[Any], Any], few: Any, alone: bool = True) -> Any:
+        """Return what a function makes of rows, in memory where files would be used whole.
+
+        See `EncodedRows`.
+        """
+        rows = EncodedRows(self, encode, few, alone)
+        if rows.shape[0] * (rows.own_bytes or self.row_bytes) > WHOLE_BYTES:
+            return rows
+        found = rows.in_memory()
+        self.check_rows()
+        return found
+
     def __getitem__(self, rows: Any) -> Any:
         """Return a slice of rows in memory."""
         start, stop, _ = rows.indices(self.shape[0])
@@ -134,6 +146,13 @@ class RowSource(BlockTable):
     dtype: np.dtype[Any]
     is_sparse = False
     norm_bound: float | None = None  # which a transformer has noted
+
+    def look(self, function: Callable[..., Any], beside: Any) -> list[Any] | None:
+        """Return what a function gives of blocks that lie elsewhere; None where they are read here.
+
+        Columns `beside` are read in the same pass.
+        """
+        return None
 
     def take(self, index: Index) -> Any:
         """Return a copy of the rows of ascending numbers."""
@@ -201,18 +220,6 @@ class EncodedRows(RowSource):
     def _made(self, block: Any) -> Any:
         rows = self._encode(block)
         return rows if self.is_sparse else np.ascontiguousarray(rows, self.dtype)
-
-
-def encode_rows(
-    source: BlockTable, encode: Callable[[Any], Any], few: Any, alone: bool = True
-) -> Any:
-    """Return the encoded rows of a table, in memory where files would be used whole."""
-    rows = EncodedRows(source, encode, few, alone)
-    if rows.shape[0] * (rows.own_bytes or source.row_bytes) > WHOLE_BYTES:
-        return rows
-    found = rows.in_memory()
-    source.check_rows()
-    return found
 
 
 class ChosenRows(RowSource):

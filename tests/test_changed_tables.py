@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-import skdp.partitions as partitions
 import skdp.row_sources as row_sources
+import skdp.tables._partitions as partitions
 from skdp import (
     ObjectivePerturbationLogisticRegression,
     OperaLogisticRegression,
@@ -285,10 +285,9 @@ def test_what_is_brought_into_memory_is_read_in_one_computation(table, name, cha
     )
     with dask.config.set(scheduler="synchronous"):
         model.fit(rows, labels, groups=ids, **public)
-    read = getattr(found["t"], "data", found["t"])
-    codes = read.codes if name == "votes" else read.y
-    np.testing.assert_array_equal(read.X[:, 0] % 2, codes)
-    of_rows = found["t"].units.codes if name == "votes" else read.codes
+    read = found["t"]
+    np.testing.assert_array_equal(read.X[:, 0] % 2, read.targets)
+    of_rows = read.units.codes
     for unit in range(of_rows.max() + 1):
         assert np.unique(read.X[of_rows == unit, 0] // 2).size == 1
     assert any("workers of Dask" in text for text in model.privacy_spent_.assumptions)

@@ -283,7 +283,7 @@ def test_a_stream_that_goes_back_is_seen(name, drawing, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "module"),
-    [("folds", "skdp.estimators._base"), ("statistics", "skdp.statistics._terms")],
+    [("folds", "skdp.fitting"), ("statistics", "skdp.statistics._terms")],
 )
 def test_one_seed_for_several_tables_is_seen(name, module, monkeypatch):
     monkeypatch.setattr(f"{module}.resolve_random_state", without_context)

@@ -16,12 +16,12 @@ from skdp.audit.result import AuditResult
 from skdp.audit.runs import AuditedTable, RepeatableStream, paying_parts, published, read
 from skdp.audit.transcripts import Transcripts
 from skdp.choices import AuditMethod, Release
-from skdp.dask_tables import all_in_memory
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.parameters import check_choice, check_integer, check_real, plain_arguments
 from skdp.pipelines import walk
 from skdp.progress import shown
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.tables.places import in_memory
 
 # Points of the claimed privacy curve that the errors are held against.
 _CURVE_POINTS = 33
@@ -122,7 +122,7 @@ def audit_epsilon(
     check_audit(estimator, confidence, release)
     check_integer("n_trials", n_trials, at_least=20)
     check_choice("method", method, ("gaussian-dp", "clopper-pearson"))
-    X, y, groups = all_in_memory(X, y, groups)
+    X, y, groups = in_memory(X, y, groups)
     if isinstance(neighbour, str) and neighbour == "worst-case":
         *pair, changed = worst_case(estimator, X, y, groups)
     else:

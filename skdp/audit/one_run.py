@@ -15,10 +15,10 @@ from skdp.audit.neighbours import with_canaries
 from skdp.audit.result import AuditResult
 from skdp.audit.runs import AuditedTable, StepsTold
 from skdp.choices import OneRunMethod, Release
-from skdp.dask_tables import all_in_memory
 from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.parameters import check_choice, check_integer, plain_arguments
 from skdp.progress import shown
+from skdp.tables.places import in_memory
 
 # Where nothing is assumed, guesses about the surest quarter of the canaries show most.
 _ABSTAIN = 4
@@ -107,7 +107,7 @@ def audit_in_one_run(
     check_integer("n_canaries", n_canaries, at_least=100)
     check_choice("method", method, ("f-dp", "binomial", "gaussian"))
     stream = resolve_random_state(random_state, b"audit in one run")
-    X, y = all_in_memory(X, y)
+    X, y = in_memory(X, y)
     inside = stream.spawn("coins").uniform(n_canaries) < 0.5
     coins = [inside, np.full(n_canaries, True), np.full(n_canaries, False)]
     tables = [

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.choices import Auto, UnitWeighting
-from skdp.dask_tables import Columns
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
-from skdp.inputs import canonical_rows, validate_rows
+from skdp.inputs import validate_rows
 from skdp.losses.base import Loss
-from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.mechanisms.random_stream import RandomStream, is_seeded
 from skdp.models import LinearModel, Model, ScaledUnits
 from skdp.models.protocol import refuse_unstated
 from skdp.parameters import (
@@ -33,25 +31,9 @@ from skdp.plans.protocol import Plan
 from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE_NOISE, PrivacySpent
 from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
 from skdp.row_sources import in_blocks
-from skdp.seeding import fit_context
 from skdp.sklearn_bases import BaseEstimator
-from skdp.units import Units, about_units, units_of
-
-
-@dataclass(frozen=True)
-class Table:
-    """Valid rows, their targets as the model takes them, and the label set of a classifier."""
-
-    X: Any
-    targets: np.ndarray
-    labels: np.ndarray | None
-    units: Units | None = None  # of a fit with groups=
-    beside: Columns | None = None  # labels and ids as they were given
-
-    @property
-    def n_rows(self) -> int:
-        """Number of records, which is public: of rows, or of units, whose rows are not counted."""
-        return int(self.X.shape[0]) if self.units is None else self.units.n_units
+from skdp.tables.records import Records
+from skdp.units import about_units
 
 
 class InterceptMixin(DeclaredParameters):
@@ -202,19 +184,16 @@ class PrivateModel(PrivateFit, BaseEstimator):
     def _row_bound(self) -> float:
         return resolve_data_norm(self.data_norm)
 
-    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Table:
-        given, columns = X, Columns(y, params.get("groups"))
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Records:
         known: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
-        X, y = validate_rows(self, X, None, beside=columns, **known)
-        warn_of_unbounded_rows(self, (X, given), 4 + FRAMES_ABOVE)
-        groups = columns.found[1]
-        units = None if groups is None else units_of(groups, X.shape[0])
-        return Table(canonical_rows(X), *self._encode_targets(y), units, columns)
+        given = self, X, y, params.get("groups"), self._encode_targets, self._most
+        records = Records.read(*given, **known)
+        warn_of_unbounded_rows(self, (records.X, X), 4 + FRAMES_ABOVE)
+        return records
 
-    def _plan(self, table: Table) -> Any:
-        shape = (table.n_rows, table.X.shape[1])
-        n_classes = 1 if table.labels is None else table.labels.size
-        return self._plan_shape(shape, n_classes, by_unit=table.units is not None)
+    def _plan(self, records: Records) -> Any:
+        n_classes = 1 if records.labels is None else records.labels.size
+        return self._plan_shape((records.n_rows, records.n_features), n_classes, records.by_unit)
 
     def _plan_shape(self, shape: tuple[int, int], n_classes: int, by_unit: bool = False) -> Any:
         numbers = PublicNumbers(
@@ -278,52 +257,37 @@ class PrivateModel(PrivateFit, BaseEstimator):
         """Return the attributes for what the model's `unpack` returns."""
         return "coef_", "intercept_"
 
-    def _use_rows(self, plan: Any, table: Table, progress: FitProgress) -> Any:
-        X, targets, units = table.X, table.targets, table.units
-        context = b""
-        if is_seeded(self.random_state):
-            context = fit_context(self, X, targets, *([] if units is None else [units.codes]))
-        stream = resolve_random_state(self.random_state, context)
-        shares = None if units is None else units.weights(self._most)
-        if units is not None and self._drawn is not None:
+    def _use_rows(self, plan: Any, records: Records, progress: FitProgress) -> Any:
+        stream = self._stream(records)
+        if records.by_unit and self._drawn is not None:
             # Of networks a unit has as many places as any other, whatever its number of rows.
             padded = "network" in plan.model.facts
-            own, units, shares = units.draw(stream.spawn("rows of units"), self._drawn, padded)
-            X, targets = X[own], targets[own]
-        weights = self._weigh_rows(plan, targets, shares, stream)
-        given: dict[str, Any] = {} if weights is None else {"row_weight": weights}
-        if units is not None:
-            given["n_units"] = units.n_units
-        problems = plan.model.bind(X, targets, **given)
-        lots = {} if units is None or plan.lots is None else {"units": units}
-        released = self._carry_out(plan, problems, stream, progress, **lots)
-        return self._finish(plan, released, (X, targets, weights), stream)
+            records = records.draw(stream.spawn("rows of units"), self._drawn, padded)
+        records = self._weigh_rows(plan, records, stream)
+        released = self._carry_out(plan, records, stream, progress)
+        return self._finish(plan, released, records, stream)
 
     def _finish(
-        self, plan: Any, released: np.ndarray, used: tuple[Any, ...], stream: RandomStream
+        self, plan: Any, released: np.ndarray, records: Records, stream: RandomStream
     ) -> Any:
-        """Return what is released at last; `used` are rows, targets, weights of rows or None."""
+        """Return what is released at last; records are those that were used."""
         return released
 
-    def _weigh_rows(
-        self, plan: Any, targets: np.ndarray, shares: np.ndarray | None, stream: RandomStream
-    ) -> np.ndarray | None:
-        """Return the weights of rows, None for all 1, from what they count of their units."""
-        return shares
+    def _weigh_rows(self, plan: Any, records: Records, stream: RandomStream) -> Records:
+        """Return the records with what their rows count beside their units' shares."""
+        return records
 
     def _carry_out(
-        self,
-        plan: Any,
-        problems: list[Any],
-        stream: RandomStream,
-        progress: FitProgress,
-        **lots: Units,
+        self, plan: Any, records: Records, stream: RandomStream, progress: FitProgress
     ) -> np.ndarray:
         from skdp.plans.carry_out import carry_out
 
-        return carry_out(plan, problems, stream, progress.steps_done, **lots)
+        lots: dict[str, Any] = {}
+        if records.by_unit and hasattr(plan, "lots"):
+            lots["units"] = records.units
+        return carry_out(plan, records.bind(plan.model), stream, progress.steps_done, **lots)
 
-    def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
         for name, value in zip(self._weights(plan.model), plan.model.unpack(released), strict=True):
             setattr(self, name, value)
         # In units of `coef_`: what multiplies that multiplies this.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdp.choices import Calibrate
-from skdp.estimators._base import PrivateModel, Table
+from skdp.estimators._base import PrivateModel
 from skdp.models import network_scores
 from skdp.parameters import check_choice, parameter, released
 from skdp.plans.defaults import PublicNumbers
@@ -24,6 +24,7 @@ from skdp.plans.recalibration import (
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_scores import ask_rows, probe
 from skdp.row_sources import map_rows
+from skdp.tables.records import Records
 
 
 class CalibratedMixin(PrivateModel):
@@ -97,12 +98,12 @@ class CalibratedMixin(PrivateModel):
         )
         return replace(spent, mechanism=f"{spent.mechanism}; then {table}")
 
-    def _finish(self, plan: Any, released: np.ndarray, used: tuple[Any, ...], stream: Any) -> Any:
+    def _finish(self, plan: Any, released: np.ndarray, records: Records, stream: Any) -> Any:
         """Return the weights, and the intercept and slope that a noisy table tells."""
         if not plan.after:
             return released, (0.0, 1.0)
         (scores,) = plan.after
-        X, targets, weights = used
+        X, weights = records.X, records.row_weight
         model, unpacked = plan.model, plan.model.unpack(released)
         if "network" in model.facts:
             coefs, intercepts = unpacked
@@ -115,16 +116,16 @@ class CalibratedMixin(PrivateModel):
             weights = weights / self._most  # what a unit counts is at most 1 in the table
         if model.class_weights is not None:  # probabilities are to be of the weighted table
             share = np.array(model.class_weights) / max(model.class_weights)
-            weights = share[targets] * (1.0 if weights is None else weights)
+            weights = share[records.targets] * (1.0 if weights is None else weights)
         with np.errstate(all="ignore"):  # a warning of a huge row would tell of it, un-noised
-            tables = map_rows(partial(_count, score), X, targets, weights)
+            tables = map_rows(partial(_count, score), X, records.targets, weights)
         table = np.sum(tables, axis=0)  # of exact counts
         with_intercept = self.fit_intercept and model.n_outputs == 1
         return released, release_line(table, scores, stream.spawn("scores"), with_intercept)
 
-    def _publish(self, plan: Any, table: Table, released: Any, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Any, records: Records, released: Any, spent: PrivacySpent) -> None:
         weights, self.calibration_ = released
-        super()._publish(plan, table, weights, spent)
+        super()._publish(plan, records, weights, spent)
         self._fold(plan, *self.calibration_)
 
     def _fold(self, plan: Any, intercept: float, slope: float) -> None:

@@ -14,6 +14,7 @@ from skdp.parameters import check_choice, check_real, parameter
 from skdp.plans.beside import leave_room
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.label_counts import count_labels, label_counts, label_weights
+from skdp.tables.records import Records
 
 _ASK = (
     "class_weight='balanced' needs the share of each label, and counting labels costs privacy: "
@@ -84,18 +85,16 @@ class ClassWeightMixin(PrivateClassifierMixin):
             mechanism = f"a noisy count of labels ({count.words}); then {mechanism}"
         return super()._record(plan, epsilon, accountant, mechanism, *about)
 
-    def _weigh_rows(
-        self, plan: Any, targets: np.ndarray, shares: np.ndarray | None, stream: RandomStream
-    ) -> np.ndarray | None:
-        weights = super()._weigh_rows(plan, targets, shares, stream)
+    def _weigh_rows(self, plan: Any, records: Records, stream: RandomStream) -> Records:
+        records = super()._weigh_rows(plan, records, stream)
         if not plan.before:
-            return weights
+            return records
         (release,) = plan.before
+        shares, targets = records.row_weight, records.targets
         parts = None if shares is None else shares / self._most
         counts = count_labels(targets, max(2, plan.model.n_outputs), parts)
         noisy = release.make(counts, stream.spawn("label counts").spawn("noise"))
-        own = label_weights(noisy, release.sigma)[targets]
-        return own if weights is None else own * weights
+        return records.weigh(label_weights(noisy, release.sigma)[targets])
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         codes, labels = super()._encode_targets(y)

@@ -134,8 +134,8 @@ class DPSGDModel(GivenNoiseMixin, UnitWeightingMixin, DescentModel):
         )
         return self._set_execution(build_dpsgd(model, numbers, choices))
 
-    def _publish(self, plan: Any, table: Any, released: np.ndarray, spent: PrivacySpent) -> None:
-        super()._publish(plan, table, released, spent)
+    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+        super()._publish(plan, records, released, spent)
         self.noise_multiplier_ = plan.noise_multiplier
 
 

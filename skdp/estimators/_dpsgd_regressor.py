@@ -128,8 +128,8 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
         middle, half = self._target_scale
         return (math.log(half), 1.0) if self.loss == "poisson" else (middle, half)
 
-    def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
-        super()._publish(plan, table, released, spent)
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
+        super()._publish(plan, records, released, spent)
         self._fitted_loss = self.loss
 
     def _scores(self, X: Any) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.estimators._base import PrivateModel, Table
+from skdp.estimators._base import PrivateModel
 from skdp.estimators._regressors import PrivateRegressorMixin, scale_of
 from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import RandomStream
@@ -15,6 +15,7 @@ from skdp.parameters import released
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.linear_regression import RegressionPlan
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.tables.records import Records
 
 
 class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
@@ -101,14 +102,14 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
         return plan.steps.times
 
     def _carry_out(
-        self, plan: Any, problems: list[Any], stream: RandomStream, progress: FitProgress, **_: Any
+        self, plan: Any, records: Records, stream: RandomStream, progress: FitProgress
     ) -> np.ndarray:
-        return plan.carry_out(problems, stream, progress.steps_done)
+        return plan.carry_out(records.bind(plan), stream, progress.steps_done)
 
     def _publish(
-        self, plan: RegressionPlan, table: Table, released: np.ndarray, spent: PrivacySpent
+        self, plan: RegressionPlan, records: Records, released: np.ndarray, spent: PrivacySpent
     ) -> None:
-        super()._publish(plan, table, released, spent)
+        super()._publish(plan, records, released, spent)
         middle, half = scale_of(self._fitted_bounds)
         *_, center, scale = released
         weights = half * released[:-2]

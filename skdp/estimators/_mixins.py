@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
-from skdp.estimators._base import PrivateModel, Table
+from skdp.estimators._base import PrivateModel
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import PrivateFit
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses.base import Loss
 from skdp.parameters import check_integer, check_real, parameter, released
-from skdp.partitions import by_partitions
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.sklearn_bases import ClassifierMixin
+from skdp.tables.places import row_by_row
 
 
 class PrivateClassifierMixin(ClassifierMixin, PrivateModel):
@@ -82,7 +82,7 @@ class PrivateClassifierMixin(ClassifierMixin, PrivateModel):
         n_classes = check_integer("n_classes", n_classes, at_least=2)
         return self._account(self._plan_shape((n_samples, n_features), n_classes, groups))
 
-    @by_partitions
+    @row_by_row
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of rows.
 
@@ -98,7 +98,7 @@ class PrivateClassifierMixin(ClassifierMixin, PrivateModel):
         """
         return self._scores(X)
 
-    @by_partitions
+    @row_by_row
     def predict(self, X: Any) -> np.ndarray:
         """Return the label with the largest score.
 
@@ -134,15 +134,15 @@ class PrivateClassifierMixin(ClassifierMixin, PrivateModel):
             return "the label set was read from y and is taken to be public"
         return "the label set classes= is public"
 
-    def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
-        super()._publish(plan, table, released, spent)
-        self.classes_ = table.labels  # type: ignore[assignment]
+    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+        super()._publish(plan, records, released, spent)
+        self.classes_ = records.labels
 
 
 class LogisticMixin(PrivateClassifierMixin):
     """Classifiers whose loss is a log-likelihood, and their probabilities."""
 
-    @by_partitions
+    @row_by_row
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities.
 
@@ -158,7 +158,7 @@ class LogisticMixin(PrivateClassifierMixin):
         """
         return np.exp(self.predict_log_proba(X))
 
-    @by_partitions
+    @row_by_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of the class probabilities, exact where these underflow.
 

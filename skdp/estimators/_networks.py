@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from skdp.choices import Activation
-from skdp.estimators._base import PrivateModel, Table
+from skdp.estimators._base import PrivateModel
 from skdp.estimators._mixins import LogisticMixin
 from skdp.models import Model, NetworkModel, network_scores
 from skdp.models.network import public_start
@@ -191,10 +191,10 @@ class NetworkMixin(LogisticMixin, PrivateModel):
         spent = super()._record(plan, *about)
         return replace(spent, arithmetic=_ARITHMETIC) if "network" in plan.model.facts else spent
 
-    def _publish(self, plan: Any, table: Table, released: np.ndarray, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
         for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # of a fit with other layers
             delattr(self, name)
-        super()._publish(plan, table, released, spent)
+        super()._publish(plan, records, released, spent)
         model = plan.model
         if "network" in model.facts:
             self.activation_ = model.activation

@@ -130,8 +130,8 @@ class NoisyGradientModel(PrivateModel):
     def _public_steps(self, plan: NoisyGradientPlan) -> int:
         return plan.steps
 
-    def _publish(self, plan: Any, table: Any, released: np.ndarray, spent: PrivacySpent) -> None:
-        super()._publish(plan, table, released, spent)
+    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+        super()._publish(plan, records, released, spent)
         self.n_iter_ = plan.steps
 
 

@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import PLDAccountant
 from skdp.choices import Aggregation
-from skdp.dask_tables import all_in_memory
 from skdp.estimators._mixins import GivenNoiseMixin
 from skdp.estimators._school import (
     ASSUMPTIONS,
@@ -31,6 +30,7 @@ from skdp.plans.votes import AGGREGATIONS, UNANSWERED, Threshold, VotePlan
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.seeding import fit_context
 from skdp.sklearn_bases import BaseEstimator, ClassifierMixin, responds
+from skdp.tables.places import in_memory, taken_for_granted
 from skdp.units import units_of
 
 _TYPES = (np.float64, np.float32)
@@ -305,7 +305,8 @@ class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator
                 "on. In a pipeline, enable metadata routing and request it by "
                 "set_fit_request(X_public=True). Without such rows: TableSchema.sample_public."
             )
-        X, y, groups = all_in_memory(X, y, params.get("groups"))
+        assumptions = taken_for_granted(X, y, *params.values())
+        X, y, groups = in_memory(X, y, params.get("groups"))
         X, y = validate_private_data(self, X, y, accept_sparse="csr", dtype=_TYPES)
         try:
             X_public = self._validate(X_public)
@@ -319,12 +320,17 @@ class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator
         labels, codes = encode_labels(y, self.classes)
         units = None if groups is None else units_of(groups, X.shape[0])
         teachers = assign_rows(X.shape[0], units, self.n_teachers, self.adjacency)
-        table = School(X, codes, labels, teachers, stored_like(X, X_public), units)
-        table.rehearse(self.teacher, self.n_teachers, self.n_jobs)
-        return table
+        school = School(
+            *(X, codes, labels, units),
+            assumptions=assumptions,
+            teachers=teachers,
+            X_public=stored_like(X, X_public),
+        )
+        school.rehearse(self.teacher, self.n_teachers, self.n_jobs)
+        return school
 
-    def _plan(self, table: School) -> VotePlan:
-        return self._plan_queries(self.n_queries or table.X_public.shape[0])
+    def _plan(self, school: School) -> VotePlan:
+        return self._plan_queries(self.n_queries or school.X_public.shape[0])
 
     def _plan_queries(self, n_queries: int) -> VotePlan:
         threshold = None
@@ -360,29 +366,29 @@ class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator
             seeded=is_seeded(self.random_state),
         )
 
-    def _use_rows(self, plan: VotePlan, table: School, progress: FitProgress) -> Any:
+    def _use_rows(self, plan: VotePlan, school: School, progress: FitProgress) -> Any:
         context = b""
         if is_seeded(self.random_state):
-            own = fit_context(self, table.X, table.codes, table.teachers)
-            context = own + fit_context(self, table.X_public)
+            own = fit_context(self, school.X, school.targets, school.teachers)
+            context = own + fit_context(self, school.X_public)
         stream = resolve_random_state(self.random_state, context)
         seeds = draw_seeds(stream.spawn("teachers"), plan.n_teachers)
         done = progress.steps_done
-        counts = table.count_votes(self.teacher, seeds, plan.n_queries, self.n_jobs, done)
+        counts = school.count_votes(self.teacher, seeds, plan.n_queries, self.n_jobs, done)
         return plan.label(counts, stream), draw_seeds(stream.spawn("student"), 1)[0]
 
     def _public_steps(self, plan: VotePlan) -> int:
         return plan.n_teachers
 
-    def _publish(self, plan: VotePlan, table: School, released: Any, spent: PrivacySpent) -> None:
+    def _publish(self, plan: VotePlan, school: School, released: Any, spent: PrivacySpent) -> None:
         codes, seed = released
-        self.classes_, self.noise_multiplier_ = table.labels, plan.noise
+        self.classes_, self.noise_multiplier_ = school.labels, plan.noise
         self.answered_ = np.flatnonzero(codes != UNANSWERED)
         self.n_answered_ = self.answered_.size
-        self.noisy_labels_, self.privacy_spent_ = table.labels[codes[self.answered_]], spent
+        self.noisy_labels_, self.privacy_spent_ = school.labels[codes[self.answered_]], spent
         self.__dict__.pop("student_", None)  # of an earlier fit
         kind = self.student, self.semi_supervised
-        self.student_ = train_student(*kind, table.X_public, codes, seed)
+        self.student_ = train_student(*kind, school.X_public, codes, seed)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

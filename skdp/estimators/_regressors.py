@@ -18,9 +18,9 @@ from skdp.parameters import (
     parameter,
     released,
 )
-from skdp.partitions import by_partitions
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.sklearn_bases import RegressorMixin
+from skdp.tables.places import row_by_row
 
 # Default width of a loss, as a share of the half of the target's bounds.
 _WIDTH = 0.25
@@ -70,7 +70,7 @@ class PrivateRegressorMixin(RegressorMixin, PrivateModel):
         n_features = check_integer("n_features", n_features, at_least=1)
         return self._account(self._plan_shape((n_samples, n_features), 1, groups))
 
-    @by_partitions
+    @row_by_row
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted numbers, within `target_bounds`.
 
@@ -112,7 +112,7 @@ class PrivateRegressorMixin(RegressorMixin, PrivateModel):
         """Return the targets that become 0, and 1 above it."""
         return scale_of(self._bounds)
 
-    def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
         self._fitted_bounds = self._bounds
 
     def _score_rows(self, X: Any) -> np.ndarray:
@@ -144,9 +144,9 @@ class LossRegressorMixin(PrivateRegressorMixin):
         """Width of the loss in scaled units."""
         return _WIDTH if self.width == "auto" else float(self.width) / scale_of(self._bounds)[1]
 
-    def _publish(self, plan: Any, table: Any, released: Any, spent: PrivacySpent) -> None:
-        super(PrivateRegressorMixin, self)._publish(plan, table, released, spent)
-        super()._publish(plan, table, released, spent)
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
+        super(PrivateRegressorMixin, self)._publish(plan, records, released, spent)
+        super()._publish(plan, records, released, spent)
         middle, half = self._score_scale
         self.coef_ = half * self.coef_[0]
         self.intercept_ = float(middle + half * cast(Any, self.intercept_)[0])

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.estimators._base import InterceptMixin, PrivateModel, Table
+from skdp.estimators._base import InterceptMixin, PrivateModel
 from skdp.estimators._regressors import PrivateRegressorMixin, scale_of
 from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import RandomStream
@@ -17,6 +17,7 @@ from skdp.parameters import check_real, parameter, released
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.moment_regression import MomentPlan, Solution
 from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.tables.records import Records
 
 # Value of the intercept's column: a sixth more noise in the rest, half of what 0.2 has in means.
 _INTERCEPT_VALUE = 0.5
@@ -179,14 +180,14 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         )
 
     def _carry_out(
-        self, plan: Any, problems: list[Any], stream: RandomStream, progress: FitProgress, **_: Any
+        self, plan: Any, records: Records, stream: RandomStream, progress: FitProgress
     ) -> np.ndarray:
-        return plan.carry_out(problems, stream)
+        return plan.carry_out(records.bind(plan), stream)
 
     def _publish(
-        self, plan: MomentPlan, table: Table, released: np.ndarray, spent: PrivacySpent
+        self, plan: MomentPlan, records: Records, released: np.ndarray, spent: PrivacySpent
     ) -> None:
-        super()._publish(plan, table, released, spent)
+        super()._publish(plan, records, released, spent)
         self.second_moments_, self._units = plan.read(released), plan.units
         penalty = plan.units.penalty(float(self.alpha)) * plan.n_rows
         self._set_solution(penalty, list(range(plan.n_features)))

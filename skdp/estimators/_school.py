@@ -26,6 +26,7 @@ from skdp.fitting import PrivateFit
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.plans.votes import UNANSWERED
 from skdp.silence import around_runs
+from skdp.tables.records import Records
 from skdp.units import Units
 
 ASSUMPTIONS = (
@@ -40,33 +41,19 @@ ASSUMPTIONS = (
 )
 
 
-@dataclass(frozen=True)
-class School:
-    """Valid private rows, the teacher of each, and the public rows that are to be labelled."""
+@dataclass(frozen=True, eq=False)
+class School(Records):
+    """Private records, the teacher of each row, and the public rows that are to be labelled."""
 
-    X: Any
-    codes: np.ndarray
-    labels: np.ndarray
-    teachers: np.ndarray
-    X_public: Any
-    units: Units | None  # of which a teacher gets all rows
-
-    @property
-    def n_rows(self) -> int:
-        """Number of records, which is public: of rows, or of ids."""
-        return int(self.X.shape[0]) if self.units is None else self.units.n_units
-
-    @property
-    def by_unit(self) -> bool:
-        """Whether a record is all rows of an id."""
-        return self.units is not None
+    teachers: Any = None
+    X_public: Any = None
 
     def parts(self, n_teachers: int) -> Iterator[tuple[Any, np.ndarray]]:
         """Yield rows and labels of each teacher, in the table's order."""
         order = np.argsort(self.teachers, kind="stable")
         ends = np.cumsum(np.bincount(self.teachers, minlength=n_teachers))
         for own in np.split(order, ends[:-1]):
-            yield self.X[own], self.labels[self.codes[own]]
+            yield self.X[own], self.labels[self.targets[own]]
 
     def rehearse(self, teacher: Any, n_teachers: int, n_jobs: int | None) -> None:
         """Try a teacher on public rows with made-up labels, as many as a part has records.

@@ -16,13 +16,13 @@ from skdp.inputs import validate_rows
 from skdp.losses.base import Loss
 from skdp.models import Model
 from skdp.parameters import check_choice, check_real, parameter, released
-from skdp.partitions import by_partitions
 from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.plans.variational import account_for_noise, build_variational
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_sources import in_blocks
+from skdp.tables.places import row_by_row
 
 
 class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradientModel):
@@ -159,8 +159,8 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
     def _weights(self, model: Model) -> tuple[str, ...]:
         return "coef_", "intercept_", "coef_std_", "intercept_std_"
 
-    def _publish(self, plan: Any, table: Any, released: np.ndarray, spent: PrivacySpent) -> None:
-        super()._publish(plan, table, released, spent)
+    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+        super()._publish(plan, records, released, spent)
         self.noise_multiplier_ = plan.noise_multiplier
         if self.noise_aware:
             means, curvatures = plan.model.split(released)
@@ -184,7 +184,7 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
             "averages over a posterior."
         )
 
-    @by_partitions
+    @row_by_row
     def predict_interval(self, X: Any, confidence: float = 0.95) -> np.ndarray:
         """Return intervals that hold a row's probability with a posterior probability.
 

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.budget.charging import ChargesBudget, find_relation
 from skdp.choices import Adjacency, Auto
-from skdp.dask_tables import Columns, counted, in_partitions, is_dask_array
 from skdp.exceptions import RowsChangedError
 from skdp.fitting import PrivateRelease, ReleaseParameters
 from skdp.inputs import refuse_masked, refuse_times, validate_column
@@ -26,6 +25,7 @@ from skdp.row_scores import ask_rows
 from skdp.row_sources import in_blocks, source_of
 from skdp.silence import around_runs
 from skdp.sklearn_bases import BaseEstimator, columns_of
+from skdp.tables.places import Columns, counted, read_each, taken_for_granted, without_rows
 from skdp.units import Units, units_of
 
 _ARITHMETIC = (
@@ -55,6 +55,11 @@ class Judged:
         """What is taken for granted of the rows and of the model."""
         who = "persons, of whom each id in groups= is one," if self.by_unit else "rows"
         return (f"the number of {who} is public", *self.claims)
+
+    def check_rows(self) -> None:
+        """Refuse columns that are not what they were when they were checked."""
+        if self.beside is not None:
+            self.beside.check_rows()
 
 
 class HasSubgroups(DeclaredParameters):
@@ -138,7 +143,8 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         model = params["model"]
         _check_model(model, X)
         about, ask = self._about(model)
-        columns = Columns(y, params["subgroups"], params["groups"])
+        beside = y, params["subgroups"], params["groups"]
+        where, columns = taken_for_granted(X, *beside), Columns(*beside)
         X = columns.seal(X)
         y, subgroups, groups = columns.found
         truth = validate_column(y)
@@ -151,7 +157,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
             n_rows=truth.size if units is None else units.n_units,
             about=about,
             by_unit=units is not None,
-            claims=claims,
+            claims=(*claims, *where),
             rows=X,
             ask=ask,
             way=way,
@@ -196,7 +202,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
 
 
 def _check_model(model: Any, X: Any) -> None:
-    shown = X._meta if is_dask_array(X) else X
+    shown = without_rows(X)
     refuse_masked(shown)
     first = first_step(model)
     if first is model or isinstance(first, ChargesBudget):  # others may make numbers of times
@@ -227,7 +233,7 @@ def ask_model(table: Judged, width: int) -> np.ndarray:
 
     try:
         with around_runs():
-            raw = in_partitions(read, table.rows)
+            (raw,) = read_each([(read, table.rows)])
         sound = raw.shape == (table.truth.size, width)
     except RowsChangedError:
         raise

@@ -11,10 +11,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skdp.dask_tables import is_dask_array, is_of_dask
 from skdp.reporting.steps import classify_step
 from skdp.row_scores import Probe, Way, probe
 from skdp.sklearn_bases import columns_of, responds
+from skdp.tables.places import without_rows
 
 _WAY_OUT = (
     "An evaluation needs scores of which each is a function of one row and the model. Take a step "
@@ -38,9 +38,7 @@ def examine_model(model: Any, method: Callable[..., Any], X: Any) -> tuple[Way, 
     Refused are models whose answer for a row moves with other rows. Of `X` no row is looked at.
     """
     claims = claims_of(model)
-    shown = X._meta if is_of_dask(X) else X
-    if is_dask_array(X):  # whose meta has no columns
-        shown = np.empty((0, *X.shape[1:]), X.dtype)
+    shown = without_rows(X)
     found = _probe(model, method, shown)
     if found.mixes:
         _refuse(model, _culprit(_thawed(model), shown))

@@ -12,10 +12,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.dask_tables import all_in_memory
 from skdp.model_selection._display import ShowsResults
 from skdp.model_selection._scoring import RowScorer, resolve_scoring
 from skdp.sklearn_bases import BaseEstimator, MetaEstimatorMixin
+from skdp.tables.places import in_memory
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -87,7 +87,7 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
         """
         _has("score")(self)
         check_is_fitted(self)
-        X, y = all_in_memory(X, y)
+        X, y = in_memory(X, y)
         return float(np.mean(self._scorer().values(self.best_estimator_, X, y)))
 
     @property

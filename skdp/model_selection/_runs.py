@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.model_selection._prepare import set_streams, strip_secrets
 from skdp.model_selection._scoring import RowScorer
 from skdp.model_selection._steps import PrivateStep, is_routed
-from skdp.model_selection._table import take_rows
+from skdp.model_selection._table import n_columns, take_rows
 from skdp.silence import around_runs
+from skdp.tables.records import Records
+from skdp.units import Units
 
 
 class FitStream(RandomStream):
@@ -49,46 +51,55 @@ class Job:
     keep: bool  # whether the fitted model is wanted
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows, labels, what else `fit` was given, and whose rows they are."""
+@dataclass(frozen=True, eq=False)
+class Table(Records):
+    """Records of which runs are given parts, in any kind of table, and what else `fit` was given.
 
-    X: Any
-    y: np.ndarray
-    fit_params: dict[str, Any]
-    # Of each row its unit's id as given, its unit's number, and its share in that unit; None where
-    # each row is a unit.
+    Ids are kept as they were given.
+    """
+
+    fit_params: dict[str, Any] = field(default_factory=dict)
     groups: Any = None
-    codes: np.ndarray | None = None
-    shares: np.ndarray | None = None
+    prepared: Any = None  # what the search knows, and runs do not
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, or of units."""
+        return len(self.targets) if self.units is None else self.units.n_units
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return n_columns(self.X)
 
     def part(self, units: np.ndarray | None) -> Table:
         """Return all rows of the units of the given numbers."""
         if units is None:
             return self
-        return self.rows(
-            units if self.codes is None else np.flatnonzero(np.isin(self.codes, units))
-        )
+        codes = None if self.units is None else self.units.codes
+        return self.rows(units if codes is None else np.flatnonzero(np.isin(codes, units)))
 
     def parameters(self, steps: tuple[PrivateStep, ...]) -> dict[str, Any]:
         """Return what to give to the fit of a candidate with these private steps."""
-        if self.codes is None:
+        if self.units is None:
             return self.fit_params
         names = ["groups"] if is_routed() else [step.parameter("groups") for step in steps]
         return {**self.fit_params, **dict.fromkeys(names, self.groups)}
 
     def rows(self, numbers: np.ndarray) -> Table:
         """Return the part with the given row numbers."""
-        return Table(
-            take_rows(self.X, numbers),
-            self.y[numbers],
-            {
-                name: take_rows(value, numbers) if _is_per_row(name, value, len(self.y)) else value
+        size = len(self.targets)
+        return replace(
+            self,
+            X=take_rows(self.X, numbers),
+            targets=self.targets[numbers],
+            units=None if self.units is None else Units(self.units.codes[numbers], self.units.ids),
+            row_weight=None if self.row_weight is None else self.row_weight[numbers],
+            fit_params={
+                name: take_rows(value, numbers) if _is_per_row(name, value, size) else value
                 for name, value in self.fit_params.items()
             },
-            None if self.groups is None else take_rows(self.groups, numbers),
-            None if self.codes is None else self.codes[numbers],
-            None if self.shares is None else self.shares[numbers],
+            groups=None if self.groups is None else take_rows(self.groups, numbers),
         )
 
 
@@ -120,7 +131,7 @@ def carry_out(job: Job, table: Table, scorer: RowScorer) -> Outcome:
             _reseed_generators(stream.spawn("generators of the process"))
             set_streams(job.estimator, job.steps, stream)
             training = table.part(job.train)
-            job.estimator.fit(training.X, training.y, **training.parameters(job.steps))
+            job.estimator.fit(training.X, training.targets, **training.parameters(job.steps))
             total = 0.0
             if job.test is not None:
                 total = _total(job.estimator, table.part(job.test), scorer)
@@ -153,12 +164,12 @@ def _total(estimator: Any, table: Table, scorer: RowScorer) -> float:
     total, scored = 0.0, False
     failure: BaseException | None = None
     way = scorer._way(estimator, table.X)
-    pending = [np.arange(len(table.y))] if len(table.y) else []
+    pending = [np.arange(len(table.targets))] if len(table.targets) else []
     while pending:
         numbers = pending.pop()
         rows = table.rows(numbers)
         try:
-            total += scorer._total_by(way, estimator, rows.X, rows.y, rows.shares)
+            total += scorer._total_by(way, estimator, rows.X, rows.targets, rows.row_weight)
             scored = True
         except (Exception, SystemExit) as error:
             failure = error

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import replace
 from inspect import signature
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone, is_regressor
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel
 
-from skdp.dask_tables import all_in_memory
 from skdp.estimators.labels import encode_labels, read_numbers
 from skdp.fitting import FRAMES_ABOVE, FitProgress
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
@@ -36,12 +35,13 @@ from skdp.model_selection._steps import (
     private_steps,
     refuse_searched,
 )
-from skdp.model_selection._table import check_table, digest, n_columns, n_rows, parameter_table
+from skdp.model_selection._table import check_table, digest, n_rows, parameter_table
 from skdp.parameters import check_choice, check_integer, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_bounds import known_bound, warn_of_unbounded_rows
 from skdp.seeding import describe
 from skdp.sklearn_bases import responds
+from skdp.tables.places import in_memory, taken_for_granted
 from skdp.units import units_of
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
@@ -50,16 +50,12 @@ METHODS = ("random-stopping", "fixed", "holdout", "cv")
 _SELECTION_SHARE = {"cv": 0.1, "holdout": 0.25, "fixed": 0.25}
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A table, and what follows from its public numbers before a search is planned."""
+class Prepared(NamedTuple):
+    """What follows from public numbers before a search is planned."""
 
-    data: Table
-    labels: np.ndarray | None  # None for numbers
     candidates: list[Candidate]
     parts: list[np.ndarray]
     public: RandomStream
-    n_rows: int  # of units, where rows have such
 
 
 class PrivateSearch(SearchParameters, DelegatesToBest):
@@ -152,17 +148,17 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
 
     # The order of a fit.
 
-    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Prepared:
-        X, y, *columns = all_in_memory(X, y, *params.values())  # each run copies its rows
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Table:
+        assumptions = taken_for_granted(X, y, *params.values())
+        X, y, *columns = in_memory(X, y, *params.values())  # each run copies its rows
         params = dict(zip(params, columns, strict=True))
-        fit_params = self._route(params)
+        fit_params, groups = self._route(params), params.get("groups")
         X, y, labels = self._check_table(X, y)
-        data, number = Table(X, y, fit_params), n_rows(X)
-        if (groups := params.get("groups")) is not None:
-            units = units_of(groups, number)
-            number = units.n_units
-            data = Table(X, y, fit_params, groups, units.codes, units.weights())
-        public = resolve_random_state(self.random_state, self._context(number))
+        units = None if groups is None else units_of(groups, n_rows(X))
+        weights = None if units is None else units.weights()
+        own = X, y, labels, units, weights, assumptions
+        records = Table(*own, fit_params=fit_params, groups=groups)
+        public = resolve_random_state(self.random_state, self._context(records.n_rows))
         candidates = self._candidates(public.spawn("candidates"))
         for candidate in candidates:
             if groups is not None:
@@ -170,30 +166,34 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
             else:
                 check_no_ids(fit_params, candidate.steps)
         check_first_steps((candidate.estimator for candidate in candidates), X)
-        parts = self._parts(number, public.spawn("parts"))
+        parts = self._parts(records.n_rows, public.spawn("parts"))
         self._warn_of_norm(X, candidates)
-        return Prepared(data, labels, candidates, parts, public, number)
+        return replace(records, prepared=Prepared(candidates, parts, public))
 
-    def _plan(self, table: Prepared) -> PricedSearch:
-        n_labels = 1 if table.labels is None else table.labels.size
-        shape = (table.n_rows, n_columns(table.data.X), n_labels)
-        by_unit = table.data.codes is not None
-        return plan_search(self._design(table.candidates, table.parts, shape, by_unit))
+    def _plan(self, records: Table) -> PricedSearch:
+        n_labels = 1 if records.labels is None else records.labels.size
+        shape = (records.n_rows, records.n_features, n_labels)
+        candidates, parts, _ = records.prepared
+        return plan_search(self._design(candidates, parts, shape, records.by_unit))
 
     def _public_steps(self, plan: PricedSearch) -> int:
         return plan.design.public_runs
 
-    def _use_rows(self, plan: PricedSearch, table: Prepared, progress: FitProgress) -> Any:
-        data, public = table.data, table.public
-        # One seed on two tables must not give the same noise.
-        others = data.fit_params if data.codes is None else (data.fit_params, data.codes)
-        stream = public.bound_to(digest(data.X, data.y, others) if public.seeded else b"")
+    def _use_rows(self, plan: PricedSearch, records: Table, progress: FitProgress) -> Any:
+        (candidates, parts, public), context = records.prepared, b""
+        if public.seeded:
+            # One seed on two tables must not give the same noise.
+            others: Any = records.fit_params
+            if records.units is not None:
+                others = others, records.units.codes
+            context = digest(records.X, records.targets, others)
+        stream = public.bound_to(context)
         search = Search(
             plan=plan,
-            candidates=table.candidates,
-            table=data,
-            parts=table.parts,
-            labels=table.labels,
+            candidates=candidates,
+            table=replace(records, prepared=None),
+            parts=parts,
+            labels=records.labels,
             scorer=self._scorer(),
             stream=stream.spawn("runs"),
             n_jobs=self.n_jobs,
@@ -366,11 +366,11 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
         return float(n_candidates if exactly else 3 * n_candidates)
 
     def _publish(
-        self, plan: PricedSearch, table: Prepared, released: tuple[Choice, Any], spent: PrivacySpent
+        self, plan: PricedSearch, records: Table, released: tuple[Choice, Any], spent: PrivacySpent
     ) -> None:
         """Set the released attributes, and nothing else."""
         choice, model = released
-        candidates = table.candidates
+        candidates = records.prepared.candidates
         scorer = self._scorer()
         for name in ("best_estimator_", "best_score_", "noisy_scores_", "feature_names_in_"):
             self.__dict__.pop(name, None)

@@ -7,31 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from skdp.dask_tables import Columns
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
-from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.mechanisms.random_stream import RandomStream, is_seeded
 from skdp.mechanisms.release import Release
 from skdp.parameters import check_integer, released
 from skdp.plans.row_norms import bound_rows
 from skdp.preprocessing.row_transformer import RowTransformer
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.row_bounds import warn_of_unbounded_rows
-from skdp.seeding import fit_context
-from skdp.units import Units, about_units, units_of
-
-
-class Rows(NamedTuple):
-    """Valid rows, the number of their units, and what makes them units; None: each row is one."""
-
-    X: Any
-    n_rows: int
-    units: Units | None = None
-    beside: Columns | None = None  # ids as they were given
-
-    @property
-    def shares(self) -> np.ndarray | None:
-        """What each row counts in its unit's mean."""
-        return None if self.units is None else self.units.weights()
+from skdp.tables.records import Records
+from skdp.units import about_units
 
 
 class Plan(NamedTuple):
@@ -144,7 +129,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         """Return the releases that the parameters and the public shape determine."""
 
     @abstractmethod
-    def _learn(self, table: Rows, release: Release, stream: RandomStream) -> None:
+    def _learn(self, records: Records, release: Release, stream: RandomStream) -> None:
         """Make the releases and set the attributes that come from them."""
 
     @abstractmethod
@@ -163,23 +148,18 @@ class PrivateTransformer(PrivateFit, RowTransformer):
     def _refuse_fit_params(self, params: dict[str, Any]) -> None:
         super()._refuse_fit_params({k: v for k, v in params.items() if k != "groups"})
 
-    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Rows:
-        given, ids = X, Columns(params.get("groups"))
-        X = self._validate(X, reset=True, beside=ids)
-        warn_of_unbounded_rows(self, (X, given), 4 + FRAMES_ABOVE)
-        units = units_of(ids.found[0], X.shape[0]) if params else None
-        return Rows(X, X.shape[0] if units is None else units.n_units, units, ids)
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Records:
+        records = Records.read(self, X, groups=params.get("groups"), **self._checks())
+        warn_of_unbounded_rows(self, (records.X, X), 4 + FRAMES_ABOVE)
+        return records
 
-    def _plan(self, table: Rows) -> Plan:
-        release = self._build_plan(table.n_rows, table.X.shape[1])
-        return Plan(release, table.units is not None)
+    def _plan(self, records: Records) -> Plan:
+        return Plan(self._build_plan(records.n_rows, records.n_features), records.by_unit)
 
-    def _use_rows(self, plan: Plan, table: Rows, progress: FitProgress) -> None:
-        others = () if table.units is None else (table.units.codes,)
-        context = fit_context(self, table.X, *others) if is_seeded(self.random_state) else b""
-        self._learn(table, plan.release, resolve_random_state(self.random_state, context))
+    def _use_rows(self, plan: Plan, records: Records, progress: FitProgress) -> None:
+        self._learn(records, plan.release, self._stream(records))
 
-    def _publish(self, plan: Plan, table: Rows, released: None, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Plan, records: Records, released: None, spent: PrivacySpent) -> None:
         """Do nothing more: what is learned is released, and set, bit by bit."""
 
     def _account(self, plan: Plan) -> PrivacySpent:

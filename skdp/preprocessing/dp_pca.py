@@ -26,9 +26,10 @@ from skdp.plans.second_moments import (
     second_moment_bound,
     unpack_matrix,
 )
-from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.preprocessing._private_transformer import PrivateTransformer
 from skdp.row_bounds import resolve_data_norm
 from skdp.sklearn_bases import ClassNamePrefixFeaturesOutMixin
+from skdp.tables.records import Records
 
 # With centring a record contributes (x / sqrt(2), x x^T) for rows of norm at most 1: near the
 # weight that disturbs the leading eigenvectors of the covariance least.
@@ -169,13 +170,13 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
             ", released with the sum of rows" if self.center else ""
         )
 
-    def _learn(self, table: Rows, release: Release, stream: RandomStream) -> None:
-        X, n_samples, n_features = table.X, table.n_rows, table.X.shape[1]
+    def _learn(self, records: Records, release: Release, stream: RandomStream) -> None:
+        X, n_samples, n_features = records.X, records.n_rows, records.n_features
         self._radius = self._row_bound
         weight = self._mean_weight()
         size = n_features * (n_features + 1) // 2
         sums = np.zeros(size + (n_features if self.center else 0))
-        for block, shares in row_blocks(X, table.shares):
+        for block, shares in row_blocks(X, records.row_weight):
             sums += packed_moments(self._unit_rows(block), weight, shares)
         noisy = release.mechanism(stream).release(sums) / n_samples
         # From here on only released and public numbers.

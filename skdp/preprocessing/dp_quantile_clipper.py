@@ -14,9 +14,10 @@ from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
 from skdp.parameters import check_real, parameter, released
 from skdp.plans.row_norms import row_blocks, share_number
-from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.preprocessing._private_transformer import PrivateTransformer
 from skdp.preprocessing.bounded_scaler import feature_bounds, to_unit_interval
 from skdp.sklearn_bases import OneToOneFeatureMixin
+from skdp.tables.records import Records
 
 # A quantile is looked for at least this many standard deviations of a noisy count away from the
 # ends: a threshold beyond all values is then mistaken with a probability of 3e-5.
@@ -182,15 +183,13 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
         """Return how far from 0 and 1 a level must stay for noise not to drown it."""
         return _DEVIATIONS * release.sigma * math.sqrt(2.0 / 3.0) / n_samples
 
-    def _learn(self, table: Rows, release: Release, stream: RandomStream) -> None:
-        X = table.X
-        margin = min(self._margin(release, table.n_rows), 0.25)
+    def _learn(self, records: Records, release: Release, stream: RandomStream) -> None:
+        X = records.X
+        margin = min(self._margin(release, records.n_rows), 0.25)
         first, last = (min(max(level, margin), 1.0 - margin) for level in self.quantiles)
         self.quantiles_ = first, last
-        mechanism = release.mechanism(stream)
-        low, high = _bisect(
-            table, self._range(X.shape[1]), self.quantiles_, self.smallest, release.times, mechanism
-        )
+        steps = self.quantiles_, self.smallest, release.times
+        low, high = _bisect(records, self._range(X.shape[1]), *steps, release.mechanism(stream))
         lower, upper = feature_bounds(self.lower, self.upper, X.shape[1])
         self.lower_ = np.maximum(self.smallest * np.sinh(low), lower)
         self.upper_ = np.minimum(self.smallest * np.sinh(high), upper)
@@ -202,7 +201,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
 
 
 def _bisect(
-    table: Rows,
+    records: Records,
     limits: tuple[np.ndarray, np.ndarray],
     levels: tuple[float, float],
     smallest: float,
@@ -214,12 +213,12 @@ def _bisect(
     Only the histograms depend on rows, and each is released before it is used. Returned are the
     outer ends of the intervals that hold the two, on the scale of ``asinh(x / smallest)``.
     """
-    n_samples = table.n_rows
+    n_samples = records.n_rows
     low, high = (np.stack([limit, limit]) for limit in limits)
     wanted = n_samples * np.array(levels)[:, np.newaxis]
     for _ in range(steps):
         middle = (low + high) / 2.0
-        cells = centred_histogram(table.X, smallest * np.sinh(middle), table.shares)
+        cells = centred_histogram(records.X, smallest * np.sinh(middle), records.row_weight)
         noisy = mechanism.release(cells)
         # The three counts are known to add up to n.
         counts = noisy - noisy.mean(axis=0) + n_samples / 3.0

@@ -19,9 +19,10 @@ from skdp.preprocessing._group_moments import (
     group_moment_sums,
     group_statistics,
 )
-from skdp.preprocessing._private_transformer import PrivateTransformer, Rows
+from skdp.preprocessing._private_transformer import PrivateTransformer
 from skdp.preprocessing.bounded_scaler import feature_bounds, middle_and_half, to_unit_interval
 from skdp.sklearn_bases import OneToOneFeatureMixin
+from skdp.tables.records import Records
 
 # Weight w of the squares in the pair (u, w (u^2 - c)), c = (1 + 1/w^2) / 2, u in [-1, 1]. Both
 # minimise the noise of the two moments together. Under replace-one the pairs then lie no further
@@ -195,23 +196,23 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     def _theorem(self) -> str:
         return "sums of all features" + (" and of their squares" if self.with_std else "")
 
-    def _learn(self, table: Rows, release: Release, stream: RandomStream) -> None:
+    def _learn(self, records: Records, release: Release, stream: RandomStream) -> None:
         self._centres = self.with_mean
         self._radius: Any = self.input_norm
         learn = self._learn_bounded_features if self._radius is None else self._learn_bounded_rows
-        self.mean_, scale = learn(table, release.mechanism(stream))
+        self.mean_, scale = learn(records, release.mechanism(stream))
         self.scale_ = scale if self.with_std else None
         self.var_ = scale**2 if self.with_std else None
-        self.data_norm_ = self._largest_norm(table.X.shape[1])
+        self.data_norm_ = self._largest_norm(records.n_features)
 
     def _learn_bounded_features(
-        self, table: Rows, mechanism: AdditiveMechanism
+        self, records: Records, mechanism: AdditiveMechanism
     ) -> tuple[np.ndarray, np.ndarray]:
-        n_samples, n_features = table.n_rows, table.X.shape[1]
+        n_samples, n_features = records.n_rows, records.n_features
         self._bounds = lower, upper = feature_bounds(self.lower, self.upper, n_features)
         weight = self._weight()
         sums = np.zeros((2 if self.with_std else 1, n_features))
-        for block, shares in row_blocks(table.X, table.shares):
+        for block, shares in row_blocks(records.X, records.row_weight):
             sums += moment_sums(to_unit_interval(block, lower, upper), weight, shares)
         noisy = mechanism.release(sums) / n_samples
         # From here on only released and public numbers.
@@ -222,13 +223,13 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         return mean, half * np.sqrt(_variances(noisy, float(mechanism.sigma) / n_samples, weight))
 
     def _learn_bounded_rows(
-        self, table: Rows, mechanism: AdditiveMechanism
+        self, records: Records, mechanism: AdditiveMechanism
     ) -> tuple[np.ndarray, np.ndarray]:
-        n_samples, n_features = table.n_rows, table.X.shape[1]
+        n_samples, n_features = records.n_rows, records.n_features
         radius = float(self._radius)
         n_groups = self._count_groups(n_features)
         sums = np.zeros(n_groups + n_features)
-        for block, shares in row_blocks(table.X, table.shares):
+        for block, shares in row_blocks(records.X, records.row_weight):
             units = bound_rows(block.astype(np.float64), radius) / radius
             sums += group_moment_sums(units, n_groups, shares)
         noisy = mechanism.release(sums) / n_samples

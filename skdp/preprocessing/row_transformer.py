@@ -10,11 +10,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.dask_tables import as_encoded, is_dask_array
 from skdp.inputs import canonical_rows, validate_private_data, validate_rows
 from skdp.parameters import DeclaredParameters, released
 from skdp.row_bounds import note_bound
-from skdp.row_sources import RowSource, encode_rows
+from skdp.row_sources import RowSource
 from skdp.sklearn_bases import BaseEstimator, TransformerMixin
 
 
@@ -47,17 +46,15 @@ class RowTransformer(DeclaredParameters, TransformerMixin, BaseEstimator, ABC):
             transformed as they are read, and an array of Dask a lazy one.
         """
         check_is_fitted(self)
-        table, X = X, self._validate(X, reset=False, look=False)
-        if isinstance(X, RowSource):
-            make = sparse.csr_matrix if X.is_sparse else np.zeros
-            few = self._apply(make((1, X.shape[1]), dtype=X.dtype))
+        rows = self._validate(X, reset=False, look=False)
+        if isinstance(rows, RowSource):
+            make = sparse.csr_matrix if rows.is_sparse else np.zeros
+            few = self._apply(make((1, rows.shape[1]), dtype=rows.dtype))
             # A later fit is not to change rows that are yet to be read.
             encode = copy.copy(self)._transform_block
-            if is_dask_array(table):
-                return as_encoded(table, encode, few)
-            rows = encode_rows(X, encode, few, self._makes_rows_alone)
+            rows = rows.encoded(encode, few, self._makes_rows_alone)
         else:
-            rows = self._apply(X)
+            rows = self._apply(rows)
         return note_bound(rows, self.data_norm_) if self._bounds_rows else rows
 
     @abstractmethod
@@ -69,8 +66,8 @@ class RowTransformer(DeclaredParameters, TransformerMixin, BaseEstimator, ABC):
         block = validate_private_data(self, block, reset=False, **self._checks())
         return self._apply(canonical_rows(block))
 
-    def _validate(self, X: Any, *, reset: bool, **options: Any) -> Any:
-        return canonical_rows(validate_rows(self, X, reset=reset, **options, **self._checks()))
+    def _validate(self, X: Any, **options: Any) -> Any:
+        return canonical_rows(validate_rows(self, X, **options, **self._checks()))
 
     def _checks(self) -> dict[str, Any]:
         accepted = "csr" if self._accepts_sparse else False

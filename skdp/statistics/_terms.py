@@ -12,7 +12,6 @@ import numpy as np
 
 from skdp.accounting import Event
 from skdp.budget.charging import charge
-from skdp.dask_tables import in_partitions_of_all
 from skdp.fitting import FitProgress, PrivateRelease
 from skdp.mechanisms import RandomStream, resolve_random_state
 from skdp.mechanisms.random_stream import is_seeded
@@ -21,6 +20,7 @@ from skdp.parameters import check_choice, check_real
 from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.statistics._columns import cells_of
 from skdp.statistics.noise import Plan, plan_noise
+from skdp.tables.places import read_each, taken_for_granted
 
 MECHANISMS = ("auto", "laplace", "gaussian")
 _ARITHMETIC = (
@@ -34,6 +34,11 @@ class _Cells(NamedTuple):
 
     n_rows: int
     columns: list[np.ndarray]
+    assumptions: tuple[str, ...]
+    by_unit: bool = False
+
+    def check_rows(self) -> None:
+        """Do nothing: what is used of the cells is in memory."""
 
 
 class Noisy(NamedTuple):
@@ -92,12 +97,12 @@ class Terms(PrivateRelease):
         check_real("confidence", self.confidence, at_least=1e-12, at_most=1.0 - 1e-12)
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> _Cells:
-        """Read columns by the functions `X`; Dask reads each row once for all."""
+        """Read columns by the functions `X`; each row is read once for all of them."""
         asked = zip(X, params.values(), strict=True)
-        found = in_partitions_of_all([(partial(_read, read), column) for read, column in asked])
+        found = read_each([(partial(_read, read), column) for read, column in asked])
         if len(set(map(len, found))) > 1:
             raise ValueError("columns must have one cell for each record, all of one length.")
-        return _Cells(len(found[0]), found)
+        return _Cells(len(found[0]), found, taken_for_granted(*params.values()))
 
     def _public_rows(self, table: _Cells) -> int | None:
         return table.n_rows if self.adjacency == "replace-one" else None

@@ -325,9 +325,9 @@ class RandomisedResponse(OperaSVC):
         spent = super()._account(plan)
         return replace(spent, epsilon=1.0, event=PureDPEvent(1.0), accountant="pld")
 
-    def _carry_out(self, plan, problems, stream, progress):
+    def _carry_out(self, plan, records, stream, progress):
         total = np.zeros(plan.model.n_weights)
-        problems[0].sum_clipped(total.copy(), None, np.inf, total)
+        records.bind(plan.model)[0].sum_clipped(total.copy(), None, np.inf, total)
         lies = stream.uniform(1)[0] < 1.0 / (1.0 + np.e)
         return np.full(total.size, 1.0 if (total[1] > 0.0) != lies else -1.0)
 

@@ -115,8 +115,8 @@ class NoClipping(DPSGDClassifier):
 class SharedByColumns(DPSGDClassifier):
     """Draws one noise value and adds it to all weights."""
 
-    def _carry_out(self, plan, problems, stream, progress):
-        quiet = super()._carry_out(replace(plan, sigma=1e-9), problems, stream, progress)
+    def _carry_out(self, plan, records, stream, progress):
+        quiet = super()._carry_out(replace(plan, sigma=1e-9), records, stream, progress)
         return quiet + plan.sigma * stream.standard_normal(1)
 
 

@@ -54,8 +54,8 @@ class LipschitzForTwice(OperaSVC):
 class SharedByClasses(OperaSVC):
     """Draws the noise of one class and adds it to all."""
 
-    def _carry_out(self, plan, problems, stream, progress):
-        quiet = super()._carry_out(replace(plan, sigma=1e-9), problems, stream, progress)
+    def _carry_out(self, plan, records, stream, progress):
+        quiet = super()._carry_out(replace(plan, sigma=1e-9), records, stream, progress)
         noise = plan.sigma * stream.standard_normal(quiet.size // plan.model.n_parts)
         return quiet + np.tile(noise, plan.model.n_parts)
 

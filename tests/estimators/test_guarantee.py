@@ -94,9 +94,9 @@ def test_replay_catches_control_flow_that_depends_on_rows(monkeypatch):
     estimator = OperaSVC(classes=[0, 1])
 
     class Leaky(OperaSVC):
-        def _carry_out(self, plan, problems, stream, progress):
-            for _ in range(int(problems[0].rows.n_rows)):
-                weights = super()._carry_out(plan, problems, stream, progress)
+        def _carry_out(self, plan, records, stream, progress):
+            for _ in range(records.n_rows):
+                weights = super()._carry_out(plan, records, stream, progress)
             return weights
 
     X, y = rows(n=20)

@@ -5,9 +5,10 @@ import pytest
 from models_by_blocks import MODELS, N_COLUMNS, make_table
 from sklearn.base import clone
 
-import skdp.partitions as partitions
 import skdp.row_sources as row_sources
+import skdp.tables._partitions as partitions
 from skdp.row_sources import RowSource
+from skdp.tables.places import row_source
 from skdp.testing import replay_on_neighbour
 
 REPLACED = ("output", "objective", "all rows", "subsets", "moments", "moments, steps")
@@ -58,5 +59,5 @@ def test_neighbours_move_releases_as_far_as_is_said(store, name):
 
 def test_the_table_of_the_test_is_read_in_blocks(store):
     X, _ = make_table()
-    rows = partitions.row_source(store(X))
+    rows = row_source(store(X))
     assert isinstance(rows, RowSource) and not rows.is_one_block

@@ -13,14 +13,15 @@ import pytest
 from models_by_blocks import MODELS, N_COLUMNS, N_ROWS, PUBLIC, make_table, weights
 from sklearn.base import clone
 
-import skdp.partitions as partitions
 import skdp.row_sources as row_sources
+import skdp.tables._partitions as partitions
 from skdp import DPSGDClassifier, GrpuaLogisticRegression, OperaLogisticRegression
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import BudgetExceededError
 from skdp.losses import ClippedLoss, LogisticLoss, SoftmaxLoss
 from skdp.metrics import PrivateEvaluation
 from skdp.solvers import RegularisedObjective, Rows
+from skdp.tables.places import row_source
 from skdp.testing.frozen import fit_frozen
 
 da = pytest.importorskip("dask.array", reason="needs dask")
@@ -110,7 +111,7 @@ def test_other_types_unknown_sizes_and_empty_partitions_are_taken(table):
 
 def test_rows_are_found_by_their_numbers_and_numbers_of_numbers(table):
     X = table[0]
-    rows = partitions.row_source(cut(X, 5))
+    rows = row_source(cut(X, 5))
     index = np.array([7, 7, 2000, 13, 2599])
     assert np.array_equal(rows.take(np.sort(index)), X[np.sort(index)])
     chosen = rows[index]
@@ -127,7 +128,7 @@ def seen(block, chosen, *columns):
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 66, 130])
 def test_each_partition_is_used_once_and_in_order(count):
     numbers = np.arange(20.0 * count)
-    rows = partitions.row_source(da.from_array(np.tile(numbers[:, None], 3), chunks=(20, -1)))
+    rows = row_source(da.from_array(np.tile(numbers[:, None], 3), chunks=(20, -1)))
     assert len(rows._blocks) == count
     parts = list(rows.map(seen, (numbers,)))
     assert len(parts) == count
@@ -138,7 +139,7 @@ def test_each_partition_is_used_once_and_in_order(count):
 @pytest.mark.parametrize(("count", "drawn"), [(1, 5000), (7, 1500)])
 def test_rows_that_were_drawn_keep_their_order_and_their_columns(count, drawn):
     numbers = np.arange(float(N_ROWS))
-    whole = partitions.row_source(cut(np.tile(numbers[:, None], 3), count))
+    whole = row_source(cut(np.tile(numbers[:, None], 3), count))
     rng = np.random.default_rng(drawn)
     index = rng.integers(0, N_ROWS, drawn)
     for rows in (whole[index], whole[np.arange(N_ROWS)[::-1]][N_ROWS - 1 - index]):
@@ -165,7 +166,7 @@ def test_values_and_curvature_of_chosen_rows_are_as_in_memory(table, loss, index
     targets = (y % 3).astype(np.int32) if loss.n_outputs > 1 else 2 * y - 1
     one, other = (
         RegularisedObjective(Rows.from_matrix(rows, targets, 1.0, 0.5), loss, 0.1)
-        for rows in (X, partitions.row_source(cut(X, 7)))
+        for rows in (X, row_source(cut(X, 7)))
     )
     at = np.linspace(-1.0, 2.0, one.n_weights)
     for method in ("value_and_gradient", "hessian"):

@@ -71,7 +71,7 @@ def test_no_part_splits_a_unit_whatever_holds_the_ids(adjacency, n_units):
         ]
         for groups in containers(ids):
             units = units_of(groups)
-            whole = Table(X, y, {}, groups, units.codes, units.weights())
+            whole = Table(X, y, units=units, row_weight=units.weights(), groups=groups)
             for numbers in parts:
                 part = whole.part(numbers)
                 inside = np.round(100 * part.X[:, 3]).astype(int)
@@ -79,7 +79,7 @@ def test_no_part_splits_a_unit_whatever_holds_the_ids(adjacency, n_units):
                 assert inside.size == np.isin(ids, inside).sum()  # all rows of its units
                 pairs = set(zip(units_of(part.groups).codes, inside, strict=True))
                 assert len(pairs) == len(numbers)  # and their ids
-                assert part.shares.sum() == pytest.approx(len(numbers))
+                assert part.row_weight.sum() == pytest.approx(len(numbers))
 
 
 @pytest.mark.parametrize("method", QUICK)
@@ -99,15 +99,15 @@ def test_parts_are_of_units_and_every_fit_is_told_their_ids(method):
 def test_a_unit_scores_the_mean_of_its_rows():
     X, y, ids = table()
     units = units_of(ids)
-    whole = Table(X, y, {}, ids, units.codes, units.weights())
+    whole = Table(X, y, units=units, row_weight=units.weights(), groups=ids)
     model = OperaLogisticRegression(epsilon=50.0, data_norm=1.0).fit(X, y)
     part = whole.part(np.arange(10, 30))
     right = model.predict(X) == y
     expected = sum(right[ids == each].mean() for each in range(10, 30))
     for scorer in (resolve_scoring("accuracy"), make_row_scorer(lambda y, p: y == p)):
-        found = scorer.total(model, part.X, part.y, part.shares)
+        found = scorer.total(model, part.X, part.targets, part.row_weight)
         # Each row is rounded down, so that sums are exact.
-        assert expected - part.y.size * 2.0**-22 <= found <= expected + 1e-12
+        assert expected - part.targets.size * 2.0**-22 <= found <= expected + 1e-12
 
 
 def changed(X, y, ids, unit, rows):

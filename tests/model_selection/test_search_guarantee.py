@@ -234,7 +234,7 @@ def outputs(plan, candidates, y, seed):
         search = Search(
             plan=plan,
             candidates=candidates,
-            table=Table(X, y, {}),
+            table=Table(X, y),
             parts=parts,
             labels=np.array([0, 1]),
             scorer=resolve_scoring("accuracy"),

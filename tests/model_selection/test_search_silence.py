@@ -311,15 +311,15 @@ def test_a_row_that_cannot_be_scored_counts_as_the_worst(kind, spoiled):
     bad = X.copy()
     bad[list(spoiled), 0] = 99.0
     kept = np.setdiff1d(np.arange(ROWS), list(spoiled))
-    assert _total(model, Table(bad, y, {}), scorer) == right[kept].sum()
+    assert _total(model, Table(bad, y), scorer) == right[kept].sum()
 
 
 def test_a_score_that_no_row_has_is_a_failure():
     X, y = rows(ROWS)
     model, scorer = Fragile(classes=[0, 1]).fit(X, y), resolve_scoring("accuracy")
-    assert _total(model, Table(X[:0], y[:0], {}), scorer) == 0.0
+    assert _total(model, Table(X[:0], y[:0]), scorer) == 0.0
     with pytest.raises(ValueError, match="too large"):
-        _total(model, Table(X + 99.0, y, {}), scorer)
+        _total(model, Table(X + 99.0, y), scorer)
 
 
 @pytest.mark.daily(1)

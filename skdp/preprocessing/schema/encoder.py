@@ -16,7 +16,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.dask_tables import as_rows_are_read
 from skdp.exceptions import SchemaError
 from skdp.parameters import PlainParameters
 from skdp.pipelines import behind_others
@@ -25,14 +24,14 @@ from skdp.preprocessing.schema.columns import Interaction, coarsen, multiply
 from skdp.preprocessing.schema.frames import (
     column_arrays,
     column_dtypes,
-    is_read_later,
     refuse_container,
     rows_as_array,
 )
 from skdp.preprocessing.schema.label import NumericLabel
 from skdp.preprocessing.schema.lists import KINDS
 from skdp.row_bounds import note_bound
-from skdp.row_sources import BlockTable, encode_rows, source_of
+from skdp.row_sources import BlockTable, source_of
+from skdp.tables.places import as_rows_are_read, is_read_later
 
 
 class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
@@ -153,7 +152,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
     def _encode(self, X: Any, *, predicting: bool) -> Any:
         if (source := source_of(X, converted=False)) is not None:
             encode = copy.copy(self)._encode_block
-            rows = encode_rows(source, encode, encode(source.read(0, 0)))
+            rows = source.encoded(encode, encode(source.read(0, 0)))
         else:
             rows = self._encode_block(X, predicting)
         return note_bound(rows, self.data_norm_)
@@ -231,7 +230,7 @@ class SchemaPreprocessor(ColumnTransformer):
         for _, encoder, _ in steps.transformers_:
             if isinstance(encoder, SchemaEncoder):  # and no word such as "drop"
                 encoder._tells = False
-        return encode_rows(source, steps.encode_block, steps.encode_block(source.read(0, 0)))
+        return source.encoded(steps.encode_block, steps.encode_block(source.read(0, 0)))
 
     def encode_block(self, block: Any) -> Any:
         """Encode rows in memory, or mapped there, of a table that has been looked at."""

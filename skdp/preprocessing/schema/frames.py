@@ -14,7 +14,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skdp.choices import ListedMissing
-from skdp.dask_tables import is_of_dask, split_partitions
 from skdp.parameters import check_integer
 from skdp.preprocessing.schema.base import (
     Column,
@@ -27,7 +26,7 @@ from skdp.preprocessing.schema.columns import NumericColumn
 from skdp.preprocessing.schema.files import refuse_unknown
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel
 from skdp.preprocessing.schema.lists import KINDS, BooleanColumn, CategoricalColumn
-from skdp.row_sources import BlockTable, in_blocks
+from skdp.tables.places import split_columns
 
 # Options of pandas.read_csv that say where cells begin and end, and nothing of what they mean.
 _LAYOUT = (
@@ -163,21 +162,8 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
     if groups:
         wanted.append((str(schema.unit.column), np.asarray))
     read = [(name, partial(_read_cells, name, encode)) for name, encode in wanted]
-    X, columns = _split_columns(frame, schema.features, read)
+    X, columns = split_columns(frame, schema.features, read)
     return X, *columns
-
-
-def _split_columns(frame: Any, names: list[str], read: list[tuple[str, Any]]) -> tuple[Any, Any]:
-    """Return named columns, and those of functions of one column, of a table that lies anywhere."""
-    if is_of_dask(frame):
-        used = frame[list(dict.fromkeys((*names, *(name for name, _ in read))))]
-        return split_partitions(used, names, [cells for _, cells in read])
-    return frame[names], [in_blocks(cells, frame[[name]]) for name, cells in read]
-
-
-def is_read_later(table: Any) -> bool:
-    """Tell whether the rows of a table lie on disk or at workers."""
-    return isinstance(table, BlockTable) or is_of_dask(table)
 
 
 def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:

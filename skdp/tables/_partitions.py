@@ -1,35 +1,24 @@
-"""Tables of dask, whose rows lie in partitions: on this machine, or on those of a cluster.
+"""Rows of arrays of Dask, which lie in partitions: on this machine, or on those of a cluster.
 
 Functions of rows are called where partitions lie, and what they return is added up here. Lots are
 drawn here as well, and row numbers are sent: whichever worker does a task, and however often, it
-gives the same. dask is imported when it is met.
+gives the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, wraps
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.dask_tables import (
-    CHECKED,
-    FAILED,
-    TRUSTED,
-    Columns,
-    compute,
-    delayed,
-    is_dask_array,
-    persist,
-    sized,
-)
 from skdp.digests import Digester
 from skdp.exceptions import RowsChangedError
-from skdp.row_sources import FEWEST_ROWS, Index, RowSource, source_of
-
-Method = TypeVar("Method", bound=Callable[..., Any])
+from skdp.row_sources import FEWEST_ROWS, Index, RowSource
+from skdp.tables import _dask_tables as of_dask
+from skdp.tables._dask_tables import delayed, persist
 
 # Fewest rows of a partition, and of a sum on average: see FEWEST_ROWS.
 _FEWEST_ROWS = 2 * FEWEST_ROWS
@@ -37,28 +26,23 @@ _FEWEST_ROWS = 2 * FEWEST_ROWS
 _AT_ONCE, _SENT_BYTES = 64, 1 << 23
 
 
-def row_source(X: Any, converted: bool = True) -> RowSource | None:
-    """Return the rows of a table in files, in blocks or in partitions of dask, None of others."""
-    return _dask_rows(X, converted) if is_dask_array(X) else source_of(X, converted)
-
-
-def _dask_rows(X: Any, converted: bool) -> RowSource | None:
+def dask_rows(X: Any, converted: bool = True) -> DaskRows | None:
+    """Return the rows of an array of Dask; None if it is refused as it is in memory."""
     if not isinstance(X._meta, np.ndarray) or X.dtype.kind not in "biufc":
         raise TypeError(
             f"X is a dask array of {type(X._meta).__name__} of {X.dtype}: its blocks must be "
             "arrays of numpy, of numbers."
         )
     if X.ndim != 2 or X.dtype.kind == "c":
-        return None  # and is refused as it is in memory
-    X = sized(X)
+        return None
+    X = of_dask.sized(X)
     if X.shape[0] == 0:
         return None
-    X = X.rechunk({0: _merged(X.chunks[0]), 1: -1})
     kept = not converted or X.dtype in (np.float32, np.float64)
-    dtype = X.dtype if kept else np.dtype(np.float64)
-    rows = DaskRows(list(X.to_delayed().ravel()), X.chunks[0], X.shape[1], dtype)
-    # What is optimised for rows alone would be read anew for columns that come of the same.
-    rows.as_given = partial(X.to_delayed, optimize_graph=False)
+    merged = X.rechunk({0: _merged(X.chunks[0]), 1: -1})
+    blocks, sizes = list(merged.to_delayed().ravel()), merged.chunks[0]
+    rows = DaskRows(blocks, sizes, X.shape[1], X.dtype if kept else np.dtype(np.float64))
+    rows.given = X, merged
     return rows
 
 
@@ -99,8 +83,8 @@ class DaskRows(RowSource):
     """
 
     is_one_block = False
-    assumptions = (CHECKED, TRUSTED)
-    as_given: Callable[[], Any] | None = None  # partitions that share what they are made of
+    assumptions = of_dask.CHECKED, of_dask.TRUSTED
+    given: Any = None  # the array, and that of larger partitions which are those of the rows
 
     def __init__(
         self,
@@ -120,23 +104,27 @@ class DaskRows(RowSource):
         self._digests: dict[int, bytes] = {}  # by the number of the partition
         self._changed = False
 
-    def look(self, function: Callable[..., Any], columns: Columns | None) -> list[Any]:
+    def look(self, function: Callable[..., Any], beside: Any) -> list[Any]:
         """Return what a function gives of partitions, and read columns beside them with these.
 
         What rows tell may be told after a charge alone, as that they have changed.
         """
-        kept = self._blocks
         try:
-            if columns is None or not columns.is_lazy or self.as_given is None:
+            if beside is None or not beside.is_lazy or self.given is None:
                 return list(self.map(function))
-            self._blocks = list(self.as_given().ravel())
-            tasks = self._tasks(function, (), self._chosen(None))
-            return [self._found(answer) for answer in columns.read(tasks)]
+            # What is optimised for rows alone would be read anew for columns that come of the same.
+            alike = list(self.given[1].to_delayed(optimize_graph=False).ravel())
+            tasks = self._tasks(function, (), self._chosen(None), alike)
+            return [self._found(answer) for answer in beside.read(tasks)]
         except RowsChangedError:
             self._changed = True
             return []
-        finally:
-            self._blocks = kept
+
+    def encoded(self, encode: Callable[[Any], Any], few: Any, alone: bool = True) -> Any:
+        """Return the lazy array of what a function makes of rows, where they lie."""
+        if self.given is None:
+            return super().encoded(encode, few, alone)
+        return of_dask.map_parts(self.given[0], encode, few)
 
     def map(
         self,
@@ -182,7 +170,7 @@ class DaskRows(RowSource):
         chosen = self._split(places[order])
         if len(self._digests) < len(self._blocks):
             list(self._results(self._tasks(_nothing, (), self._chosen(None))))
-        call = delayed(_Call(_pick, self.shape[1], self.dtype, self._digester), traverse=False)
+        call = delayed(_Call(_take, self.shape[1], self.dtype, self._digester), traverse=False)
         pick = delayed(_run_alike)
         known = [self._digests[k] for k in range(len(self._blocks))]
         given = known, np.diff(self._ends), self._blocks, _send(chosen)
@@ -208,7 +196,9 @@ class DaskRows(RowSource):
         parts = np.split(places, np.searchsorted(places, self._ends[1:-1]))
         return [part - first for part, first in zip(parts, self._ends, strict=False)]
 
-    def _tasks(self, function: Any, columns: Sequence[Any], chosen: list[Any]) -> list[Any]:
+    def _tasks(
+        self, function: Any, columns: Sequence[Any], chosen: list[Any], blocks: Any = None
+    ) -> list[Any]:
         """Return one task for each partition of which rows are chosen."""
         if self._changed:
             raise RowsChangedError()
@@ -216,7 +206,7 @@ class DaskRows(RowSource):
         call, run = delayed(call, traverse=False), delayed(_run)
         own = [self._kept_beside(column) for column in columns]
         sizes = np.diff(self._ends)
-        parts = zip(enumerate(sizes), self._blocks, chosen, *own, strict=True)
+        parts = zip(enumerate(sizes), blocks or self._blocks, chosen, *own, strict=True)
         return [
             run(call, *numbered, block, numbers, *beside)
             for numbered, block, numbers, *beside in parts
@@ -235,12 +225,12 @@ class DaskRows(RowSource):
 
     def _results(self, tasks: list[Any]) -> Iterator[Any]:
         for first in range(0, len(tasks), _AT_ONCE):
-            yield from map(self._found, compute(tasks[first : first + _AT_ONCE]))
+            yield from map(self._found, of_dask.compute(tasks[first : first + _AT_ONCE]))
 
     def _found(self, answer: Any) -> Any:
         """Return what a task has found, of the partition that was seen before."""
         if isinstance(answer, _Failed):
-            raise (RowsChangedError() if answer.changed else RuntimeError(FAILED))
+            raise (RowsChangedError() if answer.changed else RuntimeError(of_dask.FAILED))
         if self._digests.setdefault(answer.number, answer.digest) != answer.digest:
             raise RowsChangedError()
         return answer.found
@@ -288,10 +278,6 @@ def _take(block: Any, chosen: Index) -> Any:
     return block.take(chosen, axis=0)
 
 
-def _pick(block: Any, chosen: Index) -> Any:
-    return block[chosen]
-
-
 def _send(parts: Sequence[NDArray[Any]]) -> list[Any]:
     """Return parts of a column as tasks that have been done, and can be done again elsewhere."""
     task = delayed(np.ascontiguousarray)
@@ -300,39 +286,3 @@ def _send(parts: Sequence[NDArray[Any]]) -> list[Any]:
     for k in range(0, len(parts), at_once):
         sent += persist(map(task, parts[k : k + at_once]))
     return sent
-
-
-def by_partitions(method: Method) -> Method:
-    """Make a method of rows return a lazy array of dask for one, and what it did for others.
-
-    Workers are given the model without its budget.
-    """
-
-    @wraps(method)
-    def of_rows(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        if not is_dask_array(X) or X.ndim != 2:
-            return method(self, X, *args, **options)
-        left_here = ("accountant", "_bound_accountant", "random_state")
-        state = {name: value for name, value in vars(self).items() if name not in left_here}
-        apply = partial(_apply, type(self), state, method.__name__, args, options)
-        example = apply(np.zeros((1, X.shape[1]), X.dtype))[:0]
-        X = X.rechunk({1: -1})
-        return X.map_blocks(
-            partial(_apply_to_some, apply, example),
-            meta=example,
-            drop_axis=[1] if example.ndim == 1 else [],
-            new_axis=list(range(2, example.ndim)) or None,
-            chunks=(X.chunks[0], *((size,) for size in example.shape[1:])),
-        )
-
-    return of_rows  # type: ignore[return-value]
-
-
-def _apply(kind: type, state: dict[str, Any], name: str, args: Any, options: Any, X: Any) -> Any:
-    model: Any = object.__new__(kind)
-    vars(model).update(state)
-    return getattr(model, name)(X, *args, **options)
-
-
-def _apply_to_some(apply: Callable[[Any], Any], example: Any, X: Any) -> Any:
-    return apply(X) if len(X) else example

@@ -1,0 +1,210 @@
+"""Tables of Dask, which are read partition by partition, where the partitions lie.
+
+Whoever made such a table has imported dask; nobody else does.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp.digests import Digester
+from skdp.exceptions import RowsChangedError, SchemaError
+from skdp.silence import around_runs
+
+FAILED = (
+    "dask could not compute a partition of the table: a task failed, a partition has not the rows "
+    "and columns that the array declares, or workers were lost. What was said is withheld, since "
+    "it may quote private values, and what was charged stays."
+)
+TRUSTED = (
+    "workers of Dask, its scheduler and the wires between them see rows and what is computed of "
+    "them without noise, and are trusted as this process is"
+)
+CHECKED = (
+    "whether a table is found to have changed while it was in use depends on its source alone: a "
+    "change that is found ends in an error and no release"
+)
+
+# What holds the sizes of partitions of a frame that were read before.
+SIZES = "_skdp_sizes"
+
+
+def is_of_dask(X: Any) -> bool:
+    """Tell whether a table or column is an array or a frame of Dask."""
+    return all(hasattr(type(X), name) for name in ("__dask_graph__", "to_delayed", "ndim"))
+
+
+def is_dask_array(X: Any) -> bool:
+    """Tell whether a table or column is an array of Dask."""
+    return is_of_dask(X) and hasattr(X, "chunks")
+
+
+def delayed(function: Any, **options: Any) -> Any:
+    """Return the function whose calls are tasks, each done anew."""
+    import dask
+
+    return dask.delayed(function, pure=False, **options)
+
+
+def compute(tasks: Iterable[Any], **options: Any) -> tuple[Any, ...]:
+    """Return what tasks give; no error quotes what they have seen."""
+    import dask
+
+    return _public_errors(lambda: dask.compute(*tasks, **options))
+
+
+def persist(tasks: Iterable[Any]) -> list[Any]:
+    """Have tasks done, and their results kept where they are."""
+    import dask
+
+    return _public_errors(lambda: list(dask.persist(*tasks)))
+
+
+def compute_together(groups: Sequence[Any]) -> list[list[Any]]:
+    """Return what groups of tasks give, in one computation; what they share is done once."""
+    ends = np.cumsum([len(group) for group in groups])
+    # What is optimised for one group alone would be read anew for others.
+    alone = len(groups) == 1
+    found = compute([task for group in groups for task in group], optimize_graph=alone)
+    return [list(found[end - len(own) : end]) for own, end in zip(groups, ends, strict=True)]
+
+
+def parts_of(X: Any, alone: bool = True) -> list[Any]:
+    """Return the parts of a table as tasks, which share theirs with those of others unless alone.
+
+    What is known to be wanted alone may be read without the columns beside it.
+    """
+    if is_dask_array(X):
+        X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
+    parts = X.to_delayed(optimize_graph=alone)
+    return list(parts.ravel() if isinstance(parts, np.ndarray) else parts)
+
+
+def joined(parts: list[Any]) -> Any:
+    """Return the parts of a column as one."""
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    if all(map(sparse.issparse, parts)):
+        return sparse.vstack(parts, format="csr")
+    from dask.dataframe.dispatch import concat
+
+    return concat(parts)
+
+
+def sized(X: Any) -> Any:
+    """Return a table that knows how many rows it has."""
+    unknown = is_dask_array(X) and math.isnan(sum(X.shape))
+    return _public_errors(X.copy().compute_chunk_sizes) if unknown else X
+
+
+def map_parts(X: Any, function: Callable[[Any], Any], few: Any) -> Any:
+    """Return the lazy table of what a function makes of parts; `few` rows show their kind."""
+    if not is_dask_array(X):
+        rows = X.map_partitions(function, meta=few)
+        if hasattr(X, SIZES) and is_dask_array(rows):
+            rows._chunks = getattr(X, SIZES), rows.chunks[1]
+        return rows
+    return X.rechunk({1: -1}).map_blocks(
+        functools.partial(_of_rows, function, few[:0]),
+        meta=few[:0],
+        drop_axis=[1] if few.ndim == 1 else [],
+        new_axis=list(range(2, few.ndim)) or None,
+        chunks=(X.chunks[0], *((size,) for size in few.shape[1:])),
+    )
+
+
+def _of_rows(function: Callable[[Any], Any], nothing: Any, part: Any) -> Any:
+    return function(part) if len(part) else nothing
+
+
+def ask_each(asked: Sequence[tuple[Callable[[Any], Any], Any]]) -> list[list[Any]]:
+    """Return what functions give of parts of tables, None of parts without rows, at once."""
+    tasks = []
+    for function, X in asked:
+        run = delayed(functools.partial(_run, function))
+        tasks.append([run(part) for part in parts_of(X, alone=len(asked) == 1)])
+    found = compute_together(tasks) if tasks else []
+    for error in (error for answers in found for _, error in answers if error is not None):
+        raise error
+    return [[answer for answer, _ in answers] for answers in found]
+
+
+def _run(function: Callable[[Any], Any], part: Any) -> tuple[Any, BaseException | None]:
+    """Return what a function gives, or its error, which Dask would log with what it was given."""
+    try:
+        with around_runs():
+            return function(part) if len(part) else None, None
+    except (Exception, SystemExit) as error:
+        return None, error
+
+
+def know(digester: Digester, part: Any) -> tuple[bytes | None, int]:
+    """Return the digest of a part, None without rows, which may be of any type, and its length."""
+    return digester.digest(part) if len(part) else None, len(part)
+
+
+def sealed(X: Any, digester: Digester, known: Sequence[Any], names: list[str] | None = None) -> Any:
+    """Return a table of the same rows, and of some columns, which are compared when computed.
+
+    Of each partition the digest and the number of rows are known.
+    """
+    digests, sizes = [own[0] for own in known], tuple(own[1] for own in known)
+    seal = _Seal(digester, digests, names)
+    if is_dask_array(X):
+        import dask.array
+
+        pass_on = delayed(_pass_on)
+        blocks = [pass_on(part, k, seal) for k, part in enumerate(parts_of(X))]
+        parts = zip(blocks, X.chunks[0], strict=True)
+        return dask.array.concatenate(
+            [
+                dask.array.from_delayed(block, (size, *X.shape[1:]), meta=X._meta)
+                for block, size in parts
+            ]
+        )
+    import dask.dataframe
+
+    meta = X._meta if names is None else X._meta[names]
+    numbers = dask.dataframe.from_map(_numbered, range(len(digests)), meta=_numbered(0))
+    options = {"meta": meta, "align_dataframes": False}
+    found = dask.dataframe.map_partitions(_pass_on, X, numbers, seal, **options)
+    object.__setattr__(found, SIZES, sizes)
+    return found
+
+
+class _Seal:
+    """What parts are to be; no part of it is in the text that stands for it."""
+
+    def __init__(self, digester: Digester, digests: list[Any], names: list[str] | None) -> None:
+        self.digester, self.digests, self.names = digester, digests, names
+
+
+def _numbered(number: int) -> Any:
+    import pandas
+
+    return pandas.DataFrame({"number": [number]})
+
+
+def _pass_on(part: Any, number: Any, seal: _Seal) -> Any:
+    """Return a part, or the columns of it that are meant, if it is what it was."""
+    number = number if isinstance(number, int) else number["number"].iloc[0]
+    if know(seal.digester, part)[0] != seal.digests[number]:
+        raise RowsChangedError()
+    return part if seal.names is None else part[seal.names]
+
+
+def _public_errors(compute: Callable[[], Any]) -> Any:
+    error: Exception = RuntimeError(FAILED)
+    try:
+        return compute()
+    except (SchemaError, RowsChangedError) as said:  # in words of its own
+        error = type(said)(str(said))
+    except Exception:
+        pass
+    raise error

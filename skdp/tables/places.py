@@ -1,0 +1,200 @@
+"""Tables and columns wherever they lie: in memory, in files, or in partitions of Dask.
+
+Who uses these functions need not know where that is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.digests import Digester
+from skdp.exceptions import RowsChangedError
+from skdp.row_sources import BlockTable, RowSource, in_blocks, source_of
+from skdp.tables import _dask_tables as of_dask
+from skdp.tables._dask_tables import is_dask_array, is_of_dask
+from skdp.tables._partitions import dask_rows
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+Read = Callable[[Any], NDArray[Any]]
+
+
+def row_source(X: Any, converted: bool = True) -> RowSource | None:
+    """Return the rows of a table that are not in memory as they are read; None of others."""
+    return dask_rows(X, converted) if is_dask_array(X) else source_of(X, converted)
+
+
+def is_read_later(X: Any) -> bool:
+    """Tell whether a table's rows are read when they are used."""
+    return isinstance(X, BlockTable) or is_of_dask(X)
+
+
+def taken_for_granted(*tables: Any) -> tuple[str, ...]:
+    """Return what a guarantee takes for granted of where tables and columns lie."""
+    said = [table.assumptions for table in tables if isinstance(table, BlockTable)]
+    said += [(of_dask.CHECKED, of_dask.TRUSTED)] if any(map(is_of_dask, tables)) else []
+    return tuple(dict.fromkeys(text for texts in said for text in texts))
+
+
+def without_rows(X: Any) -> Any:
+    """Return a table in memory with the columns and types of one whose rows are not read here."""
+    if not is_dask_array(X):
+        return X._meta if is_of_dask(X) else X
+    empty = np.empty((0, *X.shape[1:]), X.dtype)
+    return np.ma.asarray(empty) if isinstance(X._meta, np.ma.MaskedArray) else empty
+
+
+def counted(X: Any) -> Any:
+    """Return a table that knows how many rows it has, or a column of as many."""
+    sizes = getattr(X, of_dask.SIZES, None)
+    return of_dask.sized(X) if sizes is None else np.broadcast_to(0, (sum(sizes),))
+
+
+def in_memory(*given: Any) -> list[Any]:
+    """Return tables and columns in memory, those that are computed of one computation."""
+    return Columns(*given).found
+
+
+def read_each(asked: Sequence[tuple[Read, Any]]) -> list[NDArray[Any]]:
+    """Return what functions give for the rows of tables, of all that are computed at once.
+
+    Functions are called where rows lie.
+    """
+    answers = of_dask.ask_each([pair for pair in asked if is_of_dask(pair[1])])
+    return [
+        _joined(answers.pop(0), function, X) if is_of_dask(X) else function(X)
+        for function, X in asked
+    ]
+
+
+def _joined(answers: Sequence[Any], function: Read, X: Any) -> NDArray[Any]:
+    """Return answers for parts as one, of those that have rows."""
+    rows = [piece for piece in answers if piece is not None]
+    return np.concatenate(rows) if rows else function(without_rows(X))
+
+
+def split_columns(
+    frame: Any, features: list[str], columns: Sequence[tuple[str, Read]]
+) -> tuple[Any, list[NDArray[Any]]]:
+    """Return the features of a frame, and what functions read in columns that each one names.
+
+    Each partition of Dask is read once for all of it, and its rows are refused later if they, or
+    what the functions have seen beside them, are no longer what they were.
+    """
+    if not is_of_dask(frame):
+        return frame[features], [in_blocks(read, frame[[name]]) for name, read in columns]
+    frame = frame[list(dict.fromkeys((*features, *(name for name, _ in columns))))]
+    digester, functions = Digester(), [read for _, read in columns]
+    (found,) = of_dask.ask_each([(partial(_read_all, digester, functions), frame)])
+    empty = (None, 0), *(None for _ in columns)
+    known, *parts = zip(*(empty if part is None else part for part in found), strict=True)
+    cells = [_joined(own, read, frame) for own, read in zip(parts, functions, strict=True)]
+    return of_dask.sealed(frame, digester, known, features), cells
+
+
+def _read_all(digester: Digester, functions: Sequence[Read], part: Any) -> Any:
+    return of_dask.know(digester, part), *(function(part) for function in functions)
+
+
+class Columns:
+    """Columns beside a table, such as labels and ids, which are read with it in one computation.
+
+    Partitions whose rows come in another order each time would give rows the labels of others.
+    """
+
+    def __init__(self, *given: Any) -> None:
+        self._given, self._lazy = given, list(filter(is_of_dask, given))
+        self._digester = Digester()
+        self._digests: list[bytes] = []
+        self._found = None if self._lazy else list(given)
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether any of them is computed."""
+        return bool(self._lazy)
+
+    @property
+    def found(self) -> list[Any]:
+        """The columns in memory."""
+        if self._found is None:
+            self.read()
+        return self._found or []
+
+    def read(self, tasks: Sequence[Any] = ()) -> list[Any]:
+        """Read columns, and return what tasks about rows of the table give."""
+        answers, columns = self._compute(tasks)
+        self._digests = list(map(self._digester.digest, columns))
+        self._found = [columns.pop(0) if is_of_dask(c) else c for c in self._given]
+        return answers
+
+    def _compute(self, tasks: Sequence[Any] = ()) -> tuple[list[Any], list[Any]]:
+        lazy = [of_dask.parts_of(column, alone=False) for column in self._lazy]
+        answers, *columns = of_dask.compute_together([tasks, *lazy])
+        return answers, list(map(of_dask.joined, columns))
+
+    def seal(self, X: Any) -> Any:
+        """Read columns, and return a table whose rows are refused unless they are read alike."""
+        if not (self._lazy and is_of_dask(X)):
+            return X
+        X = of_dask.sized(X)
+        ask = of_dask.delayed(partial(of_dask.know, self._digester))
+        try:
+            known = self.read([ask(part) for part in of_dask.parts_of(X, alone=False)])
+        except RowsChangedError:  # is said again by what will be paid for
+            return X
+        return of_dask.sealed(X, self._digester, known)
+
+    def check_rows(self) -> None:
+        """Refuse columns that are not what they were, read once more."""
+        if self._lazy and list(map(self._digester.digest, self._compute()[1])) != self._digests:
+            raise RowsChangedError()
+
+
+def row_by_row(method: Method) -> Method:
+    """Have a model's method of rows return a lazy array for one of Dask.
+
+    Workers are given the model without its budget.
+    """
+
+    @wraps(method)
+    def of_rows(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if not is_dask_array(X) or X.ndim != 2:
+            return method(self, X, *args, **options)
+        left_here = ("accountant", "_bound_accountant", "random_state")
+        state = {name: value for name, value in vars(self).items() if name not in left_here}
+        apply = partial(_apply, type(self), state, method.__name__, args, options)
+        return of_dask.map_parts(X, apply, apply(np.zeros((1, X.shape[1]), X.dtype)))
+
+    return of_rows  # type: ignore[return-value]
+
+
+def _apply(kind: type, state: dict[str, Any], name: str, args: Any, options: Any, X: Any) -> Any:
+    model: Any = object.__new__(kind)
+    vars(model).update(state)
+    return getattr(model, name)(X, *args, **options)
+
+
+def as_rows_are_read(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a method that looks at columns, or encodes each row by itself, take tables of Dask."""
+
+    @wraps(method)
+    def call(transformer: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        few = method(transformer, without_rows(X), *arguments, **options)
+        if few is transformer or not is_of_dask(X):
+            return few
+        # A later fit is not to change rows that are yet to be encoded.
+        return of_dask.map_parts(X, partial(_transform, copy.deepcopy(transformer)), few)
+
+    return call
+
+
+def _transform(transformer: Any, part: Any) -> Any:
+    for step in (transformer, *(step for _, step, _ in getattr(transformer, "transformers_", ()))):
+        if hasattr(step, "_tells"):  # it is no word such as "drop"
+            step._tells = False  # a part may have none of what is listed
+    return transformer.transform(part)
