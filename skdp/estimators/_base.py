@@ -283,7 +283,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
         from skdp.plans.carry_out import carry_out
 
         lots: dict[str, Any] = {}
-        if records.by_unit and hasattr(plan, "lots"):
+        if records.by_unit and plan.lots is not None:
             lots["units"] = records.units
         return carry_out(plan, records.bind(plan.model), stream, progress.steps_done, **lots)
 
