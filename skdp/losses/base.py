@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NoReturn
 
@@ -119,6 +120,18 @@ def kernel_arguments(loss: Loss) -> tuple[Any, tuple[float, ...]]:
             f"{functions.family} functions compute."
         )
     return functions, tuple(map(float, numbers))
+
+
+def functions_named(name: str, *numbers: str) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a loss's method `scalar_functions`, by names in `losses/scalar.py` and of its own."""
+
+    def scalar_functions(loss: Any) -> tuple[Any, ...]:
+        """Return what kernels compute, and the numbers it takes."""
+        from skdp.losses import scalar  # whose import takes a second
+
+        return getattr(scalar, name), *(getattr(loss, number) for number in numbers)
+
+    return scalar_functions
 
 
 def check_n_classes(n_classes: int) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses._bounds import ROUND_UP, lambert_over_e
-from skdp.losses.base import Loss, TargetKind, check_n_classes
+from skdp.losses.base import Loss, TargetKind, check_n_classes, functions_named
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,7 @@ class SoftmaxLoss(Loss):
         """Number K of scores."""
         return self.n_classes
 
-    def scalar_functions(self) -> tuple[Any, ...]:
-        """Return what kernels compute, and the numbers it takes."""
-        from skdp.losses.scalar import SOFTMAX
-
-        return SOFTMAX, self.n_classes
+    scalar_functions = functions_named("SOFTMAX", "n_classes")
 
     def value(self, scores: ArrayLike, codes: ArrayLike) -> NDArray[np.float64]:
         """Return the loss of each row of ``scores`` (n, n_classes) with its class in ``codes``."""

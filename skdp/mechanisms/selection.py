@@ -51,16 +51,6 @@ def permute_and_flip(
     monotone : bool, default=False
         Whether a record changes all scores in the same direction.
 
-    Returns
-    -------
-    int
-        An index.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> from skdp.mechanisms import RandomStream, permute_and_flip
@@ -109,16 +99,6 @@ def exponential_mechanism(
         Source of randomness.
     monotone : bool, default=False
         Whether a record changes all scores in the same direction.
-
-    Returns
-    -------
-    int
-        An index.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
 
     Examples
     --------
@@ -169,11 +149,6 @@ def report_noisy_max(
     -------
     int
         An index. The noisy scores must not be released.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
 
     Examples
     --------

@@ -16,10 +16,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skdp.accounting import ComposedEvent, Event
+from skdp.accounting.analysis import with_noise
 from skdp.budget.planning import ask_plan
 from skdp.exceptions import CalibrationError, SkdpError
 from skdp.inputs import public_error
-from skdp.model_selection._escrow import PLANNING_MARGIN, with_margin
 from skdp.pipelines import containers, first_step, walk
 from skdp.reporting.steps import classify_step
 from skdp.silence import around_runs
@@ -28,6 +28,8 @@ from skdp.silence import around_runs
 SET_BY_THE_SEARCH = ("epsilon", "delta", "accountant", "random_state", "adjacency")
 _REQUIRED = ("epsilon", "delta", "accountant")
 
+# Fits are accounted for with so much less noise, so that rounding cannot make the real ones dearer.
+PLANNING_MARGIN = 1e-9
 # Relative epsilon of a private transformer, where the final step has 1.
 _TRANSFORMER_WEIGHT = 0.25
 
@@ -256,7 +258,7 @@ def plan_fit(
             )
         if by_unit:  # what an escrow holds the fit to, where the plan does not depend on it
             planned = replace(planned, unit="group")
-        events.append(with_margin(planned.event, PLANNING_MARGIN))
+        events.append(with_noise(planned.event, 1.0 - PLANNING_MARGIN))
         epsilons.append(step_epsilon)
         plans.append(planned)
     return Fit(tuple(events), tuple(epsilons), each_delta, tuple(plans))

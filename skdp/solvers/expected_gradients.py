@@ -60,10 +60,8 @@ def _sum_part(
     own = np.zeros((2, means.size))
     kernel: Any = kernels.accumulate_sparse if part.is_sparse else kernels.accumulate_dense
     chosen = np.arange(part.n_rows) if chosen is None else chosen
-    kernel(
-        *(part.matrix, part.row_scale, part.intercept_value, part.targets, means, variances),
-        *(chosen, float(gain), _hermite_rule(), float(clip), own),
-    )
+    data = (part.matrix, part.row_scale, part.intercept_value, part.targets)
+    kernel(data, (means, variances), chosen, (float(gain), _hermite_rule(), float(clip)), own)
     return own.ravel()
 
 

@@ -107,6 +107,7 @@ class _Memory(NamedTuple):
     squares: NDArray[np.float64]
     factors: NDArray[np.float64]
     shares: NDArray[np.float64]
+    scores: NDArray[np.float64]  # of one row
 
 
 class _Block:
@@ -120,9 +121,8 @@ class _Block:
         views = _split(numbers, shapes)
         self.values, self.errors = views[:n_layers], views[n_layers:]
         self.squares = np.empty((2, n_layers, size))
-        factors = np.empty((n_layers, size))
-        self.memory = _Memory(numbers, np.array(shapes), self.squares, factors, np.empty(size))
-        self.scores = np.empty(layers.shapes[-1][0])
+        of_rows = (np.empty((n_layers, size)), np.empty(size), np.empty(layers.shapes[-1][0]))
+        self.memory = _Memory(numbers, np.array(shapes), self.squares, *of_rows)
 
 
 class LayerSums:
@@ -294,18 +294,19 @@ class LayerSums:
             block = _Block(self.layers, self.dtype)
         layers, kernels = self.layers, self._kernels
         gather = kernels.gather_sparse if rows.is_sparse else kernels.gather_dense
-        place = (index, first, block.values[0][:count], block.squares[0, 0])
-        gather(rows.matrix, rows.row_scale, layers.gain, layers.bias, *place)
+        given = (rows.matrix, rows.row_scale, layers.gain, layers.bias)
+        gather(given, (index, first), block.values[0][:count], block.squares[0, 0])
         # Leftovers of earlier blocks included, or just the rows.
         filled = layers.block if self._whole_blocks else count
-        shared = (self._weights, self._shapes, block.memory, filled, count, self._activation)
-        kernels.forward(*shared, layers.bias)
+        network = (self._weights, self._shapes, self._activation, layers.bias)
+        shared = (network, block.memory, filled, count)
+        kernels.forward(*shared)
         functions, numbers = self._loss
         softmax = functions.family == "softmax"
         slopes = kernels.softmax_slopes if softmax else kernels.score_slopes
-        targets = (rows.targets, rows.kernel_weight, index, first, want_values)
-        scores = (block.errors[-1][:count], *targets, block.scores, block.squares[1, -1])
-        losses = slopes(functions.tag, numbers, *scores, block.memory.shares)
+        labels = (rows.targets, rows.kernel_weight, index, first)
+        scores = block.errors[-1][:count]
+        losses = slopes((functions.tag, numbers), block.memory, scores, labels, want_values)
         within = 0
         if total is not None:
             clipping = (_CLIPPINGS[layers.clipping], *clips, layers.floor, self._limits[0])

@@ -15,9 +15,8 @@ from skdp.solvers.gradients import (
     check_index,
     check_shape,
     check_targets,
-    scratch_for,
+    kernel_inputs,
     sum_gradients,
-    within_rounding,
 )
 from skdp.solvers.rows import Rows
 
@@ -167,7 +166,7 @@ def run_steps(
     from skdp.solvers import _step_kernels
 
     kernel: Any = _step_kernels.run_steps
-    functions, numbers = check_targets(rows, loss)
+    arguments = check_targets(rows, loss)
     indices = check_index(indices, rows.n_rows)
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     rates = np.ascontiguousarray(learning_rates, dtype=np.float64)
@@ -186,19 +185,9 @@ def run_steps(
     if isinstance(rows.matrix, RowSource):
         _run_gathered(rows, loss, state, rule, indices, offsets, noise, rates, averaging, clip=clip)
         return
-    data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, rows.kernel_weight)
-    spec = (
-        functions.tag,
-        numbers,
-        within_rounding(clip, rows),
-        indices,
-        offsets,
-        noise,
-        rates,
-        averaging,
-    )
-    scratch = (scratch_for(rows, loss.n_outputs), np.empty(n_weights))
-    if not kernel(*data, *spec, rule.as_array(), state[:], *scratch):
+    inputs = kernel_inputs(rows, arguments, loss.n_outputs, clip)
+    each_step = (indices, offsets, noise, rates, averaging)
+    if not kernel(*inputs, each_step, rule.as_array(), state[:], np.empty(n_weights)):
         raise ValueError(f"{type(loss).__name__}: a sum of gradients is not finite.")
 
 

@@ -21,12 +21,13 @@ from skdp.accounting import (
     PureDPEvent,
     RepeatAndSelectEvent,
 )
+from skdp.accounting.analysis import costs_no_more
 from skdp.accounting.events import leaf_counts
 from skdp.exceptions import BudgetExceededError, CalibrationError
 from skdp.mechanisms import analytic_gaussian_epsilon
 from skdp.mechanisms.trace import record_releases
 from skdp.model_selection import PrivateGridSearchCV
-from skdp.model_selection._escrow import Escrow, costs_no_more
+from skdp.model_selection._escrow import Escrow
 
 GRID = {"alpha": [0.01, 0.1, 1.0]}
 METHODS = ("random-stopping", "holdout", "cv")
