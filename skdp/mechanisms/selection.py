@@ -24,12 +24,7 @@ from skdp.parameters import plain_arguments
 
 @plain_arguments
 def permute_and_flip(
-    scores: Any,
-    epsilon: float,
-    sensitivity: float,
-    stream: RandomStream,
-    *,
-    monotone: bool = False,
+    scores: Any, epsilon: float, sensitivity: float, stream: RandomStream, *, monotone: bool = False
 ) -> int:
     """Choose an index by permute-and-flip: never worse than the exponential mechanism.
 
@@ -73,12 +68,7 @@ def permute_and_flip(
 
 @plain_arguments
 def exponential_mechanism(
-    scores: Any,
-    epsilon: float,
-    sensitivity: float,
-    stream: RandomStream,
-    *,
-    monotone: bool = False,
+    scores: Any, epsilon: float, sensitivity: float, stream: RandomStream, *, monotone: bool = False
 ) -> int:
     """Choose an index with probability proportional to ``e^(epsilon score / (2 sensitivity))``.
 

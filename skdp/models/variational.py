@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.models.linear import LinearModel, LinearProblem
+from skdp.models.protocol import Index, Weights
 from skdp.solvers import Rows, sum_expected_gradients
-
-Weights = NDArray[np.float64]
 
 # What gradients in the variances are multiplied by before both are cut and get the same noise.
 CURVATURE_GAIN = 3.0
@@ -146,9 +145,7 @@ class VariationalProblem:
 
     run_steps = None
 
-    def sum_clipped(
-        self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights
-    ) -> None:
+    def sum_clipped(self, weights: Weights, index: Index, clip: float, out: Weights) -> None:
         """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``."""
         (means,), curvatures = self.model.split(weights)
         variances = self.model.variances(curvatures)[0]

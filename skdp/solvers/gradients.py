@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, evaluate, kernel_arguments
 from skdp.row_sources import RowSource
-from skdp.solvers.rows import TARGETS, Rows
+from skdp.solvers.rows import TARGETS, Index, Rows, Vector
 
 # Rows of one call of a kernel over all rows: a level of summation above the kernels' own blocks.
 CHUNK = 1 << 16
@@ -69,7 +69,7 @@ def check_index(index: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
     return index
 
 
-def check_shape(name: str, array: NDArray[np.float64], size: int) -> None:
+def check_shape(name: str, array: Vector, size: int) -> None:
     """Refuse an array beyond whose end kernels would read or write."""
     if array.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {array.shape}.")
@@ -78,9 +78,9 @@ def check_shape(name: str, array: NDArray[np.float64], size: int) -> None:
 def sum_gradients(
     rows: Rows,
     loss: Loss,
-    weights: NDArray[np.float64],
-    out: NDArray[np.float64],
-    index: NDArray[np.int64] | None = None,
+    weights: Vector,
+    out: Vector,
+    index: Index = None,
     clip: float = math.inf,
     values: bool = False,
 ) -> float:
@@ -116,12 +116,7 @@ def sum_gradients(
 
 
 def _add_gradients(
-    rows: Rows,
-    arguments: Any,
-    weights: NDArray[np.float64],
-    out: NDArray[np.float64],
-    index: NDArray[np.int64] | None,
-    clip: float,
+    rows: Rows, arguments: Any, weights: Vector, out: Vector, index: Index, clip: float
 ) -> None:
     """Add the gradients of rows in memory."""
     kernel = accumulate_kernel(rows.is_sparse, arguments[0].family)
@@ -139,12 +134,7 @@ def _add_gradients(
 
 
 def _sum_parts(
-    rows: Rows,
-    loss: Loss,
-    weights: NDArray[np.float64],
-    out: NDArray[np.float64],
-    index: NDArray[np.int64] | None,
-    *options: Any,
+    rows: Rows, loss: Loss, weights: Vector, out: Vector, index: Index, *options: Any
 ) -> float:
     """Do the same part by part."""
     total = 0.0
@@ -155,15 +145,13 @@ def _sum_parts(
 
 
 def _sum_part(
-    loss: Loss, weights: NDArray[np.float64], options: Any, part: Rows, chosen: Any
-) -> tuple[float, NDArray[np.float64]]:
+    loss: Loss, weights: Vector, options: Any, part: Rows, chosen: Any
+) -> tuple[float, Vector]:
     own = np.zeros_like(weights)
     return sum_gradients(part, loss, weights, own, chosen, *options), own
 
 
-def _sum_losses(
-    rows: Rows, loss: Loss, weights: NDArray[np.float64], index: NDArray[np.int64] | None
-) -> float:
+def _sum_losses(rows: Rows, loss: Loss, weights: Vector, index: Index) -> float:
     """Return the sum of the losses, each as often as its row's weight says."""
     plain: Any = loss.kernel_loss
     total = 0.0

@@ -18,7 +18,7 @@ from skdp.solvers.gradients import (
     kernel_inputs,
     sum_gradients,
 )
-from skdp.solvers.rows import Rows
+from skdp.solvers.rows import Rows, Vector
 
 _MOMENTUM = 0.0
 _ADAM = 1.0
@@ -69,7 +69,7 @@ class UpdateRule:
         """Return the rule of Kingma and Ba (2015), with bias correction."""
         return cls(divisor, penalty, radius, beta1, beta2, epsilon, _ADAM)
 
-    def as_array(self) -> NDArray[np.float64]:
+    def as_array(self) -> Vector:
         """Return the numbers in the order compiled kernels read them."""
         return np.array([*vars(self).values()])
 
@@ -86,11 +86,11 @@ class StepState(NamedTuple):
     """
 
     # Kernels take them in this order.
-    weights: NDArray[np.float64]
-    first_moment: NDArray[np.float64]
-    second_moment: NDArray[np.float64]
-    average: NDArray[np.float64]
-    total_weight: NDArray[np.float64]
+    weights: Vector
+    first_moment: Vector
+    second_moment: Vector
+    average: Vector
+    total_weight: Vector
     counter: NDArray[np.int64]
 
     @classmethod
@@ -99,7 +99,7 @@ class StepState(NamedTuple):
         weights, first, second, average = np.zeros((4, n_weights))
         return cls(weights, first, second, average, np.zeros(1), np.zeros(1, dtype=np.int64))
 
-    def average_iterates(self) -> NDArray[np.float64]:
+    def average_iterates(self) -> Vector:
         """Return the weighted average of the iterates, or the last one if none was averaged."""
         if self.total_weight[0] > 0.0:
             return self.average / self.total_weight[0]
@@ -109,7 +109,7 @@ class StepState(NamedTuple):
 def apply_update(
     state: StepState,
     rule: UpdateRule,
-    total: NDArray[np.float64],
+    total: Vector,
     learning_rate: float,
     averaging_weight: float = 0.0,
 ) -> None:
@@ -139,9 +139,9 @@ def run_steps(
     rule: UpdateRule,
     indices: NDArray[np.int64],
     offsets: NDArray[np.int64],
-    noise: NDArray[np.float64],
-    learning_rates: NDArray[np.float64],
-    averaging_weights: NDArray[np.float64],
+    noise: Vector,
+    learning_rates: Vector,
+    averaging_weights: Vector,
     clip: float = math.inf,
 ) -> None:
     """Take many noisy steps in one compiled loop, the same as one by one with the other functions.
@@ -198,7 +198,7 @@ def _run_gathered(
     rule: UpdateRule,
     indices: NDArray[np.int64],
     offsets: NDArray[np.int64],
-    *each_step: NDArray[np.float64],
+    *each_step: Vector,
     clip: float,
 ) -> None:
     """Do the same with rows of a source: those of several lots are read at once, if they fit."""
