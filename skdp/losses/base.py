@@ -134,6 +134,13 @@ def functions_named(name: str, *numbers: str) -> Callable[[Any], tuple[Any, ...]
     return scalar_functions
 
 
+def norm_of_minimiser(product: float, lipschitz: float, penalty: float) -> float:
+    """Bound ||w|| where ``penalty ||w||^2 <= product`` and ``penalty ||w|| <= lipschitz``."""
+    if not penalty > 0:
+        raise ValueError(f"penalty must be positive for a minimiser to exist, got {penalty}.")
+    return min(math.sqrt(product / penalty), lipschitz / penalty) * ROUND_UP
+
+
 def check_n_classes(n_classes: int) -> None:
     """Refuse what is no number of classes."""
     if not isinstance(n_classes, Integral) or n_classes < 2:
@@ -190,10 +197,7 @@ class ScoreLoss(Loss):
 
         There penalty ||w||^2 = mean(-s l'(s)) <= kappa, and penalty ||w|| <= L.
         """
-        if not penalty > 0:
-            raise ValueError(f"penalty must be positive for a minimiser to exist, got {penalty}.")
-        by_product = math.sqrt(self._product_bound() / penalty)
-        return min(by_product, self.lipschitz(row_norm) / penalty) * ROUND_UP
+        return norm_of_minimiser(self._product_bound(), self.lipschitz(row_norm), penalty)
 
 
 class MarginLoss(ScoreLoss):

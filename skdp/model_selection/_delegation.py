@@ -102,14 +102,9 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return how metadata of `fit` reach the estimator."""
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-        )
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=fits)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

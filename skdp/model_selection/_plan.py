@@ -204,7 +204,7 @@ def _plan_with(design: Design, epsilon: float) -> PricedSearch:
     if design.refit:
         refit_epsilon = design.refit_factor * epsilon
         refits = tuple(
-            _fit(design, steps, refit_epsilon, design.n_rows) for steps in design.candidates
+            _fit(design, each, refit_epsilon, design.n_rows) for each in design.candidates
         )
         event = _append(event, _choose_afterwards(refits))
     return PricedSearch(design, event, epsilon, fits, refits, _score_noise(design, epsilon))
@@ -228,7 +228,9 @@ def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fi
         # One run concerns a record by the training of one candidate, or by the score.
         runs = dict.fromkeys([*(fit.event for fit in fits.values()), score])
         return RepeatAndSelectEvent(_one_of(tuple(runs)), design.mean, design.shape)
-    selection = _selection_event(design, epsilon)
+    selection: Event = PureDPEvent(design.selection_epsilon)
+    if design.noisy_scores:
+        selection = GaussianEvent(_score_multiplier(design, epsilon))
     if design.method != "cv":
         size = design.train_sizes[0]
         trained = _compose(Counter(fits[number, size].event for number in design.runs))
@@ -261,12 +263,10 @@ def _append(event: Event, later: Event) -> Event:
 
 
 def _choose_afterwards(fits: tuple[Fit, ...]) -> Event:
-    """Return an event for a fit of the candidate that the search will have chosen.
-
-    The choice depends on the rows through released results, so that the largest of several
-    composed profiles would not do: one event has to dominate all of them, or the guarantee that
-    they have in common stands for them.
-    """
+    """Return an event for a fit of the candidate that the search will have chosen."""
+    # The choice depends on the rows through released results, so that the largest of several
+    # composed profiles would not do: one event has to dominate all of them, or the guarantee that
+    # they have in common stands for them.
     events = [fit.event for fit in fits]
     for candidate in events:
         if all(costs_no_more(event, candidate) for event in events):
@@ -275,20 +275,13 @@ def _choose_afterwards(fits: tuple[Fit, ...]) -> Event:
     return ApproxDPEvent(max(epsilons), max(deltas))
 
 
-def _selection_event(design: Design, epsilon: float) -> Event:
-    if design.noisy_scores:
-        return GaussianEvent(_score_multiplier(design, epsilon))
-    return PureDPEvent(design.selection_epsilon)
-
-
 def _score_multiplier(design: Design, epsilon: float) -> float:
     """Return noise over L2 sensitivity of the released scores."""
     if design.method == "random-stopping":
         return analytic_gaussian_sigma(epsilon, design.fit_delta)
     whole = design.method != "cv" and not design.refit
-    return analytic_gaussian_sigma(
-        design.selection_epsilon, design.delta if whole else design.fit_delta
-    )
+    delta = design.delta if whole else design.fit_delta
+    return analytic_gaussian_sigma(design.selection_epsilon, delta)
 
 
 def _score_noise(design: Design, epsilon: float) -> float:

@@ -166,10 +166,8 @@ def _sum_losses(rows: Rows, loss: Loss, weights: Vector, index: Index) -> float:
 
 
 def _sparse_chunk(rows: Rows) -> int:
-    """Return how many sparse rows to add up one by one before their sum is added.
-
-    Kernels of sparse rows have no blocks of their own, and errors of a plain sum grow like its
-    length. Many columns of few entries make the sums of chunks the larger part of the work.
-    """
+    """Return how many sparse rows to add up one by one before their sum is added."""
+    # Kernels of sparse rows have no blocks of their own, and errors of a plain sum grow like its
+    # length. Many columns of few entries make the sums of chunks the larger part of the work.
     entries = max(rows.matrix[0].size / max(rows.n_rows, 1), 1.0)
     return int(min(max(rows.n_columns / entries, SPARSE_CHUNK), 16.0 * SPARSE_CHUNK))

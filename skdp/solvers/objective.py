@@ -95,7 +95,8 @@ class RegularisedObjective:
         clipped = self._clip < math.inf
         value = self._add_gradients(weights, gradient, index, not clipped)
         if clipped:
-            value = self._clipped_values(weights, index)
+            # Kernels know the base loss only.
+            value = sum(self._map_parts(RegularisedObjective._part_values, weights, index))
         value = value / count + 0.5 * self.penalty * float(weights @ weights)
         if self.tilt is not None:
             value += float(self.tilt @ weights)
@@ -126,11 +127,8 @@ class RegularisedObjective:
             gradient += self.tilt
         return gradient
 
-    def _clipped_values(self, weights: Vector, index: Index) -> float:
-        """Return the sum of clipped losses; the kernels know the base loss only."""
-        return sum(self._map_parts(RegularisedObjective._part_values, weights, index))
-
     def _part_values(self, weights: Vector, index: Index) -> float:
+        """Return the sum of clipped losses."""
         loss: Any = self.loss.unweighted
         total = 0.0
         for block, targets, shares in self.rows.blocks(index):
@@ -204,10 +202,9 @@ class RegularisedObjective:
         return product.reshape(-1)
 
     def _curvature(self, block: Any, weights: Vector, targets: NDArray) -> NDArray:
-        """Return what the second derivatives of each row's loss in its scores are made of.
+        """Return second derivatives of each row's loss in its only score, (n, 1).
 
-        For losses of one score the derivatives themselves, (n, 1); for softmax the probabilities p,
-        (n, K), of the matrix ``diag(p) - p p^T``.
+        For softmax the probabilities p, (n, K), of the matrix ``diag(p) - p p^T``.
         """
         loss: Any = self.loss.unweighted
         table = weights.reshape(self.loss.n_outputs, -1)

@@ -218,6 +218,8 @@ def test_bad_parameters():
             audit(estimator(GrpuaSVC), **{name: value})
     with pytest.raises(ValueError, match="release='all'"):
         audit(estimator(GrpuaSVC), method="gaussian", release="model")
+    with pytest.raises(TypeError, match="LogisticRegression"):
+        audit(LogisticRegression())
 
 
 @pytest.mark.parametrize(
@@ -263,11 +265,6 @@ def test_networks_are_refused(release):
     model = estimator(DPSGDClassifier, hidden_layer_sizes=(4,), max_iter=1)
     with pytest.raises(ValueError, match="linear models have and networks have not"):
         audit(model, release=release, method="binomial")
-
-
-def test_what_is_no_private_classifier_is_refused():
-    with pytest.raises(TypeError, match="LogisticRegression"):
-        audit(LogisticRegression())
 
 
 @pytest.mark.slow
