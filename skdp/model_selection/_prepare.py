@@ -39,7 +39,7 @@ def prepare_fit(
         if given.get("data_norm", ...) is None:
             wanted["data_norm"] = 1.0  # the search has warned already
         named = {step.parameter(name): value for name, value in wanted.items()}
-        copy.set_params(**{name: named[name] for name in named if name in own})
+        copy.set_params(**{key: value for key, value in named.items() if key in own})
     for _, part in parts_of(copy):
         # Their number and order would tell which candidates were tried.
         if hasattr(part, "set_callbacks"):
@@ -75,7 +75,7 @@ def restore_parameters(estimator: Any, template: Any, spent: Any, *, refitted: b
             continue
         own = originals[name].get_params(deep=False)
         changed = ("accountant", "random_state", "classes", "data_norm", "verbose")
-        set_known(part, **{name: own[name] for name in changed if name in own})
+        set_known(part, **{key: own[key] for key in changed if key in own})
         if not refitted:  # chosen by its score, in which the noise has had a say
             vars(part).pop("_coef_noise_", None)
         if hasattr(part, "privacy_spent_"):
